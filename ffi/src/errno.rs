@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Error numbers of libfabric (`fi_errno(3)`).
+
+use std::ffi::CStr;
+
+/// A positive error number. C sees it negated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text().to_string_lossy())]
+pub struct Errno(i32);
+
+/// What every operation of an object answers.
+pub type Result<T> = std::result::Result<T, Errno>;
+
+macro_rules! errnos {
+    ($($name:ident = $value:expr, $text:literal;)*) => {
+        impl Errno {
+            $(#[doc = $text] pub const $name: Self = Self($value);)*
+
+            /// What the number means, for `fi_cq_strerror` and logs.
+            #[must_use]
+            pub fn text(self) -> &'static CStr {
+                $(if self == Self::$name { return const {
+                    match CStr::from_bytes_with_nul(concat!($text, "\0").as_bytes()) {
+                        Ok(text) => text,
+                        Err(_) => panic!("no text of an error holds a NUL"),
+                    }
+                }; })*
+                c"unknown error"
+            }
+        }
+    };
+}
+
+errnos! {
+    EPERM = libc::EPERM, "operation not permitted";
+    ENOENT = libc::ENOENT, "no such entry";
+    EIO = libc::EIO, "peer died or its memory could not be read";
+    E2BIG = libc::E2BIG, "too many segments";
+    EAGAIN = libc::EAGAIN, "no resources now, make progress and try again";
+    ENOMEM = libc::ENOMEM, "out of memory";
+    EACCES = libc::EACCES, "permission denied: another user's endpoint";
+    EFAULT = libc::EFAULT, "bad address";
+    EBUSY = libc::EBUSY, "still in use by another object";
+    EINVAL = libc::EINVAL, "invalid argument";
+    ENOSPC = libc::ENOSPC, "no space left in /dev/shm";
+    ENOSYS = libc::ENOSYS, "not implemented by tcam";
+    ENODATA = libc::ENODATA, "tcam has nothing that satisfies this";
+    EMSGSIZE = libc::EMSGSIZE, "message is too long";
+    ENOMSG = libc::ENOMSG, "no message matches";
+    EOPNOTSUPP = libc::EOPNOTSUPP, "not supported on this object";
+    EADDRINUSE = libc::EADDRINUSE, "address is in use";
+    EADDRNOTAVAIL = libc::EADDRNOTAVAIL, "address is not one of this host";
+    ENETUNREACH = libc::ENETUNREACH, "peer is on another host, and there is no network channel";
+    ECONNREFUSED = libc::ECONNREFUSED, "no endpoint of this user has that address";
+    ECONNABORTED = libc::ECONNABORTED, "peer died";
+    ETIMEDOUT = libc::ETIMEDOUT, "timed out";
+    EALREADY = libc::EALREADY, "already done";
+    ECANCELED = libc::ECANCELED, "cancelled";
+    EPROTO = libc::EPROTO, "the peer's segment is damaged or of another version";
+    EOTHER = 256, "internal error of tcam";
+    ETOOSMALL = 257, "buffer is too small";
+    EOPBADSTATE = 258, "operation not permitted in this state";
+    EAVAIL = 259, "an error entry is available";
+    EBADFLAGS = 260, "flags not supported";
+    ENOEQ = 261, "no event queue is bound";
+    EDOMAIN = 262, "objects of different domains";
+    ENOCQ = 263, "no completion queue is bound";
+    ETRUNC = 265, "message was longer than the receive buffer";
+    ENOAV = 267, "no address vector is bound";
+}
+
+impl Errno {
+    /// From a number as C has it, positive or negated.
+    #[must_use]
+    pub const fn new(value: i32) -> Self {
+        Self(value.abs())
+    }
+
+    /// The positive number.
+    #[must_use]
+    pub const fn get(self) -> i32 {
+        self.0
+    }
+}
+
+impl From<std::io::Error> for Errno {
+    fn from(error: std::io::Error) -> Self {
+        error.raw_os_error().map_or(Self::EOTHER, Self::new)
+    }
+}

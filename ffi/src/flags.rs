@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Flag bits of libfabric as `u64`, by the names of `fabric.h` without `FI_`.
+//!
+//! bindgen gives macros the smallest integer type that holds them and skips
+//! those that libfabric 2.x marks as deprecated; the test below compares.
+
+/// Capabilities, operation flags and completion flags.
+macro_rules! bits {
+    ($($(#[$doc:meta])* $name:ident = $bit:expr;)*) => {
+        $($(#[$doc])* #[doc = concat!("`FI_", stringify!($name), "`")]
+        pub const $name: u64 = 1 << $bit;)*
+    };
+}
+
+bits! {
+    MSG = 1;
+    RMA = 2;
+    TAGGED = 3;
+    ATOMIC = 4;
+    READ = 8;
+    WRITE = 9;
+    RECV = 10;
+    SEND = 11;
+    REMOTE_READ = 12;
+    REMOTE_WRITE = 13;
+    MULTI_RECV = 16;
+    REMOTE_CQ_DATA = 17;
+    MORE = 18;
+    PEEK = 19;
+    TRIGGER = 20;
+    FENCE = 21;
+    COMPLETION = 24;
+    INJECT = 25;
+    INJECT_COMPLETE = 26;
+    TRANSMIT_COMPLETE = 27;
+    DELIVERY_COMPLETE = 28;
+    AFFINITY = 29;
+    MATCH_COMPLETE = 31;
+    HMEM = 47;
+    LOCAL_COMM = 51;
+    REMOTE_COMM = 52;
+    PROV_ATTR_ONLY = 54;
+    NUMERICHOST = 55;
+    SOURCE = 57;
+    DIRECTED_RECV = 59;
+    CLAIM = 59;
+    DISCARD = 58;
+    /// Of `fi_ep_bind`.
+    SELECTIVE_COMPLETION = 59;
+    /// Of `fi_av_insert`.
+    SYNC_ERR = 58;
+    /// Of `fi_av_open`.
+    SYMMETRIC = 59;
+    /// Mode bit.
+    CONTEXT = 59;
+    /// Mode bit.
+    CONTEXT2 = 52;
+    /// `fi_getinfo` by libfabric itself, looking for a provider below a utility provider.
+    OFI_CORE_PROV_ONLY = 59;
+    /// Message order: send after send.
+    ORDER_SAS = 8;
+}
+
+/// `FI_EVENT`, the same bit as `FI_COMPLETION`.
+pub const EVENT: u64 = COMPLETION;
+/// `FI_TRANSMIT`, the same bit as `FI_SEND`.
+pub const TRANSMIT: u64 = SEND;
+/// `FI_ADDR_UNSPEC` and `FI_ADDR_NOTAVAIL`.
+pub const ADDR_UNSPEC: u64 = u64::MAX;
+
+#[cfg(test)]
+mod tests {
+    use crate::sys;
+
+    #[test]
+    fn bits_are_those_of_the_headers() {
+        for (ours, theirs) in [
+            (super::MSG, u64::from(sys::FI_MSG)),
+            (super::TAGGED, u64::from(sys::FI_TAGGED)),
+            (super::MULTI_RECV, u64::from(sys::FI_MULTI_RECV)),
+            (super::REMOTE_CQ_DATA, u64::from(sys::FI_REMOTE_CQ_DATA)),
+            (super::PEEK, u64::from(sys::FI_PEEK)),
+            (super::COMPLETION, u64::from(sys::FI_COMPLETION)),
+            (super::INJECT, u64::from(sys::FI_INJECT)),
+            (super::DELIVERY_COMPLETE, u64::from(sys::FI_DELIVERY_COMPLETE)),
+            (super::MATCH_COMPLETE, u64::from(sys::FI_MATCH_COMPLETE)),
+            (super::LOCAL_COMM, sys::FI_LOCAL_COMM),
+            (super::SOURCE, sys::FI_SOURCE),
+            (super::DIRECTED_RECV, sys::FI_DIRECTED_RECV),
+            (super::CLAIM, sys::FI_CLAIM),
+            (super::DISCARD, sys::FI_DISCARD),
+            (super::SELECTIVE_COMPLETION, sys::FI_SELECTIVE_COMPLETION),
+            (super::SYNC_ERR, sys::FI_SYNC_ERR),
+            (super::ORDER_SAS, u64::from(sys::FI_ORDER_SAS)),
+        ] {
+            assert_eq!(ours, theirs);
+        }
+    }
+}

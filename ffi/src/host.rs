@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The libfabric that loaded this provider.
+//!
+//! It is not linked: one binary serves 1.17 to 2.x, linking without symbol
+//! versions would bind old compatibility entry points, and in a Python wheel
+//! libfabric is not in the global scope. The return address of `fi_prov_ini`
+//! lies in the right library; its symbols are looked up there.
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    mem, ptr,
+    sync::OnceLock,
+};
+
+use crate::{
+    errno::{Errno, Result},
+    sys,
+};
+
+type DupInfo = unsafe extern "C" fn(*const sys::fi_info) -> *mut sys::fi_info;
+type ParamDefine = unsafe extern "C" fn(
+    *const sys::fi_provider,
+    *const c_char,
+    sys::fi_param_type,
+    *const c_char,
+    ...
+) -> c_int;
+type ParamGet = unsafe extern "C" fn(*mut sys::fi_provider, *const c_char, *mut c_void) -> c_int;
+type LogEnabled =
+    unsafe extern "C" fn(*const sys::fi_provider, sys::fi_log_level, sys::fi_log_subsys) -> c_int;
+type Log = unsafe extern "C" fn(
+    *const sys::fi_provider,
+    sys::fi_log_level,
+    sys::fi_log_subsys,
+    *const c_char,
+    c_int,
+    *const c_char,
+    ...
+);
+
+/// Functions of the host libfabric.
+#[derive(Debug)]
+pub struct Host {
+    version: u32,
+    dup_info: DupInfo,
+    param_define: ParamDefine,
+    param_get: ParamGet,
+    log_enabled: LogEnabled,
+    log: Log,
+}
+
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// Handle of the library (or program) that holds an address.
+fn library_of(address: *const c_void) -> *mut c_void {
+    let mut info = mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: dladdr only compares the address; `info` is valid for writes,
+    // and dli_fname is a C string when it answers non-zero.
+    unsafe {
+        if libc::dladdr(address, info.as_mut_ptr()) != 0 {
+            let name = info.assume_init().dli_fname;
+            let handle = libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if !handle.is_null() {
+                return handle;
+            }
+        }
+        // A program that libfabric is linked into statically.
+        libc::dlopen(ptr::null(), libc::RTLD_LAZY)
+    }
+}
+
+impl Host {
+    /// Finds the host by an address inside it, once.
+    ///
+    /// # Errors
+    /// `ENOSYS` if a function is missing.
+    pub(crate) fn find(address: *const c_void) -> Result<&'static Self> {
+        if let Some(host) = HOST.get() {
+            return Ok(host);
+        }
+        let library = library_of(address);
+        let symbol = |name: &CStr| {
+            // SAFETY: `library` is a handle of dlopen or null, the global scope.
+            let symbol = unsafe { libc::dlsym(library, name.as_ptr()) };
+            if symbol.is_null() { Err(Errno::ENOSYS) } else { Ok(symbol) }
+        };
+        // SAFETY: the types are those of the headers, unchanged from 1.17 to 2.x.
+        let host = unsafe {
+            let version = mem::transmute::<*mut c_void, unsafe extern "C" fn() -> u32>(symbol(
+                c"fi_version",
+            )?);
+            Self {
+                version: version(),
+                dup_info: mem::transmute::<*mut c_void, DupInfo>(symbol(c"fi_dupinfo")?),
+                param_define: mem::transmute::<*mut c_void, ParamDefine>(symbol(
+                    c"fi_param_define",
+                )?),
+                param_get: mem::transmute::<*mut c_void, ParamGet>(symbol(c"fi_param_get")?),
+                log_enabled: mem::transmute::<*mut c_void, LogEnabled>(symbol(c"fi_log_enabled")?),
+                log: mem::transmute::<*mut c_void, Log>(symbol(c"fi_log")?),
+            }
+        };
+        Ok(HOST.get_or_init(|| host))
+    }
+
+    /// The host, once [`Host::find`] has found it.
+    #[must_use]
+    pub fn get() -> Option<&'static Self> {
+        HOST.get()
+    }
+
+    /// Version of the host, as `FI_VERSION(major, minor)`.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    pub(crate) fn allocate_info(&self) -> Result<*mut sys::fi_info> {
+        // SAFETY: fi_dupinfo(NULL) is fi_allocinfo().
+        let info = unsafe { (self.dup_info)(ptr::null()) };
+        if info.is_null() { Err(Errno::ENOMEM) } else { Ok(info) }
+    }
+
+    /// Documents a parameter, so that `fi_info -e` shows it.
+    pub(crate) fn define_param(&self, provider: *const sys::fi_provider, name: &str, help: &str) {
+        let (Ok(name), Ok(help)) = (CString::new(name), CString::new(help)) else { return };
+        // SAFETY: C strings; the help text is passed as an argument of "%s".
+        unsafe {
+            (self.param_define)(
+                provider,
+                name.as_ptr(),
+                sys::FI_PARAM_STRING,
+                c"%s".as_ptr(),
+                help.as_ptr(),
+            );
+        }
+    }
+
+    /// The value of a parameter, if it is set.
+    pub(crate) fn param(&self, provider: *mut sys::fi_provider, name: &str) -> Option<String> {
+        let name = CString::new(name).ok()?;
+        let mut value: *mut c_char = ptr::null_mut();
+        // SAFETY: a parameter of type string answers a pointer to the value,
+        // which libfabric keeps.
+        unsafe {
+            let status =
+                (self.param_get)(provider, name.as_ptr(), ptr::from_mut(&mut value).cast());
+            (status == 0 && !value.is_null())
+                .then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+        }
+    }
+
+    pub(crate) fn log_enabled(
+        &self,
+        provider: *const sys::fi_provider,
+        level: sys::fi_log_level,
+        subsystem: sys::fi_log_subsys,
+    ) -> bool {
+        // SAFETY: the provider structure is static.
+        unsafe { (self.log_enabled)(provider, level, subsystem) != 0 }
+    }
+
+    pub(crate) fn log(
+        &self,
+        provider: *const sys::fi_provider,
+        level: sys::fi_log_level,
+        subsystem: sys::fi_log_subsys,
+        function: &str,
+        line: u32,
+        text: &str,
+    ) {
+        let (Ok(function), Ok(text)) = (CString::new(function), CString::new(text)) else { return };
+        // SAFETY: C strings; the text is passed as an argument of "%s".
+        unsafe {
+            (self.log)(
+                provider,
+                level,
+                subsystem,
+                function.as_ptr(),
+                line.cast_signed(),
+                c"%s\n".as_ptr(),
+                text.as_ptr(),
+            );
+        }
+    }
+}

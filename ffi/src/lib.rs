@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The ABI of libfabric for providers written in Rust, and the only crate that
+//! knows C.
+//!
+//! A provider implements the safe traits of [`provider`] and [`ops`] and is
+//! exported by [`export_provider!`]. Everything C passes is checked, copied or
+//! wrapped here: [`info`] (hints and answers), [`memory`] (message buffers),
+//! [`object`] (who owns what C points to). No panic crosses C ([`guard`]).
+
+pub mod errno;
+pub mod flags;
+mod guard;
+pub mod host;
+pub mod info;
+mod log;
+pub mod memory;
+pub mod object;
+pub mod ops;
+pub mod provider;
+pub mod serial;
+pub mod sys;
+
+pub use errno::{Errno, Result};
+pub use memory::{Buffer, Context};

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tracing` into libfabric's log, so that `FI_LOG_LEVEL` shows our messages.
+//!
+//! The last part of an event's target names the subsystem (`tcam_fi::av` is
+//! `FI_LOG_AV`, as `FI_LOG_SUBSYS=av` selects it).
+
+use std::fmt::{self, Write as _};
+
+use tracing::{Event, Level, Metadata, Subscriber, field::Field, field::Visit};
+use tracing_subscriber::{Layer, layer::Context, layer::SubscriberExt as _, registry::LookupSpan};
+
+use crate::{host::Host, sys};
+
+struct FabricLog {
+    host: &'static Host,
+    provider: usize,
+}
+
+/// Installs the log. A second call (libfabric loads the provider once a process) changes nothing.
+pub(crate) fn install(host: &'static Host, provider: *const sys::fi_provider) {
+    let layer = FabricLog { host, provider: provider as usize };
+    // A failure means that a log is installed already, which then serves.
+    let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
+}
+
+fn level(level: Level) -> sys::fi_log_level {
+    match level {
+        Level::ERROR | Level::WARN => sys::FI_LOG_WARN,
+        Level::INFO => sys::FI_LOG_INFO,
+        Level::DEBUG | Level::TRACE => sys::FI_LOG_DEBUG,
+    }
+}
+
+fn subsystem(target: &str) -> sys::fi_log_subsys {
+    match target.rsplit("::").next().unwrap_or_default() {
+        "fabric" => sys::FI_LOG_FABRIC,
+        "domain" => sys::FI_LOG_DOMAIN,
+        "ep" | "cm" => sys::FI_LOG_EP_CTRL,
+        "msg" | "tagged" | "progress" | "shm" | "segment" | "ring" | "copy" => sys::FI_LOG_EP_DATA,
+        "av" => sys::FI_LOG_AV,
+        "cq" => sys::FI_LOG_CQ,
+        "eq" => sys::FI_LOG_EQ,
+        "mr" => sys::FI_LOG_MR,
+        "cntr" => sys::FI_LOG_CNTR,
+        _ => sys::FI_LOG_CORE,
+    }
+}
+
+impl FabricLog {
+    fn provider(&self) -> *const sys::fi_provider {
+        self.provider as *const sys::fi_provider
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FabricLog {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        self.host.log_enabled(
+            self.provider(),
+            level(*metadata.level()),
+            subsystem(metadata.target()),
+        )
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let metadata = event.metadata();
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        self.host.log(
+            self.provider(),
+            level(*metadata.level()),
+            subsystem(metadata.target()),
+            metadata.module_path().unwrap_or_default(),
+            metadata.line().unwrap_or_default(),
+            &text.0,
+        );
+    }
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a String does not fail.
+        let _ = if field.name() == "message" {
+            write!(self.0, "{value:?}")
+        } else {
+            write!(self.0, " {}={value:?}", field.name())
+        };
+    }
+}

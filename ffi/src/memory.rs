@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Memory of the application, as its calls hand it to the provider.
+//!
+//! Every value here is made by an entry point from what C passed. `fi_msg(3)`
+//! and `fi_cq(3)` make the application promise that the memory is valid until
+//! the operation completes (or the call returns, for outputs); that promise is
+//! what makes the safe methods sound.
+
+use std::{ptr, slice};
+
+use crate::errno::{Errno, Result};
+
+/// Most segments of one buffer (`iov_limit`).
+pub const IOV_LIMIT: usize = 4;
+
+/// Opaque context of an operation (`void *context`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Context(pub usize);
+
+/// One contiguous part of a [`Buffer`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Segment {
+    /// Address in this process.
+    pub addr: usize,
+    /// Length in bytes.
+    pub len: usize,
+}
+
+/// A message buffer of the application: up to [`IOV_LIMIT`] segments.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Buffer {
+    segments: [Segment; IOV_LIMIT],
+    count: usize,
+    len: usize,
+}
+
+impl Buffer {
+    /// One contiguous buffer.
+    ///
+    /// # Safety
+    /// `addr..addr + len` stays valid for the operation, as `fi_msg(3)` asks.
+    #[inline]
+    pub(crate) unsafe fn contiguous(addr: *const libc::c_void, len: usize) -> Result<Self> {
+        if addr.is_null() && len > 0 {
+            return Err(Errno::EFAULT);
+        }
+        let mut segments = [Segment::default(); IOV_LIMIT];
+        segments[0] = Segment { addr: addr as usize, len };
+        Ok(Self { segments, count: 1, len })
+    }
+
+    /// A vector of buffers.
+    ///
+    /// # Safety
+    /// `iov` holds `count` entries whose memory stays valid for the operation.
+    pub(crate) unsafe fn vector(iov: *const libc::iovec, count: usize) -> Result<Self> {
+        if count > IOV_LIMIT {
+            return Err(Errno::EINVAL);
+        }
+        let mut buffer = Self::default();
+        if count == 0 {
+            return Ok(buffer);
+        }
+        if iov.is_null() {
+            return Err(Errno::EFAULT);
+        }
+        // SAFETY: the caller vouches for `count` entries, and null was refused.
+        for entry in unsafe { slice::from_raw_parts(iov, count) } {
+            if entry.iov_base.is_null() && entry.iov_len > 0 {
+                return Err(Errno::EFAULT);
+            }
+            buffer.segments[buffer.count] =
+                Segment { addr: entry.iov_base as usize, len: entry.iov_len };
+            buffer.count += 1;
+            buffer.len = buffer.len.checked_add(entry.iov_len).ok_or(Errno::EINVAL)?;
+        }
+        Ok(buffer)
+    }
+
+    /// Length in bytes of all segments.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the buffer holds no byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Address of the first byte, 0 if there is none.
+    #[must_use]
+    pub fn addr(&self) -> usize {
+        self.segments[0].addr
+    }
+
+    /// The segments.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments[..self.count]
+    }
+
+    /// The part from `offset`, at most `len` bytes long.
+    #[must_use]
+    pub fn part(&self, mut offset: usize, len: usize) -> Self {
+        let mut part = Self::default();
+        let mut left = len;
+        for segment in self.segments() {
+            let skip = offset.min(segment.len);
+            offset -= skip;
+            let take = left.min(segment.len - skip);
+            if take > 0 {
+                part.segments[part.count] = Segment { addr: segment.addr + skip, len: take };
+                part.count += 1;
+                part.len += take;
+                left -= take;
+            }
+        }
+        if part.count == 0 {
+            part.segments[0].addr = self.segments[0].addr;
+            part.count = 1;
+        }
+        part
+    }
+
+    /// Copies bytes into the buffer; returns how many fitted.
+    ///
+    /// # Safety
+    /// `source` is valid for reads of `len` bytes. It may be shared memory that
+    /// a peer writes: the bytes copied are then any bytes.
+    #[inline]
+    pub unsafe fn fill_from(&self, source: *const u8, len: usize) -> usize {
+        let mut done = 0;
+        for segment in self.segments() {
+            let take = segment.len.min(len - done);
+            if take == 0 {
+                continue;
+            }
+            // SAFETY: the application vouches for the segment, the caller for
+            // the source; a user buffer never overlaps our own memory.
+            unsafe { ptr::copy_nonoverlapping(source.add(done), segment.addr as *mut u8, take) };
+            done += take;
+        }
+        done
+    }
+
+    /// Copies bytes into the buffer; returns how many fitted.
+    #[must_use]
+    pub fn fill(&self, bytes: &[u8]) -> usize {
+        // SAFETY: a slice is valid for its length.
+        unsafe { self.fill_from(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Copies the buffer's first bytes out; returns how many.
+    ///
+    /// # Safety
+    /// `target` is valid for writes of `len` bytes and overlaps no segment.
+    #[inline]
+    pub unsafe fn copy_out(&self, target: *mut u8, len: usize) -> usize {
+        let mut done = 0;
+        for segment in self.segments() {
+            let take = segment.len.min(len - done);
+            if take == 0 {
+                continue;
+            }
+            // SAFETY: as in `fill_from`, the other way round.
+            unsafe { ptr::copy_nonoverlapping(segment.addr as *const u8, target.add(done), take) };
+            done += take;
+        }
+        done
+    }
+}
+
+/// Memory the application wants an answer in: `(void *buf, size_t len)`.
+#[derive(Debug)]
+pub struct Output {
+    addr: *mut u8,
+    len: usize,
+}
+
+impl Output {
+    /// # Safety
+    /// `addr` is null or valid for writes of `len` bytes during the call.
+    pub(crate) unsafe fn new(addr: *mut libc::c_void, len: usize) -> Self {
+        Self { addr: addr.cast(), len: if addr.is_null() { 0 } else { len } }
+    }
+
+    /// Room in bytes; 0 for a null pointer.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no room.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes as many of the bytes as there is room for, from the start.
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        let len = bytes.len().min(self.len);
+        if len > 0 {
+            // SAFETY: `new` was promised `self.len` writable bytes.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.addr, len) };
+        }
+        len
+    }
+}
+
+/// Bytes of a value without padding, for events written into an [`Output`].
+pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {
+    // SAFETY: a reference is valid for the size of its type; callers pass
+    // structures of pointers and integers of 8 bytes, which have no padding.
+    unsafe { slice::from_raw_parts(ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(parts: &mut [&mut [u8]]) -> Buffer {
+        let iov: Vec<_> = parts
+            .iter_mut()
+            .map(|part| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() })
+            .collect();
+        // SAFETY: the slices outlive the buffer in these tests.
+        unsafe { Buffer::vector(iov.as_ptr(), iov.len()) }.unwrap()
+    }
+
+    #[test]
+    fn fills_across_segments_and_takes_parts() {
+        let (mut a, mut b) = ([0_u8; 3], [0_u8; 4]);
+        let buffer = buffer(&mut [&mut a, &mut b]);
+        assert_eq!(buffer.len(), 7);
+        assert_eq!(buffer.fill(b"hello"), 5);
+        let part = buffer.part(2, 3);
+        assert_eq!(part.segments().len(), 2);
+        let mut out = [0_u8; 3];
+        // SAFETY: three bytes of room.
+        assert_eq!(unsafe { part.copy_out(out.as_mut_ptr(), 3) }, 3);
+        assert_eq!(&out, b"llo");
+        assert_eq!(buffer.fill(b"0123456789"), 7);
+        assert_eq!((&a, &b), (b"012", b"3456"));
+    }
+
+    #[test]
+    fn refuses_null_and_too_many_segments() {
+        // SAFETY: refused before any access.
+        unsafe {
+            assert_eq!(Buffer::contiguous(ptr::null(), 1).unwrap_err(), Errno::EFAULT);
+            assert!(Buffer::contiguous(ptr::null(), 0).is_ok());
+            assert_eq!(Buffer::vector(ptr::null(), 5).unwrap_err(), Errno::EINVAL);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Ownership of the objects C holds pointers to.
+//!
+//! ```text
+//!   C sees        struct fid_ep { fid { fclass, context, ops } ops cm msg tagged .. }
+//!   memory        [ fid_ep ........................................ | Arc<T> ]
+//!                 `- Object<fid_ep, T>, one Box, freed by fi_close
+//! ```
+//!
+//! Objects refer to each other through clones of the `Arc`; `fi_close` answers
+//! `-FI_EBUSY` while there are any. Live objects are listed with their type, so
+//! that a foreign or closed fid passed to `fi_*_bind` or `fi_close` is an error.
+
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    ffi::c_int,
+    ptr,
+    sync::{Arc, LazyLock},
+};
+
+use parking_lot::Mutex;
+
+use crate::{
+    errno::{Errno, Result},
+    flags, guard,
+    memory::Context,
+    sys,
+};
+
+/// What every object can do (`fi_close`, `fi_bind`, `fi_control`).
+pub trait Object: Send + Sync + Sized + 'static {
+    /// Called once, when nothing refers to the object any more.
+    ///
+    /// # Errors
+    /// The object stays open.
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Binds another object of this provider.
+    ///
+    /// # Errors
+    /// `ENOSYS` where nothing can be bound.
+    fn bind(&self, _other: &Bound, _flags: u64) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// `fi_control`.
+    ///
+    /// # Errors
+    /// `ENOSYS` for commands that are not supported.
+    fn control(&self, _command: Control<'_>) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+}
+
+/// A control command with its argument.
+#[derive(Debug)]
+pub enum Control<'a> {
+    /// `FI_ENABLE`.
+    Enable,
+    /// `FI_GETOPSFLAG`: the argument holds `FI_TRANSMIT` or `FI_RECV` and takes the flags.
+    GetOpsFlag(&'a mut u64),
+    /// `FI_SETOPSFLAG`.
+    SetOpsFlag(u64),
+    /// `FI_GETWAIT` of an object whose wait object is a file descriptor.
+    GetWait(&'a mut c_int),
+    /// `FI_GETWAITOBJ`.
+    GetWaitObj(&'a mut u32),
+    /// Any other command.
+    Other(c_int),
+}
+
+/// An object that is being bound to another.
+#[derive(Debug)]
+pub struct Bound {
+    fid: *mut sys::fid,
+    class: u32,
+}
+
+/// Raw structures that begin with a `fid`.
+///
+/// # Safety
+/// The first field is a `fid` and the structure is `repr(C)`.
+pub unsafe trait Raw: Default {
+    /// `FI_CLASS_*`.
+    const CLASS: u32;
+}
+
+macro_rules! raw {
+    ($($name:ident = $class:ident),*) => {
+        $(
+            // SAFETY: libfabric's headers put the fid first in each of them.
+            unsafe impl Raw for sys::$name {
+                const CLASS: u32 = sys::$class;
+            }
+        )*
+    };
+}
+
+raw!(
+    fid_fabric = FI_CLASS_FABRIC,
+    fid_domain = FI_CLASS_DOMAIN,
+    fid_av = FI_CLASS_AV,
+    fid_cq = FI_CLASS_CQ,
+    fid_cntr = FI_CLASS_CNTR,
+    fid_eq = FI_CLASS_EQ,
+    fid_ep = FI_CLASS_EP,
+    fid_mr = FI_CLASS_MR
+);
+
+#[repr(C)]
+struct Allocation<R, T> {
+    raw: R,
+    inner: Arc<T>,
+}
+
+/// Type of every live object by its address.
+static LIVE: LazyLock<Mutex<HashMap<usize, TypeId>>> = LazyLock::new(Mutex::default);
+
+/// Ops of a `fid` for objects `Allocation<R, T>`.
+struct FidOps<R, T>(std::marker::PhantomData<(R, T)>);
+
+impl<R: Raw, T: Object> FidOps<R, T> {
+    const OPS: sys::fi_ops = sys::fi_ops {
+        size: size_of::<sys::fi_ops>(),
+        close: Some(close::<R, T>),
+        bind: Some(bind::<R, T>),
+        control: Some(control::<R, T>),
+        ops_open: None,
+        tostr: None,
+        ops_set: None,
+    };
+}
+
+/// Gives C an object: `raw` with its fid filled in, and the Rust part behind it.
+pub(crate) fn create<R: Raw, T: Object>(
+    raw: R,
+    inner: Arc<T>,
+    context: *mut libc::c_void,
+) -> *mut R {
+    let object = Box::into_raw(Box::new(Allocation { raw, inner }));
+    let fid: *mut sys::fid = object.cast();
+    // SAFETY: the allocation is ours and not yet shared; it begins with a fid.
+    unsafe {
+        (*fid).fclass = R::CLASS as usize;
+        (*fid).context = context;
+        (*fid).ops = ptr::from_ref(const { &FidOps::<R, T>::OPS }).cast_mut();
+    }
+    LIVE.lock().insert(fid as usize, TypeId::of::<T>());
+    object.cast()
+}
+
+/// The Rust part of an object C calls an operation on.
+///
+/// # Safety
+/// `raw` is null or came from [`create`] with the same `T` and is not closed:
+/// operations are only reached through the tables of such an object.
+#[inline]
+pub(crate) unsafe fn get<'a, R: Raw, T: Object>(raw: *mut R) -> Result<&'a Arc<T>> {
+    let object: *const Allocation<R, T> = raw.cast();
+    if object.is_null() {
+        return Err(Errno::EINVAL);
+    }
+    // SAFETY: the caller vouches for the pointer.
+    Ok(unsafe { &(*object).inner })
+}
+
+/// The Rust part of an object that C names in an argument, checked.
+///
+/// # Safety
+/// `fid` is null or points to a `fid` of any provider.
+pub(crate) unsafe fn find<R: Raw, T: Object>(fid: *mut sys::fid) -> Result<Arc<T>> {
+    if fid.is_null() || LIVE.lock().get(&(fid as usize)) != Some(&TypeId::of::<T>()) {
+        return Err(Errno::EINVAL);
+    }
+    // SAFETY: the list says that a live `Allocation<_, T>` is at this address.
+    unsafe { get::<R, T>(fid.cast()) }.cloned()
+}
+
+impl Bound {
+    /// The object, if it is of this type.
+    ///
+    /// # Errors
+    /// `EINVAL` if it is another kind of object or not ours.
+    pub fn get<T: Bindable>(&self) -> Result<Arc<T>> {
+        // SAFETY: `bind` got the pointer from C, and `find` checks it.
+        unsafe { find::<T::Raw, T>(self.fid) }
+    }
+
+    /// `FI_CLASS_*` of the object, as its fid states it.
+    #[must_use]
+    pub fn class(&self) -> u32 {
+        self.class
+    }
+}
+
+/// Objects that others can bind, with their raw structure.
+pub trait Bindable: Object {
+    /// The structure C knows.
+    type Raw: Raw;
+}
+
+unsafe extern "C" fn close<R: Raw, T: Object>(fid: *mut sys::fid) -> c_int {
+    guard::call(|| {
+        // SAFETY: `find` checks the pointer against the live objects.
+        let inner = unsafe { find::<R, T>(fid) }?;
+        // One reference is the object's own, one is `inner`.
+        if Arc::strong_count(&inner) > 2 {
+            return Err(Errno::EBUSY);
+        }
+        inner.close()?;
+        LIVE.lock().remove(&(fid as usize));
+        // SAFETY: created by `create` as this type, and only now unlisted.
+        drop(unsafe { Box::from_raw(fid.cast::<Allocation<R, T>>()) });
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn bind<R: Raw, T: Object>(
+    fid: *mut sys::fid,
+    other: *mut sys::fid,
+    bind_flags: u64,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: reached through the object's own table.
+        let inner = unsafe { get::<R, T>(fid.cast()) }?;
+        if other.is_null() {
+            return Err(Errno::EINVAL);
+        }
+        // SAFETY: C passes a fid, whose class is its first field.
+        let class = unsafe { (*other).fclass } as u32;
+        inner.bind(&Bound { fid: other, class }, bind_flags).map(|()| 0)
+    })
+}
+
+unsafe extern "C" fn control<R: Raw, T: Object>(
+    fid: *mut sys::fid,
+    command: c_int,
+    arg: *mut libc::c_void,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: reached through the object's own table.
+        let inner = unsafe { get::<R, T>(fid.cast()) }?;
+        // SAFETY: fi_control(3) gives the type of the argument of each command;
+        // `as_mut` refuses null.
+        let control = unsafe {
+            match command.cast_unsigned() {
+                sys::FI_ENABLE => Control::Enable,
+                sys::FI_GETOPSFLAG => {
+                    Control::GetOpsFlag(arg.cast::<u64>().as_mut().ok_or(Errno::EINVAL)?)
+                }
+                sys::FI_SETOPSFLAG => {
+                    Control::SetOpsFlag(*arg.cast::<u64>().as_ref().ok_or(Errno::EINVAL)?)
+                }
+                sys::FI_GETWAIT => {
+                    Control::GetWait(arg.cast::<c_int>().as_mut().ok_or(Errno::EINVAL)?)
+                }
+                sys::FI_GETWAITOBJ => {
+                    Control::GetWaitObj(arg.cast::<u32>().as_mut().ok_or(Errno::EINVAL)?)
+                }
+                _ => Control::Other(command),
+            }
+        };
+        inner.control(control).map(|()| 0)
+    })
+}
+
+/// A fid as events name it. Never followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FidName(pub(crate) usize);
+
+impl FidName {
+    pub(crate) fn of<R: Raw>(raw: *mut R) -> Self {
+        Self(raw as usize)
+    }
+}
+
+/// The context an object was opened with.
+pub(crate) fn context(raw: *mut libc::c_void) -> Context {
+    Context(raw as usize)
+}
+
+/// Whether a flag word names only flags in `allowed`.
+///
+/// # Errors
+/// `EBADFLAGS` otherwise.
+pub fn only(value: u64, allowed: u64) -> Result<()> {
+    if value & !allowed == 0 { Ok(()) } else { Err(Errno::EBADFLAGS) }
+}
+
+/// `flags` restricted to transmit and receive: which queue a bind is for.
+#[must_use]
+pub fn direction(bind_flags: u64) -> (bool, bool) {
+    (bind_flags & flags::TRANSMIT != 0, bind_flags & flags::RECV != 0)
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_domain(3)`.
+
+use std::{
+    ffi::{c_int, c_void},
+    sync::Arc,
+};
+
+use crate::{
+    errno::{Errno, Result},
+    guard,
+    info::Info,
+    object::{self, Object},
+    ops::{
+        answer, av, av::AddressVector, cntr, cntr::Counter, cq, cq::CompletionQueue, enosys, ep,
+        ep::Endpoint, table,
+    },
+    sys,
+};
+
+/// A domain.
+pub trait Domain: Object {
+    /// Address vectors opened on it.
+    type AddressVector: AddressVector;
+    /// Completion queues opened on it.
+    type CompletionQueue: CompletionQueue;
+    /// Counters opened on it.
+    type Counter: Counter;
+    /// Endpoints opened on it.
+    type Endpoint: Endpoint;
+
+    /// `fi_av_open`; the type found is written back by the caller.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met.
+    fn av_open(self: &Arc<Self>, attr: &av::Attr) -> Result<Arc<Self::AddressVector>>;
+
+    /// `fi_cq_open`.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met.
+    fn cq_open(self: &Arc<Self>, attr: &cq::Attr) -> Result<Arc<Self::CompletionQueue>>;
+
+    /// `fi_cntr_open`.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met.
+    fn cntr_open(self: &Arc<Self>, attr: &cntr::Attr) -> Result<Arc<Self::Counter>>;
+
+    /// `fi_endpoint`.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met, or no address.
+    fn endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Self::Endpoint>>;
+}
+
+struct Tables<D>(std::marker::PhantomData<D>);
+
+impl<D: Domain> Tables<D> {
+    const OPS: sys::fi_ops_domain = sys::fi_ops_domain {
+        av_open: Some(av_open::<D>),
+        cq_open: Some(cq_open::<D>),
+        endpoint: Some(endpoint::<D>),
+        cntr_open: Some(cntr_open::<D>),
+        endpoint2: Some(endpoint2::<D>),
+        ..NONE
+    };
+}
+
+/// What no domain of this provider does.
+const NONE: sys::fi_ops_domain = sys::fi_ops_domain {
+    size: size_of::<sys::fi_ops_domain>(),
+    av_open: None,
+    cq_open: None,
+    endpoint: None,
+    scalable_ep: enosys!(
+        fn(*mut sys::fid_domain, *mut sys::fi_info, *mut *mut sys::fid_ep, *mut c_void) -> c_int
+    ),
+    cntr_open: None,
+    poll_open: enosys!(
+        fn(*mut sys::fid_domain, *mut sys::fi_poll_attr, *mut *mut sys::fid_poll) -> c_int
+    ),
+    stx_ctx: enosys!(
+        fn(
+            *mut sys::fid_domain,
+            *mut sys::fi_tx_attr,
+            *mut *mut sys::fid_stx,
+            *mut c_void,
+        ) -> c_int
+    ),
+    srx_ctx: enosys!(
+        fn(*mut sys::fid_domain, *mut sys::fi_rx_attr, *mut *mut sys::fid_ep, *mut c_void) -> c_int
+    ),
+    query_atomic: enosys!(
+        fn(
+            *mut sys::fid_domain,
+            sys::fi_datatype,
+            sys::fi_op,
+            *mut sys::fi_atomic_attr,
+            u64,
+        ) -> c_int
+    ),
+    query_collective: enosys!(
+        fn(*mut sys::fid_domain, sys::fi_collective_op, *mut sys::fi_collective_attr, u64) -> c_int
+    ),
+    endpoint2: None,
+};
+
+const MR_OPS: sys::fi_ops_mr = sys::fi_ops_mr {
+    size: size_of::<sys::fi_ops_mr>(),
+    reg: enosys!(
+        fn(
+            *mut sys::fid,
+            *const c_void,
+            usize,
+            u64,
+            u64,
+            u64,
+            u64,
+            *mut *mut sys::fid_mr,
+            *mut c_void,
+        ) -> c_int
+    ),
+    regv: enosys!(
+        fn(
+            *mut sys::fid,
+            *const sys::iovec,
+            usize,
+            u64,
+            u64,
+            u64,
+            u64,
+            *mut *mut sys::fid_mr,
+            *mut c_void,
+        ) -> c_int
+    ),
+    regattr: enosys!(
+        fn(*mut sys::fid, *const sys::fi_mr_attr, u64, *mut *mut sys::fid_mr) -> c_int
+    ),
+};
+
+pub(crate) fn create<D: Domain>(domain: Arc<D>, context: *mut c_void) -> *mut sys::fid_domain {
+    let raw =
+        sys::fid_domain { ops: table!(Tables::<D>::OPS), mr: table!(MR_OPS), ..Default::default() };
+    object::create(raw, domain, context)
+}
+
+/// Opens a child of a domain: reads the attributes, asks the domain, answers C.
+///
+/// # Safety
+/// The pointers are those C called the domain's table with.
+unsafe fn open<D: Domain, A, R>(
+    domain: *mut sys::fid_domain,
+    attr: *mut A,
+    to: *mut *mut R,
+    make: impl FnOnce(&Arc<D>, Option<&mut A>) -> Result<*mut R>,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: the caller vouches for the pointers, nulls are handled.
+        unsafe {
+            let domain = object::get::<_, D>(domain)?;
+            if to.is_null() {
+                return Err(Errno::EINVAL);
+            }
+            answer(to, make(domain, attr.as_mut())?)
+        }
+    })
+}
+
+unsafe extern "C" fn av_open<D: Domain>(
+    domain: *mut sys::fid_domain,
+    attr: *mut sys::fi_av_attr,
+    to: *mut *mut sys::fid_av,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: reached through the domain's table.
+    unsafe {
+        open(domain, attr, to, |domain: &Arc<D>, attr| {
+            let raw = attr.ok_or(Errno::EINVAL)?;
+            let attr = av::Attr::read(raw);
+            let av = domain.av_open(&attr)?;
+            raw.type_ = av.kind();
+            Ok(av::create(av, context))
+        })
+    }
+}
+
+unsafe extern "C" fn cq_open<D: Domain>(
+    domain: *mut sys::fid_domain,
+    attr: *mut sys::fi_cq_attr,
+    to: *mut *mut sys::fid_cq,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: reached through the domain's table.
+    unsafe {
+        open(domain, attr, to, |domain: &Arc<D>, attr| {
+            let attr = cq::Attr::read(attr.ok_or(Errno::EINVAL)?)?;
+            Ok(cq::create(domain.cq_open(&attr)?, context))
+        })
+    }
+}
+
+unsafe extern "C" fn cntr_open<D: Domain>(
+    domain: *mut sys::fid_domain,
+    attr: *mut sys::fi_cntr_attr,
+    to: *mut *mut sys::fid_cntr,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: reached through the domain's table.
+    unsafe {
+        open(domain, attr, to, |domain: &Arc<D>, attr| {
+            let attr = attr.map(|raw| cntr::Attr::read(raw)).unwrap_or_default();
+            Ok(cntr::create(domain.cntr_open(&attr)?, context))
+        })
+    }
+}
+
+unsafe extern "C" fn endpoint<D: Domain>(
+    domain: *mut sys::fid_domain,
+    info: *mut sys::fi_info,
+    to: *mut *mut sys::fid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: reached through the domain's table; the info is complete.
+    unsafe {
+        open(domain, info, to, |domain: &Arc<D>, info| {
+            let info = Info::read(info.ok_or(Errno::EINVAL)?);
+            Ok(ep::create(domain.endpoint(&info)?, context))
+        })
+    }
+}
+
+unsafe extern "C" fn endpoint2<D: Domain>(
+    domain: *mut sys::fid_domain,
+    info: *mut sys::fi_info,
+    to: *mut *mut sys::fid_ep,
+    ep_flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    if ep_flags != 0 {
+        return -Errno::EBADFLAGS.get();
+    }
+    // SAFETY: the same arguments.
+    unsafe { endpoint::<D>(domain, info, to, context) }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_msg(3)`: every form becomes one [`Send`] or [`Recv`].
+
+use std::ffi::c_void;
+
+use super::{Endpoint, OpFlags, Recv, Send, Tables, on, vector};
+use crate::{errno::Errno, flags, memory::Buffer, object::context, sys};
+
+impl<E: Endpoint> Tables<E> {
+    pub(super) const MSG: sys::fi_ops_msg = sys::fi_ops_msg {
+        size: size_of::<sys::fi_ops_msg>(),
+        recv: Some(recv::<E>),
+        recvv: Some(recvv::<E>),
+        recvmsg: Some(recvmsg::<E>),
+        send: Some(send::<E>),
+        sendv: Some(sendv::<E>),
+        sendmsg: Some(sendmsg::<E>),
+        inject: Some(inject::<E>),
+        senddata: Some(senddata::<E>),
+        injectdata: Some(injectdata::<E>),
+    };
+}
+
+unsafe extern "C" fn recv<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    buf: *mut c_void,
+    len: usize,
+    _desc: *mut c_void,
+    source: u64,
+    op_context: *mut c_void,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            ep.recv(&Recv {
+                buffer: Buffer::contiguous(buf, len)?,
+                source,
+                tag: None,
+                context: context(op_context),
+                flags: OpFlags::Default,
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn recvv<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    iov: *const sys::iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    source: u64,
+    op_context: *mut c_void,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            ep.recv(&Recv {
+                buffer: vector(iov, count)?,
+                source,
+                tag: None,
+                context: context(op_context),
+                flags: OpFlags::Default,
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn recvmsg<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    msg: *const sys::fi_msg,
+    op_flags: u64,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
+            ep.recv(&Recv {
+                buffer: vector(msg.msg_iov, msg.iov_count)?,
+                source: msg.addr,
+                tag: None,
+                context: context(msg.context),
+                flags: OpFlags::Given(op_flags),
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn send<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    dest: u64,
+    op_context: *mut c_void,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            ep.send(&Send {
+                buffer: Buffer::contiguous(buf, len)?,
+                dest,
+                tag: None,
+                data: None,
+                context: context(op_context),
+                flags: OpFlags::Default,
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn sendv<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    iov: *const sys::iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    dest: u64,
+    op_context: *mut c_void,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            ep.send(&Send {
+                buffer: vector(iov, count)?,
+                dest,
+                tag: None,
+                data: None,
+                context: context(op_context),
+                flags: OpFlags::Default,
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn sendmsg<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    msg: *const sys::fi_msg,
+    op_flags: u64,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
+            ep.send(&Send {
+                buffer: vector(msg.msg_iov, msg.iov_count)?,
+                dest: msg.addr,
+                tag: None,
+                data: (op_flags & flags::REMOTE_CQ_DATA != 0).then_some(msg.data),
+                context: context(msg.context),
+                flags: OpFlags::Given(op_flags),
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn inject<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    buf: *const c_void,
+    len: usize,
+    dest: u64,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            ep.send(&Send {
+                buffer: Buffer::contiguous(buf, len)?,
+                dest,
+                tag: None,
+                data: None,
+                context: context(std::ptr::null_mut()),
+                flags: OpFlags::Inject,
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn senddata<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    buf: *const c_void,
+    len: usize,
+    _desc: *mut c_void,
+    data: u64,
+    dest: u64,
+    op_context: *mut c_void,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            ep.send(&Send {
+                buffer: Buffer::contiguous(buf, len)?,
+                dest,
+                tag: None,
+                data: Some(data),
+                context: context(op_context),
+                flags: OpFlags::Default,
+            })
+        })
+    }
+}
+
+unsafe extern "C" fn injectdata<E: Endpoint>(
+    ep: *mut sys::fid_ep,
+    buf: *const c_void,
+    len: usize,
+    data: u64,
+    dest: u64,
+) -> isize {
+    // SAFETY: the arguments of the call itself, as the man page describes them.
+    unsafe {
+        on(ep, |ep: &E| {
+            ep.send(&Send {
+                buffer: Buffer::contiguous(buf, len)?,
+                dest,
+                tag: None,
+                data: Some(data),
+                context: context(std::ptr::null_mut()),
+                flags: OpFlags::Inject,
+            })
+        })
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_provider(7)`: how libfabric finds a provider, and how it leaves.
+
+use std::{
+    cell::UnsafeCell,
+    ffi::{c_char, c_int, c_void},
+    ptr,
+    sync::{Arc, OnceLock},
+};
+
+use crate::{
+    errno::{Errno, Result},
+    guard,
+    host::Host,
+    info::{FabricAttr, Info},
+    log,
+    ops::{answer, fabric, fabric::Fabric, text},
+    sys,
+};
+
+/// The arguments of `fi_getinfo`.
+#[derive(Debug)]
+pub struct Query<'a> {
+    /// Version of the API the application was written for.
+    pub version: u32,
+    /// Host name or address.
+    pub node: Option<&'a str>,
+    /// Service name or port.
+    pub service: Option<&'a str>,
+    /// `FI_SOURCE`, `FI_NUMERICHOST`, ...
+    pub flags: u64,
+    /// What the application wants; none for all there is.
+    pub hints: Option<Info>,
+}
+
+/// A provider: what [`export_provider!`](crate::export_provider) exports.
+pub trait Provider: Send + Sync + 'static {
+    /// Fabrics it opens.
+    type Fabric: Fabric;
+    /// Name, as in `FI_PROVIDER`.
+    const NAME: &'static std::ffi::CStr;
+    /// Version, `FI_VERSION(major, minor)`.
+    const VERSION: u32;
+
+    /// Name and help of every parameter.
+    fn params() -> impl Iterator<Item = (&'static str, String)>;
+
+    /// `fi_getinfo`.
+    ///
+    /// # Errors
+    /// `ENODATA` where nothing satisfies the hints.
+    fn getinfo(query: Query<'_>) -> Result<Vec<Info>>;
+
+    /// `fi_fabric`.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met.
+    fn fabric(attr: &FabricAttr) -> Result<Arc<Self::Fabric>>;
+
+    /// libfabric is about to unload the library, or the process exits.
+    fn cleanup();
+}
+
+/// The one `struct fi_provider`, which libfabric keeps and writes its context into.
+struct Slot(UnsafeCell<sys::fi_provider>);
+
+// SAFETY: written once in `start` before libfabric knows it; afterwards only
+// libfabric writes, and only to `context`.
+unsafe impl Sync for Slot {}
+
+static SLOT: Slot = Slot(UnsafeCell::new(
+    // SAFETY: integers, null pointers and empty options may be all zero.
+    unsafe { std::mem::zeroed() },
+));
+
+static STARTED: OnceLock<Result<()>> = OnceLock::new();
+
+/// Work of `fi_prov_ini`: `caller` lies in the libfabric that loads us.
+#[must_use]
+pub fn start<P: Provider>(caller: *const c_void) -> *mut sys::fi_provider {
+    guard::call_or(ptr::null_mut(), || {
+        let host = Host::find(caller)?;
+        let provider = SLOT.0.get();
+        STARTED
+            .get_or_init(|| {
+                // SAFETY: the only writer, before libfabric gets the pointer.
+                unsafe {
+                    (*provider).version = P::VERSION;
+                    (*provider).fi_version = host.version();
+                    (*provider).name = P::NAME.as_ptr();
+                    (*provider).getinfo = Some(getinfo::<P>);
+                    (*provider).fabric = Some(open_fabric::<P>);
+                    (*provider).cleanup = Some(cleanup::<P>);
+                }
+                log::install(host, provider);
+                Ok(())
+            })
+            .and_then(|()| {
+                for (name, help) in P::params() {
+                    host.define_param(provider, name, &help);
+                }
+                Ok(provider)
+            })
+    })
+}
+
+/// The value of a parameter (lower case, without `FI_TCAM_`), if it is set.
+#[must_use]
+pub fn param(name: &str) -> Option<String> {
+    Host::get()?.param(SLOT.0.get(), name)
+}
+
+unsafe extern "C" fn getinfo<P: Provider>(
+    version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    query_flags: u64,
+    hints: *const sys::fi_info,
+    to: *mut *mut sys::fi_info,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: libfabric passes C strings or nulls, and complete hints or null.
+        let query = unsafe {
+            Query {
+                version,
+                node: text(node)?,
+                service: text(service)?,
+                flags: query_flags,
+                hints: hints.as_ref().map(|hints| Info::read(hints)),
+            }
+        };
+        let host = Host::get().ok_or(Errno::EOTHER)?;
+        let mut first = ptr::null_mut();
+        for info in P::getinfo(query)?.into_iter().rev() {
+            let raw = info.into_raw(host)?;
+            // SAFETY: just allocated.
+            unsafe { (*raw).next = first };
+            first = raw;
+        }
+        if first.is_null() {
+            return Err(Errno::ENODATA);
+        }
+        // SAFETY: C wants the answer there.
+        unsafe { answer(to, first) }
+    })
+}
+
+unsafe extern "C" fn open_fabric<P: Provider>(
+    attr: *mut sys::fi_fabric_attr,
+    to: *mut *mut sys::fid_fabric,
+    context: *mut c_void,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: libfabric passes complete attributes.
+        let attr = unsafe { FabricAttr::read(attr.as_ref().ok_or(Errno::EINVAL)?) };
+        if to.is_null() {
+            return Err(Errno::EINVAL);
+        }
+        let fabric = fabric::create(P::fabric(&attr)?, context);
+        // SAFETY: C wants the answer there.
+        unsafe { answer(to, fabric) }
+    })
+}
+
+unsafe extern "C" fn cleanup<P: Provider>() {
+    guard::call_or((), || {
+        P::cleanup();
+        Ok(())
+    });
+}
+
+/// What runs when the library is unloaded or the process exits.
+pub fn exit<P: Provider>() {
+    guard::call_or((), || {
+        P::cleanup();
+        Ok(())
+    });
+}
+
+/// Exports `fi_prov_ini` and the exit hook of a [`Provider`].
+///
+/// `fi_prov_ini` takes no argument, but we need the address it returns to (see
+/// [`host`](crate::host)); only assembly can read that.
+#[macro_export]
+macro_rules! export_provider {
+    ($provider:ty) => {
+        #[doc(hidden)]
+        extern "C" fn fi_prov_ini_from(
+            caller: *const core::ffi::c_void,
+        ) -> *mut $crate::sys::fi_provider {
+            $crate::provider::start::<$provider>(caller)
+        }
+
+        /// Entry point that libfabric looks up (`fi_provider(7)`).
+        ///
+        /// # Safety
+        /// Called by libfabric only.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn fi_prov_ini() -> *mut $crate::sys::fi_provider {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!("mov rdi, [rsp]", "jmp {}", sym fi_prov_ini_from);
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!("mov x0, x30", "b {}", sym fi_prov_ini_from);
+        }
+
+        extern "C" fn at_exit() {
+            $crate::provider::exit::<$provider>();
+        }
+
+        #[used]
+        #[unsafe(link_section = ".fini_array")]
+        static AT_EXIT: extern "C" fn() = at_exit;
+    };
+}

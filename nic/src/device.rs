@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The device: two matching contexts, tagged and untagged, each with a posted
+//! receive queue and an unexpected message queue of bounded tables with a host
+//! engine behind them.
+//!
+//! Sans-IO: the caller hands in posts and arrivals and carries out what comes
+//! back (which buffer a message goes to). What a receive and a message carry
+//! besides their envelope is the caller's business: `R` and `M`.
+//!
+//! ```text
+//!   post ----> UMQ search --hit--> (receive, message)      arrive ---> PRQ search --hit--> receive
+//!                 `-miss--> PRQ insert                                     `-miss--> UMQ insert (keep)
+//! ```
+
+use std::collections::HashMap;
+
+use matching::{Element, Key, Offload, OffloadConfig, Source};
+use slab::Slab;
+
+use crate::report::ContextCounters;
+
+/// Sizes and behaviour of a device.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Table and engine of posted receives.
+    pub prq: OffloadConfig,
+    /// Table and engine of unexpected messages.
+    pub umq: OffloadConfig,
+}
+
+/// What arrives: who sent it, its match bits, its length in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// Peer number of the sender.
+    pub source: u32,
+    /// Match bits; 0 for untagged messages.
+    pub bits: u64,
+    /// Length of the whole message.
+    pub len: u64,
+}
+
+/// A receive to post.
+#[derive(Clone, Debug)]
+pub struct Receive<R> {
+    /// Match bits, ignore bits and source.
+    pub key: Key,
+    /// Set for a buffer that takes several messages (`FI_MULTI_RECV`).
+    pub multi: Option<MultiRecv>,
+    /// The caller's part.
+    pub data: R,
+}
+
+/// State of a multi-receive buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultiRecv {
+    /// Length of the buffer.
+    pub len: u64,
+    /// Bytes used so far.
+    pub used: u64,
+    /// The buffer is given back when less than this is left.
+    pub min: u64,
+}
+
+/// Permission to put a message into a receive's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant<R> {
+    /// The receive's part of the caller.
+    pub data: R,
+    /// Where the message goes in the buffer.
+    pub offset: u64,
+    /// Whether the buffer is given back with this message.
+    pub last: bool,
+}
+
+/// Result of [`Context::post`].
+#[derive(Debug)]
+pub enum Post<R, M> {
+    /// The receive waits.
+    Pending,
+    /// An unexpected message goes to it. A multi-receive buffer with room left
+    /// comes back to be posted again.
+    Matched {
+        /// Where the message goes.
+        grant: Grant<R>,
+        /// The message's envelope.
+        envelope: Envelope,
+        /// The message.
+        message: M,
+        /// What to post next.
+        rest: Option<Receive<R>>,
+    },
+}
+
+struct Posted<R> {
+    receive: Receive<R>,
+}
+
+struct Unexpected<M> {
+    envelope: Envelope,
+    message: M,
+}
+
+/// One matching context.
+pub struct Context<R, M> {
+    posted: Slab<Posted<R>>,
+    prq: Offload,
+    unexpected: Slab<Unexpected<M>>,
+    umq: Offload,
+    claimed: HashMap<u64, Unexpected<M>>,
+    counters: ContextCounters,
+}
+
+impl<R: Clone, M> Context<R, M> {
+    /// An empty context.
+    ///
+    /// # Errors
+    /// A table that cannot be made.
+    pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
+        Ok(Self {
+            posted: Slab::with_capacity(config.prq.entries.min(PREALLOCATE)),
+            prq: Offload::new(&config.prq)?,
+            unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
+            umq: Offload::new(&config.umq)?,
+            claimed: HashMap::new(),
+            counters: ContextCounters::default(),
+        })
+    }
+
+    /// Posts a receive: the oldest unexpected message that matches goes to it,
+    /// otherwise it waits in the PRQ.
+    #[inline]
+    pub fn post(&mut self, mut receive: Receive<R>) -> Post<R, M> {
+        self.counters.posts += 1;
+        if let Some(found) = self.umq.search(&receive.key) {
+            self.umq.remove_matched(found.token);
+            let Unexpected { envelope, message } = self.unexpected.remove(found.token as usize);
+            let grant = grant(&mut receive, envelope.len);
+            let rest = (!grant.last).then_some(receive);
+            return Post::Matched { grant, envelope, message, rest };
+        }
+        let Key { bits, ignore, source } = receive.key;
+        let token = self.posted.insert(Posted { receive }) as u32;
+        self.prq.insert(Element { bits, ignore, source, token });
+        Post::Pending
+    }
+
+    /// A message arrives: the earliest posted receive that matches gets it.
+    /// Without one the caller must [`keep`](Self::keep) the message.
+    #[inline]
+    pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
+        self.counters.arrivals += 1;
+        self.counters.bytes += envelope.len;
+        let key = Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) };
+        let found = self.prq.search(&key)?;
+        let token = found.token as usize;
+        if self.posted[token].receive.multi.is_none() {
+            self.prq.remove_matched(found.token);
+            let data = self.posted.remove(token).receive.data;
+            return Some(Grant { data, offset: 0, last: true });
+        }
+        let grant = grant(&mut self.posted[token].receive, envelope.len);
+        if grant.last {
+            self.prq.remove_matched(found.token);
+            self.posted.remove(token);
+        } else {
+            self.prq.keep_matched(found.token);
+        }
+        Some(grant)
+    }
+
+    /// Keeps a message that [`arrive`](Self::arrive) found no receive for.
+    pub fn keep(&mut self, envelope: Envelope, message: M) {
+        self.counters.unexpected += 1;
+        let token = self.unexpected.insert(Unexpected { envelope, message }) as u32;
+        let source = Source::new(envelope.source);
+        self.umq.insert(Element { bits: envelope.bits, ignore: 0, source, token });
+    }
+
+    /// The oldest unexpected message that matches, left in place.
+    pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
+        self.counters.peeks += 1;
+        let found = self.umq.find(key)?;
+        let unexpected = &self.unexpected[found.token as usize];
+        Some((unexpected.envelope, &unexpected.message))
+    }
+
+    /// Takes the oldest unexpected message that matches out of the queue
+    /// without receiving it (`FI_DISCARD`).
+    pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
+        self.counters.peeks += 1;
+        self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
+    }
+
+    /// Sets the oldest unexpected message that matches aside under a context
+    /// (`FI_PEEK | FI_CLAIM`); no other receive can get it.
+    pub fn claim(&mut self, key: &Key, context: u64) -> Option<(Envelope, &M)> {
+        self.counters.peeks += 1;
+        let taken = self.take_unexpected(key)?;
+        let claimed = self.claimed.entry(context).insert_entry(taken).into_mut();
+        Some((claimed.envelope, &claimed.message))
+    }
+
+    /// The message set aside under a context (`FI_CLAIM`).
+    pub fn claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
+        self.claimed.remove(&context).map(|taken| (taken.envelope, taken.message))
+    }
+
+    fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
+        let found = self.umq.find(key)?;
+        self.umq.cancel(found.token);
+        Some(self.unexpected.remove(found.token as usize))
+    }
+
+    /// Cancels the earliest posted receive that `which` accepts.
+    pub fn cancel(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Option<Receive<R>> {
+        let token =
+            self.prq.iter_tokens().find(|&token| which(&self.posted[token as usize].receive))?;
+        self.prq.cancel(token);
+        Some(self.posted.remove(token as usize).receive)
+    }
+
+    /// Drops unexpected messages that `which` accepts; answers how many.
+    pub fn drop_unexpected(&mut self, which: impl Fn(&Envelope, &M) -> bool) -> usize {
+        let tokens: Vec<u32> = self
+            .umq
+            .iter_tokens()
+            .filter(|&token| {
+                let unexpected = &self.unexpected[token as usize];
+                which(&unexpected.envelope, &unexpected.message)
+            })
+            .collect();
+        for &token in &tokens {
+            self.umq.cancel(token);
+            self.unexpected.remove(token as usize);
+        }
+        tokens.len()
+    }
+
+    /// Receives posted and not matched.
+    #[must_use]
+    pub fn posted(&self) -> usize {
+        self.prq.len()
+    }
+
+    /// What this context counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ContextCounters {
+        ContextCounters {
+            prq: self.prq.counters(),
+            umq: self.umq.counters(),
+            ..self.counters.clone()
+        }
+    }
+}
+
+/// Elements that room is made for at the start, so that queues of usual
+/// lengths never allocate.
+const PREALLOCATE: usize = 4096;
+
+/// Room for a message of `len` bytes in a receive.
+fn grant<R: Clone>(receive: &mut Receive<R>, len: u64) -> Grant<R> {
+    let data = receive.data.clone();
+    let Some(multi) = &mut receive.multi else {
+        return Grant { data, offset: 0, last: true };
+    };
+    let offset = multi.used;
+    multi.used += len.min(multi.len - multi.used);
+    Grant { data, offset, last: multi.len - multi.used < multi.min.max(1) }
+}
+
+/// The matching unit of one endpoint.
+pub struct Device<R, M> {
+    /// Tagged messages.
+    pub tagged: Context<R, M>,
+    /// Untagged messages.
+    pub msg: Context<R, M>,
+}
+
+impl<R: Clone, M> Device<R, M> {
+    /// An empty device.
+    ///
+    /// # Errors
+    /// A table that cannot be made.
+    pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
+        Ok(Self { tagged: Context::new(config)?, msg: Context::new(config)? })
+    }
+
+    /// The context of tagged or untagged messages.
+    #[inline]
+    pub fn context(&mut self, tagged: bool) -> &mut Context<R, M> {
+        if tagged { &mut self.tagged } else { &mut self.msg }
+    }
+
+    /// Both contexts.
+    pub fn contexts(&mut self) -> [&mut Context<R, M>; 2] {
+        [&mut self.tagged, &mut self.msg]
+    }
+}
+
+/// A device that cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the match table cannot be made: {0}")]
+pub struct DeviceError(#[from] matching::TableError);
+
+impl<R, M> std::fmt::Debug for Context<R, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("posted", &self.posted.len())
+            .field("unexpected", &self.unexpected.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R, M> std::fmt::Debug for Device<R, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device")
+            .field("tagged", &self.tagged)
+            .field("msg", &self.msg)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+#[path = "device_tests.rs"]
+mod tests;

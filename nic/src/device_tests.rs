@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The device against two plain lists, over random operations.
+
+use matching::{HostEngine, Kernel, Overflow};
+use proptest::prelude::*;
+
+use super::*;
+
+fn config(entries: usize) -> DeviceConfig {
+    let offload = OffloadConfig {
+        entries,
+        kernel: Kernel::best(),
+        engine: HostEngine::List,
+        overflow: Overflow::Spill,
+        depths: true,
+    };
+    DeviceConfig { prq: offload.clone(), umq: offload }
+}
+
+fn any_source(bits: u64, data: u32) -> Receive<u32> {
+    Receive { key: Key { bits, ignore: 0, source: Source::ANY }, multi: None, data }
+}
+
+#[test]
+fn the_earliest_posted_receive_wins_directed_or_not() {
+    for entries in [0, 1, 2] {
+        let mut device = Device::<u32, ()>::new(&config(entries)).unwrap();
+        let directed = Receive {
+            key: Key { bits: 5, ignore: 0, source: Source::new(3) },
+            multi: None,
+            data: 2,
+        };
+        assert!(matches!(device.tagged.post(any_source(5, 1)), Post::Pending));
+        assert!(matches!(device.tagged.post(directed), Post::Pending));
+        let envelope = Envelope { source: 3, bits: 5, len: 0 };
+        assert_eq!(device.tagged.arrive(&envelope).unwrap().data, 1);
+        assert_eq!(device.tagged.arrive(&envelope).unwrap().data, 2);
+        assert!(device.tagged.arrive(&envelope).is_none());
+    }
+}
+
+#[test]
+fn a_multi_receive_buffer_takes_messages_until_less_than_the_minimum_is_left() {
+    let mut device = Device::<u32, ()>::new(&config(1)).unwrap();
+    let multi = Some(MultiRecv { len: 100, used: 0, min: 30 });
+    assert!(matches!(device.msg.post(Receive { multi, ..any_source(0, 9) }), Post::Pending));
+    let envelope = Envelope { source: 1, bits: 0, len: 40 };
+    let grant = |offset, last| Some(Grant { data: 9, offset, last });
+    assert_eq!(device.msg.arrive(&envelope), grant(0, false));
+    assert_eq!(device.msg.arrive(&envelope), grant(40, true));
+    assert_eq!(device.msg.arrive(&envelope), None);
+    device.msg.keep(envelope, ());
+    let Post::Matched { rest, .. } = device.msg.post(Receive { multi, ..any_source(0, 9) }) else {
+        panic!("the message was kept");
+    };
+    assert_eq!(rest.unwrap().multi, Some(MultiRecv { len: 100, used: 40, min: 30 }));
+    device.msg.counters().check().unwrap();
+}
+
+#[test]
+fn a_claimed_message_belongs_to_its_context() {
+    let mut device = Device::<u32, char>::new(&config(4)).unwrap();
+    let key = Key { bits: 7, ignore: 0, source: Source::ANY };
+    for name in ['a', 'b'] {
+        let envelope = Envelope { source: 1, bits: 7, len: 1 };
+        assert!(device.tagged.arrive(&envelope).is_none());
+        device.tagged.keep(envelope, name);
+    }
+    assert_eq!(device.tagged.peek(&key).unwrap().1, &'a');
+    assert_eq!(device.tagged.claim(&key, 77).unwrap().1, &'a');
+    assert_eq!(device.tagged.peek(&key).unwrap().1, &'b');
+    assert_eq!(device.tagged.claimed(78), None);
+    assert_eq!(device.tagged.claimed(77).unwrap().1, 'a');
+    assert_eq!(device.tagged.discard(&key).unwrap().1, 'b');
+    assert!(device.tagged.peek(&key).is_none());
+    device.tagged.counters().check().unwrap();
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Post { bits: u64, ignore: u64, source: Option<u32> },
+    Arrive { bits: u64, source: u32 },
+    Cancel(u32),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let bits = 0_u64..4;
+    prop_oneof![
+        (bits.clone(), prop_oneof![Just(0_u64), Just(3), 0..4_u64], proptest::option::of(0_u32..3))
+            .prop_map(|(bits, ignore, source)| Op::Post { bits, ignore, source }),
+        (bits, 0_u32..3).prop_map(|(bits, source)| Op::Arrive { bits, source }),
+        (0_u32..64).prop_map(Op::Cancel),
+    ]
+}
+
+fn matches(post: &(u64, u64, Option<u32>, u32), message: &(u64, u32, u32)) -> bool {
+    (post.0 ^ message.0) & !post.1 == 0 && post.2.is_none_or(|source| source == message.1)
+}
+
+proptest! {
+    #[test]
+    fn device_and_two_lists_agree(
+        ops in proptest::collection::vec(op(), 0..200),
+        entries in prop_oneof![Just(0_usize), Just(1), Just(7), Just(64)],
+    ) {
+        let mut device = Device::<u32, u32>::new(&config(entries)).unwrap();
+        let mut posts: Vec<(u64, u64, Option<u32>, u32)> = Vec::new();
+        let mut messages: Vec<(u64, u32, u32)> = Vec::new();
+        for (id, op) in (0_u32..).zip(ops) {
+            match op {
+                Op::Post { bits, ignore, source } => {
+                    let post = (bits, ignore, source, id);
+                    let expected = messages.iter().position(|message| matches(&post, message));
+                    let key =
+                        Key { bits, ignore, source: source.map_or(Source::ANY, Source::new) };
+                    match device.tagged.post(Receive { key, multi: None, data: id }) {
+                        Post::Pending => {
+                            prop_assert_eq!(expected, None);
+                            posts.push(post);
+                        }
+                        Post::Matched { message, .. } => {
+                            let index = expected.expect("the lists match too");
+                            prop_assert_eq!(messages.remove(index).2, message);
+                        }
+                    }
+                }
+                Op::Arrive { bits, source } => {
+                    let expected =
+                        posts.iter().position(|post| matches(post, &(bits, source, id)));
+                    let envelope = Envelope { source, bits, len: 8 };
+                    let grant = device.tagged.arrive(&envelope);
+                    prop_assert_eq!(
+                        grant.map(|grant| grant.data),
+                        expected.map(|index| posts.remove(index).3)
+                    );
+                    if grant.is_none() {
+                        device.tagged.keep(envelope, id);
+                        messages.push((bits, source, id));
+                    }
+                }
+                Op::Cancel(which) => {
+                    let expected = posts.iter().position(|post| post.3 == which);
+                    let cancelled = device.tagged.cancel(|receive| receive.data == which);
+                    prop_assert_eq!(
+                        cancelled.map(|receive| receive.data),
+                        expected.map(|index| posts.remove(index).3)
+                    );
+                }
+            }
+        }
+        let counters = device.tagged.counters();
+        prop_assert_eq!(counters.check(), Ok(()));
+        prop_assert_eq!(
+            counters.prq.table_occupancy + counters.prq.host_occupancy,
+            posts.len() as u64
+        );
+    }
+}

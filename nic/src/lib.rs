@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A sans-IO model of a NIC's tag-matching unit: posted receives, arrivals,
+//! capacity and counters ([`device`]), the `FI_TCAM_*` parameters ([`params`])
+//! and what is reported in the end ([`report`]).
+//!
+//! No sockets, no clocks, no unsafe: the provider drives it live, the lab
+//! offline, with the same answers.
+#![forbid(unsafe_code)]
+
+pub mod device;
+pub mod params;
+pub mod report;

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The `FI_TCAM_*` parameters: one table of names, values, defaults and help,
+//! read by the provider (`fi_param_define`, `fi_getinfo`) and by the lab.
+
+use std::collections::BTreeMap;
+
+/// Prefix of every parameter in the environment.
+pub const PREFIX: &str = "FI_TCAM_";
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// A whole number from the first to the second, both included.
+    Number(u64, u64),
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Any text.
+    Text,
+}
+
+/// One parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Name without the prefix, in lower case as libfabric defines it: `prq_entries`.
+    pub name: &'static str,
+    /// Allowed values.
+    pub values: Values,
+    /// Value when the parameter is not set.
+    pub default: &'static str,
+    /// One sentence for `fi_info -e` and the man page.
+    pub help: &'static str,
+}
+
+/// Every parameter of the provider.
+pub const PARAMS: &[Param] = &[
+    Param {
+        name: "prq_entries",
+        values: Values::Number(0, 65_536),
+        default: "4096",
+        help: "Entries of the table of posted receives; 0 matches every receive on the host.",
+    },
+    Param {
+        name: "umq_entries",
+        values: Values::Number(0, 65_536),
+        default: "4096",
+        help: "Entries of the table of unexpected messages; 0 keeps every message on the host.",
+    },
+    Param {
+        name: "overflow",
+        values: Values::Words(&["spill"]),
+        default: "spill",
+        help: "What happens when a table is full: spill to the host engine, the oldest element is \
+               promoted when an entry frees.",
+    },
+    Param {
+        name: "host_engine",
+        values: Values::Words(&["list"]),
+        default: "list",
+        help: "Software engine that matches what does not fit the table.",
+    },
+    Param {
+        name: "kernel",
+        values: Values::Words(&["auto", "avx512", "avx2", "scalar"]),
+        default: "auto",
+        help: "Compare kernel of the table; auto takes the best one this processor has.",
+    },
+    Param {
+        name: "report",
+        values: Values::Text,
+        default: "",
+        help: "Path pattern of the report written when an endpoint closes or the process exits: \
+               %r is the rank, %p the process id, %h the host name. `.json` and `.txt` are written.",
+    },
+    Param {
+        name: "eager_size",
+        values: Values::Number(0, 16_384),
+        default: "8192",
+        help: "Largest message in bytes that is sent through shared buffers; longer ones wait for \
+               their receive and are then copied from process to process.",
+    },
+    Param {
+        name: "kernel_copy",
+        values: Values::Words(&["auto", "off"]),
+        default: "auto",
+        help: "Copy of long messages by the kernel (process_vm_readv); auto falls back to copies \
+               through shared buffers where the kernel refuses, off always does.",
+    },
+    Param {
+        name: "idle",
+        values: Values::Words(&["auto", "spin", "yield"]),
+        default: "auto",
+        help: "What a poll that finds nothing does: auto gives the core away when the endpoints of \
+               this host outnumber its cores.",
+    },
+];
+
+/// A parameter that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// The value is not allowed.
+    #[error("{PREFIX}{name}={value}: allowed is {allowed}")]
+    Value {
+        /// Name, upper case, without the prefix.
+        name: String,
+        /// The value found.
+        value: String,
+        /// The allowed values, for people.
+        allowed: String,
+    },
+    /// There is no parameter of this name.
+    #[error("{PREFIX}{name} is no parameter of tcam; there are {known}")]
+    Name {
+        /// Name, upper case, without the prefix.
+        name: String,
+        /// Every known name with its prefix.
+        known: String,
+    },
+}
+
+impl Values {
+    /// The allowed values, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Number(low, high) => format!("a whole number from {low} to {high}"),
+            Self::Words(words) => words.join(", "),
+            Self::Text => "any text".to_owned(),
+        }
+    }
+
+    fn allows(&self, value: &str) -> bool {
+        match self {
+            Self::Number(low, high) => {
+                value.parse::<u64>().is_ok_and(|number| (*low..=*high).contains(&number))
+            }
+            Self::Words(words) => words.contains(&value),
+            Self::Text => true,
+        }
+    }
+}
+
+/// The parameters in force: every name with the value set or its default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    values: BTreeMap<&'static str, String>,
+}
+
+impl Params {
+    /// Takes what `lookup` answers for each name (lower case, no prefix) and
+    /// the default where it answers nothing.
+    ///
+    /// # Errors
+    /// The first value that is not allowed, named with the allowed range.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ParamError> {
+        let mut values = BTreeMap::new();
+        for param in PARAMS {
+            let value = lookup(param.name).unwrap_or_else(|| param.default.to_owned());
+            if !param.values.allows(&value) {
+                return Err(ParamError::Value {
+                    name: param.name.to_uppercase(),
+                    value,
+                    allowed: param.values.describe(),
+                });
+            }
+            values.insert(param.name, value);
+        }
+        Ok(Self { values })
+    }
+
+    /// Refuses names with our prefix that are no parameters: a misspelt name
+    /// would silently run another experiment.
+    ///
+    /// # Errors
+    /// The first unknown name.
+    pub fn check_names(names: impl IntoIterator<Item = String>) -> Result<(), ParamError> {
+        for name in names {
+            let Some(bare) = name.strip_prefix(PREFIX) else { continue };
+            if !PARAMS.iter().any(|param| param.name.eq_ignore_ascii_case(bare)) {
+                let known: Vec<_> = PARAMS
+                    .iter()
+                    .map(|param| format!("{PREFIX}{}", param.name.to_uppercase()))
+                    .collect();
+                return Err(ParamError::Name { name: bare.to_owned(), known: known.join(", ") });
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a parameter, by its lower-case name.
+    ///
+    /// # Panics
+    /// If there is no such parameter: a mistake in this program.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        &self.values[name]
+    }
+
+    /// The value of a [`Values::Number`] parameter.
+    ///
+    /// # Panics
+    /// If the parameter is no number: a mistake in this program.
+    #[must_use]
+    pub fn number(&self, name: &str) -> usize {
+        self.text(name).parse().expect("checked when the parameters were read")
+    }
+
+    /// Names and values, for the report.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lookup<'a>(set: &'a [(&str, &str)]) -> impl Fn(&str) -> Option<String> + 'a {
+        |name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    #[test]
+    fn defaults_are_allowed() {
+        let params = Params::from_lookup(lookup(&[])).unwrap();
+        assert_eq!(params.number("prq_entries"), 4096);
+        assert_eq!(params.text("overflow"), "spill");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_range() {
+        for wrong in ["65537", "-1", "many", ""] {
+            let error = Params::from_lookup(lookup(&[("prq_entries", wrong)])).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("FI_TCAM_PRQ_ENTRIES={wrong}: allowed is a whole number from 0 to 65536")
+            );
+        }
+        let error = Params::from_lookup(lookup(&[("kernel", "sse9")])).unwrap_err();
+        assert_eq!(error.to_string(), "FI_TCAM_KERNEL=sse9: allowed is auto, avx512, avx2, scalar");
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused() {
+        let names = ["PATH", "FI_TCAM_PRQ_ENTRIES"].map(str::to_owned);
+        assert_eq!(Params::check_names(names), Ok(()));
+        let error = Params::check_names(["FI_TCAM_PRQ_ENTRY".to_owned()]).unwrap_err();
+        assert!(error.to_string().starts_with("FI_TCAM_PRQ_ENTRY is no parameter of tcam"));
+    }
+}

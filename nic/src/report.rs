@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The report of one endpoint: written by the provider, read by the lab.
+
+use std::collections::BTreeMap;
+
+use matching::QueueCounters;
+use serde::{Deserialize, Serialize};
+
+/// Value of [`Report::format`].
+pub const FORMAT: &str = "tcam-report";
+/// Value of [`Report::version`] that this crate writes and reads.
+pub const VERSION: u32 = 1;
+
+/// Everything an endpoint counted, as written to `FI_TCAM_REPORT`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Always [`FORMAT`].
+    pub format: String,
+    /// Always [`VERSION`].
+    pub version: u32,
+    /// Version of tcam that wrote the report.
+    pub tcam: String,
+    /// Version of the libfabric that loaded the provider, such as `2.5`.
+    pub libfabric: String,
+    /// Host name.
+    pub host: String,
+    /// Process id.
+    pub pid: u32,
+    /// Rank, when the launcher tells it in the environment.
+    pub rank: Option<u32>,
+    /// Address of the endpoint, `ip:port`.
+    pub address: String,
+    /// Path of the program.
+    pub program: String,
+    /// Seconds from opening the endpoint to this report.
+    pub elapsed_s: f64,
+    /// What caused the report.
+    pub written_at: WrittenAt,
+    /// The `FI_TCAM_*` values in force, by name.
+    pub config: BTreeMap<String, String>,
+    /// Tagged messages.
+    pub tagged: ContextCounters,
+    /// Untagged messages.
+    pub msg: ContextCounters,
+    /// Messages and bytes by channel (`shm`, `kernel-copy`, `copy-pipeline`).
+    pub channels: BTreeMap<String, ChannelCounters>,
+}
+
+/// When a report was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WrittenAt {
+    /// The endpoint was closed.
+    #[default]
+    Close,
+    /// The process exited with the endpoint open.
+    Exit,
+}
+
+/// One matching context: a PRQ, a UMQ and what went through them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextCounters {
+    /// Receives posted.
+    pub posts: u64,
+    /// Messages that arrived.
+    pub arrivals: u64,
+    /// Bytes of the messages that arrived.
+    pub bytes: u64,
+    /// Messages that found no receive.
+    pub unexpected: u64,
+    /// Peeks at the unexpected queue (probes), found or not.
+    pub peeks: u64,
+    /// Posted receives, searched by arrivals.
+    pub prq: QueueCounters,
+    /// Unexpected messages, searched by posts.
+    pub umq: QueueCounters,
+}
+
+/// Messages and bytes of a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelCounters {
+    /// Messages sent.
+    pub sent: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Messages received.
+    pub received: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+}
+
+impl ContextCounters {
+    /// Checks that the counts add up (DESIGN, invariant 4): every arrival was
+    /// matched in the table, matched on the host or became unexpected; posts likewise.
+    ///
+    /// # Errors
+    /// Says which equation does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.prq.check().map_err(|why| format!("prq: {why}"))?;
+        self.umq.check().map_err(|why| format!("umq: {why}"))?;
+        let matched = self.prq.table_matches + self.prq.host_matches;
+        if self.arrivals != matched + self.unexpected {
+            return Err(format!(
+                "arrivals = table + host matches + unexpected does not hold: {} against {matched} + {}",
+                self.arrivals, self.unexpected
+            ));
+        }
+        if self.prq.misses != self.unexpected {
+            return Err(format!(
+                "unexpected = prq.misses does not hold: {} against {}",
+                self.unexpected, self.prq.misses
+            ));
+        }
+        if self.posts != self.umq.searches || self.umq.misses != self.prq.inserts {
+            return Err(format!(
+                "posts = umq matches + prq inserts does not hold: {} posts, {} searches, \
+                 {} without a match, {} inserts",
+                self.posts, self.umq.searches, self.umq.misses, self.prq.inserts
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds another context's counters.
+    pub fn merge(&mut self, other: &Self) {
+        self.posts += other.posts;
+        self.arrivals += other.arrivals;
+        self.bytes += other.bytes;
+        self.unexpected += other.unexpected;
+        self.peeks += other.peeks;
+        self.prq.merge(&other.prq);
+        self.umq.merge(&other.umq);
+    }
+}
+
+impl Report {
+    /// Reads a report and checks its format, version and counts.
+    ///
+    /// # Errors
+    /// [`ReportError`] says what is wrong with the text.
+    pub fn from_json(text: &str) -> Result<Self, ReportError> {
+        let report: Self = serde_json::from_str(text)?;
+        if report.format != FORMAT || report.version != VERSION {
+            return Err(ReportError::Foreign { format: report.format, version: report.version });
+        }
+        report.check().map_err(ReportError::Counts)?;
+        Ok(report)
+    }
+
+    /// The report as JSON.
+    ///
+    /// # Errors
+    /// Never in practice: every field can be written as JSON.
+    pub fn to_json(&self) -> Result<String, ReportError> {
+        Ok(serde_json::to_string_pretty(self)?)
+    }
+
+    /// Checks that the counts of both contexts add up.
+    ///
+    /// # Errors
+    /// Says which equation does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.tagged.check().map_err(|why| format!("tagged: {why}"))?;
+        self.msg.check().map_err(|why| format!("msg: {why}"))
+    }
+}
+
+/// What can be wrong with a report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Not JSON, or not the fields of a report.
+    #[error("not a tcam report: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Another format or version.
+    #[error(
+        "format `{format}` version {version} is not `tcam-report` version 1: \
+         written by another version of tcam"
+    )]
+    Foreign {
+        /// The format found.
+        format: String,
+        /// The version found.
+        version: u32,
+    },
+    /// The counts do not add up.
+    #[error("the counts do not add up: {0}")]
+    Counts(String),
+}
