@@ -313,10 +313,7 @@ impl<R, M> std::fmt::Debug for Context<R, M> {
 
 impl<R, M> std::fmt::Debug for Device<R, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Device")
-            .field("tagged", &self.tagged)
-            .field("msg", &self.msg)
-            .finish()
+        f.debug_struct("Device").field("tagged", &self.tagged).field("msg", &self.msg).finish()
     }
 }
 

@@ -14,7 +14,7 @@ fn config(entries: usize) -> DeviceConfig {
         overflow: Overflow::Spill,
         depths: true,
     };
-    DeviceConfig { prq: offload.clone(), umq: offload }
+    DeviceConfig { prq: offload, umq: offload }
 }
 
 fn any_source(bits: u64, data: u32) -> Receive<u32> {

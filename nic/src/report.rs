@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The report of one endpoint: written by the provider, read by the lab.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use matching::QueueCounters;
 use serde::{Deserialize, Serialize};
@@ -185,4 +185,57 @@ pub enum ReportError {
     /// The counts do not add up.
     #[error("the counts do not add up: {0}")]
     Counts(String),
+}
+
+impl fmt::Display for Report {
+    /// A table for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rank = self.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
+        writeln!(f, "tcam {} on libfabric {}: {rank}pid {}", self.tcam, self.libfabric, self.pid)?;
+        writeln!(f, "{} at {}, {:.3} s", self.program, self.address, self.elapsed_s)?;
+        for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
+            if context.posts + context.arrivals == 0 {
+                continue;
+            }
+            writeln!(
+                f,
+                "\n{name}: {} receives posted, {} messages arrived ({} bytes), {} unexpected, {} probes",
+                context.posts, context.arrivals, context.bytes, context.unexpected, context.peeks
+            )?;
+            writeln!(f, "  {:<22}{:>14}{:>14}", "queue", "PRQ", "UMQ")?;
+            let (prq, umq) = (&context.prq, &context.umq);
+            for (name, prq, umq) in [
+                ("table entries", prq.entries, umq.entries),
+                ("inserted", prq.inserts, umq.inserts),
+                ("matched in the table", prq.table_matches, umq.table_matches),
+                ("matched on the host", prq.host_matches, umq.host_matches),
+                ("not matched", prq.misses, umq.misses),
+                ("spills", prq.spills, umq.spills),
+                ("promotions", prq.promotions, umq.promotions),
+                ("high water, table", prq.table_high_water, umq.table_high_water),
+                ("high water, host", prq.host_high_water, umq.host_high_water),
+                ("high water, both", prq.high_water, umq.high_water),
+            ] {
+                writeln!(f, "  {name:<22}{prq:>14}{umq:>14}")?;
+            }
+            for (name, queue) in [("PRQ", prq), ("UMQ", umq)] {
+                if queue.spills == 0 {
+                    writeln!(f, "  {name} did not overflow; high-water mark {}", queue.high_water)?;
+                }
+            }
+        }
+        writeln!(
+            f,
+            "\n{:<16}{:>14}{:>18}{:>14}{:>18}",
+            "channel", "sent", "bytes", "received", "bytes"
+        )?;
+        for (name, channel) in &self.channels {
+            writeln!(
+                f,
+                "{name:<16}{:>14}{:>18}{:>14}{:>18}",
+                channel.sent, channel.sent_bytes, channel.received, channel.received_bytes
+            )?;
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What one queue (PRQ or UMQ) did: the counters a report is made of.
+
+use serde::{Deserialize, Serialize};
+
+/// Number of buckets of a [`Histogram`]: 0, 1, 2-3, 4-7, ... up to 2^31 and more.
+pub const BUCKETS: usize = 33;
+
+/// A histogram over powers of two: bucket 0 counts zeros, bucket `b` counts
+/// values from `2^(b-1)` to `2^b - 1`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Histogram {
+    /// Counts per bucket; trailing empty buckets are left out.
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// An empty histogram that will not allocate when values are recorded.
+    #[must_use]
+    pub fn with_all_buckets() -> Self {
+        Self { counts: vec![0; BUCKETS] }
+    }
+
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        let bucket = ((u64::BITS - value.leading_zeros()) as usize).min(BUCKETS - 1);
+        if bucket >= self.counts.len() {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += 1;
+    }
+
+    /// Adds another histogram's counts to this one's.
+    pub fn merge(&mut self, other: &Self) {
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    /// `(lowest value, highest value, count)` of every bucket that is not empty.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(bucket, &count)| {
+            match bucket {
+                0 => (0, 0, count),
+                b => (1 << (b - 1), (1 << b) - 1, count),
+            }
+        })
+    }
+
+    /// How many values were recorded.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// Why elements are on the host and not in the table (DESIGN, "block reason").
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockReasons {
+    /// Every entry of the table was taken.
+    pub table_full: u64,
+    /// The table has no entries at all (capacity 0).
+    pub disabled: u64,
+}
+
+/// Search depth: entries a linear search in age order would have compared,
+/// the table first and then the host queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchDepth {
+    /// Searches that found an element, the found one counted.
+    pub hit: Histogram,
+    /// Searches that found nothing.
+    pub miss: Histogram,
+}
+
+/// Counters of one queue. Elements are posted receives (PRQ) or unexpected
+/// messages (UMQ); searches are arrivals (PRQ) or posts (UMQ).
+///
+/// What always holds ([`QueueCounters::check`]):
+///
+/// ```text
+/// searches = table_matches + host_matches + misses
+/// inserts  = spills + inserted in the table
+/// spills - promotions - (host_matches - host_kept) - host_cancels = host_occupancy
+/// inserts - spills + promotions - (table_matches - table_kept) - table_cancels
+///                                                               = table_occupancy
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueCounters {
+    /// Capacity of the table.
+    pub entries: u64,
+    /// Elements added to the queue.
+    pub inserts: u64,
+    /// Counted searches.
+    pub searches: u64,
+    /// Searches answered by the table.
+    pub table_matches: u64,
+    /// Searches answered by the host engine.
+    pub host_matches: u64,
+    /// Searches that found nothing.
+    pub misses: u64,
+    /// Table matches that left the element in place (multi-receive buffers).
+    pub table_kept: u64,
+    /// Host matches that left the element in place.
+    pub host_kept: u64,
+    /// Elements that did not fit the table and went to the host.
+    pub spills: u64,
+    /// Elements moved from the host to a slot that became free.
+    pub promotions: u64,
+    /// Elements cancelled, claimed or discarded while in the table.
+    pub table_cancels: u64,
+    /// Elements cancelled, claimed or discarded while on the host.
+    pub host_cancels: u64,
+    /// Elements in the table now.
+    pub table_occupancy: u64,
+    /// Elements on the host now.
+    pub host_occupancy: u64,
+    /// Most elements ever in the table at once.
+    pub table_high_water: u64,
+    /// Most elements ever on the host at once.
+    pub host_high_water: u64,
+    /// Most elements ever in table and host together: the table size at which
+    /// nothing would have spilled.
+    pub high_water: u64,
+    /// Why elements spilled, counted when they did.
+    pub block_reasons: BlockReasons,
+    /// Search depths; empty when not asked for.
+    pub search_depth: SearchDepth,
+}
+
+impl QueueCounters {
+    /// Checks that the counts add up (DESIGN, invariant 4).
+    ///
+    /// # Errors
+    /// Names the first equation that does not hold, with its values.
+    pub fn check(&self) -> Result<(), String> {
+        let equations = [
+            (
+                "searches = table_matches + host_matches + misses",
+                i128::from(self.searches),
+                sum(&[self.table_matches, self.host_matches, self.misses]),
+            ),
+            (
+                "spills - promotions - (host_matches - host_kept) - host_cancels = host_occupancy",
+                i128::from(self.spills)
+                    - sum(&[self.promotions, self.host_matches, self.host_cancels])
+                    + i128::from(self.host_kept),
+                i128::from(self.host_occupancy),
+            ),
+            (
+                "inserts - spills + promotions - (table_matches - table_kept) - table_cancels = table_occupancy",
+                sum(&[self.inserts, self.promotions, self.table_kept])
+                    - sum(&[self.spills, self.table_matches, self.table_cancels]),
+                i128::from(self.table_occupancy),
+            ),
+            (
+                "block reasons = spills",
+                sum(&[self.block_reasons.table_full, self.block_reasons.disabled]),
+                i128::from(self.spills),
+            ),
+        ];
+        for (name, left, right) in equations {
+            if left != right {
+                return Err(format!("{name} does not hold: {left} against {right}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds another queue's counters: sums of events, the highest of the
+    /// capacities and high-water marks.
+    pub fn merge(&mut self, other: &Self) {
+        self.entries = self.entries.max(other.entries);
+        self.inserts += other.inserts;
+        self.searches += other.searches;
+        self.table_matches += other.table_matches;
+        self.host_matches += other.host_matches;
+        self.misses += other.misses;
+        self.table_kept += other.table_kept;
+        self.host_kept += other.host_kept;
+        self.spills += other.spills;
+        self.promotions += other.promotions;
+        self.table_cancels += other.table_cancels;
+        self.host_cancels += other.host_cancels;
+        self.table_occupancy += other.table_occupancy;
+        self.host_occupancy += other.host_occupancy;
+        self.table_high_water = self.table_high_water.max(other.table_high_water);
+        self.host_high_water = self.host_high_water.max(other.host_high_water);
+        self.high_water = self.high_water.max(other.high_water);
+        self.block_reasons.table_full += other.block_reasons.table_full;
+        self.block_reasons.disabled += other.block_reasons.disabled;
+        self.search_depth.hit.merge(&other.search_depth.hit);
+        self.search_depth.miss.merge(&other.search_depth.miss);
+    }
+}
+
+fn sum(values: &[u64]) -> i128 {
+    values.iter().map(|&value| i128::from(value)).sum()
+}

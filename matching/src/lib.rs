@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! MPI-ordered matching.
+//!
+//! [`Offload`] is one queue of a receive context (posted receives or unexpected
+//! messages) as a NIC with a host behind it keeps it: a bounded
+//! [`ternary_cam::Table`] and, for what does not fit, a software [`Engine`].
+//! Whatever lies where, a search finds the oldest element that matches.
+//!
+//! [`oracle::Oracle`] is the naive list that every table kernel, engine and
+//! overflow policy is tested against.
+#![forbid(unsafe_code)]
+
+mod counters;
+mod engine;
+mod offload;
+pub mod oracle;
+
+pub use counters::{BUCKETS, BlockReasons, Histogram, QueueCounters, SearchDepth};
+pub use engine::{Engine, HostEngine, HostHandle, HostHit, List, UnknownEngine};
+pub use offload::{Found, Offload, OffloadConfig, Overflow, Place, UnknownOverflow};
+pub use ternary_cam::{Entry as Element, Kernel, Key, Source, TableError};

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! One queue as a NIC keeps it: a bounded table and a host engine behind it.
+//!
+//! ```text
+//!            insert                 search
+//!              |                      | oldest match, wherever it lies
+//!              v                      v
+//!        [ table, bounded ]  ---> [ host engine, unbounded ]
+//!              ^       spill when full       |
+//!              +------ promote when a slot frees (oldest first)
+//! ```
+//!
+//! With [`Overflow::Spill`] the table always holds the oldest elements: an element
+//! spills only when the table is full, and every slot that frees takes the oldest
+//! element of the host at once. The ages kept here do not rely on that.
+
+use ternary_cam::{Handle, Table, TableError};
+
+use crate::counters::{Histogram, QueueCounters, SearchDepth};
+use crate::engine::{Engine, HostEngine, HostHandle, List};
+use crate::{Element, Kernel, Key};
+
+/// Where an element lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the table.
+    Table,
+    /// On the host.
+    Host,
+}
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Token of the element.
+    pub token: u32,
+    /// Where it lay.
+    pub place: Place,
+}
+
+/// What happens when the table is full (`FI_TCAM_OVERFLOW`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Overflow {
+    /// The element goes to the host; the oldest host element is promoted when a
+    /// slot frees.
+    #[default]
+    Spill,
+}
+
+impl std::fmt::Display for Overflow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Spill => "spill",
+        })
+    }
+}
+
+/// Not the name of an [`Overflow`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no overflow model: there is spill")]
+pub struct UnknownOverflow(String);
+
+impl std::str::FromStr for Overflow {
+    type Err = UnknownOverflow;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "spill" => Ok(Self::Spill),
+            _ => Err(UnknownOverflow(name.to_owned())),
+        }
+    }
+}
+
+/// How a queue is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffloadConfig {
+    /// Capacity of the table, 0 to 65,536; 0 keeps everything on the host.
+    pub entries: usize,
+    /// Compare kernel of the table.
+    pub kernel: Kernel,
+    /// Engine behind the table.
+    pub engine: HostEngine,
+    /// What happens when the table is full.
+    pub overflow: Overflow,
+    /// Whether to record search-depth histograms.
+    pub depths: bool,
+}
+
+impl Default for OffloadConfig {
+    fn default() -> Self {
+        Self {
+            entries: 4096,
+            kernel: Kernel::best(),
+            engine: HostEngine::default(),
+            overflow: Overflow::default(),
+            depths: false,
+        }
+    }
+}
+
+/// Where the element of a token lies.
+#[derive(Clone, Copy)]
+enum Location {
+    Nowhere,
+    Table { handle: Handle, age: u64 },
+    Host { handle: HostHandle },
+}
+
+/// One queue. See the module.
+///
+/// Tokens are small dense numbers of the caller's, unique among live elements.
+pub struct Offload {
+    table: Table,
+    host: List,
+    overflow: Overflow,
+    /// By token. Grows with the largest token seen.
+    locations: Vec<Location>,
+    /// Age of the next element.
+    age: u64,
+    /// The counted match that is neither removed nor kept yet.
+    matched: Option<Found>,
+    counters: QueueCounters,
+    depths: bool,
+}
+
+impl Offload {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// The table is too large, or this processor does not support the kernel.
+    pub fn new(config: &OffloadConfig) -> Result<Self, TableError> {
+        let table = Table::new(config.entries, config.kernel)?;
+        let HostEngine::List = config.engine;
+        let histogram =
+            if config.depths { Histogram::with_all_buckets } else { Histogram::default };
+        Ok(Self {
+            counters: QueueCounters {
+                entries: table.capacity() as u64,
+                search_depth: SearchDepth { hit: histogram(), miss: histogram() },
+                ..QueueCounters::default()
+            },
+            table,
+            host: List::default(),
+            overflow: config.overflow,
+            locations: vec![Location::Nowhere; config.entries],
+            age: 0,
+            matched: None,
+            depths: config.depths,
+        })
+    }
+
+    /// Adds an element, the youngest, and says where it went.
+    #[inline]
+    pub fn insert(&mut self, element: Element) -> Place {
+        self.settle();
+        let token = element.token as usize;
+        if token >= self.locations.len() {
+            self.grow(token);
+        }
+        debug_assert!(matches!(self.locations[token], Location::Nowhere), "token {token} is live");
+        let age = self.age;
+        self.age += 1;
+        self.counters.inserts += 1;
+        match self.table.insert(element) {
+            Ok(handle) => {
+                self.locations[token] = Location::Table { handle, age };
+                self.note_table_growth();
+                Place::Table
+            }
+            Err(_) => self.spill(element, age),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, token: usize) {
+        self.locations.resize((token + 1).next_power_of_two(), Location::Nowhere);
+    }
+
+    fn spill(&mut self, element: Element, age: u64) -> Place {
+        let Overflow::Spill = self.overflow;
+        let handle = self.host.insert(element, age);
+        self.locations[element.token as usize] = Location::Host { handle };
+        let counters = &mut self.counters;
+        counters.spills += 1;
+        match self.table.capacity() {
+            0 => counters.block_reasons.disabled += 1,
+            _ => counters.block_reasons.table_full += 1,
+        }
+        let host = self.host.len() as u64;
+        counters.host_high_water = counters.host_high_water.max(host);
+        counters.high_water = counters.high_water.max(host + self.table.len() as u64);
+        Place::Host
+    }
+
+    #[inline]
+    fn note_table_growth(&mut self) {
+        let table = self.table.len() as u64;
+        let counters = &mut self.counters;
+        counters.table_high_water = counters.table_high_water.max(table);
+        counters.high_water = counters.high_water.max(table + self.host.len() as u64);
+    }
+
+    /// The oldest element that matches, counted as a match. What becomes of it is
+    /// said next, before any other call that changes the queue, by
+    /// [`Offload::remove_matched`] or [`Offload::keep_matched`]; a match that is
+    /// neither counts as kept.
+    #[inline]
+    pub fn search(&mut self, key: &Key) -> Option<Found> {
+        self.settle();
+        self.counters.searches += 1;
+        let found = self.find(key);
+        match found {
+            Some(Found { place: Place::Table, .. }) => self.counters.table_matches += 1,
+            Some(Found { place: Place::Host, .. }) => self.counters.host_matches += 1,
+            None => self.counters.misses += 1,
+        }
+        if self.depths {
+            self.record_depth(found);
+        }
+        self.matched = found;
+        found
+    }
+
+    fn record_depth(&mut self, found: Option<Found>) {
+        let Some(found) = found else {
+            let all = self.len() as u64;
+            self.counters.search_depth.miss.record(all);
+            return;
+        };
+        let depth = match self.locations[found.token as usize] {
+            Location::Table { handle, .. } => self.table.depth(handle),
+            Location::Host { handle } => self.table.len() + self.host.depth(handle),
+            Location::Nowhere => unreachable!("a live element has a place"),
+        };
+        self.counters.search_depth.hit.record(depth as u64);
+    }
+
+    /// The oldest element that matches, not counted (a peek).
+    #[inline]
+    #[must_use]
+    pub fn find(&self, key: &Key) -> Option<Found> {
+        let hit = self.table.first_match(key);
+        if let Some(hit) = hit {
+            let found = Found { token: hit.token, place: Place::Table };
+            let Some(oldest) = self.host.oldest() else { return Some(found) };
+            if let Location::Table { age, .. } = self.locations[hit.token as usize]
+                && age < oldest.age
+            {
+                return Some(found);
+            }
+        }
+        let host = self.host.first_match(key)?;
+        match hit.map(|hit| (self.locations[hit.token as usize], hit.token)) {
+            Some((Location::Table { age, .. }, token)) if age < host.age => {
+                Some(Found { token, place: Place::Table })
+            }
+            _ => Some(Found { token: host.token, place: Place::Host }),
+        }
+    }
+
+    /// Takes out the element the last [`Offload::search`] found and promotes into
+    /// the slot it frees. Whether the element was there.
+    ///
+    /// An element that the last search did not find counts as cancelled.
+    #[inline]
+    pub fn remove_matched(&mut self, token: u32) -> bool {
+        if self.matched.is_none_or(|found| found.token != token) {
+            return self.cancel(token);
+        }
+        self.matched = None;
+        self.take(token).is_some()
+    }
+
+    /// Leaves the element the last [`Offload::search`] found where it is: a
+    /// multi-receive buffer with room to spare.
+    #[inline]
+    pub fn keep_matched(&mut self, token: u32) {
+        debug_assert!(
+            self.matched.is_some_and(|found| found.token == token),
+            "token {token} is not what the last search found"
+        );
+        self.settle();
+    }
+
+    /// Takes an element out that no arrival matched: cancelled, claimed or
+    /// discarded. Whether it was there.
+    pub fn cancel(&mut self, token: u32) -> bool {
+        self.settle();
+        let place = self.take(token);
+        match place {
+            Some(Place::Table) => self.counters.table_cancels += 1,
+            Some(Place::Host) => self.counters.host_cancels += 1,
+            None => {}
+        }
+        place.is_some()
+    }
+
+    /// Counts a match that was not taken out as kept.
+    #[inline]
+    fn settle(&mut self) {
+        match self.matched.take() {
+            None => {}
+            Some(Found { place: Place::Table, .. }) => self.counters.table_kept += 1,
+            Some(Found { place: Place::Host, .. }) => self.counters.host_kept += 1,
+        }
+    }
+
+    /// Frees an element's place and promotes.
+    #[inline]
+    fn take(&mut self, token: u32) -> Option<Place> {
+        let location = self.locations.get_mut(token as usize)?;
+        match std::mem::replace(location, Location::Nowhere) {
+            Location::Nowhere => None,
+            Location::Host { handle } => {
+                self.host.remove(handle);
+                Some(Place::Host)
+            }
+            Location::Table { handle, .. } => {
+                self.table.remove(handle);
+                if !self.host.is_empty() {
+                    self.promote();
+                }
+                Some(Place::Table)
+            }
+        }
+    }
+
+    /// Moves the oldest host element to the slot that became free.
+    fn promote(&mut self) {
+        let Some(oldest) = self.host.oldest() else { return };
+        let element = self.host.remove(oldest.handle);
+        let handle = self.table.insert(element).expect("a slot was just freed");
+        self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
+        self.counters.promotions += 1;
+        self.note_table_growth();
+    }
+
+    /// Elements in table and host.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len() + self.host.len()
+    }
+
+    /// Whether there is no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the queue did so far, with the occupancy of now.
+    #[must_use]
+    pub fn counters(&self) -> QueueCounters {
+        let kept = |place| u64::from(self.matched.is_some_and(|found| found.place == place));
+        QueueCounters {
+            table_kept: self.counters.table_kept + kept(Place::Table),
+            host_kept: self.counters.host_kept + kept(Place::Host),
+            table_occupancy: self.table.len() as u64,
+            host_occupancy: self.host.len() as u64,
+            ..self.counters.clone()
+        }
+    }
+
+    /// Tokens of every element, oldest first.
+    pub fn iter_tokens(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut host = self.host.iter().peekable();
+        let mut table = self.table.iter().map(|(_, entry)| entry.token).peekable();
+        std::iter::from_fn(move || {
+            let table_age = table.peek().map(|&token| match self.locations[token as usize] {
+                Location::Table { age, .. } => age,
+                _ => unreachable!("the table's elements are in the table"),
+            });
+            match (table_age, host.peek()) {
+                (Some(age), Some(&(_, other))) if other < age => {
+                    host.next().map(|(token, _)| token)
+                }
+                (Some(_), _) => table.next(),
+                (None, _) => host.next().map(|(token, _)| token),
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for Offload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Offload")
+            .field("table", &self.table)
+            .field("host", &self.host.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The naive list: slow, and right by inspection.
+
+use crate::{Element, Key};
+
+/// Elements in age order, searched from the front.
+#[derive(Clone, Debug, Default)]
+pub struct Oracle {
+    elements: Vec<Element>,
+}
+
+impl Oracle {
+    /// Adds the youngest element.
+    pub fn insert(&mut self, element: Element) {
+        self.elements.push(element);
+    }
+
+    /// Rank by age, from 0, and token of the oldest element that matches.
+    #[must_use]
+    pub fn find(&self, key: &Key) -> Option<(usize, u32)> {
+        let rank = self.elements.iter().position(|element| element.matches(key))?;
+        Some((rank, self.elements[rank].token))
+    }
+
+    /// Takes an element out; whether it was there.
+    pub fn remove(&mut self, token: u32) -> bool {
+        let rank = self.elements.iter().position(|element| element.token == token);
+        rank.map(|rank| self.elements.remove(rank)).is_some()
+    }
+
+    /// Every element, oldest first.
+    #[must_use]
+    pub fn elements(&self) -> &[Element] {
+        &self.elements
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Addresses: `sockaddr_in` as bytes, names to addresses, and the port that an
+//! endpoint holds.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs as _},
+    os::fd::OwnedFd,
+};
+
+use ffi::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
+
+/// Length of `struct sockaddr_in`.
+pub(crate) const LEN: usize = 16;
+
+/// `struct sockaddr_in` of an address.
+pub(crate) fn to_bytes(address: SocketAddrV4) -> [u8; LEN] {
+    let mut bytes = [0; LEN];
+    bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+    bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
+    bytes[4..8].copy_from_slice(&address.ip().octets());
+    bytes
+}
+
+/// The address of a `struct sockaddr_in`; none if it is something else.
+pub(crate) fn from_bytes(bytes: &[u8]) -> Option<SocketAddrV4> {
+    let bytes: &[u8; LEN] = bytes.get(..LEN)?.try_into().ok()?;
+    let [f0, f1, p0, p1, a, b, c, d, ..] = *bytes;
+    (u16::from_ne_bytes([f0, f1]) == libc::AF_INET as u16)
+        .then(|| SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([p0, p1])))
+}
+
+/// The address of a node and a service; without a node, of this host.
+///
+/// # Errors
+/// `ENODATA` if they cannot be resolved to IPv4.
+pub(crate) fn resolve(
+    node: Option<&str>,
+    service: Option<&str>,
+    numeric: bool,
+) -> Result<SocketAddrV4, Errno> {
+    let port = match service {
+        None => 0,
+        Some(service) => service.parse().map_err(|_| {
+            tracing::info!("service {service} is no port number");
+            Errno::ENODATA
+        })?,
+    };
+    let Some(node) = node else { return Ok(SocketAddrV4::new(of_this_host(), port)) };
+    if let Ok(ip) = node.parse::<Ipv4Addr>() {
+        return Ok(SocketAddrV4::new(ip, port));
+    }
+    if numeric {
+        return Err(Errno::ENODATA);
+    }
+    let resolved = (node, port).to_socket_addrs().ok().into_iter().flatten();
+    resolved
+        .filter_map(|address| match address {
+            SocketAddr::V4(address) => Some(address),
+            SocketAddr::V6(_) => None,
+        })
+        .next()
+        .ok_or_else(|| {
+            tracing::info!("node {node} has no IPv4 address");
+            Errno::ENODATA
+        })
+}
+
+/// The address this host is known by: its first interface that is not loopback.
+pub(crate) fn of_this_host() -> Ipv4Addr {
+    interfaces().into_iter().find(|ip| !ip.is_loopback()).unwrap_or(Ipv4Addr::LOCALHOST)
+}
+
+/// Whether an address is one of this host.
+pub(crate) fn is_local(ip: Ipv4Addr) -> bool {
+    ip.is_loopback() || ip.is_unspecified() || interfaces().contains(&ip)
+}
+
+fn interfaces() -> Vec<Ipv4Addr> {
+    if_addrs::get_if_addrs()
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|interface| match interface.ip() {
+            std::net::IpAddr::V4(ip) => Some(ip),
+            std::net::IpAddr::V6(_) => None,
+        })
+        .collect()
+}
+
+/// Holds a port of this host, so that no other endpoint or server gets it.
+///
+/// # Errors
+/// `EADDRINUSE`, or `EADDRNOTAVAIL` if the address is another host's.
+pub(crate) fn hold_port(address: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4), Errno> {
+    if !is_local(*address.ip()) {
+        tracing::warn!("{address} is not an address of this host");
+        return Err(Errno::EADDRNOTAVAIL);
+    }
+    let hold = || -> rustix::io::Result<_> {
+        let socket = rustix::net::socket_with(
+            AddressFamily::INET,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            Some(ipproto::TCP),
+        )?;
+        // On every address of the host: a port names one endpoint.
+        rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, address.port()))?;
+        let name = SocketAddrV4::try_from(rustix::net::getsockname(&socket)?)?;
+        Ok((socket, name.port()))
+    };
+    let (socket, port) = hold().map_err(|error| {
+        tracing::warn!("cannot hold port {}: {error}", address.port());
+        io::Error::from(error)
+    })?;
+    let ip = if address.ip().is_unspecified() { of_this_host() } else { *address.ip() };
+    Ok((socket, SocketAddrV4::new(ip, port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_there_and_back() {
+        let address = SocketAddrV4::new(Ipv4Addr::new(10, 1, 2, 3), 4711);
+        assert_eq!(from_bytes(&to_bytes(address)), Some(address));
+        assert_eq!(from_bytes(&[0; LEN]), None);
+        assert_eq!(from_bytes(&[2, 0]), None);
+    }
+
+    #[test]
+    fn names_are_resolved() {
+        let localhost = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 7);
+        assert_eq!(resolve(Some("127.0.0.1"), Some("7"), true), Ok(localhost));
+        assert_eq!(resolve(Some("localhost"), Some("7"), false), Ok(localhost));
+        assert_eq!(resolve(Some("localhost"), None, true), Err(Errno::ENODATA));
+        assert_eq!(resolve(None, Some("no port"), false), Err(Errno::ENODATA));
+    }
+
+    #[test]
+    fn a_port_is_held_once() {
+        let (_socket, address) = hold_port(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        assert_ne!(address.port(), 0);
+        assert_eq!(hold_port(address).unwrap_err(), Errno::EADDRINUSE);
+        let far = SocketAddrV4::new(Ipv4Addr::new(240, 0, 0, 1), 0);
+        assert_eq!(hold_port(far).unwrap_err(), Errno::EADDRNOTAVAIL);
+    }
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What the provider offers, and whether hints can be met (`fi_getinfo(3)`).
+//! What cannot be met is refused with a log line, never ignored.
+
+use ffi::{
+    Errno, flags,
+    info::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr},
+    memory::IOV_LIMIT,
+    sys,
+};
+
+use crate::channel::wire::INLINE;
+
+/// Name of the fabric.
+pub(crate) const FABRIC: &str = "tcam";
+/// Name of the domain.
+pub(crate) const DOMAIN: &str = "tcam0";
+/// Version of the provider, as `FI_VERSION(major, minor)`.
+pub(crate) const VERSION: u32 = 1;
+
+const PRIMARY: u64 = flags::MSG | flags::TAGGED;
+const MODIFIERS: u64 = flags::SEND | flags::RECV;
+/// Secondary capabilities that change nothing for who does not ask for them.
+const FREE: u64 = flags::MULTI_RECV | flags::LOCAL_COMM | flags::REMOTE_COMM;
+/// Secondary capabilities that change what operations mean.
+const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
+
+/// Every capability.
+pub(crate) const CAPS: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
+const TX_CAPS: u64 = PRIMARY | flags::SEND;
+const RX_CAPS: u64 = PRIMARY | flags::RECV | flags::MULTI_RECV | ON_REQUEST;
+const DOMAIN_CAPS: u64 = flags::LOCAL_COMM | flags::REMOTE_COMM;
+
+/// Default flags a transmit may have.
+pub(crate) const TX_OP_FLAGS: u64 = flags::COMPLETION
+    | flags::INJECT
+    | flags::INJECT_COMPLETE
+    | flags::TRANSMIT_COMPLETE
+    | flags::DELIVERY_COMPLETE
+    | flags::MATCH_COMPLETE;
+/// Default flags a receive may have.
+pub(crate) const RX_OP_FLAGS: u64 = flags::COMPLETION | flags::MULTI_RECV;
+
+/// Longest message; what a `ssize_t` can tell.
+pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
+const QUEUE_SIZE: usize = 1024;
+const MAX_QUEUE_SIZE: usize = 1 << 16;
+const OBJECTS: usize = 1 << 16;
+/// Every bit of the match bits is the application's (`FI_TAG_GENERIC`).
+const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+/// No protocol of libfabric's list: a number of our own.
+const PROTOCOL: u32 = 1 << 31 | 0x7463;
+
+/// Longest message that can be injected, for a given `FI_TCAM_EAGER_SIZE`.
+pub(crate) fn inject_size(eager_size: usize) -> usize {
+    eager_size.clamp(INLINE, 4096)
+}
+
+/// All that is offered, as `fi_getinfo` answers without hints.
+pub(crate) fn offer(eager_size: usize, api_version: u32) -> Info {
+    Info {
+        caps: CAPS,
+        mode: 0,
+        addr_format: sys::FI_SOCKADDR_IN,
+        tx: Some(TxAttr {
+            caps: TX_CAPS,
+            msg_order: flags::ORDER_SAS,
+            inject_size: inject_size(eager_size),
+            size: QUEUE_SIZE,
+            iov_limit: IOV_LIMIT,
+            ..Default::default()
+        }),
+        rx: Some(RxAttr {
+            caps: RX_CAPS,
+            msg_order: flags::ORDER_SAS,
+            size: QUEUE_SIZE,
+            iov_limit: IOV_LIMIT,
+            ..Default::default()
+        }),
+        ep: Some(EpAttr {
+            kind: sys::FI_EP_RDM,
+            protocol: PROTOCOL,
+            protocol_version: 1,
+            max_msg_size: MAX_MSG_SIZE,
+            mem_tag_format: TAG_FORMAT,
+            tx_ctx_cnt: 1,
+            rx_ctx_cnt: 1,
+            ..Default::default()
+        }),
+        domain: Some(DomainAttr {
+            name: Some(DOMAIN.to_owned()),
+            threading: sys::FI_THREAD_SAFE,
+            control_progress: sys::FI_PROGRESS_MANUAL,
+            data_progress: sys::FI_PROGRESS_MANUAL,
+            resource_mgmt: sys::FI_RM_ENABLED,
+            av_type: sys::FI_AV_UNSPEC,
+            mr_key_size: 8,
+            cq_data_size: 8,
+            cq_cnt: OBJECTS,
+            ep_cnt: OBJECTS,
+            tx_ctx_cnt: OBJECTS,
+            rx_ctx_cnt: OBJECTS,
+            max_ep_tx_ctx: 1,
+            max_ep_rx_ctx: 1,
+            cntr_cnt: OBJECTS,
+            mr_iov_limit: IOV_LIMIT,
+            mr_cnt: OBJECTS,
+            caps: DOMAIN_CAPS,
+            ..Default::default()
+        }),
+        fabric: Some(FabricAttr {
+            name: Some(FABRIC.to_owned()),
+            prov_name: None,
+            prov_version: VERSION,
+            api_version,
+        }),
+        ..Default::default()
+    }
+}
+
+/// Refuses a hint, saying which.
+fn refuse<T>(
+    what: &str,
+    wanted: impl std::fmt::Debug,
+    offered: impl std::fmt::Debug,
+) -> Result<T, Errno> {
+    tracing::info!("hint {what} {wanted:?} cannot be met, offered is {offered:?}");
+    Err(Errno::ENODATA)
+}
+
+fn bits(what: &str, wanted: u64, offered: u64) -> Result<(), Errno> {
+    if wanted & !offered == 0 {
+        return Ok(());
+    }
+    refuse(what, format_args!("{wanted:#x}"), format_args!("{offered:#x}"))
+}
+
+fn at_most(what: &str, wanted: usize, offered: usize) -> Result<(), Errno> {
+    if wanted <= offered { Ok(()) } else { refuse(what, wanted, offered) }
+}
+
+fn one_of(what: &str, wanted: u32, offered: &[u32]) -> Result<(), Errno> {
+    if wanted == 0 || offered.contains(&wanted) { Ok(()) } else { refuse(what, wanted, offered) }
+}
+
+fn name(what: &str, wanted: Option<&str>, offered: &str) -> Result<(), Errno> {
+    match wanted {
+        Some(wanted) if !wanted.eq_ignore_ascii_case(offered) => refuse(what, wanted, offered),
+        _ => Ok(()),
+    }
+}
+
+/// `FI_PROGRESS_CONTROL_UNIFIED` of libfabric 2.0 and newer.
+const PROGRESS_CONTROL_UNIFIED: u32 = 3;
+/// `FI_SOCKADDR_IP` of libfabric 2.x.
+const SOCKADDR_IP: u32 = 17;
+
+/// Narrows the offer to what the hints ask for.
+///
+/// # Errors
+/// `ENODATA` if they cannot be met.
+pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
+    bits("caps", hints.caps, CAPS)?;
+    info.caps = capabilities(hints.caps);
+    one_of(
+        "addr_format",
+        hints.addr_format,
+        &[sys::FI_SOCKADDR, sys::FI_SOCKADDR_IN, SOCKADDR_IP],
+    )?;
+    if hints.handle {
+        return refuse("handle", true, "no connections");
+    }
+    if let (Some(wanted), Some(tx)) = (&hints.tx, &mut info.tx) {
+        meet_tx(tx, wanted)?;
+    }
+    if let (Some(wanted), Some(rx)) = (&hints.rx, &mut info.rx) {
+        meet_rx(rx, wanted)?;
+    }
+    if let (Some(tx), Some(rx)) = (&mut info.tx, &mut info.rx) {
+        tx.caps &= info.caps;
+        rx.caps &= info.caps;
+    }
+    if let (Some(wanted), Some(ep)) = (&hints.ep, &mut info.ep) {
+        meet_ep(ep, wanted)?;
+    }
+    if let (Some(wanted), Some(domain)) = (&hints.domain, &mut info.domain) {
+        meet_domain(domain, wanted)?;
+    }
+    if let Some(wanted) = &hints.fabric {
+        name("fabric name", wanted.name.as_deref(), FABRIC)?;
+    }
+    Ok(info)
+}
+
+/// Capabilities for those asked for: what is free is always there, both
+/// directions unless one was asked for (`fi_getinfo(3)`, "Capabilities").
+fn capabilities(wanted: u64) -> u64 {
+    if wanted == 0 {
+        return CAPS;
+    }
+    let primary = if wanted & PRIMARY == 0 { PRIMARY } else { wanted & PRIMARY };
+    let modifiers = if wanted & MODIFIERS == 0 { MODIFIERS } else { wanted & MODIFIERS };
+    primary | modifiers | FREE | wanted & ON_REQUEST
+}
+
+fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
+    bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS)?;
+    bits("tx op_flags", wanted.op_flags, TX_OP_FLAGS)?;
+    bits("tx msg_order", wanted.msg_order, flags::ORDER_SAS)?;
+    bits("tx comp_order", wanted.comp_order, 0)?;
+    at_most("tx inject_size", wanted.inject_size, tx.inject_size)?;
+    at_most("tx size", wanted.size, MAX_QUEUE_SIZE)?;
+    at_most("tx iov_limit", wanted.iov_limit, IOV_LIMIT)?;
+    at_most("tx rma_iov_limit", wanted.rma_iov_limit, 0)?;
+    tx.op_flags = wanted.op_flags;
+    tx.size = if wanted.size == 0 { tx.size } else { wanted.size };
+    if wanted.caps & PRIMARY != 0 {
+        tx.caps = wanted.caps & TX_CAPS | flags::SEND;
+    }
+    Ok(())
+}
+
+fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr) -> Result<(), Errno> {
+    bits("rx caps", wanted.caps, RX_CAPS | DOMAIN_CAPS)?;
+    bits("rx op_flags", wanted.op_flags, RX_OP_FLAGS)?;
+    bits("rx msg_order", wanted.msg_order, flags::ORDER_SAS)?;
+    bits("rx comp_order", wanted.comp_order, 0)?;
+    at_most("rx size", wanted.size, MAX_QUEUE_SIZE)?;
+    at_most("rx iov_limit", wanted.iov_limit, IOV_LIMIT)?;
+    rx.op_flags = wanted.op_flags;
+    rx.size = if wanted.size == 0 { rx.size } else { wanted.size };
+    if wanted.caps & PRIMARY != 0 {
+        rx.caps = wanted.caps & RX_CAPS | flags::RECV;
+    }
+    Ok(())
+}
+
+fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
+    one_of("endpoint type", wanted.kind, &[sys::FI_EP_RDM])?;
+    one_of("protocol", wanted.protocol, &[PROTOCOL])?;
+    at_most("protocol_version", wanted.protocol_version as usize, 1)?;
+    at_most("max_msg_size", wanted.max_msg_size, MAX_MSG_SIZE)?;
+    at_most("msg_prefix_size", wanted.msg_prefix_size, 0)?;
+    at_most("max_order_raw_size", wanted.max_order_raw_size, 0)?;
+    at_most("max_order_war_size", wanted.max_order_war_size, 0)?;
+    at_most("max_order_waw_size", wanted.max_order_waw_size, 0)?;
+    at_most("tx_ctx_cnt", wanted.tx_ctx_cnt, 1)?;
+    at_most("rx_ctx_cnt", wanted.rx_ctx_cnt, 1)?;
+    at_most("auth_key_size", wanted.auth_key_size, 0)?;
+    ep.tx_ctx_cnt = 1;
+    Ok(())
+}
+
+fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno> {
+    name("domain name", wanted.name.as_deref(), DOMAIN)?;
+    bits("domain caps", wanted.caps, DOMAIN_CAPS)?;
+    one_of(
+        "control_progress",
+        wanted.control_progress,
+        &[sys::FI_PROGRESS_MANUAL, sys::FI_PROGRESS_AUTO, PROGRESS_CONTROL_UNIFIED],
+    )?;
+    one_of("data_progress", wanted.data_progress, &[sys::FI_PROGRESS_MANUAL])?;
+    one_of("resource_mgmt", wanted.resource_mgmt, &[sys::FI_RM_DISABLED, sys::FI_RM_ENABLED])?;
+    one_of("av_type", wanted.av_type, &[sys::FI_AV_MAP, sys::FI_AV_TABLE])?;
+    at_most("mr_key_size", wanted.mr_key_size, domain.mr_key_size)?;
+    at_most("cq_data_size", wanted.cq_data_size, domain.cq_data_size)?;
+    at_most("cq_cnt", wanted.cq_cnt, OBJECTS)?;
+    at_most("ep_cnt", wanted.ep_cnt, OBJECTS)?;
+    at_most("domain tx_ctx_cnt", wanted.tx_ctx_cnt, OBJECTS)?;
+    at_most("domain rx_ctx_cnt", wanted.rx_ctx_cnt, OBJECTS)?;
+    at_most("max_ep_tx_ctx", wanted.max_ep_tx_ctx, 1)?;
+    at_most("max_ep_rx_ctx", wanted.max_ep_rx_ctx, 1)?;
+    at_most("max_ep_stx_ctx", wanted.max_ep_stx_ctx, 0)?;
+    at_most("max_ep_srx_ctx", wanted.max_ep_srx_ctx, 0)?;
+    at_most("cntr_cnt", wanted.cntr_cnt, OBJECTS)?;
+    at_most("mr_iov_limit", wanted.mr_iov_limit, IOV_LIMIT)?;
+    at_most("mr_cnt", wanted.mr_cnt, OBJECTS)?;
+    at_most("domain auth_key_size", wanted.auth_key_size, 0)?;
+    at_most("max_err_data", wanted.max_err_data, 0)?;
+    // The level asked for must come back: MPICH aborts on anything else.
+    let keep = |wanted: u32, offered: &mut u32| {
+        if wanted != 0 {
+            *offered = wanted;
+        }
+    };
+    keep(wanted.threading, &mut domain.threading);
+    keep(wanted.control_progress, &mut domain.control_progress);
+    keep(wanted.av_type, &mut domain.av_type);
+    keep(wanted.resource_mgmt, &mut domain.resource_mgmt);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hints() -> Info {
+        Info {
+            tx: Some(TxAttr::default()),
+            rx: Some(RxAttr::default()),
+            ep: Some(EpAttr::default()),
+            domain: Some(DomainAttr::default()),
+            fabric: Some(FabricAttr::default()),
+            ..Default::default()
+        }
+    }
+
+    fn answer(hints: &Info) -> Result<Info, Errno> {
+        meet(offer(8192, 0), hints)
+    }
+
+    #[test]
+    fn empty_hints_get_everything() {
+        assert_eq!(answer(&hints()).unwrap(), offer(8192, 0));
+    }
+
+    #[test]
+    fn directed_receives_only_for_who_asks() {
+        let info = answer(&Info { caps: flags::TAGGED, ..hints() }).unwrap();
+        assert_eq!(info.caps & (flags::MSG | flags::DIRECTED_RECV), 0);
+        assert_eq!(info.caps & MODIFIERS, MODIFIERS);
+        let info = answer(&Info { caps: flags::TAGGED | flags::DIRECTED_RECV, ..hints() }).unwrap();
+        assert_ne!(info.caps & flags::DIRECTED_RECV, 0);
+    }
+
+    #[test]
+    fn threading_comes_back_as_asked() {
+        let mut hints = hints();
+        hints.domain.as_mut().unwrap().threading = sys::FI_THREAD_DOMAIN;
+        assert_eq!(answer(&hints).unwrap().domain.unwrap().threading, sys::FI_THREAD_DOMAIN);
+    }
+
+    #[test]
+    fn what_cannot_be_met_is_refused() {
+        let refused: [fn(&mut Info); 10] = [
+            |info| info.caps = flags::RMA,
+            |info| info.addr_format = sys::FI_SOCKADDR_IN6,
+            |info| info.ep.as_mut().unwrap().kind = sys::FI_EP_MSG,
+            |info| info.ep.as_mut().unwrap().tx_ctx_cnt = usize::MAX,
+            |info| info.tx.as_mut().unwrap().inject_size = 1 << 20,
+            |info| info.tx.as_mut().unwrap().op_flags = flags::FENCE,
+            |info| info.rx.as_mut().unwrap().iov_limit = IOV_LIMIT + 1,
+            |info| info.domain.as_mut().unwrap().data_progress = sys::FI_PROGRESS_AUTO,
+            |info| info.domain.as_mut().unwrap().name = Some("eth0".to_owned()),
+            |info| info.fabric.as_mut().unwrap().name = Some("IB".to_owned()),
+        ];
+        for change in refused {
+            let mut hints = hints();
+            change(&mut hints);
+            assert_eq!(answer(&hints).unwrap_err(), Errno::ENODATA);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Calls to the kernel: reading a peer's memory, sleeping and waking.
+#![allow(unsafe_code, reason = "system calls")]
+
+use std::{sync::atomic::AtomicU32, time::Duration};
+
+use ffi::{Buffer, Errno, memory};
+use rustix::thread::futex;
+
+use super::segment::Remote;
+
+/// Why the kernel did not copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyError {
+    /// It never will (no permission, another process namespace): use buffers.
+    Refused,
+    /// The memory cannot be read or the process is gone.
+    Failed(Errno),
+}
+
+/// Longest single copy, so that a signal or a dying peer is noticed between.
+const STEP: usize = 64 << 20;
+
+/// Reads `to.len()` bytes of a process's memory, from the start of `remote`.
+///
+/// # Errors
+/// [`CopyError::Refused`] if nothing was copied and the kernel refuses.
+pub(crate) fn read(pid: u32, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+    let mut done = 0;
+    while done < to.len() {
+        let local = to.part(done, STEP);
+        let from = part(remote, done, local.len());
+        // SAFETY: `memory::Segment` has the layout of an iovec; the kernel
+        // checks the remote side, and the application vouches for the local one.
+        let copied = unsafe {
+            libc::process_vm_readv(
+                pid.cast_signed(),
+                local.segments().as_ptr().cast(),
+                local.segments().len() as libc::c_ulong,
+                from.as_ptr().cast(),
+                from.len() as libc::c_ulong,
+                0,
+            )
+        };
+        match usize::try_from(copied) {
+            Ok(0) => return Err(CopyError::Failed(Errno::EIO)),
+            Ok(copied) => done += copied,
+            Err(_) => {
+                let error = std::io::Error::last_os_error();
+                return Err(match error.raw_os_error() {
+                    Some(libc::EINTR) => continue,
+                    Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::ESRCH) if done == 0 => {
+                        CopyError::Refused
+                    }
+                    _ => CopyError::Failed(Errno::EIO),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The segments from an offset on, `len` bytes of them.
+fn part(remote: &Remote, mut offset: usize, len: usize) -> Vec<memory::Segment> {
+    let mut left = len;
+    let mut parts = Vec::with_capacity(remote.len());
+    for segment in remote {
+        let skip = offset.min(segment.len);
+        offset -= skip;
+        let take = left.min(segment.len - skip);
+        if take > 0 {
+            parts.push(memory::Segment { addr: segment.addr.wrapping_add(skip), len: take });
+            left -= take;
+        }
+    }
+    parts
+}
+
+/// Sleeps until `bell` is no longer `1`, or for a while.
+pub(crate) fn sleep(bell: &AtomicU32, at_most: Duration) {
+    let timeout = rustix::fs::Timespec {
+        tv_sec: at_most.as_secs().cast_signed(),
+        tv_nsec: i64::from(at_most.subsec_nanos()) as _,
+    };
+    // Every result means the same: look again.
+    let _ = futex::wait(bell, futex::Flags::empty(), 1, Some(&timeout));
+}
+
+/// Wakes who sleeps at a bell.
+#[cold]
+pub(crate) fn wake(bell: &AtomicU32) {
+    let _ = futex::wake(bell, futex::Flags::empty(), 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_remote_segments() {
+        let segment = |addr, len| memory::Segment { addr, len };
+        let remote = [segment(100, 10), segment(0, 0), segment(200, 10), segment(0, 0)];
+        assert_eq!(part(&remote, 0, 20), [segment(100, 10), segment(200, 10)]);
+        assert_eq!(part(&remote, 4, 8), [segment(104, 6), segment(200, 2)]);
+        assert_eq!(part(&remote, 12, 100), [segment(202, 8)]);
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A peer as an endpoint sees it: its segment, the sending end of its ring,
+//! and our number in its list of peers.
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::sync::atomic::Ordering;
+
+use ffi::{Buffer, Errno};
+
+use super::{
+    ring::Sender,
+    segment::{BUFFER, Liveness, PEERS, Remote, Segment, SharedBytes},
+    wire::{Header, INLINE, Kind},
+};
+
+/// A peer that can be sent to.
+#[derive(Debug)]
+pub(crate) struct Link {
+    segment: Segment,
+    sender: Sender,
+    /// Our number in the peer's list.
+    number: u16,
+    /// Whether the kernel has refused to copy from this peer.
+    pub(crate) kernel_refuses: bool,
+}
+
+impl Link {
+    /// Opens the endpoint that holds `port` and enters `address` (see
+    /// [`super::segment::pack`]) into its list of peers.
+    ///
+    /// # Errors
+    /// As [`Segment::open`]; `ENOSPC` if the list is full.
+    pub(crate) fn open(port: u16, address: u64) -> Result<Self, Errno> {
+        let segment = Segment::open(port)?;
+        let number = (0..PEERS as u16).find(|&number| {
+            let entry = segment.peer(number);
+            let free = entry.compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire);
+            free.is_ok() || free == Err(address)
+        });
+        let Some(number) = number else {
+            tracing::warn!("the endpoint at port {port} has {PEERS} peers already");
+            return Err(Errno::ENOSPC);
+        };
+        Ok(Self { segment, sender: Sender::new(port), number, kernel_refuses: false })
+    }
+
+    /// The peer's segment.
+    pub(crate) fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// Whether the peer lives.
+    pub(crate) fn liveness(&self) -> Liveness {
+        self.segment.liveness()
+    }
+
+    /// Sends a message in a slot.
+    #[inline]
+    pub(crate) fn push_inline(
+        &mut self,
+        own: &Segment,
+        mut header: Header,
+        buffer: &Buffer,
+    ) -> bool {
+        debug_assert!(buffer.len() <= INLINE);
+        header.kind = Kind::Inline;
+        header.count = buffer.len() as u32;
+        self.push(own, header, |payload| {
+            // SAFETY: a payload has room for INLINE bytes.
+            unsafe { buffer.copy_out(payload, buffer.len().min(INLINE)) };
+        })
+    }
+
+    /// Sends a slot without payload.
+    pub(crate) fn push_bare(&mut self, own: &Segment, header: Header) -> bool {
+        self.push(own, header, |_| ())
+    }
+
+    /// Offers a message that stays in our memory.
+    pub(crate) fn push_rendezvous(
+        &mut self,
+        own: &Segment,
+        mut header: Header,
+        buffer: &Buffer,
+    ) -> bool {
+        header.kind = Kind::Rendezvous;
+        header.count = buffer.segments().len() as u32;
+        self.push(own, header, |payload| {
+            let mut remote = Remote::default();
+            remote[..buffer.segments().len()].copy_from_slice(buffer.segments());
+            // SAFETY: four segments of 16 bytes fit a payload, which is aligned to 16.
+            unsafe { payload.cast::<Remote>().write(remote) };
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, own: &Segment, mut header: Header, payload: impl FnOnce(*mut u8)) -> bool {
+        header.peer = self.number;
+        if !self.sender.push(own, &self.segment, &header, payload) {
+            return false;
+        }
+        self.wake();
+        true
+    }
+
+    /// Wakes the peer if it sleeps.
+    #[inline]
+    fn wake(&self) {
+        if self.segment.sleeps().load(Ordering::Relaxed) != 0 {
+            // The turn must be visible before we look whether the peer sleeps;
+            // it looks at the turn again after it says that it sleeps.
+            std::sync::atomic::fence(Ordering::SeqCst);
+            let bell = self.segment.bell();
+            if bell.load(Ordering::Relaxed) != 0 && bell.swap(0, Ordering::AcqRel) != 0 {
+                super::copy::wake(bell);
+            }
+        }
+    }
+
+    /// A message that the peer put into one of its buffers; none if there is no
+    /// such buffer.
+    pub(crate) fn buffer(&self, buffer: u32, len: u64) -> Option<SharedBytes<'_>> {
+        self.segment.buffer_bytes(buffer as usize, len)
+    }
+
+    /// Gives one of the peer's buffers back.
+    pub(crate) fn free_buffer(&self, buffer: u32) {
+        self.segment.buffer_state(buffer as usize).store(0, Ordering::Release);
+    }
+}
+
+/// Fills one of our own buffers, which the pool lent.
+pub(crate) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
+    // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
+    unsafe { from.copy_out(own.buffer(buffer), from.len().min(BUFFER)) };
+}

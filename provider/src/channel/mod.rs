@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Channels: how messages get from endpoint to endpoint.
+//!
+//! - `shm` ([`segment`], [`ring`], [`pool`], [`link`]): one segment an endpoint
+//!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
+//!   larger ones through buffers of the sender's own segment.
+//! - kernel copy ([`copy`]): long messages are read out of the sender's memory
+//!   with `process_vm_readv` once they are matched.
+//!
+//! Memory is a constant an endpoint ([`segment::LENGTH`], 1.3 MiB), none a peer.
+//!
+//! ```text
+//!  sender                                          receiver
+//!  [ segment ]                                     [ segment ]
+//!    buffers --- 3. copy out, free the buffer ---->  user memory
+//!    ^ 1. copy in                                    ring
+//!    `------- 2. slot: header, buffer number ------> [slot][slot][slot]..
+//! ```
+
+pub(crate) mod copy;
+pub(crate) mod link;
+pub(crate) mod pool;
+pub(crate) mod ring;
+pub(crate) mod segment;
+pub(crate) mod wire;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The buffers of an endpoint's own segment: filled here, emptied and given
+//! back by the receiver.
+
+use std::{collections::VecDeque, sync::atomic::Ordering};
+
+use super::segment::{BUFFERS, Segment};
+
+/// Which buffers are free and which a receiver has.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    free: Vec<usize>,
+    lent: VecDeque<usize>,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        Self { free: (0..BUFFERS).rev().collect(), lent: VecDeque::with_capacity(BUFFERS) }
+    }
+
+    /// A free buffer, marked as lent; the one that came back last is warm in
+    /// the cache and comes first.
+    pub(crate) fn take(&mut self, own: &Segment) -> Option<usize> {
+        match self.lent.front() {
+            Some(&oldest) if is_back(own, oldest) => {
+                self.lent.pop_front();
+                self.free.push(oldest);
+            }
+            _ => {}
+        }
+        if self.free.is_empty() {
+            self.collect(own);
+        }
+        let buffer = self.free.pop()?;
+        own.buffer_state(buffer).store(1, Ordering::Relaxed);
+        self.lent.push_back(buffer);
+        Some(buffer)
+    }
+
+    /// Takes back the buffer that was taken last and not sent.
+    pub(crate) fn untake(&mut self, own: &Segment) {
+        if let Some(buffer) = self.lent.pop_back() {
+            own.buffer_state(buffer).store(0, Ordering::Relaxed);
+            self.free.push(buffer);
+        }
+    }
+
+    /// Whether receivers still have buffers.
+    pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
+        self.collect(own);
+        !self.lent.is_empty()
+    }
+
+    fn collect(&mut self, own: &Segment) {
+        let Self { free, lent } = self;
+        lent.retain(|&buffer| {
+            let back = is_back(own, buffer);
+            if back {
+                free.push(buffer);
+            }
+            !back
+        });
+    }
+}
+
+fn is_back(own: &Segment, buffer: usize) -> bool {
+    own.buffer_state(buffer).load(Ordering::Acquire) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use super::*;
+
+    #[test]
+    fn buffers_run_out_and_come_back() {
+        let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 81)).unwrap();
+        let mut pool = Pool::new();
+        let taken: Vec<_> = std::iter::from_fn(|| pool.take(&own)).collect();
+        assert_eq!(taken.len(), BUFFERS);
+        own.buffer_state(taken[5]).store(0, Ordering::Release);
+        assert_eq!(pool.take(&own), Some(taken[5]));
+        assert_eq!(pool.take(&own), None);
+        pool.untake(&own);
+        assert_eq!(pool.take(&own), Some(taken[5]));
+        assert!(pool.is_lent(&own));
+    }
+}

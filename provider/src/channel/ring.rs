@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The ring of a segment: many senders, one receiver, bounded, lock-free.
+//!
+//! ```text
+//! send:    p = tail; if p - head >= SLOTS: full
+//!          intent = (receiver, p); CAS tail p -> p + 1, else again
+//!          write header and payload of slot p; turn of slot p = p + 1 (release)
+//! receive: slot = head; if turn (acquire) != head + 1: empty
+//!          use it; head += 1; publish head once a batch
+//! ```
+//!
+//! A turn says which lap it belongs to, so a slot needs no clearing. `head` and
+//! `tail` are on lines of their own: a sender reads `head` only when its copy
+//! says that the ring is full, the receiver never reads `tail` while messages
+//! come in. One message moves one cache line between the cores.
+//!
+//! A sender that is killed between claim and turn would leave a slot that is
+//! never filled and stop the ring. It has announced the claim as its *intent*
+//! in its own segment; the receiver, when the ring stands still with positions
+//! claimed, skips a position that only a dead peer intended ([`Receiver::skip`]).
+//!
+//! Rejected: a ring a pair of endpoints (memory grows with the square of ranks,
+//! and the receiver polls them all); a turn that the receiver resets (Vyukov's
+//! queue: the sender then waits for that line to come back).
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::sync::atomic::Ordering;
+
+use super::{
+    segment::{SLOTS, Segment, SharedBytes, slot_word},
+    wire::{Header, PAYLOAD},
+};
+
+/// The claim of a port's ring at a position, as one word that is never zero.
+fn intent(port: u16, position: u64) -> u64 {
+    u64::from(port) << 48 | (position + 1) & ((1 << 48) - 1)
+}
+
+/// The sending end of a peer's ring.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    port: u16,
+    head: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(port: u16) -> Self {
+        Self { port, head: 0 }
+    }
+
+    /// Puts a slot into the ring; `false` if it is full. `payload` writes at
+    /// most `INLINE` bytes to the pointer it gets.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        own: &Segment,
+        peer: &Segment,
+        header: &Header,
+        payload: impl FnOnce(*mut u8),
+    ) -> bool {
+        let mut position = peer.tail().load(Ordering::Relaxed);
+        loop {
+            // A damaged head or tail makes this wrong, never unsafe: positions
+            // are taken modulo the ring's length.
+            if position.wrapping_sub(self.head) >= SLOTS {
+                self.head = peer.head().load(Ordering::Acquire);
+                if position.wrapping_sub(self.head) >= SLOTS {
+                    return false;
+                }
+            }
+            own.intent().store(intent(self.port, position), Ordering::Relaxed);
+            match peer.tail().compare_exchange_weak(
+                position,
+                position.wrapping_add(1),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => position = now,
+            }
+        }
+        let slot = peer.slot(position);
+        // SAFETY: the slot lies in the peer's mapping; the claim makes this
+        // endpoint its only writer until the turn is stored.
+        unsafe {
+            for (index, word) in header.words().into_iter().enumerate() {
+                slot_word(slot, index + 1).store(word, Ordering::Relaxed);
+            }
+            payload(slot.add(PAYLOAD));
+            slot_word(slot, 0).store(position.wrapping_add(1), Ordering::Release);
+        }
+        true
+    }
+}
+
+/// The receiving end of an endpoint's own ring.
+#[derive(Debug, Default)]
+pub(crate) struct Receiver {
+    head: u64,
+    published: u64,
+}
+
+/// A slot that was filled: its header and where its payload is.
+#[derive(Debug)]
+pub(crate) struct Slot<'a> {
+    /// The header, or none if a peer wrote nonsense.
+    pub(crate) header: Option<Header>,
+    /// The payload, of which a header says how much counts, until `release`.
+    pub(crate) payload: SharedBytes<'a>,
+}
+
+impl Receiver {
+    /// The next slot, if it is filled.
+    #[inline]
+    pub(crate) fn peek<'a>(&self, own: &'a Segment) -> Option<Slot<'a>> {
+        let slot = own.slot(self.head);
+        // SAFETY: the slot lies in our own mapping.
+        unsafe {
+            if slot_word(slot, 0).load(Ordering::Acquire) != self.head.wrapping_add(1) {
+                return None;
+            }
+            let word = |index| slot_word(slot, index).load(Ordering::Relaxed);
+            let header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
+            Some(Slot { header, payload: own.payload(self.head) })
+        }
+    }
+
+    /// Gives the slot that `peek` answered back.
+    #[inline]
+    pub(crate) fn release(&mut self) {
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Lets senders use what was released.
+    #[inline]
+    pub(crate) fn publish(&mut self, own: &Segment) {
+        if self.published != self.head {
+            self.published = self.head;
+            own.head().store(self.head, Ordering::Release);
+        }
+    }
+
+    /// The position of the next slot.
+    pub(crate) fn position(&self) -> u64 {
+        self.head
+    }
+
+    /// Whether a position was claimed that is not filled yet.
+    pub(crate) fn is_claimed(&self, own: &Segment) -> bool {
+        own.tail().load(Ordering::Acquire).wrapping_sub(self.head).wrapping_sub(1) < SLOTS
+    }
+
+    /// Whether a peer announced the claim of the next position.
+    pub(crate) fn is_intent_of(&self, port: u16, peer: &Segment) -> bool {
+        peer.intent().load(Ordering::Acquire) == intent(port, self.head)
+    }
+
+    /// Goes past a position that a dead peer claimed.
+    pub(crate) fn skip(&mut self, own: &Segment) {
+        self.release();
+        self.publish(own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use super::{super::wire::Kind, *};
+
+    fn header(bits: u64) -> Header {
+        Header { kind: Kind::Inline, flags: 0, peer: 0, count: 8, bits, data: 0, len: 8, op: 0 }
+    }
+
+    fn segment(port: u16) -> Segment {
+        Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
+    }
+
+    #[test]
+    fn slots_come_out_in_order_over_many_laps_and_a_full_ring_says_so() {
+        let (own, peer) = (segment(71), segment(72));
+        let (mut sender, mut receiver) = (Sender::new(72), Receiver::default());
+        let (mut sent, mut received) = (0, 0);
+        for round in 0..10 {
+            while sender.push(&own, &peer, &header(sent), |_| ()) {
+                sent += 1;
+            }
+            assert_eq!(sent - received, SLOTS);
+            for _ in 0..SLOTS - round * 7 {
+                assert_eq!(receiver.peek(&peer).unwrap().header.unwrap().bits, received);
+                receiver.release();
+                received += 1;
+            }
+            receiver.publish(&peer);
+        }
+    }
+
+    #[test]
+    fn many_senders_lose_nothing_and_keep_their_order() {
+        const EACH: u64 = 20_000;
+        let receiver_segment = segment(73);
+        let senders: Vec<_> = (74..77).map(segment).collect();
+        std::thread::scope(|scope| {
+            for (number, own) in (0..).zip(&senders) {
+                let peer = &receiver_segment;
+                scope.spawn(move || {
+                    let mut sender = Sender::new(73);
+                    for count in 0..EACH {
+                        let header = Header { peer: number, ..header(count) };
+                        while !sender.push(own, peer, &header, |_| ()) {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            let mut receiver = Receiver::default();
+            let mut next = [0; 3];
+            for _ in 0..3 * EACH {
+                let header = loop {
+                    match receiver.peek(&receiver_segment) {
+                        Some(slot) => break slot.header.unwrap(),
+                        None => {
+                            receiver.publish(&receiver_segment);
+                            std::thread::yield_now();
+                        }
+                    }
+                };
+                receiver.release();
+                assert_eq!(header.bits, next[usize::from(header.peer)]);
+                next[usize::from(header.peer)] += 1;
+            }
+            assert_eq!(next, [EACH; 3]);
+        });
+    }
+
+    #[test]
+    fn a_claim_of_a_dead_peer_is_skipped() {
+        let (own, peer) = (segment(77), segment(78));
+        let (mut sender, mut receiver) = (Sender::new(78), Receiver::default());
+        // What a sender killed after its claim leaves.
+        own.intent().store(intent(78, 0), Ordering::Relaxed);
+        peer.tail().store(1, Ordering::Relaxed);
+        assert!(receiver.peek(&peer).is_none());
+        assert!(receiver.is_claimed(&peer) && receiver.is_intent_of(78, &own));
+        receiver.skip(&peer);
+        assert!(!receiver.is_claimed(&peer));
+        assert!(sender.push(&own, &peer, &header(5), |_| ()));
+        assert_eq!(receiver.peek(&peer).unwrap().header.unwrap().bits, 5);
+    }
+}

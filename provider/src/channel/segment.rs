@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The shared segment of an endpoint: a file in `/dev/shm` that only its user
+//! may open.
+//!
+//! ```text
+//!  0      header: identity | state | tail | head | bell | sleeps | intent   (a line each)
+//!  4 K    peers: 4096 words, the address of each endpoint that sends here
+//!  36 K   buffer states: 64 words, a line each
+//!  40 K   ring: 1024 slots of 256 bytes
+//!  296 K  buffers: 64 of 16 KiB
+//!  1320 K end
+//! ```
+//!
+//! The owner holds a lock on the file (`flock`) as long as it lives, however it
+//! dies: who gets the lock knows that the owner is gone and removes the file.
+//! The pages are reserved when the file is made, so that a full `/dev/shm` is an
+//! error then and not a `SIGBUS` later.
+//!
+//! Rejected: POSIX shared memory locks or process ids in the header (ids are
+//! reused, and zombies look alive).
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    marker::PhantomData,
+    net::SocketAddrV4,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    ptr,
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+};
+
+use ffi::{Buffer, Errno, memory};
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::fs::{FlockOperation, OFlags};
+
+use super::wire::{INLINE, PAYLOAD, SLOT};
+
+/// Slots of a ring; a power of two.
+pub(crate) const SLOTS: u64 = 1024;
+/// Peers that can send to one endpoint.
+pub(crate) const PEERS: usize = 4096;
+/// Buffers of a segment.
+pub(crate) const BUFFERS: usize = 64;
+/// Bytes of a buffer.
+pub(crate) const BUFFER: usize = 16 * 1024;
+
+const LINE: usize = 64;
+const IDENTITY: usize = 0;
+const STATE: usize = 2 * LINE;
+const TAIL: usize = 4 * LINE;
+const HEAD: usize = 6 * LINE;
+const BELL: usize = 8 * LINE;
+const SLEEPS: usize = 10 * LINE;
+const INTENT: usize = 12 * LINE;
+const PEER_TABLE: usize = 4096;
+const BUFFER_STATES: usize = PEER_TABLE + PEERS * 8;
+const RING: usize = BUFFER_STATES + BUFFERS * LINE;
+const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
+/// Length of a segment in bytes.
+pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
+
+/// "tcamshm" and the version of this layout.
+const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x01");
+const DIRECTORY: &str = "/dev/shm";
+
+const OPEN: u32 = 1;
+const CLOSED: u32 = 2;
+
+/// What is known of a segment's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Liveness {
+    /// It holds its segment.
+    Alive,
+    /// It closed its endpoint.
+    Closed,
+    /// It died without closing.
+    Dead,
+}
+
+/// A mapped segment, of this endpoint or of a peer.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    map: MmapRaw,
+    path: PathBuf,
+    inode: u64,
+    /// The owner's file with its lock.
+    lock: Option<File>,
+}
+
+// SAFETY: the mapping is shared with other processes anyway; every access goes
+// through atomics or raw copies whose callers state why they do not overlap.
+unsafe impl Sync for Segment {}
+
+/// `/dev/shm/tcam.<user>.<network namespace>.`
+fn prefix(user: u32) -> String {
+    let namespace = std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino());
+    format!("tcam.{user}.{namespace}.")
+}
+
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn path_of(user: u32, port: u16) -> PathBuf {
+    Path::new(DIRECTORY).join(format!("{}{port}", prefix(user)))
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed());
+    options
+}
+
+fn try_lock(file: &File) -> bool {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Removes the segments of owners that died, and counts those that live.
+pub(crate) fn clean_up() -> usize {
+    let prefix = prefix(user());
+    let Ok(entries) = std::fs::read_dir(DIRECTORY) else { return 0 };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .filter(|entry| !remove_if_dead(&entry.path()))
+        .count()
+}
+
+/// Endpoints of this user and network namespace that have a segment.
+pub(crate) fn population() -> usize {
+    let prefix = prefix(user());
+    std::fs::read_dir(DIRECTORY).map_or(0, |entries| {
+        entries
+            .flatten()
+            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+            .count()
+    })
+}
+
+fn remove_if_dead(path: &Path) -> bool {
+    let Ok(file) = options().open(path) else { return false };
+    if !try_lock(&file) {
+        return false;
+    }
+    // With the lock held nobody can have made the file anew in between; a
+    // creator that waits for it sees that its file is unlinked and starts over.
+    tracing::info!("removing {}, whose owner died", path.display());
+    std::fs::remove_file(path).is_ok()
+}
+
+impl Segment {
+    /// Makes the segment of an endpoint with this address.
+    ///
+    /// # Errors
+    /// `EADDRINUSE` if a live endpoint has the port, `ENOSPC` if `/dev/shm` is full.
+    pub(crate) fn create(address: SocketAddrV4) -> Result<Self, Errno> {
+        let path = path_of(user(), address.port());
+        let file = loop {
+            match options().create_new(true).open(&path) {
+                Ok(file) => {
+                    rustix::fs::flock(&file, FlockOperation::LockExclusive)
+                        .map_err(io::Error::from)?;
+                    if file.metadata()?.nlink() > 0 {
+                        break file;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if !remove_if_dead(&path) && path.exists() {
+                        return Err(Errno::EADDRINUSE);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!("cannot make {}: {error}", path.display());
+                    return Err(error.into());
+                }
+            }
+        };
+        let segment = Self::reserve(&file, &path, address);
+        if segment.is_err() {
+            let _ = std::fs::remove_file(&path);
+        }
+        let mut segment = segment?;
+        segment.lock = Some(file);
+        Ok(segment)
+    }
+
+    fn reserve(file: &File, path: &Path, address: SocketAddrV4) -> Result<Self, Errno> {
+        rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, LENGTH as u64)
+            .map_err(|error| {
+                tracing::warn!(
+                    "{DIRECTORY} has no room for a segment of {LENGTH} bytes ({error}): \
+                     enlarge it (mount -o remount,size=...) or remove what fills it"
+                );
+                io::Error::from(error)
+            })?;
+        let segment = Self::map(file, path)?;
+        segment.word32(IDENTITY + 8).store(std::process::id(), Ordering::Relaxed);
+        segment.word(IDENTITY + 16).store(pack(address), Ordering::Relaxed);
+        segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
+        segment.word32(STATE).store(OPEN, Ordering::Release);
+        Ok(segment)
+    }
+
+    fn map(file: &File, path: &Path) -> Result<Self, Errno> {
+        let map = MmapOptions::new().len(LENGTH).map_raw(file)?;
+        let inode = file.metadata()?.ino();
+        Ok(Self { map, path: path.to_owned(), inode, lock: None })
+    }
+
+    /// Opens the segment of the endpoint that holds a port of this host.
+    ///
+    /// # Errors
+    /// `ECONNREFUSED` nobody has it, `EACCES` another user has it, `EPROTO` it
+    /// is damaged or of another version of tcam.
+    pub(crate) fn open(port: u16) -> Result<Self, Errno> {
+        let path = path_of(user(), port);
+        let file = match options().open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Self::explain_absence(port));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let meta = file.metadata()?;
+        if meta.uid() != user() || meta.mode() & 0o077 != 0 {
+            tracing::warn!("{} belongs to another user or is open to others", path.display());
+            return Err(Errno::EACCES);
+        }
+        // A file shorter than the mapping would be a SIGBUS later.
+        if meta.len() != LENGTH as u64 {
+            tracing::warn!("{} has a wrong length", path.display());
+            return Err(Errno::EPROTO);
+        }
+        let segment = Self::map(&file, &path)?;
+        match segment.word32(STATE).load(Ordering::Acquire) {
+            OPEN => {}
+            CLOSED => return Err(Errno::ECONNREFUSED),
+            _ => return Err(Errno::EPROTO),
+        }
+        if segment.word(IDENTITY).load(Ordering::Relaxed) != MAGIC {
+            tracing::warn!("{} is damaged or of another version of tcam", path.display());
+            return Err(Errno::EPROTO);
+        }
+        Ok(segment)
+    }
+
+    fn explain_absence(port: u16) -> Errno {
+        let suffix = format!(".{port}");
+        let foreign =
+            std::fs::read_dir(DIRECTORY).ok().into_iter().flatten().flatten().any(|entry| {
+                let name = entry.file_name();
+                let name = name.to_string_lossy();
+                name.starts_with("tcam.") && name.ends_with(&suffix)
+            });
+        if foreign {
+            tracing::warn!(
+                "the endpoint at port {port} is another user's or in another network namespace"
+            );
+            Errno::EACCES
+        } else {
+            tracing::warn!("no endpoint on this host has port {port}");
+            Errno::ECONNREFUSED
+        }
+    }
+
+    /// Whether the owner of this (opened) segment still lives.
+    pub(crate) fn liveness(&self) -> Liveness {
+        if self.word32(STATE).load(Ordering::Acquire) == CLOSED {
+            return Liveness::Closed;
+        }
+        match options().open(&self.path) {
+            Ok(file) if file.metadata().is_ok_and(|meta| meta.ino() == self.inode) => {
+                if try_lock(&file) {
+                    let _ = std::fs::remove_file(&self.path);
+                    Liveness::Dead
+                } else {
+                    Liveness::Alive
+                }
+            }
+            // Somebody else found it dead and removed or replaced the file.
+            _ => Liveness::Dead,
+        }
+    }
+
+    /// Removes the file of an own segment whose process exits without closing:
+    /// peers that still map it see it closed.
+    pub(crate) fn abandon(&self) {
+        if self.lock.is_some() {
+            self.word32(STATE).store(CLOSED, Ordering::Release);
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    /// Process id of the owner.
+    pub(crate) fn pid(&self) -> u32 {
+        self.word32(IDENTITY + 8).load(Ordering::Relaxed)
+    }
+
+    /// Next position of the ring that a sender may claim.
+    pub(crate) fn tail(&self) -> &AtomicU64 {
+        self.word(TAIL)
+    }
+
+    /// First position that the owner has not consumed, as last published.
+    pub(crate) fn head(&self) -> &AtomicU64 {
+        self.word(HEAD)
+    }
+
+    /// Not zero while the owner sleeps (a futex).
+    pub(crate) fn bell(&self) -> &AtomicU32 {
+        self.word32(BELL)
+    }
+
+    /// Not zero if the owner may sleep at all.
+    pub(crate) fn sleeps(&self) -> &AtomicU32 {
+        self.word32(SLEEPS)
+    }
+
+    /// The position the owner is about to claim elsewhere (see [`super::ring`]).
+    pub(crate) fn intent(&self) -> &AtomicU64 {
+        self.word(INTENT)
+    }
+
+    /// Address of the peer with a number; zero if there is none.
+    pub(crate) fn peer(&self, number: u16) -> &AtomicU64 {
+        self.word(PEER_TABLE + usize::from(number) % PEERS * 8)
+    }
+
+    /// Zero if the buffer is free.
+    pub(crate) fn buffer_state(&self, buffer: usize) -> &AtomicU32 {
+        self.word32(BUFFER_STATES + buffer % BUFFERS * LINE)
+    }
+
+    /// First byte of a buffer of [`BUFFER`] bytes.
+    pub(crate) fn buffer(&self, buffer: usize) -> *mut u8 {
+        // SAFETY: within the mapping for every number.
+        unsafe { self.base().add(BUFFER_AREA + buffer % BUFFERS * BUFFER) }
+    }
+
+    /// The first `len` bytes of a buffer; none if there is no such buffer.
+    pub(crate) fn buffer_bytes(&self, buffer: usize, len: u64) -> Option<SharedBytes<'_>> {
+        (buffer < BUFFERS && len <= BUFFER as u64).then(|| SharedBytes {
+            start: self.buffer(buffer).cast_const(),
+            len: len as usize,
+            segment: PhantomData,
+        })
+    }
+
+    /// The payload of the slot at a position.
+    #[inline]
+    pub(crate) fn payload(&self, position: u64) -> SharedBytes<'_> {
+        // SAFETY: within the slot.
+        let start = unsafe { self.slot(position).add(PAYLOAD) }.cast_const();
+        SharedBytes { start, len: INLINE, segment: PhantomData }
+    }
+
+    /// First byte of the slot at a position of the ring.
+    #[inline]
+    pub(crate) fn slot(&self, position: u64) -> *mut u8 {
+        // SAFETY: within the mapping for every position.
+        unsafe { self.base().add(RING + (position % SLOTS) as usize * SLOT) }
+    }
+
+    fn base(&self) -> *mut u8 {
+        self.map.as_mut_ptr()
+    }
+
+    #[inline]
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LENGTH);
+        // SAFETY: aligned and within the mapping, which lives as long as self.
+        // Only atomics are ever referenced; other processes use them as such.
+        unsafe { AtomicU64::from_ptr(self.base().add(offset).cast()) }
+    }
+
+    #[inline]
+    fn word32(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= LENGTH);
+        // SAFETY: as in `word`.
+        unsafe { AtomicU32::from_ptr(self.base().add(offset).cast()) }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// An address as one word that is never zero.
+pub(crate) fn pack(address: SocketAddrV4) -> u64 {
+    1 << 63 | u64::from(address.ip().to_bits()) << 16 | u64::from(address.port())
+}
+
+/// The address of a word that [`pack`] made.
+pub(crate) fn unpack(word: u64) -> SocketAddrV4 {
+    SocketAddrV4::new(((word >> 16) as u32).into(), word as u16)
+}
+
+/// A pointer to a slot's words as atomics.
+///
+/// # Safety
+/// `slot` came from [`Segment::slot`] of a mapping that outlives the result.
+#[inline]
+pub(crate) unsafe fn slot_word<'a>(slot: *mut u8, index: usize) -> &'a AtomicU64 {
+    debug_assert!(index < SLOT / 8);
+    // SAFETY: slots are aligned to their size and `index` is within one.
+    unsafe { AtomicU64::from_ptr(slot.cast::<u64>().add(index)) }
+}
+
+/// Segments of a rendezvous message, as the wire has them.
+pub(crate) type Remote = [memory::Segment; memory::IOV_LIMIT];
+
+/// Bytes of a mapped segment. A peer may write them meanwhile if it
+/// misbehaves: what is copied out is then any bytes, and never looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SharedBytes<'a> {
+    start: *const u8,
+    len: usize,
+    segment: PhantomData<&'a Segment>,
+}
+
+impl SharedBytes<'_> {
+    /// The first `len` bytes.
+    #[inline]
+    pub(crate) fn first(self, len: usize) -> Self {
+        Self { len: len.min(self.len), ..self }
+    }
+
+    /// Copies into a buffer of the application; answers how many bytes fitted.
+    #[inline]
+    pub(crate) fn deliver(self, to: &Buffer) -> usize {
+        // SAFETY: `len` bytes of a mapping that outlives self.
+        unsafe { to.fill_from(self.start, self.len) }
+    }
+
+    /// Copies into memory of our own.
+    pub(crate) fn keep(self) -> Box<[u8]> {
+        let mut bytes = Vec::with_capacity(self.len);
+        // SAFETY: `len` bytes of a mapping, and as many of capacity, which the
+        // copy makes initialised.
+        unsafe {
+            ptr::copy_nonoverlapping(self.start, bytes.as_mut_ptr(), self.len);
+            bytes.set_len(self.len);
+        }
+        bytes.into_boxed_slice()
+    }
+
+    /// The `count` segments that a rendezvous slot lists for a message of `len`
+    /// bytes; none if they cannot be.
+    pub(crate) fn remote(self, count: u32, len: u64) -> Option<Remote> {
+        if self.len < size_of::<Remote>() {
+            return None;
+        }
+        // SAFETY: long enough, and read as the integers it is made of.
+        let remote = unsafe { self.start.cast::<Remote>().read_unaligned() };
+        let listed = remote.get(..count as usize)?;
+        let total = listed.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len))?;
+        (total as u64 == len).then(|| {
+            let mut checked = Remote::default();
+            checked[..listed.len()].copy_from_slice(listed);
+            checked
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// A port from a range that no test program listens on, different per test.
+    fn address(port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
+    }
+
+    #[test]
+    fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
+        let own = Segment::create(address(61)).unwrap();
+        assert_eq!(Segment::create(address(61)).unwrap_err(), Errno::EADDRINUSE);
+        let opened = Segment::open(61).unwrap();
+        assert_eq!(opened.pid(), std::process::id());
+        assert_eq!(opened.liveness(), Liveness::Alive);
+        drop(own);
+        assert_eq!(opened.liveness(), Liveness::Closed);
+        assert_eq!(Segment::open(61).unwrap_err(), Errno::ECONNREFUSED);
+    }
+
+    #[test]
+    fn what_a_dead_owner_left_is_removed() {
+        let own = Segment::create(address(62)).unwrap();
+        let opened = Segment::open(62).unwrap();
+        // The lock goes as it does when a process is killed; the file stays.
+        rustix::fs::flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
+        assert_eq!(opened.liveness(), Liveness::Dead);
+        assert!(!path_of(user(), 62).exists());
+    }
+
+    #[test]
+    fn damaged_files_are_refused() {
+        for (port, content, errno) in [
+            (63, vec![0; LENGTH], Errno::EPROTO),
+            (64, vec![1; 100], Errno::EPROTO),
+            (65, vec![0xff; LENGTH], Errno::EPROTO),
+        ] {
+            let path = path_of(user(), port);
+            std::fs::write(&path, content).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .unwrap();
+            assert_eq!(Segment::open(port).unwrap_err(), errno);
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+
+    #[test]
+    fn files_open_to_others_are_refused() {
+        let path = path_of(user(), 66);
+        std::fs::write(&path, vec![0; LENGTH]).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))
+            .unwrap();
+        assert_eq!(Segment::open(66).unwrap_err(), Errno::EACCES);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn addresses_fit_a_word() {
+        let address = SocketAddrV4::new(Ipv4Addr::new(255, 1, 2, 254), 65535);
+        assert_eq!(unpack(pack(address)), address);
+        assert_ne!(pack(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)), 0);
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a slot of a ring says.
+//!
+//! ```text
+//!  0        8     9      10     12       16     24     32      40    48
+//!  | turn   | kind| flags| peer | count  | bits | data | len   | op  | payload ... 256
+//!            `------- one word -------'
+//!  `---------------------- one cache line, with 16 bytes of payload -----'
+//! ```
+//! The words are written before `turn`, which publishes them. All of them are
+//! what a peer claims: a receiver checks each before use.
+
+/// Bytes of a slot.
+pub(crate) const SLOT: usize = 256;
+/// Where the payload of a slot begins.
+pub(crate) const PAYLOAD: usize = 48;
+/// Longest message that travels in a slot.
+pub(crate) const INLINE: usize = SLOT - PAYLOAD;
+
+/// What a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A message in the slot's payload, `count` bytes.
+    Inline = 1,
+    /// A message in buffer `count` of the sender's segment.
+    Buffered = 2,
+    /// A message that stays in the sender's memory: the payload lists `count`
+    /// segments; the sender waits for [`Kind::Done`].
+    Rendezvous = 3,
+    /// Operation `op` of the sender was matched and delivered.
+    Done = 4,
+    /// Operation `op` failed at the receiver; `len` is the error number.
+    Failed = 5,
+    /// The kernel refuses the copy: send operation `op` through buffers,
+    /// `len` bytes of it, to the receiver's transfer `data`.
+    Pull = 6,
+    /// A part of transfer `op`: `len` bytes in buffer `count`, for offset `data`.
+    Chunk = 7,
+}
+
+impl Kind {
+    fn read(value: u8) -> Option<Self> {
+        Some(match value {
+            1 => Self::Inline,
+            2 => Self::Buffered,
+            3 => Self::Rendezvous,
+            4 => Self::Done,
+            5 => Self::Failed,
+            6 => Self::Pull,
+            7 => Self::Chunk,
+            _ => return None,
+        })
+    }
+}
+
+/// The message is tagged.
+pub(crate) const TAGGED: u8 = 1;
+/// `data` is remote CQ data.
+pub(crate) const DATA: u8 = 2;
+/// The sender waits for [`Kind::Done`] of an eager message.
+pub(crate) const ACK: u8 = 4;
+
+/// The words of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// What the slot is.
+    pub(crate) kind: Kind,
+    /// [`TAGGED`], [`DATA`], [`ACK`].
+    pub(crate) flags: u8,
+    /// The sender's number in the receiver's list of peers.
+    pub(crate) peer: u16,
+    /// Depends on the kind.
+    pub(crate) count: u32,
+    /// Match bits.
+    pub(crate) bits: u64,
+    /// Remote CQ data; depends on the kind.
+    pub(crate) data: u64,
+    /// Length in bytes of the message; depends on the kind.
+    pub(crate) len: u64,
+    /// Operation of the sender.
+    pub(crate) op: u64,
+}
+
+impl Header {
+    /// The words that follow `turn`.
+    #[inline]
+    pub(crate) fn words(&self) -> [u64; 5] {
+        let first = u64::from(self.kind as u8)
+            | u64::from(self.flags) << 8
+            | u64::from(self.peer) << 16
+            | u64::from(self.count) << 32;
+        [first, self.bits, self.data, self.len, self.op]
+    }
+
+    /// From words as they were found; none if they cannot be a header.
+    #[inline]
+    pub(crate) fn read(words: [u64; 5]) -> Option<Self> {
+        let [first, bits, data, len, op] = words;
+        Some(Self {
+            kind: Kind::read(first as u8)?,
+            flags: (first >> 8) as u8,
+            peer: (first >> 16) as u16,
+            count: (first >> 32) as u32,
+            bits,
+            data,
+            len,
+            op,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_survive_the_wire_and_nonsense_is_none() {
+        for kind in 1..=7 {
+            let header = Header {
+                kind: Kind::read(kind).unwrap(),
+                flags: TAGGED | ACK,
+                peer: 0xfffe,
+                count: 0xdead_beef,
+                bits: 1,
+                data: 2,
+                len: 3,
+                op: 4,
+            };
+            assert_eq!(Header::read(header.words()), Some(header));
+        }
+        assert_eq!(Header::read([0; 5]), None);
+        assert_eq!(Header::read([0xff; 5]), None);
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_cq(3)`. Reading a queue is what drives progress.
+
+use std::{
+    collections::VecDeque,
+    ffi::c_int,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use ffi::{
+    Errno, Result, flags,
+    object::{Bindable, Control, Object},
+    ops::{
+        self, WaitObj,
+        cq::{Attr, Completion, Entries, Failure, Format},
+    },
+    serial::Serial,
+    sys,
+};
+
+use crate::{
+    domain::Domain,
+    idle::{Deadline, NAP},
+    init,
+    progress::{Drivers, Progress},
+};
+
+/// A completion queue.
+#[derive(Debug)]
+pub(crate) struct CompletionQueue {
+    domain: Arc<Domain>,
+    attr: Attr,
+    queue: Serial<Queue>,
+    /// The endpoints that report here.
+    pub(crate) drivers: Drivers,
+    signaled: AtomicBool,
+}
+
+/// Entries not read yet. Failures are read first, whatever came before them:
+/// `fi_cq_read` says so, and order between operations is not promised.
+#[derive(Debug)]
+struct Queue {
+    completions: VecDeque<Completion>,
+    failures: VecDeque<Failure>,
+}
+
+/// Entries that room is made for at the start, unless the size asked for is smaller.
+const PREALLOCATE: usize = 1024;
+
+impl CompletionQueue {
+    pub(crate) fn open(domain: &Arc<Domain>, attr: &Attr) -> Result<Self> {
+        ffi::object::only(attr.flags, flags::AFFINITY)?;
+        if let WaitObj::Other(wait_obj) = attr.wait_obj {
+            tracing::info!("wait object {wait_obj} of a completion queue is not supported");
+            return Err(Errno::ENOSYS);
+        }
+        let room = if attr.size == 0 { PREALLOCATE } else { attr.size.min(PREALLOCATE) };
+        let queue = Queue { completions: VecDeque::with_capacity(room), failures: VecDeque::new() };
+        Ok(Self {
+            domain: Arc::clone(domain),
+            attr: attr.clone(),
+            queue: Serial::new(queue, domain.locked),
+            drivers: Drivers::new(domain.locked),
+            signaled: AtomicBool::new(false),
+        })
+    }
+
+    /// Reports a completion. The queue grows when nobody reads it.
+    #[inline]
+    pub(crate) fn complete(&self, completion: Completion) {
+        self.queue.lock().completions.push_back(completion);
+    }
+
+    /// Reports a failure.
+    #[cold]
+    pub(crate) fn fail(&self, failure: Failure) {
+        self.queue.lock().failures.push_back(failure);
+    }
+
+    #[inline]
+    fn take(&self, entries: &mut Entries, at_least: usize) -> Result<()> {
+        let mut queue = self.queue.lock();
+        if !queue.failures.is_empty() {
+            return Err(Errno::EAVAIL);
+        }
+        if queue.completions.len() < at_least.min(entries.room()) {
+            return Err(Errno::EAGAIN);
+        }
+        while entries.room() > 0 {
+            let Some(completion) = queue.completions.pop_front() else { break };
+            entries.push(&completion);
+        }
+        if entries.written() == 0 && at_least > 0 { Err(Errno::EAGAIN) } else { Ok(()) }
+    }
+}
+
+impl Object for CompletionQueue {
+    fn control(&self, command: Control<'_>) -> Result<()> {
+        match command {
+            Control::GetWaitObj(to) => {
+                *to = self.attr.wait_obj.raw();
+                Ok(())
+            }
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+}
+
+impl Bindable for CompletionQueue {
+    type Raw = sys::fid_cq;
+}
+
+impl ops::cq::CompletionQueue for CompletionQueue {
+    fn format(&self) -> Format {
+        self.attr.format
+    }
+
+    fn error_has_source(&self) -> bool {
+        init::api_at_least(self.domain.api_version(), 1, 20)
+    }
+
+    #[inline]
+    fn read(&self, entries: &mut Entries) -> Result<()> {
+        // A full batch waiting needs no progress first, but must not starve it:
+        // the next read that finds fewer makes some.
+        let progress = self.drivers.progress();
+        let taken = self.take(entries, 1);
+        if progress == Progress::None && taken == Err(Errno::EAGAIN) {
+            self.drivers.pause();
+        }
+        taken
+    }
+
+    fn wait_read(&self, entries: &mut Entries, threshold: usize, timeout: c_int) -> Result<()> {
+        if self.attr.wait_obj == WaitObj::None {
+            return Err(Errno::ENOSYS);
+        }
+        let deadline = Deadline::after(timeout);
+        loop {
+            self.drivers.progress();
+            match self.take(entries, threshold) {
+                Err(Errno::EAGAIN) => {}
+                done => return done,
+            }
+            if self.signaled.swap(false, Ordering::AcqRel) {
+                return Err(Errno::ECANCELED);
+            }
+            if deadline.is_over() {
+                return self.take(entries, 1);
+            }
+            self.drivers.wait(deadline.left(NAP));
+        }
+    }
+
+    fn read_error(&self, read_flags: u64) -> Result<Failure> {
+        let mut queue = self.queue.lock();
+        let failure = if read_flags & flags::PEEK == 0 {
+            queue.failures.pop_front()
+        } else {
+            queue.failures.front().copied()
+        };
+        failure.ok_or(Errno::EAGAIN)
+    }
+
+    fn signal(&self) -> Result<()> {
+        if self.attr.wait_obj == WaitObj::None {
+            return Err(Errno::ENOSYS);
+        }
+        self.signaled.store(true, Ordering::Release);
+        self.drivers.wake();
+        Ok(())
+    }
+
+    fn takes_threshold(&self) -> bool {
+        self.attr.threshold
+    }
+}

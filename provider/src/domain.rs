@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_domain(3)`.
+
+use std::sync::Arc;
+
+use ffi::{
+    Errno, Result,
+    info::Info,
+    object::{Bound, Object},
+    ops, sys,
+};
+use nic::params::Params;
+use parking_lot::Mutex;
+
+use crate::{
+    av::AddressVector, channel::segment, cntr::Counter, cq::CompletionQueue, ep::Endpoint,
+    eq::EventQueue, fabric::Fabric, init, peers::Peers,
+};
+
+/// A domain: the peers of a process, and what its objects have in common.
+#[derive(Debug)]
+pub(crate) struct Domain {
+    fabric: Arc<Fabric>,
+    /// The `FI_TCAM_*` parameters in force.
+    pub(crate) params: Params,
+    /// Whether calls come from several threads at once.
+    pub(crate) locked: bool,
+    /// Every address ever named.
+    pub(crate) peers: Arc<Peers>,
+    av_type: u32,
+    eq: Mutex<Option<Arc<EventQueue>>>,
+}
+
+impl Domain {
+    pub(crate) fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Self> {
+        let params = init::params()?;
+        let attr = info.domain.as_ref();
+        let living = segment::clean_up();
+        tracing::info!("{living} endpoints of this user live on this host");
+        Ok(Self {
+            fabric: Arc::clone(fabric),
+            params,
+            locked: attr.is_none_or(|attr| init::needs_locks(attr.threading)),
+            peers: Arc::new(Peers::new()),
+            av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
+            eq: Mutex::default(),
+        })
+    }
+
+    /// Version of the API the application was written for.
+    pub(crate) fn api_version(&self) -> u32 {
+        self.fabric.api_version()
+    }
+
+    /// The event queue that an address vector without one reports to.
+    pub(crate) fn eq(&self) -> Option<Arc<EventQueue>> {
+        self.eq.lock().clone()
+    }
+}
+
+impl Object for Domain {
+    fn bind(&self, other: &Bound, _flags: u64) -> Result<()> {
+        *self.eq.lock() = Some(other.get::<EventQueue>()?);
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        self.eq.lock().take();
+        Ok(())
+    }
+}
+
+impl ops::domain::Domain for Domain {
+    type AddressVector = AddressVector;
+    type CompletionQueue = CompletionQueue;
+    type Counter = Counter;
+    type Endpoint = Endpoint;
+
+    fn av_open(self: &Arc<Self>, attr: &ops::av::Attr) -> Result<Arc<AddressVector>> {
+        if attr.kind != sys::FI_AV_UNSPEC
+            && self.av_type != sys::FI_AV_UNSPEC
+            && attr.kind != self.av_type
+        {
+            tracing::info!("an address vector's type is not the one its domain was opened with");
+            return Err(Errno::EINVAL);
+        }
+        AddressVector::open(self, attr, self.av_type).map(Arc::new)
+    }
+
+    fn cq_open(self: &Arc<Self>, attr: &ops::cq::Attr) -> Result<Arc<CompletionQueue>> {
+        CompletionQueue::open(self, attr).map(Arc::new)
+    }
+
+    fn cntr_open(self: &Arc<Self>, attr: &ops::cntr::Attr) -> Result<Arc<Counter>> {
+        Counter::open(self, attr).map(Arc::new)
+    }
+
+    fn endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Endpoint>> {
+        Endpoint::open(self, info).map(Arc::new)
+    }
+}

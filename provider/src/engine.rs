@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The working state of an endpoint: the device model, the channels below it
+//! and the queues above it. One thread at a time uses it (`ffi::serial`).
+//!
+//! Operations are in `msg` (send, receive) and `tagged` (peek, claim, discard),
+//! what arrives is handled in `progress`, long messages in `rendezvous`, peers
+//! that die in `liveness`.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
+
+use ffi::{
+    Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
+};
+use matching::{HostEngine, Kernel, OffloadConfig, Overflow, Source};
+use nic::{
+    device::{Device, DeviceConfig, Envelope, Grant},
+    params::Params,
+    report::ChannelCounters,
+};
+use slab::Slab;
+
+use crate::{
+    attr,
+    av::AddressVector,
+    channel::{
+        link::Link,
+        pool::Pool,
+        ring::Receiver,
+        segment::{Remote, Segment},
+        wire::{self, Header},
+    },
+    cntr::Counter,
+    cq::CompletionQueue,
+    domain::Domain,
+    idle::{Idle, Policy},
+    rendezvous::{Stream, Transfer},
+};
+
+/// A posted receive, as the device carries it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecvOp {
+    pub(crate) buffer: Buffer,
+    pub(crate) context: Context,
+    /// Whether success is reported on the completion queue.
+    pub(crate) report: bool,
+    pub(crate) multi: bool,
+}
+
+/// A message that no receive waited for, as the device carries it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// [`wire::DATA`], [`wire::ACK`], [`wire::TAGGED`].
+    pub(crate) flags: u8,
+    /// Remote CQ data.
+    pub(crate) data: u64,
+    /// Operation of the sender.
+    pub(crate) op: u64,
+    pub(crate) body: Body,
+}
+
+/// Where the bytes of a kept message are.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Here.
+    Bytes(Box<[u8]>),
+    /// In the sender's memory.
+    Remote(Remote),
+}
+
+/// A send that is not complete: the receiver will say when it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendOp {
+    pub(crate) peer: u32,
+    pub(crate) buffer: Buffer,
+    pub(crate) context: Context,
+    pub(crate) report: bool,
+    pub(crate) tagged: bool,
+    /// Tells this operation from earlier ones with its number.
+    pub(crate) age: u32,
+}
+
+/// Queues and counters of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    pub(crate) cq: Option<Arc<CompletionQueue>>,
+    pub(crate) cntr: Option<Arc<Counter>>,
+    /// Success is only reported where an operation asks for it.
+    pub(crate) selective: bool,
+    /// Flags of operations that have none of their own.
+    pub(crate) op_flags: u64,
+}
+
+impl Reports {
+    #[inline]
+    pub(crate) fn complete(&self, report: bool, completion: Completion) {
+        if let (true, Some(cq)) = (report, &self.cq) {
+            cq.complete(completion);
+        }
+        if let Some(cntr) = &self.cntr {
+            cntr.count(false);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn fail(&self, failure: Failure) {
+        if let Some(cq) = &self.cq {
+            cq.fail(failure);
+        }
+        if let Some(cntr) = &self.cntr {
+            cntr.count(true);
+        }
+    }
+}
+
+/// Messages and bytes by channel.
+#[derive(Debug, Default)]
+pub(crate) struct Channels {
+    pub(crate) shm: ChannelCounters,
+    pub(crate) kernel_copy: ChannelCounters,
+    pub(crate) copy_pipeline: ChannelCounters,
+}
+
+/// The working state of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) av: Option<Arc<AddressVector>>,
+    pub(crate) tx: Reports,
+    pub(crate) rx: Reports,
+    pub(crate) enabled: bool,
+    /// Whether receives may name a source (`FI_DIRECTED_RECV`).
+    pub(crate) directed: bool,
+    /// Whether completions name the source (`FI_SOURCE`).
+    pub(crate) source: bool,
+    pub(crate) min_multi_recv: usize,
+
+    pub(crate) device: Device<RecvOp, Kept>,
+
+    /// Our own address as peers list it.
+    pub(crate) address: u64,
+    pub(crate) receiver: Receiver,
+    pub(crate) pool: Pool,
+    /// By peer number; none where nothing was sent yet.
+    pub(crate) links: Vec<Option<Box<Link>>>,
+    /// Peers that died or closed, until they are sent to again.
+    pub(crate) gone: HashSet<u32>,
+    /// Position of our ring that a dead peer may have claimed.
+    pub(crate) stuck: Option<u64>,
+    /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
+    pub(crate) sources: Vec<u32>,
+    /// Control messages that found a full ring.
+    pub(crate) deferred: VecDeque<(u32, Header)>,
+    pub(crate) sends: Slab<SendOp>,
+    pub(crate) next_age: u32,
+    pub(crate) transfers: Slab<Transfer>,
+    pub(crate) streams: VecDeque<Stream>,
+
+    pub(crate) eager_size: usize,
+    pub(crate) inject_size: usize,
+    pub(crate) kernel_copy: bool,
+    pub(crate) idle: Idle,
+    pub(crate) checked: Instant,
+    /// Link that the next check of peers looks at first.
+    pub(crate) check_next: usize,
+    pub(crate) channels: Channels,
+}
+
+/// A sender that has no number yet.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+/// Smallest rest of a multi-receive buffer unless the application sets one.
+const MIN_MULTI_RECV: usize = 64;
+
+fn offload(params: &Params, entries: &str, kernel: Kernel) -> OffloadConfig {
+    OffloadConfig {
+        entries: params.number(entries),
+        kernel,
+        engine: HostEngine::List,
+        overflow: Overflow::Spill,
+        depths: !params.text("report").is_empty(),
+    }
+}
+
+fn kernel(params: &Params) -> Result<Kernel> {
+    match params.text("kernel") {
+        "auto" => Ok(Kernel::best()),
+        name => name.parse().map_err(|_| Errno::EINVAL),
+    }
+}
+
+impl Engine {
+    pub(crate) fn new(domain: &Arc<Domain>, info: &Info, address: u64) -> Result<Self> {
+        let params = &domain.params;
+        let kernel = kernel(params)?;
+        let config = DeviceConfig {
+            prq: offload(params, "prq_entries", kernel),
+            umq: offload(params, "umq_entries", kernel),
+        };
+        let device = Device::new(&config).map_err(|error| {
+            tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
+            Errno::EINVAL
+        })?;
+        let eager_size = params.number("eager_size");
+        let reports = |op_flags| Reports { op_flags, ..Default::default() };
+        Ok(Self {
+            domain: Arc::clone(domain),
+            av: None,
+            tx: reports(info.tx.as_ref().map_or(0, |tx| tx.op_flags)),
+            rx: reports(info.rx.as_ref().map_or(0, |rx| rx.op_flags)),
+            enabled: false,
+            directed: info.caps & flags::DIRECTED_RECV != 0,
+            source: info.caps & flags::SOURCE != 0,
+            min_multi_recv: MIN_MULTI_RECV,
+            device,
+            address,
+            receiver: Receiver::default(),
+            pool: Pool::new(),
+            links: Vec::new(),
+            gone: HashSet::new(),
+            stuck: None,
+            sources: Vec::new(),
+            deferred: VecDeque::new(),
+            sends: Slab::with_capacity(256),
+            next_age: 0,
+            transfers: Slab::new(),
+            streams: VecDeque::new(),
+            eager_size,
+            inject_size: attr::inject_size(eager_size),
+            kernel_copy: params.text("kernel_copy") == "auto",
+            idle: Idle::new(match params.text("idle") {
+                "spin" => Policy::Spin,
+                "yield" => Policy::Yield,
+                _ => Policy::Auto,
+            }),
+            checked: Instant::now(),
+            check_next: 0,
+            channels: Channels::default(),
+        })
+    }
+
+    /// The link to a peer, opened when first needed.
+    #[inline]
+    pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Link> {
+        if !matches!(self.links.get(peer as usize), Some(Some(_))) {
+            self.open_link(peer)?;
+        }
+        self.links[peer as usize].as_deref_mut().ok_or(Errno::EOTHER)
+    }
+
+    #[cold]
+    fn open_link(&mut self, peer: u32) -> Result<()> {
+        let address = self.domain.peers.address(peer);
+        if !crate::address::is_local(*address.ip()) {
+            tracing::warn!("{address} is on another host, and there is no network channel");
+            return Err(Errno::ENETUNREACH);
+        }
+        let link = Link::open(address.port(), self.address)?;
+        let index = peer as usize;
+        if self.links.len() <= index {
+            self.links.resize_with(index + 1, || None);
+        }
+        self.links[index] = Some(Box::new(link));
+        self.gone.remove(&peer);
+        Ok(())
+    }
+
+    /// The peer with a number in our segment's list.
+    #[inline]
+    pub(crate) fn source_of(&mut self, own: &Segment, number: u16) -> Option<u32> {
+        match self.sources.get(usize::from(number)) {
+            Some(&peer) if peer != UNKNOWN => Some(peer),
+            _ => self.learn_source(own, number),
+        }
+    }
+
+    #[cold]
+    fn learn_source(&mut self, own: &Segment, number: u16) -> Option<u32> {
+        use std::sync::atomic::Ordering;
+        let index = usize::from(number);
+        let word = own.peer(number).load(Ordering::Acquire);
+        if word == 0 || index >= crate::channel::segment::PEERS {
+            return None;
+        }
+        let peer = self.domain.peers.number(crate::channel::segment::unpack(word));
+        if self.sources.len() <= index {
+            self.sources.resize(index + 1, UNKNOWN);
+        }
+        self.sources[index] = peer;
+        Some(peer)
+    }
+
+    /// Sends a control message, now or when the peer's ring has room.
+    pub(crate) fn reply(&mut self, own: &Segment, peer: u32, header: Header) {
+        let sent = self.deferred.is_empty()
+            && match self.link(peer) {
+                Ok(link) => link.push_bare(own, header),
+                // Nobody is left to answer to.
+                Err(_) => return,
+            };
+        if !sent {
+            self.deferred.push_back((peer, header));
+        }
+    }
+
+    /// Tries the control messages that found a full ring again.
+    pub(crate) fn flush_deferred(&mut self, own: &Segment) {
+        for _ in 0..self.deferred.len() {
+            let Some((peer, header)) = self.deferred.pop_front() else { break };
+            if let Ok(link) = self.link(peer)
+                && !link.push_bare(own, header)
+            {
+                self.deferred.push_back((peer, header));
+            }
+        }
+    }
+
+    /// Reports a receive that got its message.
+    #[inline]
+    pub(crate) fn complete_recv(
+        &mut self,
+        grant: &Grant<RecvOp>,
+        envelope: &Envelope,
+        message_flags: u8,
+        data: u64,
+        received: usize,
+    ) {
+        let op = &grant.data;
+        let mut completion_flags = flags::RECV
+            | if message_flags & wire::TAGGED != 0 { flags::TAGGED } else { flags::MSG };
+        if message_flags & wire::DATA != 0 {
+            completion_flags |= flags::REMOTE_CQ_DATA;
+        }
+        if op.multi && grant.last && !self.passes_release(op) {
+            completion_flags |= flags::MULTI_RECV;
+        }
+        let completion = Completion {
+            context: op.context,
+            flags: completion_flags,
+            len: received,
+            buf: op.buffer.addr() + grant.offset as usize,
+            data,
+            tag: envelope.bits,
+            source: self.address_of(envelope.source),
+        };
+        if received as u64 == envelope.len {
+            // The release of a multi-receive buffer is always told.
+            let report = op.report || completion_flags & flags::MULTI_RECV != 0;
+            self.rx.complete(report, completion);
+        } else {
+            let overflow = (envelope.len - received as u64) as usize;
+            self.rx.fail(Failure { completion, overflow, errno: Errno::ETRUNC });
+        }
+    }
+
+    /// Reports a receive that got no message.
+    #[cold]
+    pub(crate) fn fail_recv(
+        &mut self,
+        op: &RecvOp,
+        tagged: bool,
+        bits: u64,
+        last: bool,
+        errno: Errno,
+    ) {
+        let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
+        if op.multi && last {
+            completion_flags |= flags::MULTI_RECV;
+        }
+        let completion = Completion {
+            context: op.context,
+            flags: completion_flags,
+            tag: bits,
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        self.rx.fail(Failure { completion, overflow: 0, errno });
+    }
+
+    /// What the application knows a peer as, if it wants to know.
+    #[inline]
+    pub(crate) fn address_of(&self, peer: u32) -> u64 {
+        match &self.av {
+            Some(av) if self.source => av.address_of(peer),
+            _ => flags::ADDR_UNSPEC,
+        }
+    }
+
+    /// The source a receive names.
+    #[inline]
+    pub(crate) fn source_key(&self, address: u64) -> Result<Source> {
+        if !self.directed || address == flags::ADDR_UNSPEC {
+            return Ok(Source::ANY);
+        }
+        let peer = self.av.as_ref().and_then(|av| av.peer(address));
+        peer.map(Source::new).ok_or(Errno::EINVAL)
+    }
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_endpoint(3)`: the object. What it does is in [`crate::engine`].
+
+use std::{
+    net::SocketAddrV4,
+    os::fd::OwnedFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ffi::{
+    Context, Errno, Result, flags,
+    info::Info,
+    object::{Bindable, Bound, Control, Object, direction},
+    ops::{
+        self,
+        ep::{Recv, Send},
+    },
+    serial::Serial,
+    sys,
+};
+use nic::report::WrittenAt;
+
+use crate::{
+    address, attr,
+    av::AddressVector,
+    channel::segment::{Segment, pack},
+    cntr::Counter,
+    cq::CompletionQueue,
+    domain::Domain,
+    engine::{Engine, Reports},
+    report,
+};
+
+/// What an endpoint shares with the queues that drive it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) address: SocketAddrV4,
+    pub(crate) opened: Instant,
+    /// Our segment; atomics, used without the lock.
+    pub(crate) own: Segment,
+    /// None once the endpoint is closed.
+    pub(crate) engine: Serial<Option<Engine>>,
+    /// Holds the port number.
+    _socket: OwnedFd,
+}
+
+/// An endpoint.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    domain: Arc<Domain>,
+    port: Arc<Port>,
+}
+
+/// Longest wait at close for peers to take what was sent.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Options of `fi_endpoint(3)` that libfabric 2.0 added (`FI_OPT_*`).
+const OPT_MAX_MSG_SIZE: u32 = 12;
+const OPT_MAX_TAGGED_SIZE: u32 = 13;
+const OPT_INJECT_MSG_SIZE: u32 = 16;
+const OPT_INJECT_TAGGED_SIZE: u32 = 17;
+
+impl Endpoint {
+    pub(crate) fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self> {
+        if info.ep.as_ref().is_some_and(|ep| !matches!(ep.kind, sys::FI_EP_UNSPEC | sys::FI_EP_RDM))
+        {
+            return Err(Errno::EINVAL);
+        }
+        if info.caps & !attr::CAPS != 0 {
+            tracing::warn!("an endpoint with capabilities that fi_getinfo did not offer");
+            return Err(Errno::EINVAL);
+        }
+        let wanted = match &info.src_addr {
+            Some(bytes) => address::from_bytes(bytes).ok_or(Errno::EINVAL)?,
+            None => SocketAddrV4::new(address::of_this_host(), 0),
+        };
+        let (socket, address) = address::hold_port(wanted)?;
+        let own = Segment::create(address)?;
+        let engine = Engine::new(domain, info, pack(address))?;
+        tracing::info!("endpoint {address}");
+        let port = Arc::new(Port {
+            address,
+            opened: Instant::now(),
+            own,
+            engine: Serial::new(Some(engine), domain.locked),
+            _socket: socket,
+        });
+        report::register(&port);
+        Ok(Self { domain: Arc::clone(domain), port })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
+        work(self.port.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
+    }
+
+    fn bind_cq(&self, cq: &Arc<CompletionQueue>, bind_flags: u64) -> Result<()> {
+        ffi::object::only(bind_flags, flags::TRANSMIT | flags::RECV | flags::SELECTIVE_COMPLETION)?;
+        let (transmit, receive) = direction(bind_flags);
+        if !transmit && !receive {
+            return Err(Errno::EINVAL);
+        }
+        let selective = bind_flags & flags::SELECTIVE_COMPLETION != 0;
+        self.with(|engine| {
+            let bind = |reports: &mut Reports| {
+                if reports.cq.is_some() {
+                    return Err(Errno::EINVAL);
+                }
+                reports.cq = Some(Arc::clone(cq));
+                reports.selective = selective;
+                Ok(())
+            };
+            if transmit {
+                bind(&mut engine.tx)?;
+            }
+            if receive {
+                bind(&mut engine.rx)?;
+            }
+            Ok(())
+        })?;
+        cq.drivers.add(&self.port);
+        Ok(())
+    }
+
+    fn bind_cntr(&self, cntr: &Arc<Counter>, bind_flags: u64) -> Result<()> {
+        // There are no remote reads and writes to count.
+        let rma = flags::READ | flags::WRITE | flags::REMOTE_READ | flags::REMOTE_WRITE;
+        ffi::object::only(bind_flags, rma | flags::TRANSMIT | flags::RECV)?;
+        let (transmit, receive) = direction(bind_flags);
+        self.with(|engine| {
+            for (wanted, reports) in [(transmit, &mut engine.tx), (receive, &mut engine.rx)] {
+                if wanted && reports.cntr.replace(Arc::clone(cntr)).is_some() {
+                    return Err(Errno::EINVAL);
+                }
+            }
+            Ok(())
+        })?;
+        cntr.drivers.add(&self.port);
+        Ok(())
+    }
+
+    /// Lets peers take what was sent: buffers that they have not emptied, and
+    /// answers that found a full ring.
+    fn linger(&self) {
+        let end = Instant::now() + LINGER;
+        while Instant::now() < end {
+            let mut engine = self.port.engine.lock();
+            let Some(engine) = &mut *engine else { return };
+            engine.progress(&self.port.own);
+            engine.look_around(&self.port.own);
+            if engine.deferred.is_empty() && !engine.pool.is_lent(&self.port.own) {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        tracing::warn!("closing {} though peers have not taken all messages", self.port.address);
+    }
+}
+
+impl Object for Endpoint {
+    fn close(&self) -> Result<()> {
+        self.linger();
+        report::write(&self.port, WrittenAt::Close);
+        let engine = self.port.engine.lock().take();
+        if let Some(engine) = engine {
+            for reports in [&engine.tx, &engine.rx] {
+                if let Some(cq) = &reports.cq {
+                    cq.drivers.remove(&self.port);
+                }
+                if let Some(cntr) = &reports.cntr {
+                    cntr.drivers.remove(&self.port);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
+        match other.class() {
+            sys::FI_CLASS_AV => {
+                let av = other.get::<AddressVector>()?;
+                self.with(|engine| match engine.av.replace(av) {
+                    Some(_) => Err(Errno::EINVAL),
+                    None => Ok(()),
+                })
+            }
+            sys::FI_CLASS_CQ => self.bind_cq(&other.get::<CompletionQueue>()?, bind_flags),
+            sys::FI_CLASS_CNTR => self.bind_cntr(&other.get::<Counter>()?, bind_flags),
+            // An endpoint without connections has no events to report.
+            sys::FI_CLASS_EQ => other.get::<crate::eq::EventQueue>().map(|_| ()),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn control(&self, command: Control<'_>) -> Result<()> {
+        self.with(|engine| match command {
+            Control::Enable => {
+                if engine.av.is_none() {
+                    return Err(Errno::ENOAV);
+                }
+                if engine.tx.cq.is_none() && engine.rx.cq.is_none() {
+                    return Err(Errno::ENOCQ);
+                }
+                engine.enabled = true;
+                engine.update_population(&self.port.own);
+                Ok(())
+            }
+            Control::GetOpsFlag(value) => {
+                *value = match direction(*value) {
+                    (true, false) => engine.tx.op_flags,
+                    (false, true) => engine.rx.op_flags,
+                    _ => return Err(Errno::EINVAL),
+                };
+                Ok(())
+            }
+            Control::SetOpsFlag(value) => match direction(value) {
+                (true, false) => {
+                    let op_flags = value & !flags::TRANSMIT;
+                    ffi::object::only(op_flags, attr::TX_OP_FLAGS)?;
+                    engine.tx.op_flags = op_flags;
+                    Ok(())
+                }
+                (false, true) => {
+                    let op_flags = value & !flags::RECV;
+                    ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
+                    engine.rx.op_flags = op_flags;
+                    Ok(())
+                }
+                _ => Err(Errno::EINVAL),
+            },
+            _ => Err(Errno::ENOSYS),
+        })
+    }
+}
+
+impl Bindable for Endpoint {
+    type Raw = sys::fid_ep;
+}
+
+impl ops::ep::Endpoint for Endpoint {
+    #[inline]
+    fn send(&self, op: &Send) -> Result<()> {
+        match &mut *self.port.engine.lock() {
+            Some(engine) => engine.send(&self.port.own, op),
+            None => Err(Errno::EOPBADSTATE),
+        }
+    }
+
+    #[inline]
+    fn recv(&self, op: &Recv) -> Result<()> {
+        match &mut *self.port.engine.lock() {
+            Some(engine) => engine.recv(&self.port.own, op),
+            None => Err(Errno::EOPBADSTATE),
+        }
+    }
+
+    fn cancel(&self, context: Context) -> Result<()> {
+        self.with(|engine| engine.cancel(context))
+    }
+
+    fn name(&self) -> Result<Vec<u8>> {
+        Ok(address::to_bytes(self.port.address).to_vec())
+    }
+
+    fn set_name(&self, _address: &[u8]) -> Result<()> {
+        // The port is held, and peers may know it, from the moment it is opened.
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn option(&self, name: u32) -> Result<usize> {
+        self.with(|engine| match name {
+            sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.min_multi_recv),
+            OPT_MAX_MSG_SIZE | OPT_MAX_TAGGED_SIZE => Ok(attr::MAX_MSG_SIZE),
+            OPT_INJECT_MSG_SIZE | OPT_INJECT_TAGGED_SIZE => Ok(engine.inject_size),
+            _ => Err(Errno::ENOSYS),
+        })
+    }
+
+    fn set_option(&self, name: u32, value: usize) -> Result<()> {
+        self.with(|engine| match name {
+            sys::FI_OPT_MIN_MULTI_RECV => {
+                engine.min_multi_recv = value;
+                Ok(())
+            }
+            OPT_MAX_MSG_SIZE | OPT_MAX_TAGGED_SIZE if value <= attr::MAX_MSG_SIZE => Ok(()),
+            OPT_INJECT_MSG_SIZE | OPT_INJECT_TAGGED_SIZE if value <= engine.inject_size => Ok(()),
+            _ => Err(Errno::EINVAL),
+        })
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        tracing::debug!(
+            "endpoint {} of {} peers closed",
+            self.port.address,
+            self.domain.peers.len()
+        );
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a poll that finds nothing does, and deadlines of waiting calls.
+//!
+//! With a core for every endpoint a poll spins: a message is seen 0.1 us after
+//! it was sent. With more endpoints than cores the one that has the message to
+//! send is waiting for this core: the poll yields a few times, then sleeps until
+//! a sender rings (see `channel::link`).
+
+use std::{
+    ffi::c_int,
+    time::{Duration, Instant},
+};
+
+/// What to do after a poll that found nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// Return to the caller.
+    None,
+    /// Let another process run.
+    Yield,
+    /// Sleep until a message comes.
+    Sleep,
+}
+
+/// How idle polls behave (`FI_TCAM_IDLE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// Give the core away when endpoints outnumber cores.
+    Auto,
+    /// Never give it away.
+    Spin,
+    /// Always give it away.
+    Yield,
+}
+
+/// Polls in a row that found nothing.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    policy: Policy,
+    cores: usize,
+    population: usize,
+    empty: u32,
+}
+
+/// Empty polls before the core is given away though there is one for everyone:
+/// some milliseconds, in case others need it.
+const PATIENCE: u32 = 20_000;
+/// Empty polls before the first yield when cores are short: a message that is
+/// being written now arrives meanwhile.
+const SHORT: u32 = 20;
+/// Yields before a sleep.
+const YIELDS: u32 = 4;
+/// Longest sleep: a bound on what a lost wake-up costs.
+pub(crate) const NAP: Duration = Duration::from_millis(1);
+
+impl Idle {
+    pub(crate) fn new(policy: Policy) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { policy, cores, population: 1, empty: 0 }
+    }
+
+    /// Endpoints on this host, as far as known.
+    pub(crate) fn set_population(&mut self, population: usize) {
+        self.population = population;
+    }
+
+    /// Whether endpoints outnumber cores, so that polls may sleep.
+    pub(crate) fn is_crowded(&self) -> bool {
+        match self.policy {
+            Policy::Auto => self.population > self.cores,
+            Policy::Spin => false,
+            Policy::Yield => true,
+        }
+    }
+
+    /// A poll found something.
+    #[inline]
+    pub(crate) fn busy(&mut self) {
+        self.empty = 0;
+    }
+
+    /// A poll found nothing.
+    #[inline]
+    pub(crate) fn pause(&mut self) -> Pause {
+        self.empty = self.empty.saturating_add(1);
+        if self.is_crowded() {
+            return match self.empty {
+                0..SHORT => Pause::None,
+                polls if polls < SHORT + YIELDS => Pause::Yield,
+                _ => Pause::Sleep,
+            };
+        }
+        if self.policy == Policy::Auto && self.empty > PATIENCE && self.empty.is_multiple_of(64) {
+            Pause::Yield
+        } else {
+            Pause::None
+        }
+    }
+
+    /// Empty polls in a row; wraps never.
+    pub(crate) fn empty_polls(&self) -> u32 {
+        self.empty
+    }
+}
+
+/// The end of a waiting call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// Milliseconds from now; negative is never.
+    pub(crate) fn after(timeout: c_int) -> Self {
+        Self(
+            u64::try_from(timeout)
+                .ok()
+                .map(|timeout| Instant::now() + Duration::from_millis(timeout)),
+        )
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Time left, at most `most`.
+    pub(crate) fn left(&self, most: Duration) -> Duration {
+        self.0.map_or(most, |end| end.saturating_duration_since(Instant::now()).min(most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowded_host_yields_then_sleeps_and_a_message_starts_over() {
+        let mut idle = Idle::new(Policy::Auto);
+        idle.set_population(usize::MAX);
+        let pauses: Vec<_> = (0..SHORT + YIELDS + 1).map(|_| idle.pause()).collect();
+        assert_eq!(pauses[0], Pause::None);
+        assert_eq!(pauses[SHORT as usize], Pause::Yield);
+        assert_eq!(*pauses.last().unwrap(), Pause::Sleep);
+        idle.busy();
+        assert_eq!(idle.pause(), Pause::None);
+    }
+
+    #[test]
+    fn with_a_core_for_everyone_polls_spin() {
+        let mut idle = Idle::new(Policy::Auto);
+        assert!((0..1000).all(|_| idle.pause() == Pause::None));
+        assert!((0..PATIENCE).any(|_| idle.pause() == Pause::Yield));
+        let mut idle = Idle::new(Policy::Spin);
+        assert!((0..2 * PATIENCE).all(|_| idle.pause() == Pause::None));
+    }
+}

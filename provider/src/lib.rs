@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `libtcam-fi.so`, the libfabric provider `tcam`.
+//!
+//! The files are named like those of libfabric's own providers. A call enters
+//! through `ffi`, which checks what C passes; [`ep`] hands it to the endpoint's
+//! [`engine`]; [`channel`] moves bytes between processes; the model in `nic`
+//! decides which receive gets which message.
+#![deny(unsafe_code)]
+
+mod address;
+mod attr;
+mod av;
+mod channel;
+mod cntr;
+mod cq;
+mod domain;
+mod engine;
+mod ep;
+mod eq;
+mod fabric;
+mod idle;
+mod init;
+mod liveness;
+mod msg;
+mod peers;
+mod progress;
+mod rendezvous;
+mod report;
+mod tagged;
+
+#[allow(unsafe_code, reason = "the entry point that libfabric looks up")]
+mod export {
+    ffi::export_provider!(crate::init::Tcam);
+}

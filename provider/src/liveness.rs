@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Peers that die: what waits for them completes in error, and nothing of
+//! theirs stays behind. Looked at while there is nothing else to do.
+
+use std::time::{Duration, Instant};
+
+use ffi::Errno;
+use matching::Source;
+
+use crate::{
+    channel::{
+        segment::{self, Liveness, Segment},
+        wire::TAGGED,
+    },
+    engine::{Body, Engine, UNKNOWN},
+};
+
+/// Time between two looks.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Peers looked at each time: all of 256 within two seconds.
+const PEERS_A_LOOK: usize = 8;
+
+impl Engine {
+    /// Looks at some peers and at how crowded the host is, if it is time.
+    pub(crate) fn look_around(&mut self, own: &Segment) {
+        let now = Instant::now();
+        if now - self.checked < INTERVAL {
+            return;
+        }
+        self.checked = now;
+        self.skip_stuck(own);
+        self.update_population(own);
+        self.meet_sources();
+        for _ in 0..self.links.len().min(PEERS_A_LOOK) {
+            let peer = self.check_next % self.links.len();
+            self.check_next = peer + 1;
+            self.look_at(own, peer as u32);
+        }
+    }
+
+    /// Counts the endpoints of this host.
+    pub(crate) fn update_population(&mut self, own: &Segment) {
+        self.idle.set_population(segment::population());
+        let sleeps = u32::from(self.idle.is_crowded());
+        own.sleeps().store(sleeps, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Opens the segments of peers that have only sent so far: one that dies
+    /// must be noticed.
+    fn meet_sources(&mut self) {
+        let unmet: Vec<u32> = self
+            .sources
+            .iter()
+            .copied()
+            .filter(|&peer| {
+                peer != UNKNOWN && !matches!(self.links.get(peer as usize), Some(Some(_)))
+            })
+            .filter(|peer| !self.gone.contains(peer))
+            .take(PEERS_A_LOOK)
+            .collect();
+        for peer in unmet {
+            if self.link(peer).is_err() {
+                self.gone.insert(peer);
+            }
+        }
+    }
+
+    /// Whether a peer announced the claim of the position our ring stands at.
+    fn has_claimed_next(&self, own: &Segment, peer: u32) -> bool {
+        let port = segment::unpack(self.address).port();
+        matches!(self.links.get(peer as usize), Some(Some(link))
+            if self.receiver.is_intent_of(port, link.segment()))
+            && self.receiver.is_claimed(own)
+    }
+
+    /// Goes past a position that a dead peer claimed. A living peer that
+    /// claimed it after all has had a whole interval to fill it.
+    fn skip_stuck(&mut self, own: &Segment) {
+        let Some(position) = self.stuck.take() else { return };
+        if position == self.receiver.position()
+            && self.receiver.peek(own).is_none()
+            && self.receiver.is_claimed(own)
+        {
+            self.receiver.skip(own);
+        }
+    }
+
+    fn look_at(&mut self, own: &Segment, peer: u32) {
+        let Some(Some(link)) = self.links.get(peer as usize) else { return };
+        match link.liveness() {
+            Liveness::Alive => {}
+            Liveness::Closed => self.forget(own, peer, false),
+            Liveness::Dead => self.forget(own, peer, true),
+        }
+    }
+
+    /// Ends everything that waits for a peer.
+    fn forget(&mut self, own: &Segment, peer: u32, died: bool) {
+        let address = self.domain.peers.address(peer);
+        if died {
+            tracing::warn!("{address} died");
+        } else {
+            tracing::info!("{address} closed its endpoint");
+        }
+        if died && self.has_claimed_next(own, peer) {
+            self.stuck = Some(self.receiver.position());
+        }
+        self.deferred.retain(|(to, _)| *to != peer);
+        self.streams.retain(|stream| stream.peer != peer);
+        let failed: Vec<usize> =
+            self.sends.iter().filter(|(_, op)| op.peer == peer).map(|(key, _)| key).collect();
+        for key in failed {
+            let op = self.sends.remove(key);
+            self.fail_send(op.context, op.tagged, Errno::ECONNABORTED);
+        }
+        let failed: Vec<usize> = self
+            .transfers
+            .iter()
+            .filter(|(_, transfer)| transfer.envelope.source == peer)
+            .map(|(key, _)| key)
+            .collect();
+        for key in failed {
+            let transfer = self.transfers.remove(key);
+            let tagged = transfer.flags & TAGGED != 0;
+            let bits = transfer.envelope.bits;
+            let last = transfer.grant.last;
+            self.fail_recv(&transfer.grant.data, tagged, bits, last, Errno::ECONNABORTED);
+        }
+        for tagged in [true, false] {
+            let context = self.device.context(tagged);
+            let lost = context.drop_unexpected(|envelope, kept| {
+                envelope.source == peer && matches!(kept.body, Body::Remote(_))
+            });
+            if lost > 0 {
+                tracing::warn!("{lost} long messages of {address} are lost with it");
+            }
+            if died {
+                self.fail_directed(tagged, peer);
+            }
+        }
+        self.links[peer as usize] = None;
+        self.gone.insert(peer);
+    }
+
+    fn fail_directed(&mut self, tagged: bool, peer: u32) {
+        let source = Source::new(peer);
+        while let Some(receive) =
+            self.device.context(tagged).cancel(|receive| receive.key.source == source)
+        {
+            let bits = receive.key.bits;
+            self.fail_recv(&receive.data, tagged, bits, true, Errno::ECONNABORTED);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_msg(3)` and the sends and receives of `fi_tagged(3)`: both kinds take the
+//! same path, with match bits or without.
+
+use ffi::{
+    Context, Errno, Result, flags,
+    ops::cq::Completion,
+    ops::ep::{OpFlags, Recv, Send},
+};
+use matching::Key;
+use nic::device::{Envelope, Grant, MultiRecv, Post, Receive};
+
+use crate::{
+    channel::{
+        link::fill_buffer,
+        segment::{BUFFER, Segment},
+        wire::{ACK, DATA, Header, INLINE, Kind, TAGGED},
+    },
+    engine::{Body, Engine, Kept, RecvOp, SendOp},
+};
+
+const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
+    | flags::REMOTE_CQ_DATA
+    | flags::MORE
+    | flags::MSG
+    | flags::TAGGED
+    | flags::SEND;
+const RECV_FLAGS: u64 = flags::COMPLETION | flags::MORE | flags::MULTI_RECV | flags::RECV;
+const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
+
+impl Engine {
+    /// Any form of `fi_send` and `fi_tsend`.
+    #[inline]
+    pub(crate) fn send(&mut self, own: &Segment, op: &Send) -> Result<()> {
+        if !self.enabled {
+            return Err(Errno::EOPBADSTATE);
+        }
+        let (op_flags, silent) = match op.flags {
+            OpFlags::Default => (self.tx.op_flags, false),
+            OpFlags::Given(given) => {
+                ffi::object::only(given, SEND_FLAGS)?;
+                (given, false)
+            }
+            OpFlags::Inject => (flags::INJECT, true),
+        };
+        let report = !silent && (!self.tx.selective || op_flags & flags::COMPLETION != 0);
+        let inject = op_flags & flags::INJECT != 0;
+        let len = op.buffer.len();
+        if inject && len > self.inject_size {
+            return Err(Errno::EMSGSIZE);
+        }
+        let ack = !silent && op_flags & (flags::DELIVERY_COMPLETE | flags::MATCH_COMPLETE) != 0;
+        let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
+        let peer = av.peer(op.dest).ok_or(Errno::EINVAL)?;
+        self.link(peer)?;
+
+        let header = Header {
+            kind: Kind::Inline,
+            flags: if op.tag.is_some() { TAGGED } else { 0 }
+                | if op.data.is_some() { DATA } else { 0 }
+                | if ack { ACK } else { 0 },
+            peer: 0,
+            count: 0,
+            bits: op.tag.unwrap_or(0),
+            data: op.data.unwrap_or(0),
+            len: len as u64,
+            op: 0,
+        };
+        if len <= INLINE {
+            self.send_eager(own, peer, op, header, report, None)
+        } else if len <= self.eager_size.min(BUFFER) || inject {
+            match self.pool.take(own) {
+                Some(buffer) => self.send_eager(own, peer, op, header, report, Some(buffer)),
+                None if inject => Err(Errno::EAGAIN),
+                None => self.send_rendezvous(own, peer, op, header, report),
+            }
+        } else {
+            self.send_rendezvous(own, peer, op, header, report)
+        }
+    }
+
+    #[inline]
+    fn send_eager(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        op: &Send,
+        mut header: Header,
+        report: bool,
+        buffer: Option<usize>,
+    ) -> Result<()> {
+        let waits = header.flags & ACK != 0;
+        if waits {
+            header.op = self.track(peer, op, report);
+        }
+        let link = self.link(peer)?;
+        let sent = match buffer {
+            None => link.push_inline(own, header, &op.buffer),
+            Some(buffer) => {
+                fill_buffer(own, buffer, &op.buffer);
+                header.kind = Kind::Buffered;
+                header.count = buffer as u32;
+                link.push_bare(own, header)
+            }
+        };
+        if !sent {
+            if buffer.is_some() {
+                self.pool.untake(own);
+            }
+            if waits {
+                self.untrack(header.op);
+            }
+            return Err(Errno::EAGAIN);
+        }
+        self.channels.shm.sent += 1;
+        self.channels.shm.sent_bytes += header.len;
+        if !waits {
+            self.complete_send(report, op.context, op.tag.is_some());
+        }
+        Ok(())
+    }
+
+    fn send_rendezvous(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        op: &Send,
+        mut header: Header,
+        report: bool,
+    ) -> Result<()> {
+        header.op = self.track(peer, op, report);
+        if self.link(peer)?.push_rendezvous(own, header, &op.buffer) {
+            return Ok(());
+        }
+        self.untrack(header.op);
+        Err(Errno::EAGAIN)
+    }
+
+    /// Remembers a send until its receiver answers; the number it answers with.
+    fn track(&mut self, peer: u32, op: &Send, report: bool) -> u64 {
+        let age = self.next_age;
+        self.next_age = age.wrapping_add(1);
+        let key = self.sends.insert(SendOp {
+            peer,
+            buffer: op.buffer,
+            context: op.context,
+            report,
+            tagged: op.tag.is_some(),
+            age,
+        });
+        u64::from(age) << 32 | key as u64
+    }
+
+    /// The send with a number, which it no longer has.
+    pub(crate) fn untrack(&mut self, number: u64) -> Option<SendOp> {
+        let key = (number & u64::from(u32::MAX)) as usize;
+        let found = self.sends.get(key).is_some_and(|op| u64::from(op.age) == number >> 32);
+        found.then(|| self.sends.remove(key))
+    }
+
+    /// Reports a send.
+    #[inline]
+    pub(crate) fn complete_send(&mut self, report: bool, context: Context, tagged: bool) {
+        let kind = if tagged { flags::TAGGED } else { flags::MSG };
+        let completion = Completion {
+            context,
+            flags: flags::SEND | kind,
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        self.tx.complete(report, completion);
+    }
+
+    /// Any form of `fi_recv` and `fi_trecv`.
+    #[inline]
+    pub(crate) fn recv(&mut self, own: &Segment, op: &Recv) -> Result<()> {
+        if !self.enabled {
+            return Err(Errno::EOPBADSTATE);
+        }
+        let op_flags = match op.flags {
+            OpFlags::Given(given) if given & PROBE_FLAGS != 0 => {
+                return self.probe(own, op, given);
+            }
+            OpFlags::Given(given) => {
+                ffi::object::only(given, RECV_FLAGS)?;
+                given
+            }
+            OpFlags::Default => self.rx.op_flags,
+            OpFlags::Inject => return Err(Errno::EINVAL),
+        };
+        let tagged = op.tag.is_some();
+        let multi = !tagged && op_flags & flags::MULTI_RECV != 0;
+        if tagged && op_flags & flags::MULTI_RECV != 0 && op.flags != OpFlags::Default {
+            return Err(Errno::EBADFLAGS);
+        }
+        let (bits, ignore) = op.tag.unwrap_or((0, 0));
+        let mut receive = Receive {
+            key: Key { bits, ignore, source: self.source_key(op.source)? },
+            multi: multi.then(|| MultiRecv {
+                len: op.buffer.len() as u64,
+                used: 0,
+                min: self.min_multi_recv as u64,
+            }),
+            data: RecvOp {
+                buffer: op.buffer,
+                context: op.context,
+                report: !self.rx.selective || op_flags & flags::COMPLETION != 0,
+                multi,
+            },
+        };
+        loop {
+            match self.device.context(tagged).post(receive) {
+                Post::Pending => return Ok(()),
+                Post::Matched { grant, envelope, message, rest } => {
+                    self.deliver_kept(own, grant, &envelope, message);
+                    match rest {
+                        Some(rest) => receive = rest,
+                        None => return Ok(()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a kept message to its receive.
+    pub(crate) fn deliver_kept(
+        &mut self,
+        own: &Segment,
+        grant: Grant<RecvOp>,
+        envelope: &Envelope,
+        message: Kept,
+    ) {
+        match message.body {
+            Body::Bytes(bytes) => {
+                let to = grant.data.buffer.part(grant.offset as usize, bytes.len());
+                let received = to.fill(&bytes);
+                self.complete_recv(&grant, envelope, message.flags, message.data, received);
+                if message.flags & ACK != 0 {
+                    self.answer(own, envelope.source, Kind::Done, message.op, 0);
+                }
+            }
+            Body::Remote(remote) => {
+                self.fetch(
+                    own,
+                    grant,
+                    envelope,
+                    (message.flags, message.data, message.op),
+                    &remote,
+                );
+            }
+        }
+    }
+
+    /// `fi_cancel`: only receives can be cancelled.
+    pub(crate) fn cancel(&mut self, context: Context) -> Result<()> {
+        for tagged in [true, false] {
+            let cancelled =
+                self.device.context(tagged).cancel(|receive| receive.data.context == context);
+            if let Some(receive) = cancelled {
+                let bits = receive.key.bits;
+                self.fail_recv(&receive.data, tagged, bits, true, Errno::ECANCELED);
+                return Ok(());
+            }
+        }
+        Err(Errno::ENOENT)
+    }
+}

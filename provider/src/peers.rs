@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Peers of a domain: every address ever named gets a number, which is what
+//! matching compares. Address vectors map their `fi_addr_t` to it.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddrV4,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+
+use crate::{
+    address,
+    channel::segment::{pack, unpack},
+};
+
+/// An array that grows without moving: readers need no lock.
+///
+/// ```text
+/// block 0: 64 words, block 1: 128, block 2: 256, ...
+/// ```
+#[derive(Debug)]
+pub(crate) struct Words {
+    blocks: [OnceLock<Box<[AtomicU64]>>; BLOCKS],
+}
+
+const FIRST: usize = 64;
+const BLOCKS: usize = 26;
+
+impl Words {
+    pub(crate) fn new() -> Self {
+        Self { blocks: [const { OnceLock::new() }; BLOCKS] }
+    }
+
+    fn place(index: usize) -> (usize, usize) {
+        let block = (index / FIRST + 1).ilog2() as usize;
+        (block, index - ((1 << block) - 1) * FIRST)
+    }
+
+    /// The word at an index; zero if it was never set.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> u64 {
+        let (block, offset) = Self::place(index);
+        let block = self.blocks.get(block).and_then(OnceLock::get);
+        block.map_or(0, |words| words[offset].load(Ordering::Acquire))
+    }
+
+    /// Sets a word.
+    pub(crate) fn set(&self, index: usize, value: u64) {
+        let (block, offset) = Self::place(index);
+        let words = self.blocks[block].get_or_init(|| {
+            std::iter::repeat_with(AtomicU64::default).take(FIRST << block).collect()
+        });
+        words[offset].store(value, Ordering::Release);
+    }
+}
+
+/// The numbers given out.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    numbers: Mutex<HashMap<SocketAddrV4, u32>>,
+    addresses: Words,
+}
+
+impl Peers {
+    pub(crate) fn new() -> Self {
+        Self { numbers: Mutex::default(), addresses: Words::new() }
+    }
+
+    /// The number of an address. All addresses of this host with one port are
+    /// one endpoint, and so one number.
+    pub(crate) fn number(&self, address: SocketAddrV4) -> u32 {
+        let mut key = address;
+        if address::is_local(*address.ip()) {
+            key.set_ip(std::net::Ipv4Addr::LOCALHOST);
+        }
+        let mut numbers = self.numbers.lock();
+        let next = numbers.len() as u32;
+        *numbers.entry(key).or_insert_with(|| {
+            self.addresses.set(next as usize, pack(address));
+            next
+        })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.lock().len()
+    }
+
+    /// The address of a number.
+    pub(crate) fn address(&self, number: u32) -> SocketAddrV4 {
+        unpack(self.addresses.get(number as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_grow_in_place() {
+        let words = Words::new();
+        for index in [0, 63, 64, 191, 192, 1_000_000] {
+            assert_eq!(words.get(index), 0);
+            words.set(index, index as u64 + 1);
+        }
+        for index in [0, 63, 64, 191, 192, 1_000_000] {
+            assert_eq!(words.get(index), index as u64 + 1);
+        }
+        assert_eq!(words.get(usize::MAX / 2), 0);
+    }
+
+    #[test]
+    fn addresses_of_this_host_are_one_peer() {
+        let peers = Peers::new();
+        let number = |text: &str| peers.number(text.parse().unwrap());
+        let first = number("127.0.0.1:5000");
+        assert_eq!(number("127.0.0.2:5000"), first);
+        assert_ne!(number("127.0.0.1:5001"), first);
+        assert_ne!(number("240.0.0.1:5000"), first);
+        assert_eq!(peers.address(first).to_string(), "127.0.0.1:5000");
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Progress: what arrives goes through the device to its receive.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use ffi::serial::Serial;
+use nic::device::Envelope;
+
+use crate::{
+    channel::{
+        copy,
+        segment::{BUFFER, Segment, SharedBytes},
+        wire::{ACK, Header, INLINE, Kind},
+    },
+    engine::{Body, Engine, Kept},
+    ep::Port,
+    idle::Pause,
+};
+
+/// Whether progress was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    None,
+    Some,
+}
+
+/// Slots handled before the caller gets its completions.
+const BATCH: usize = 64;
+/// Empty polls between looks at the clock.
+const CLOCK: u32 = 256;
+
+impl Engine {
+    /// Handles what came, and goes on with what waits for room.
+    #[inline]
+    pub(crate) fn progress(&mut self, own: &Segment) -> Progress {
+        let mut progress = self.receive(own);
+        if !self.deferred.is_empty() {
+            self.flush_deferred(own);
+        }
+        if !self.streams.is_empty() && self.pump(own) {
+            progress = Progress::Some;
+        }
+        if progress == Progress::Some {
+            self.idle.busy();
+        }
+        progress
+    }
+
+    /// Handles a batch of slots.
+    #[inline]
+    pub(crate) fn receive(&mut self, own: &Segment) -> Progress {
+        let mut count = 0;
+        while count < BATCH {
+            let Some(slot) = self.receiver.peek(own) else { break };
+            match slot.header {
+                Some(header) => self.handle(own, &header, slot.payload),
+                None => tracing::warn!("a peer wrote a slot that is no message"),
+            }
+            self.receiver.release();
+            count += 1;
+        }
+        if count == 0 {
+            return Progress::None;
+        }
+        self.receiver.publish(own);
+        Progress::Some
+    }
+
+    #[inline]
+    fn handle(&mut self, own: &Segment, header: &Header, payload: SharedBytes<'_>) {
+        let Some(from) = self.source_of(own, header.peer) else {
+            tracing::warn!("a message of a peer that is not listed");
+            return;
+        };
+        match header.kind {
+            Kind::Inline if header.len <= INLINE as u64 => {
+                let bytes = payload.first(header.len as usize);
+                if self.arrive(from, header, bytes) && header.flags & ACK != 0 {
+                    self.answer(own, from, Kind::Done, header.op, 0);
+                }
+            }
+            Kind::Buffered if header.len <= BUFFER as u64 => {
+                self.arrive_buffered(own, from, header);
+            }
+            Kind::Rendezvous => self.arrive_rendezvous(own, from, header, payload),
+            Kind::Done | Kind::Failed => self.finished(from, header),
+            Kind::Pull => self.pulled(from, header),
+            Kind::Chunk => self.chunk(own, from, header),
+            Kind::Inline | Kind::Buffered => tracing::warn!("a message with an impossible length"),
+        }
+    }
+
+    /// A message whose bytes are at hand; answers whether a receive got it.
+    #[inline]
+    fn arrive(&mut self, from: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
+        let envelope = Envelope { source: from, bits: header.bits, len: header.len };
+        self.channels.shm.received += 1;
+        self.channels.shm.received_bytes += header.len;
+        let context = self.device.context(is_tagged(header));
+        match context.arrive(&envelope) {
+            Some(grant) => {
+                let received = if grant.offset == 0 {
+                    bytes.deliver(&grant.data.buffer)
+                } else {
+                    bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
+                };
+                self.complete_recv(&grant, &envelope, header.flags, header.data, received);
+                true
+            }
+            None => {
+                context.keep(envelope, kept(header, Body::Bytes(bytes.keep())));
+                false
+            }
+        }
+    }
+
+    fn arrive_buffered(&mut self, own: &Segment, from: u32, header: &Header) {
+        if let Err(errno) = self.link(from) {
+            tracing::warn!("a message is lost, its sender is gone: {errno}");
+            return;
+        }
+        // Out of `links` for a moment, so that the bytes can be lent to `arrive`.
+        let Some(link) = self.links[from as usize].take() else { return };
+        let matched = match link.buffer(header.count, header.len) {
+            Some(bytes) => self.arrive(from, header, bytes),
+            None => {
+                tracing::warn!("a message in a buffer that does not exist");
+                false
+            }
+        };
+        link.free_buffer(header.count);
+        self.links[from as usize] = Some(link);
+        if matched && header.flags & ACK != 0 {
+            self.answer(own, from, Kind::Done, header.op, 0);
+        }
+    }
+
+    fn arrive_rendezvous(
+        &mut self,
+        own: &Segment,
+        from: u32,
+        header: &Header,
+        payload: SharedBytes<'_>,
+    ) {
+        let Some(remote) = payload.remote(header.count, header.len) else {
+            tracing::warn!("a long message with an impossible length");
+            return;
+        };
+        let envelope = Envelope { source: from, bits: header.bits, len: header.len };
+        let context = self.device.context(is_tagged(header));
+        match context.arrive(&envelope) {
+            Some(grant) => {
+                let about = (header.flags, header.data, header.op);
+                self.fetch(own, grant, &envelope, about, &remote);
+            }
+            None => context.keep(envelope, kept(header, Body::Remote(remote))),
+        }
+    }
+}
+
+fn is_tagged(header: &Header) -> bool {
+    header.flags & crate::channel::wire::TAGGED != 0
+}
+
+fn kept(header: &Header, body: Body) -> Kept {
+    Kept { flags: header.flags, data: header.data, op: header.op, body }
+}
+
+impl Port {
+    /// Makes progress on this endpoint.
+    #[inline]
+    pub(crate) fn progress(&self) -> Progress {
+        match &mut *self.engine.lock() {
+            Some(engine) => engine.progress(&self.own),
+            None => Progress::None,
+        }
+    }
+
+    /// After a poll that found nothing: what to do, once the peers were looked
+    /// at if it is time.
+    fn pause(&self) -> Pause {
+        let mut engine = self.engine.lock();
+        let Some(engine) = &mut *engine else { return Pause::None };
+        let pause = engine.idle.pause();
+        if pause != Pause::None || engine.idle.empty_polls().is_multiple_of(CLOCK) {
+            engine.look_around(&self.own);
+        }
+        pause
+    }
+
+    /// Sleeps until a message comes, somebody wakes us, or the time is over.
+    fn sleep(&self, at_most: Duration) {
+        let bell = self.own.bell();
+        self.own.sleeps().store(1, Ordering::Relaxed);
+        bell.store(1, Ordering::SeqCst);
+        // A sender that published before it saw the bell is seen now.
+        let empty = match &*self.engine.lock() {
+            Some(engine) => engine.receiver.peek(&self.own).is_none(),
+            None => false,
+        };
+        if empty {
+            copy::sleep(bell, at_most);
+        }
+        bell.store(0, Ordering::Relaxed);
+    }
+
+    fn wake(&self) {
+        if self.own.bell().swap(0, Ordering::AcqRel) != 0 {
+            copy::wake(self.own.bell());
+        }
+    }
+}
+
+/// The endpoints that a queue or counter makes progress on when it is read.
+#[derive(Debug)]
+pub(crate) struct Drivers {
+    ports: Serial<Vec<Arc<Port>>>,
+}
+
+impl Drivers {
+    pub(crate) fn new(locked: bool) -> Self {
+        Self { ports: Serial::new(Vec::new(), locked) }
+    }
+
+    pub(crate) fn add(&self, port: &Arc<Port>) {
+        let mut ports = self.ports.lock();
+        if !ports.iter().any(|other| Arc::ptr_eq(other, port)) {
+            ports.push(Arc::clone(port));
+        }
+    }
+
+    pub(crate) fn remove(&self, port: &Arc<Port>) {
+        self.ports.lock().retain(|other| !Arc::ptr_eq(other, port));
+    }
+
+    /// Makes progress on every endpoint.
+    #[inline]
+    pub(crate) fn progress(&self) -> Progress {
+        let mut progress = Progress::None;
+        for port in &*self.ports.lock() {
+            if port.progress() == Progress::Some {
+                progress = Progress::Some;
+            }
+        }
+        progress
+    }
+
+    /// After a poll that found nothing: gives the core away where that helps.
+    pub(crate) fn pause(&self) {
+        let ports = self.ports.lock();
+        let mut pause = Pause::None;
+        for port in &*ports {
+            pause = port.pause();
+        }
+        match (pause, ports.as_slice()) {
+            (Pause::None, _) => {}
+            (Pause::Sleep, [port]) => {
+                // Others may use the queue while this thread sleeps.
+                let port = Arc::clone(port);
+                drop(ports);
+                port.sleep(crate::idle::NAP);
+            }
+            // One bell does not ring for several endpoints.
+            _ => {
+                drop(ports);
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Waits for a message, at most so long.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        let ports = self.ports.lock();
+        for port in &*ports {
+            port.pause();
+        }
+        match ports.as_slice() {
+            [port] => {
+                let port = Arc::clone(port);
+                drop(ports);
+                port.sleep(at_most);
+            }
+            _ => {
+                drop(ports);
+                std::thread::sleep(at_most.min(Duration::from_micros(50)));
+            }
+        }
+    }
+
+    /// Ends a wait early.
+    pub(crate) fn wake(&self) {
+        for port in &*self.ports.lock() {
+            port.wake();
+        }
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Long messages: they stay in the sender's memory until they are matched.
+//!
+//! ```text
+//! sender                      receiver
+//!   Rendezvous (where) ------>  matched
+//!                               process_vm_readv: read it            kernel copy
+//!   <------------------ Done
+//!
+//!                               or, where the kernel refuses:
+//!   <------------------ Pull (transfer, length)
+//!   Chunk, Chunk, ... ------->  copy out, free the buffer            copy pipeline
+//!   <------------------ Done
+//! ```
+
+use ffi::{Errno, flags, ops::cq::Completion, ops::cq::Failure};
+use nic::device::{Envelope, Grant};
+
+use crate::{
+    channel::{
+        copy::{self, CopyError},
+        link::fill_buffer,
+        segment::{BUFFER, Remote, Segment},
+        wire::{Header, Kind, TAGGED},
+    },
+    engine::{Engine, RecvOp},
+};
+
+/// A receive that gets its message through buffers.
+#[derive(Debug)]
+pub(crate) struct Transfer {
+    pub(crate) grant: Grant<RecvOp>,
+    pub(crate) envelope: Envelope,
+    pub(crate) flags: u8,
+    data: u64,
+    /// Operation of the sender.
+    op: u64,
+    wanted: usize,
+    received: usize,
+}
+
+/// A send that is being put through buffers.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// Number of the send.
+    op: u64,
+    pub(crate) peer: u32,
+    transfer: u64,
+    offset: usize,
+    len: usize,
+}
+
+impl Engine {
+    /// Tells a sender about its operation.
+    pub(crate) fn answer(&mut self, own: &Segment, peer: u32, kind: Kind, op: u64, len: u64) {
+        let header = Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len, op };
+        self.reply(own, peer, header);
+    }
+
+    /// Gets a matched message out of its sender's memory.
+    pub(crate) fn fetch(
+        &mut self,
+        own: &Segment,
+        grant: Grant<RecvOp>,
+        envelope: &Envelope,
+        (message_flags, data, op): (u8, u64, u64),
+        remote: &Remote,
+    ) {
+        let peer = envelope.source;
+        let len = usize::try_from(envelope.len).unwrap_or(usize::MAX);
+        let to = grant.data.buffer.part(grant.offset as usize, len);
+        let wanted = to.len();
+        let kernel_copy = self.kernel_copy;
+        let copied = match self.link(peer) {
+            Ok(link) if kernel_copy && !link.kernel_refuses => {
+                let copied = copy::read(link.segment().pid(), remote, &to);
+                if copied == Err(CopyError::Refused) {
+                    tracing::info!("the kernel refuses to copy between processes, using buffers");
+                    link.kernel_refuses = true;
+                }
+                copied
+            }
+            Ok(_) if wanted == 0 => Ok(()),
+            Ok(_) => Err(CopyError::Refused),
+            Err(errno) => Err(CopyError::Failed(errno)),
+        };
+        match copied {
+            Ok(()) => {
+                self.channels.kernel_copy.received += 1;
+                self.channels.kernel_copy.received_bytes += wanted as u64;
+                self.complete_recv(&grant, envelope, message_flags, data, wanted);
+                // `len` tells the sender which channel it was.
+                self.answer(own, peer, Kind::Done, op, 1);
+            }
+            Err(CopyError::Refused) => {
+                let transfer = self.transfers.insert(Transfer {
+                    grant,
+                    envelope: *envelope,
+                    flags: message_flags,
+                    data,
+                    op,
+                    wanted,
+                    received: 0,
+                });
+                let header = Header {
+                    kind: Kind::Pull,
+                    flags: 0,
+                    peer: 0,
+                    count: 0,
+                    bits: 0,
+                    data: transfer as u64,
+                    len: wanted as u64,
+                    op,
+                };
+                self.reply(own, peer, header);
+            }
+            Err(CopyError::Failed(errno)) => {
+                let tagged = message_flags & TAGGED != 0;
+                self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, errno);
+                self.answer(own, peer, Kind::Failed, op, errno.get() as u64);
+            }
+        }
+    }
+
+    /// The receiver is done with a send, or failed.
+    pub(crate) fn finished(&mut self, from: u32, header: &Header) {
+        if !self.is_send_to(from, header.op) {
+            tracing::warn!("an answer to a send that is not under way");
+            return;
+        }
+        let Some(op) = self.untrack(header.op) else { return };
+        self.streams.retain(|stream| stream.op != header.op);
+        if header.kind == Kind::Failed {
+            self.fail_send(op.context, op.tagged, Errno::new(header.len as i32));
+            return;
+        }
+        if header.len == 1 {
+            self.channels.kernel_copy.sent += 1;
+            self.channels.kernel_copy.sent_bytes += op.buffer.len() as u64;
+        }
+        self.complete_send(op.report, op.context, op.tagged);
+    }
+
+    /// Reports a send that failed.
+    pub(crate) fn fail_send(&mut self, context: ffi::Context, tagged: bool, errno: Errno) {
+        let completion = Completion {
+            context,
+            flags: flags::SEND | if tagged { flags::TAGGED } else { flags::MSG },
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        self.tx.fail(Failure { completion, overflow: 0, errno });
+    }
+
+    fn is_send_to(&self, peer: u32, number: u64) -> bool {
+        let key = (number & u64::from(u32::MAX)) as usize;
+        self.sends.get(key).is_some_and(|op| u64::from(op.age) == number >> 32 && op.peer == peer)
+    }
+
+    /// The receiver wants a send through buffers.
+    pub(crate) fn pulled(&mut self, from: u32, header: &Header) {
+        if !self.is_send_to(from, header.op) {
+            tracing::warn!("a pull of a send that is not under way");
+            return;
+        }
+        let key = (header.op & u64::from(u32::MAX)) as usize;
+        let len = usize::try_from(header.len).unwrap_or(usize::MAX);
+        let len = len.min(self.sends[key].buffer.len());
+        self.channels.copy_pipeline.sent += 1;
+        self.channels.copy_pipeline.sent_bytes += len as u64;
+        self.streams.push_back(Stream {
+            op: header.op,
+            peer: from,
+            transfer: header.data,
+            offset: 0,
+            len,
+        });
+    }
+
+    /// Puts parts of the sends that go through buffers under way; answers
+    /// whether any was.
+    pub(crate) fn pump(&mut self, own: &Segment) -> bool {
+        let mut progress = false;
+        for _ in 0..self.streams.len() {
+            let Some(mut stream) = self.streams.pop_front() else { break };
+            progress |= self.pump_stream(own, &mut stream);
+            if stream.offset < stream.len {
+                self.streams.push_back(stream);
+            }
+        }
+        progress
+    }
+
+    fn pump_stream(&mut self, own: &Segment, stream: &mut Stream) -> bool {
+        let key = (stream.op & u64::from(u32::MAX)) as usize;
+        let buffer = self.sends[key].buffer;
+        let start = stream.offset;
+        while stream.offset < stream.len {
+            let part = buffer.part(stream.offset, BUFFER.min(stream.len - stream.offset));
+            let Some(number) = self.pool.take(own) else { break };
+            fill_buffer(own, number, &part);
+            let header = Header {
+                kind: Kind::Chunk,
+                flags: 0,
+                peer: 0,
+                count: number as u32,
+                bits: 0,
+                data: stream.offset as u64,
+                len: part.len() as u64,
+                op: stream.transfer,
+            };
+            if !self.link(stream.peer).is_ok_and(|link| link.push_bare(own, header)) {
+                self.pool.untake(own);
+                break;
+            }
+            stream.offset += part.len();
+        }
+        stream.offset > start
+    }
+
+    /// A part of a message that comes through buffers.
+    pub(crate) fn chunk(&mut self, own: &Segment, from: u32, header: &Header) {
+        let Self { transfers, links, .. } = self;
+        let link = links.get(from as usize).and_then(Option::as_deref);
+        let Some(link) = link else { return };
+        let key = usize::try_from(header.op).unwrap_or(usize::MAX);
+        let transfer = transfers.get_mut(key).filter(|transfer| transfer.envelope.source == from);
+        let (Some(bytes), Some(transfer)) = (link.buffer(header.count, header.len), transfer)
+        else {
+            tracing::warn!("a part of a message that nobody waits for");
+            link.free_buffer(header.count);
+            return;
+        };
+        let offset = usize::try_from(header.data).unwrap_or(usize::MAX).min(transfer.wanted);
+        let room = (header.len as usize).min(transfer.wanted - offset);
+        let to = transfer.grant.data.buffer.part(transfer.grant.offset as usize + offset, room);
+        transfer.received += bytes.first(room).deliver(&to);
+        link.free_buffer(header.count);
+        if transfer.received < transfer.wanted {
+            return;
+        }
+        let done = transfers.remove(key);
+        self.channels.copy_pipeline.received += 1;
+        self.channels.copy_pipeline.received_bytes += done.wanted as u64;
+        self.complete_recv(&done.grant, &done.envelope, done.flags, done.data, done.wanted);
+        self.answer(own, from, Kind::Done, done.op, 2);
+    }
+
+    /// Whether another message still goes into a multi-receive buffer that is
+    /// about to be given back: that one then gives it back.
+    pub(crate) fn passes_release(&mut self, op: &RecvOp) -> bool {
+        let mut others = self.transfers.iter_mut().filter(|(_, transfer)| {
+            transfer.grant.data.multi
+                && transfer.grant.data.context == op.context
+                && transfer.grant.data.buffer.addr() == op.buffer.addr()
+        });
+        match others.next() {
+            Some((_, other)) => {
+                other.grant.last = true;
+                true
+            }
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What an endpoint did, written to `FI_TCAM_REPORT` when it closes or when the
+//! process exits with it open.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+};
+
+use nic::report::{FORMAT, Report, VERSION, WrittenAt};
+use parking_lot::Mutex;
+
+use crate::{engine::Engine, ep::Port, init};
+
+/// Endpoints that may be open when the process exits.
+static OPEN: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
+
+/// Environment variables in which launchers tell a process its rank.
+const RANKS: [&str; 4] = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+
+/// Remembers an endpoint for the exit of the process.
+pub(crate) fn register(port: &Arc<Port>) {
+    let mut open = OPEN.lock();
+    open.retain(|port| port.strong_count() > 0);
+    open.push(Arc::downgrade(port));
+}
+
+/// Reports the endpoints that are open still, and removes their segments.
+pub(crate) fn write_all_open() {
+    let open = std::mem::take(&mut *OPEN.lock());
+    for port in open.iter().filter_map(Weak::upgrade) {
+        write(&port, WrittenAt::Exit);
+        port.own.abandon();
+    }
+}
+
+/// Writes the report of an endpoint, if one is wanted. A report that cannot be
+/// written is said on the error output: it is what the run was for.
+pub(crate) fn write(port: &Port, written_at: WrittenAt) {
+    let guard = port.engine.lock();
+    let Some(engine) = &*guard else { return };
+    let pattern = engine.domain.params.text("report");
+    if pattern.is_empty() {
+        return;
+    }
+    let report = make(port, engine, written_at);
+    if let Err(why) = report.check() {
+        tracing::error!("{}: the counts do not add up: {why}", port.address);
+    }
+    let base = expand(pattern, &report);
+    if let Err(error) = save(&base, &report) {
+        eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}", base.display());
+    }
+}
+
+fn make(port: &Port, engine: &Engine, written_at: WrittenAt) -> Report {
+    let config =
+        engine.domain.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let program = std::env::current_exe().unwrap_or_default();
+    Report {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        tcam: env!("CARGO_PKG_VERSION").to_owned(),
+        libfabric: init::libfabric_version(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        rank: rank(),
+        address: port.address.to_string(),
+        program: program.display().to_string(),
+        elapsed_s: port.opened.elapsed().as_secs_f64(),
+        written_at,
+        config: config.collect(),
+        tagged: engine.device.tagged.counters(),
+        msg: engine.device.msg.counters(),
+        channels: [
+            ("shm", engine.channels.shm),
+            ("kernel-copy", engine.channels.kernel_copy),
+            ("copy-pipeline", engine.channels.copy_pipeline),
+        ]
+        .map(|(name, counters)| (name.to_owned(), counters))
+        .into(),
+    }
+}
+
+fn rank() -> Option<u32> {
+    RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
+/// The pattern with `%r` (rank, or the process id where there is none), `%p`
+/// and `%h` filled in.
+fn expand(pattern: &str, report: &Report) -> PathBuf {
+    let mut path = String::new();
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        match (char, if char == '%' { chars.clone().next() } else { None }) {
+            ('%', Some('r')) => path += &report.rank.unwrap_or(report.pid).to_string(),
+            ('%', Some('p')) => path += &report.pid.to_string(),
+            ('%', Some('h')) => path += &report.host,
+            ('%', Some('%')) => path.push('%'),
+            (char, _) => {
+                path.push(char);
+                continue;
+            }
+        }
+        chars.next();
+    }
+    path.into()
+}
+
+/// Writes `base.json` and `base.txt`. A process with several endpoints gets
+/// `base.1.json` and so on for all but the first.
+fn save(base: &Path, report: &Report) -> io::Result<()> {
+    if let Some(directory) = base.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let name = |number: usize, extension: &str| {
+        let mut path = base.as_os_str().to_owned();
+        if number > 0 {
+            path.push(format!(".{number}"));
+        }
+        path.push(extension);
+        PathBuf::from(path)
+    };
+    let json = report.to_json().map_err(io::Error::other)?;
+    for number in 0.. {
+        match fs::File::create_new(name(number, ".json")) {
+            Ok(mut file) => {
+                io::Write::write_all(&mut file, json.as_bytes())?;
+                return fs::write(name(number, ".txt"), report.to_string());
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if is_of_another_process(&name(number, ".json"), report.pid) {
+                    fs::remove_file(name(number, ".json"))?;
+                    fs::write(name(number, ".json"), json)?;
+                    return fs::write(name(number, ".txt"), report.to_string());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a report was left by an earlier run: it is replaced.
+fn is_of_another_process(path: &Path, pid: u32) -> bool {
+    fs::read_to_string(path)
+        .ok()
+        .and_then(|text| Report::from_json(&text).ok())
+        .is_none_or(|report| report.pid != pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_filled_in() {
+        let report =
+            Report { pid: 42, rank: Some(3), host: "node".to_owned(), ..Default::default() };
+        let expand = |pattern| expand(pattern, &report).display().to_string();
+        assert_eq!(expand("dir/%h-%r"), "dir/node-3");
+        assert_eq!(expand("%p%%%x%"), "42%%x%");
+        let without = Report { rank: None, ..report.clone() };
+        assert_eq!(super::expand("%r", &without), Path::new("42"));
+    }
+
+    #[test]
+    fn earlier_runs_are_replaced_and_a_second_endpoint_gets_a_name_of_its_own() {
+        let directory = std::env::temp_dir().join(format!("tcam-report-{}", std::process::id()));
+        let base = directory.join("0");
+        let report =
+            |pid| Report { format: FORMAT.to_owned(), version: VERSION, pid, ..Default::default() };
+        for pid in [1, 2, 2] {
+            save(&base, &report(pid)).unwrap();
+        }
+        let pid = |name: &str| {
+            let text = fs::read_to_string(directory.join(name)).unwrap();
+            Report::from_json(&text).unwrap().pid
+        };
+        assert_eq!((pid("0.json"), pid("0.1.json")), (2, 2));
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Timing: the quickest of several runs, competitors taking turns.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ternary_cam::{Kernel, Table};
+
+use crate::matcher::Matcher;
+use crate::peers::{FullScan, List, PerPeer, Ucx};
+use crate::stream::{Shape, Stream};
+
+/// Columns, in the order printed. `scan` is the full AVX-512 ternary scan.
+const COMPETITORS: &[&str] = &["avx512", "avx2", "scalar", "list", "per-peer", "ucx", "scan"];
+
+/// The command line.
+pub(crate) struct Options {
+    pub(crate) depths: Vec<usize>,
+    pub(crate) only: String,
+    pub(crate) csv: Option<PathBuf>,
+    /// Time for each competitor in each row.
+    budget: Duration,
+    /// Competitors to run; all when empty.
+    competitors: Vec<String>,
+}
+
+impl Options {
+    pub(crate) fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self {
+            depths: vec![1, 4, 16, 64, 256, 1024, 4096, 5120, 8192],
+            only: String::new(),
+            csv: None,
+            budget: Duration::from_millis(30),
+            competitors: Vec::new(),
+        };
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+            let number = |text: &str| text.parse().map_err(|_| format!("{text} is no number"));
+            match arg.as_str() {
+                // Passed by `cargo bench` to every benchmark.
+                "--bench" => {}
+                "--only" => options.only = value()?,
+                "--csv" => options.csv = Some(value()?.into()),
+                "--depths" => {
+                    options.depths = value()?.split(',').map(number).collect::<Result<_, _>>()?;
+                }
+                "--ms" => options.budget = Duration::from_millis(number(&value()?)? as u64),
+                "--competitors" => {
+                    options.competitors = value()?.split(',').map(str::to_owned).collect();
+                }
+                _ => {
+                    return Err(format!(
+                        "{arg}: there are --only, --depths, --competitors, --ms, --csv"
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, competitor: &str) -> bool {
+        self.competitors.is_empty() || self.competitors.iter().any(|name| name == competitor)
+    }
+}
+
+/// Nanoseconds a pair of every competitor, nothing where it cannot run.
+pub(crate) struct Row(Vec<Option<f64>>);
+
+impl Row {
+    pub(crate) fn measure(stream: &Stream, options: &Options) -> Self {
+        let live = stream.standing.len() + stream.entries.len();
+        let sources = 16 + live + 1024;
+        let run = |competitor: &&str| -> Option<f64> {
+            if !options.wants(competitor) {
+                return None;
+            }
+            match *competitor {
+                "list" => Some(time(stream, List::new(live), options)),
+                "per-peer" => Some(time(stream, PerPeer::new(live, sources), options)),
+                "ucx" => Some(time(stream, Ucx::new(live, stream.unexpected), options)),
+                "scan" => Some(time(stream, FullScan::new(live)?, options)),
+                kernel => {
+                    let kernel: Kernel = kernel.parse().expect("the name of a kernel");
+                    let table = Table::new(live.max(4096), kernel).ok()?;
+                    Some(time(stream, table, options))
+                }
+            }
+        };
+        Self(COMPETITORS.iter().map(run).collect())
+    }
+
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&'static str, Option<f64>)> + '_ {
+        COMPETITORS.iter().copied().zip(self.0.iter().copied())
+    }
+}
+
+/// Names of the columns.
+pub(crate) fn header() -> String {
+    COMPETITORS.iter().map(|name| format!("{name:>16}")).collect()
+}
+
+impl std::fmt::Display for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let table = self.0.iter().take(3).flatten().next().copied();
+        for ns in &self.0 {
+            match (ns, table) {
+                (Some(ns), Some(table)) => write!(f, "{ns:>9.1} {:>5.1}x", ns / table)?,
+                (Some(ns), None) => write!(f, "{ns:>9.1}       ")?,
+                (None, _) => write!(f, "{:>16}", "-")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nanoseconds a pair: the quickest of at least three runs of a fraction of the
+/// budget, since a shared machine only ever adds time.
+fn time<M: Matcher>(stream: &Stream, mut matcher: M, options: &Options) -> f64 {
+    stream.prepare(&mut matcher);
+    stream.round(&mut matcher);
+    let start = Instant::now();
+    stream.round(&mut matcher);
+    let once = start.elapsed().max(Duration::from_nanos(20));
+    let rounds = (options.budget / 16).div_duration_f64(once).ceil().max(1.0) as usize;
+    let mut best = f64::INFINITY;
+    let start = Instant::now();
+    for run in 0.. {
+        if run >= 3 && start.elapsed() > options.budget {
+            break;
+        }
+        let lap = Instant::now();
+        for _ in 0..rounds {
+            std::hint::black_box(stream).round(&mut matcher);
+        }
+        best = best.min(lap.elapsed().as_nanos() as f64);
+    }
+    debug_assert!(stream.shape != Shape::Batch || stream.standing.is_empty());
+    best / (rounds * stream.pairs()) as f64
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Competitors: what the queues of today's MPIs are made of.
+
+mod full_scan;
+mod list;
+mod per_peer;
+mod slab;
+mod ucx;
+
+pub(crate) use full_scan::FullScan;
+pub(crate) use list::List;
+pub(crate) use per_peer::PerPeer;
+pub(crate) use ucx::Ucx;

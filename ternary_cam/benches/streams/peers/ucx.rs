@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! UCX: 1021 hash buckets of lists for complete tags, one list for entries with
+//! wildcards, the older wins; unexpected messages are in a bucket and in a list
+//! of all, which a key with wildcards walks (src/ucp/tag/tag_match.{h,c,inl}).
+
+use super::slab::{NIL, Queue, Slab};
+use crate::matcher::Matcher;
+use ternary_cam::{Entry, Key, Source};
+
+/// `UCP_TAG_MATCH_HASH_SIZE`.
+const BUCKETS: u64 = 1021;
+
+/// Which queue holds what.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Posted receives: a bucket, or the wildcard list.
+    Posted,
+    /// Unexpected messages: a bucket and the list of all.
+    Unexpected,
+}
+
+pub(crate) struct Ucx {
+    of: Use,
+    slab: Slab,
+    buckets: Vec<Queue>,
+    /// Wildcard entries, or all entries.
+    list: Queue,
+    /// Nodes of `list` by node of `slab` and back, for [`Use::Unexpected`].
+    all: Slab,
+    twin: Vec<u32>,
+}
+
+impl Ucx {
+    pub(crate) fn new(capacity: usize, unexpected: bool) -> Self {
+        Self {
+            of: if unexpected { Use::Unexpected } else { Use::Posted },
+            slab: Slab::new(capacity),
+            buckets: vec![Queue::EMPTY; BUCKETS as usize],
+            list: Queue::EMPTY,
+            all: Slab::new(capacity),
+            twin: vec![NIL; capacity],
+        }
+    }
+
+    /// UCX packs the source rank into the tag; here it is mixed in.
+    #[inline(always)]
+    fn bucket(bits: u64, source: Source) -> usize {
+        let source = u64::from(source.get().unwrap_or(0));
+        ((bits ^ source << 20) % BUCKETS) as usize
+    }
+
+    /// `(node, whether it is in a bucket)`.
+    #[inline(always)]
+    fn find_node(&self, key: &Key) -> (u32, bool) {
+        if key.ignore != 0 || key.source.is_any() {
+            return (self.list.find(self.list_slab(), key), false);
+        }
+        let hit = self.buckets[Self::bucket(key.bits, key.source)].find(&self.slab, key);
+        if self.of == Use::Unexpected || self.list.head == NIL {
+            return (hit, true);
+        }
+        let wild = self.list.find(&self.slab, key);
+        let older =
+            |a: u32, b: u32| self.slab.nodes[a as usize].age < self.slab.nodes[b as usize].age;
+        if wild != NIL && (hit == NIL || older(wild, hit)) { (wild, false) } else { (hit, true) }
+    }
+
+    #[inline(always)]
+    fn list_slab(&self) -> &Slab {
+        if self.of == Use::Unexpected { &self.all } else { &self.slab }
+    }
+}
+
+impl Matcher for Ucx {
+    #[inline(always)]
+    fn insert(&mut self, entry: Entry) {
+        let index = self.slab.take(entry);
+        if self.of == Use::Unexpected {
+            // The node's place in the list of all; its token is the bucket's node.
+            let twin = self.all.take(Entry { token: index, ..entry });
+            self.list.push(&mut self.all, twin);
+            self.twin[index as usize] = twin;
+        } else if entry.ignore != 0 || entry.source.is_any() {
+            return self.list.push(&mut self.slab, index);
+        }
+        self.buckets[Self::bucket(entry.bits, entry.source)].push(&mut self.slab, index);
+    }
+
+    #[inline(always)]
+    fn take(&mut self, key: &Key) -> Option<u32> {
+        let (found, in_bucket) = self.find_node(key);
+        if found == NIL {
+            return None;
+        }
+        let index = match self.of {
+            Use::Unexpected if !in_bucket => self.all.nodes[found as usize].entry.token,
+            _ => found,
+        };
+        let entry = self.slab.nodes[index as usize].entry;
+        if self.of == Use::Unexpected {
+            let twin = self.twin[index as usize];
+            self.list.unlink(&mut self.all, twin);
+            self.all.give_back(twin);
+        }
+        if self.of == Use::Unexpected || in_bucket {
+            let bucket = Self::bucket(entry.bits, entry.source);
+            self.buckets[bucket].unlink(&mut self.slab, index);
+        } else {
+            self.list.unlink(&mut self.slab, index);
+        }
+        self.slab.give_back(index);
+        Some(entry.token)
+    }
+
+    #[inline(always)]
+    fn find(&self, key: &Key) -> Option<u32> {
+        let (found, in_bucket) = self.find_node(key);
+        if found == NIL {
+            return None;
+        }
+        let index = match self.of {
+            Use::Unexpected if !in_bucket => self.all.nodes[found as usize].entry.token,
+            _ => found,
+        };
+        Some(self.slab.nodes[index as usize].entry.token)
+    }
+}

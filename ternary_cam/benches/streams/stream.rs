@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The streams of operations, with their answers.
+
+use crate::matcher::Matcher;
+use ternary_cam::{Entry, Key, Source};
+
+/// Fields of the match bits: context id, then tag.
+const CONTEXT: u32 = 32;
+const TAG: u64 = (1 << CONTEXT) - 1;
+/// Tags of entries that no pair takes.
+const STANDING: u64 = 1 << 24;
+/// Pairs of a round when the depth alone would make the round short.
+const TAIL_PAIRS: usize = 64;
+
+/// What a round does with the entries and keys of a [`Stream`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Insert every entry, then take every key.
+    Batch,
+    /// With the standing entries in place: insert one, take it, and so on.
+    Tail,
+    /// With the standing entries in place: find every key (nothing is found).
+    Miss,
+}
+
+/// A stream: its pairs and what they must find.
+pub(crate) struct Stream {
+    pub(crate) name: &'static str,
+    pub(crate) shape: Shape,
+    /// Wildcards are in the keys, not in the entries.
+    pub(crate) unexpected: bool,
+    /// Entries that stay.
+    pub(crate) standing: Vec<Entry>,
+    /// Entries of the pairs, in the order inserted.
+    pub(crate) entries: Vec<Entry>,
+    /// Keys of the pairs, in the order taken, with the token each must find.
+    pub(crate) keys: Vec<(Key, Option<u32>)>,
+}
+
+/// Wildcards of an entry (posted receives) or key (unexpected messages).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wild {
+    None,
+    AnySource,
+    AnyTag,
+    Both,
+}
+
+/// Orders in which a batch is taken.
+#[derive(Clone, Copy)]
+enum Order {
+    Fifo,
+    Reverse,
+    Random,
+}
+
+pub(crate) const NAMES: &[&str] = &[
+    "reverse",
+    "random",
+    "fifo",
+    "standing-tail",
+    "any-source-100%",
+    "wild-10%+10%",
+    "wild-mixed-4",
+    "standing-wild-tail",
+    "sources-1024",
+    "same-key",
+    "miss",
+    "miss-wild",
+    "umq-exact",
+    "umq-any-source",
+    "umq-any-tag",
+    "umq-any-both",
+    "umq-wild-10%+10%",
+    "umq-mixed-4",
+    "ignore-all-differ",
+];
+
+/// The stream of this name with `depth` entries.
+pub(crate) fn make(name: &'static str, depth: usize) -> Stream {
+    use Order::{Fifo, Random, Reverse};
+    use Wild::{AnySource, AnyTag, Both};
+    let none = |_| Wild::None;
+    let tenths = |i: usize| match i % 10 {
+        3 => AnySource,
+        7 => AnyTag,
+        _ => Wild::None,
+    };
+    let quarters = |i: usize| [Wild::None, AnySource, AnyTag, Both][i % 4];
+    match name {
+        "reverse" => posted(name, depth, none, Reverse),
+        "random" => posted(name, depth, none, Random),
+        "fifo" => posted(name, depth, none, Fifo),
+        "any-source-100%" => posted(name, depth, |_| AnySource, Reverse),
+        "wild-10%+10%" => posted(name, depth, tenths, Random),
+        "wild-mixed-4" => posted(name, depth, quarters, Random),
+        "standing-tail" => tail(name, depth, none),
+        "standing-wild-tail" => tail(name, depth, quarters),
+        "sources-1024" => {
+            let exact = |i: usize| exact((i / 1024) as u64, (i % 1024) as u32, i);
+            batch(name, false, (0..depth).map(exact).collect(), Random, |e| key(e, Wild::None))
+        }
+        "same-key" => {
+            let entries = (0..depth).map(|i| exact(5, 1, i)).collect();
+            batch(name, false, entries, Fifo, |e| key(e, Wild::None))
+        }
+        "miss" => miss(name, depth, none),
+        "miss-wild" => miss(name, depth, quarters),
+        "umq-exact" => unexpected(name, depth, none, Random),
+        "umq-any-source" => unexpected(name, depth, |_| AnySource, Reverse),
+        "umq-any-tag" => unexpected(name, depth, |_| AnyTag, Random),
+        "umq-any-both" => unexpected(name, depth, |_| Both, Random),
+        "umq-wild-10%+10%" => unexpected(name, depth, tenths, Random),
+        "umq-mixed-4" => unexpected(name, depth, quarters, Random),
+        "ignore-all-differ" => {
+            let differ = |i: usize| Entry { ignore: (i as u64 + 1) & TAG, ..exact(0, 1, i) };
+            let entries =
+                (0..depth).map(|i| Entry { bits: (i as u64) << CONTEXT, ..differ(i) }).collect();
+            batch(name, false, entries, Random, |e| Key {
+                bits: e.bits,
+                ignore: 0,
+                source: e.source,
+            })
+        }
+        _ => unreachable!("{name} is in NAMES only"),
+    }
+}
+
+fn exact(bits: u64, source: u32, token: usize) -> Entry {
+    Entry { bits, ignore: 0, source: Source::new(source), token: token as u32 }
+}
+
+/// A posted receive that only its own message matches: tags differ, an any-tag
+/// receive has a source of its own, one with both wildcards a context of its own.
+fn receive(i: usize, wild: Wild) -> Entry {
+    let (tag, of) = (i as u64, i as u32);
+    match wild {
+        Wild::None => exact(tag, 1, i),
+        Wild::AnySource => Entry { source: Source::ANY, ..exact(tag, 1, i) },
+        Wild::AnyTag => Entry { ignore: TAG, ..exact(0, 16 + of, i) },
+        Wild::Both => {
+            Entry { ignore: TAG, source: Source::ANY, ..exact((i as u64 + 1) << CONTEXT, 1, i) }
+        }
+    }
+}
+
+/// The message for a receive made by [`receive`].
+fn message(entry: &Entry) -> Key {
+    let tag = u64::from(entry.token);
+    Key {
+        bits: entry.bits | (tag & entry.ignore),
+        ignore: 0,
+        source: Source::new(entry.source.get().unwrap_or(1)),
+    }
+}
+
+/// The key that takes an unexpected message with these wildcards.
+fn key(entry: &Entry, wild: Wild) -> Key {
+    let any_source = matches!(wild, Wild::AnySource | Wild::Both);
+    let any_tag = matches!(wild, Wild::AnyTag | Wild::Both);
+    Key {
+        bits: if any_tag { entry.bits & !TAG } else { entry.bits },
+        ignore: if any_tag { TAG } else { 0 },
+        source: if any_source { Source::ANY } else { entry.source },
+    }
+}
+
+fn posted(name: &'static str, depth: usize, wild: impl Fn(usize) -> Wild, order: Order) -> Stream {
+    batch(name, false, (0..depth).map(|i| receive(i, wild(i))).collect(), order, message)
+}
+
+/// Messages of 64 sources; those taken with any tag are of 64 more, those taken
+/// with both wildcards have a context of their own.
+fn unexpected(
+    name: &'static str,
+    depth: usize,
+    wild: impl Fn(usize) -> Wild,
+    order: Order,
+) -> Stream {
+    let message = |i: usize| match wild(i) {
+        Wild::None | Wild::AnySource => exact(i as u64, 1 + (i % 64) as u32, i),
+        Wild::AnyTag => exact(i as u64, 65 + (i % 64) as u32, i),
+        Wild::Both => exact(1 << CONTEXT | i as u64, 1 + (i % 64) as u32, i),
+    };
+    let entries = (0..depth).map(message).collect();
+    batch(name, true, entries, order, |e| key(e, wild(e.token as usize)))
+}
+
+fn batch(
+    name: &'static str,
+    unexpected: bool,
+    entries: Vec<Entry>,
+    order: Order,
+    key: impl Fn(&Entry) -> Key,
+) -> Stream {
+    let mut taken = entries.clone();
+    match order {
+        Order::Fifo => {}
+        Order::Reverse => taken.reverse(),
+        Order::Random => shuffle(&mut taken),
+    }
+    let mut left = Naive(entries.clone());
+    let keys = taken
+        .iter()
+        .map(|entry| {
+            let key = key(entry);
+            let token = left.take(&key);
+            assert!(token.is_some(), "{name}: every key has its entry");
+            (key, token)
+        })
+        .collect();
+    Stream { name, shape: Shape::Batch, unexpected, standing: Vec::new(), entries, keys }
+}
+
+/// `depth` receives that stay, of one source, and pairs of the next tags.
+fn standing(depth: usize, wild: impl Fn(usize) -> Wild) -> Vec<Entry> {
+    let other_tag = |entry: Entry| match entry.ignore {
+        0 => Entry { bits: entry.bits | STANDING, ..entry },
+        _ => entry,
+    };
+    (0..depth).map(|i| other_tag(receive(i, wild(i)))).collect()
+}
+
+fn tail(name: &'static str, depth: usize, wild: impl Fn(usize) -> Wild) -> Stream {
+    let entries: Vec<_> = (0..TAIL_PAIRS).map(|i| exact(i as u64, 1, depth + i)).collect();
+    let keys = entries.iter().map(|e| (key(e, Wild::None), Some(e.token))).collect();
+    let standing = standing(depth, wild);
+    Stream { name, shape: Shape::Tail, unexpected: false, standing, entries, keys }
+}
+
+fn miss(name: &'static str, depth: usize, wild: impl Fn(usize) -> Wild) -> Stream {
+    let keys = (0..TAIL_PAIRS).map(|i| (key(&exact(i as u64, 1, 0), Wild::None), None)).collect();
+    let standing = standing(depth, wild);
+    Stream { name, shape: Shape::Miss, unexpected: false, standing, entries: Vec::new(), keys }
+}
+
+/// The answers come from a list that is right by inspection.
+struct Naive(Vec<Entry>);
+
+impl Naive {
+    fn take(&mut self, key: &Key) -> Option<u32> {
+        let rank = self.0.iter().position(|entry| entry.matches(key))?;
+        Some(self.0.remove(rank).token)
+    }
+}
+
+/// Fisher-Yates with a fixed seed: every run and every competitor sees the same.
+fn shuffle(entries: &mut [Entry]) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for i in (1..entries.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        entries.swap(i, (state % (i as u64 + 1)) as usize);
+    }
+}
+
+impl Stream {
+    /// Pairs (or searches) in one round.
+    pub(crate) fn pairs(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Puts the standing entries in place.
+    pub(crate) fn prepare(&self, matcher: &mut impl Matcher) {
+        for &entry in &self.standing {
+            matcher.insert(entry);
+        }
+    }
+
+    /// One round; checks every answer.
+    #[inline(never)]
+    pub(crate) fn round(&self, matcher: &mut impl Matcher) {
+        match self.shape {
+            Shape::Batch => {
+                for &entry in &self.entries {
+                    matcher.insert(entry);
+                }
+                for (key, token) in &self.keys {
+                    assert_eq!(matcher.take(key), *token, "{}", self.name);
+                }
+            }
+            Shape::Tail => {
+                for (&entry, (key, token)) in self.entries.iter().zip(&self.keys) {
+                    matcher.insert(entry);
+                    assert_eq!(matcher.take(key), *token, "{}", self.name);
+                }
+            }
+            Shape::Miss => {
+                for (key, token) in &self.keys {
+                    assert_eq!(matcher.find(key), *token, "{}", self.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Slot numbers in the order their entries came: position is age.
+//!
+//! ```text
+//! position   0     1     2     3     4    ...
+//! ids      [ a  |  -  |  b  |  c  |  -  |  unused ...  ]
+//! live       1     0     1     1     0     0               bitmap
+//!            oldest            youngest   ^ tail
+//! ```
+//!
+//! A new entry takes the position at the tail; removing leaves a hole, which costs
+//! one bit. When the tail reaches the end, the entries close up towards the front.
+//! There are `SPARE` times as many positions as entries, so an insert pays for at
+//! most `1 / (SPARE - 1)` move, and there is no counter of ages that could wrap.
+
+use crate::kernel::{self, Kernel};
+
+/// Positions for each entry.
+const SPARE: usize = 4;
+
+/// Positions in a word of the bitmap.
+const WORD: usize = u64::BITS as usize;
+
+/// See the module.
+pub(crate) struct AgeLog {
+    ids: Box<[u16]>,
+    live: Box<[u64]>,
+    tail: usize,
+    len: usize,
+}
+
+impl AgeLog {
+    /// Room for `capacity` entries.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let words = (SPARE * capacity).div_ceil(WORD);
+        Self { ids: vec![0; words * WORD].into(), live: vec![0; words].into(), tail: 0, len: 0 }
+    }
+
+    /// Positions there are.
+    pub(crate) fn positions(&self) -> usize {
+        self.ids.len()
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether [`AgeLog::close_up`] must come before the next push.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.tail == self.ids.len()
+    }
+
+    /// Adds the youngest and returns its position.
+    #[inline]
+    pub(crate) fn push(&mut self, id: u16) -> u32 {
+        let position = self.tail;
+        self.ids[position] = id;
+        self.live[position / WORD] |= 1 << (position % WORD);
+        self.tail += 1;
+        self.len += 1;
+        position as u32
+    }
+
+    /// Adds four, the youngest last, and returns the position of the first. The
+    /// tail must be at a multiple of four, as it is when nothing else is pushed.
+    #[inline]
+    pub(crate) fn push_four(&mut self, ids: [u16; 4]) -> u32 {
+        let position = self.tail;
+        debug_assert!(position.is_multiple_of(4));
+        self.ids[position..position + 4].copy_from_slice(&ids);
+        self.live[position / WORD] |= 0b1111 << (position % WORD);
+        self.tail += 4;
+        self.len += 4;
+        position as u32
+    }
+
+    /// Leaves a hole at a live position.
+    #[inline]
+    pub(crate) fn remove(&mut self, position: u32) {
+        let position = position as usize;
+        self.live[position / WORD] &= !(1 << (position % WORD));
+        self.len -= 1;
+        if self.len == 0 {
+            self.tail = 0;
+        }
+    }
+
+    /// Forgets every entry.
+    pub(crate) fn clear(&mut self) {
+        self.live[..self.tail.div_ceil(WORD)].fill(0);
+        (self.tail, self.len) = (0, 0);
+    }
+
+    /// Moves the entries together at the front, oldest first, and reports of each
+    /// `(id, old position, new position)`.
+    pub(crate) fn close_up(&mut self, mut moved: impl FnMut(u16, usize, usize)) {
+        let mut to = 0;
+        for word in 0..self.tail.div_ceil(WORD) {
+            for bit in Bits(std::mem::take(&mut self.live[word])) {
+                let from = word * WORD + bit;
+                let id = self.ids[from];
+                self.ids[to] = id;
+                moved(id, from, to);
+                to += 1;
+            }
+        }
+        self.tail = to.next_multiple_of(4);
+        self.live[..to / WORD].fill(u64::MAX);
+        if to % WORD != 0 {
+            self.live[to / WORD] = (1 << (to % WORD)) - 1;
+        }
+    }
+
+    /// How many entries are at a live position or before it.
+    pub(crate) fn rank(&self, kernel: Kernel, position: u32) -> usize {
+        let (word, bit) = (position as usize / WORD, position as usize % WORD);
+        let here = self.live[word] << (WORD - 1 - bit);
+        kernel::count_ones(kernel, &self.live[..word]) + here.count_ones() as usize
+    }
+
+    /// Bitmap of the live positions, up to the youngest.
+    pub(crate) fn live(&self) -> &[u64] {
+        &self.live[..self.tail.div_ceil(WORD)]
+    }
+
+    /// The id at a live position.
+    #[inline]
+    pub(crate) fn id(&self, position: usize) -> u16 {
+        self.ids[position]
+    }
+
+    /// Ids and positions, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, usize)> + '_ {
+        self.live().iter().enumerate().flat_map(move |(word, &live)| {
+            Bits(live).map(move |bit| {
+                let position = word * WORD + bit;
+                (self.ids[position], position)
+            })
+        })
+    }
+}
+
+/// Indices of the bits set in a word, lowest first.
+pub(crate) struct Bits(pub(crate) u64);
+
+impl Iterator for Bits {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let bit = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AgeLog;
+
+    /// Runs the tail to the end many times over with every number of entries that
+    /// stay: order must survive, and so must the positions reported.
+    #[test]
+    fn positions_are_reused_without_losing_the_order() {
+        for stay in 0..=20_u16 {
+            let mut log = AgeLog::new(21);
+            let mut position = vec![0; 1 << 16];
+            let mut expected = Vec::new();
+            for id in 0..1000_u16 {
+                if log.is_at_end() {
+                    log.close_up(|id, from, to| {
+                        assert_eq!(position[usize::from(id)], from);
+                        position[usize::from(id)] = to;
+                    });
+                }
+                position[usize::from(id)] = log.push(id) as usize;
+                expected.push(id);
+                if id % 3 == 0 && expected.len() > usize::from(stay) || expected.len() == 21 {
+                    let gone = expected.remove(usize::from(id) % expected.len());
+                    log.remove(position[usize::from(gone)] as u32);
+                }
+                assert!(log.iter().map(|(id, _)| id).eq(expected.iter().copied()));
+                assert!(log.iter().all(|(id, at)| position[usize::from(id)] == at));
+                assert_eq!(log.len(), expected.len());
+            }
+        }
+    }
+}

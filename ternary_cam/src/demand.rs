@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What searches ask for, noted without changing the table.
+//!
+//! A search takes the table by shared reference, so it cannot build what it
+//! misses. It leaves a note; the next insert or remove acts on it. Notes are
+//! relaxed atomics (plain stores on every processor we know): they steer cost,
+//! never an answer, so a torn or lost one does no harm.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Searches with one pattern before an index is built for it: patterns that all
+/// differ must not build one each.
+const PATIENCE: u64 = 4;
+
+/// Patterns counted at a time.
+const CELLS: usize = 8;
+
+/// Bits of a cell that count; the others recognise the pattern.
+const COUNT: u64 = 0xff;
+
+/// What to build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// The home index, for exact keys.
+    Home,
+    /// An index for keys with these ignore bits, and with any source or not.
+    Pattern {
+        /// Ignore bits of the keys.
+        ignore: u64,
+        /// Whether the keys name no source.
+        any_source: bool,
+    },
+    /// The scan, for keys that no index serves.
+    Mirror,
+}
+
+/// Notes of searches. See the module.
+#[derive(Default)]
+pub(crate) struct Demand {
+    pending: AtomicBool,
+    home: AtomicBool,
+    mirror: AtomicBool,
+    pattern: AtomicBool,
+    ignore: AtomicU64,
+    any_source: AtomicBool,
+    cells: [AtomicU64; CELLS],
+}
+
+impl Demand {
+    /// Notes that an exact key found the home index asleep.
+    #[cold]
+    pub(crate) fn wish_home(&self) {
+        self.home.store(true, Relaxed);
+        self.pending.store(true, Relaxed);
+    }
+
+    /// Notes that a key no index serves found no scan either.
+    #[cold]
+    pub(crate) fn wish_mirror(&self) {
+        self.mirror.store(true, Relaxed);
+        self.pending.store(true, Relaxed);
+    }
+
+    /// Counts a search that an index of this pattern would serve, and wishes for
+    /// that index when there have been enough.
+    #[cold]
+    pub(crate) fn count_pattern(&self, ignore: u64, any_source: bool) {
+        let mixed = (ignore ^ u64::from(any_source)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let cell = &self.cells[(mixed >> 56) as usize % CELLS];
+        let known = cell.load(Relaxed);
+        let count = if (known ^ mixed) & !COUNT == 0 { (known & COUNT) + 1 } else { 1 };
+        if count < PATIENCE {
+            cell.store(mixed & !COUNT | count, Relaxed);
+            return;
+        }
+        cell.store(0, Relaxed);
+        self.ignore.store(ignore, Relaxed);
+        self.any_source.store(any_source, Relaxed);
+        self.pattern.store(true, Relaxed);
+        self.pending.store(true, Relaxed);
+    }
+
+    /// Whether there is a note to act on.
+    #[inline]
+    pub(crate) fn is_pending(&self) -> bool {
+        self.pending.load(Relaxed)
+    }
+
+    /// Takes every note.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = Wish> + use<> {
+        *self.pending.get_mut() = false;
+        let pattern = Wish::Pattern {
+            ignore: *self.ignore.get_mut(),
+            any_source: *self.any_source.get_mut(),
+        };
+        [
+            std::mem::take(self.home.get_mut()).then_some(Wish::Home),
+            std::mem::take(self.pattern.get_mut()).then_some(pattern),
+            std::mem::take(self.mirror.get_mut()).then_some(Wish::Mirror),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// Whether a structure is kept up, and since when nobody has used it.
+#[derive(Default)]
+pub(crate) struct Keep {
+    awake: bool,
+    used: AtomicBool,
+    /// Inserts since the last use.
+    idle: usize,
+}
+
+impl Keep {
+    /// Inserts without a search after which a structure is dropped, above
+    /// [`Keep::PER_ENTRY`] for each entry: building it again then costs less than
+    /// keeping it up has.
+    const LEAST: usize = 512;
+    const PER_ENTRY: usize = 4;
+
+    /// A structure that is kept up from the start.
+    pub(crate) fn awake() -> Self {
+        Self { awake: true, ..Self::default() }
+    }
+
+    #[inline]
+    pub(crate) fn is_awake(&self) -> bool {
+        self.awake
+    }
+
+    /// Inserts since the last search, without end while asleep.
+    pub(crate) fn idle(&self) -> usize {
+        match self.awake {
+            false => usize::MAX,
+            true if self.used.load(Relaxed) => 0,
+            true => self.idle,
+        }
+    }
+
+    /// Notes a search.
+    #[inline]
+    pub(crate) fn note_use(&self) {
+        self.used.store(true, Relaxed);
+    }
+
+    pub(crate) fn wake(&mut self) {
+        self.awake = true;
+        self.idle = 0;
+    }
+
+    /// Counts inserts; whether the structure, in a table of `len` entries, is to be
+    /// dropped, which has happened then.
+    #[inline]
+    pub(crate) fn tick(&mut self, inserts: usize, len: usize) -> bool {
+        if !self.awake {
+            return false;
+        }
+        if std::mem::take(self.used.get_mut()) {
+            self.idle = 0;
+        }
+        self.idle += inserts;
+        if self.idle <= Self::LEAST + Self::PER_ENTRY * len {
+            return false;
+        }
+        self.awake = false;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Demand, Keep, PATIENCE, Wish};
+
+    #[test]
+    fn a_repeated_pattern_is_wished_for_and_different_ones_are_not() {
+        let mut demand = Demand::default();
+        for ignore in 0..1000 {
+            demand.count_pattern(ignore, false);
+        }
+        assert!(!demand.is_pending());
+        for _ in 0..PATIENCE {
+            assert!(!demand.is_pending());
+            demand.count_pattern(7, true);
+        }
+        assert!(demand.is_pending());
+        assert!(demand.take().eq([Wish::Pattern { ignore: 7, any_source: true }]));
+        assert!(!demand.is_pending());
+        assert_eq!(demand.take().count(), 0);
+    }
+
+    #[test]
+    fn what_nobody_uses_is_dropped() {
+        let mut keep = Keep::awake();
+        let limit = Keep::LEAST + 10 * Keep::PER_ENTRY;
+        for _ in 0..limit {
+            assert!(!keep.tick(1, 10));
+        }
+        keep.note_use();
+        assert!(!keep.tick(limit, 10));
+        assert!(keep.tick(1, 10));
+        assert!(!keep.is_awake());
+        assert!(!keep.tick(1, 10));
+        keep.wake();
+        assert!(keep.is_awake());
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Entries, keys and sources: what is stored and what is searched for.
+
+/// The source a receive names or a message comes from, or any source.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Source(pub(crate) u32);
+
+impl Source {
+    /// Matches every source.
+    pub const ANY: Self = Self(u32::MAX);
+
+    /// The peer of this number; `u32::MAX` is reserved for [`Source::ANY`].
+    #[inline]
+    #[must_use]
+    pub const fn new(peer: u32) -> Self {
+        debug_assert!(peer != u32::MAX, "u32::MAX means any source");
+        Self(peer)
+    }
+
+    /// Whether this is [`Source::ANY`].
+    #[inline]
+    #[must_use]
+    pub const fn is_any(self) -> bool {
+        self.0 == Self::ANY.0
+    }
+
+    /// The peer's number, nothing for [`Source::ANY`].
+    #[inline]
+    #[must_use]
+    pub const fn get(self) -> Option<u32> {
+        if self.is_any() { None } else { Some(self.0) }
+    }
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.get() {
+            Some(peer) => write!(f, "Source({peer})"),
+            None => f.write_str("Source::ANY"),
+        }
+    }
+}
+
+/// What the table stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Match bits.
+    pub bits: u64,
+    /// Ignore bits: positions set here are not compared.
+    pub ignore: u64,
+    /// Source, or any.
+    pub source: Source,
+    /// The caller's name for the entry; the table only hands it back.
+    pub token: u32,
+}
+
+/// What a search looks for. An arrival has no ignore bits and names its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Match bits.
+    pub bits: u64,
+    /// Ignore bits: positions set here are not compared.
+    pub ignore: u64,
+    /// Source, or any.
+    pub source: Source,
+}
+
+impl Entry {
+    /// The one definition of a match.
+    #[inline]
+    #[must_use]
+    pub const fn matches(&self, key: &Key) -> bool {
+        (self.bits ^ key.bits) & !(self.ignore | key.ignore) == 0
+            && (self.source.0 == key.source.0 || self.source.is_any() || key.source.is_any())
+    }
+}

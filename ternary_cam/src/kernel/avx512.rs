@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! 512-bit twin of the scalar kernel: sixteen entries a step.
+#![cfg(target_arch = "x86_64")]
+
+use std::arch::x86_64::{
+    __m512i, _mm512_cmpeq_epi32_mask, _mm512_load_si512, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
+};
+
+use super::{Block, LANES, first_with};
+use crate::entry::{Key, Source};
+
+/// Entries a step: 32-bit lanes of a 512-bit vector.
+const STEP: usize = 16;
+
+/// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.
+const XOR_ANDNOT: i32 = 0b0001_0100;
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
+    first_with(blocks, live, |block| candidates(block, key))
+}
+
+#[target_feature(enable = "avx512f,avx512vl,popcnt")]
+pub(super) fn count_ones(words: &[u64]) -> usize {
+    words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+/// Bit `i` is set when entry `i` of the block matches.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn candidates(block: &Block, key: &Key) -> u64 {
+    let source = _mm512_set1_epi32(key.source.0.cast_signed());
+    let any = _mm512_set1_epi32(Source::ANY.0.cast_signed());
+    let every_source = if key.source.is_any() { u16::MAX } else { 0 };
+
+    let mut hits = 0;
+    for step in (0..LANES).step_by(STEP) {
+        let low = same_bits(block, step, key);
+        let high = same_bits(block, step + STEP / 2, key);
+        let same_bits = u16::from(low) | u16::from(high) << (STEP / 2);
+
+        let sources = load16_sources(&block.source, step);
+        let same_source = _mm512_cmpeq_epi32_mask(sources, source)
+            | _mm512_cmpeq_epi32_mask(sources, any)
+            | every_source;
+
+        hits |= u64::from(same_bits & same_source) << step;
+    }
+    hits
+}
+
+/// Eight entries from `at`: which of them agree with the key in what both compare.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn same_bits(block: &Block, at: usize, key: &Key) -> u8 {
+    let bits = _mm512_set1_epi64(key.bits.cast_signed());
+    let care = _mm512_set1_epi64((!key.ignore).cast_signed());
+    let differ = _mm512_ternarylogic_epi64::<XOR_ANDNOT>(
+        load8(&block.bits, at),
+        bits,
+        load8(&block.ignore, at),
+    );
+    _mm512_testn_epi64_mask(differ, care)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn load8(words: &[u64; LANES], at: usize) -> __m512i {
+    let words: &[u64; STEP / 2] = words[at..at + STEP / 2].try_into().expect("STEP / 2 words");
+    // SAFETY: `words` is 64 readable bytes; they are aligned, as the arrays of a
+    // block start at multiples of 64 bytes and `at` is a multiple of 8 words.
+    unsafe { _mm512_load_si512(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn load16_sources(words: &[u32; LANES], at: usize) -> __m512i {
+    let words: &[u32; STEP] = words[at..at + STEP].try_into().expect("STEP words");
+    // SAFETY: `words` is 64 readable bytes, aligned as above.
+    unsafe { _mm512_load_si512(words.as_ptr().cast()) }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Every kernel against the definition of a match, entry by entry.
+
+use super::{Block, Kernel, LANES, first};
+use crate::entry::{Entry, Key, Source};
+use proptest::prelude::*;
+
+/// Runs `check` with every kernel, saying so when this processor lacks one.
+fn for_each_kernel(mut check: impl FnMut(Kernel)) {
+    for kernel in Kernel::ALL {
+        if kernel.is_available() {
+            check(kernel);
+        } else {
+            eprintln!("SKIPPED: this processor has no {kernel}");
+        }
+    }
+}
+
+/// The naive answer: the first live entry for which [`Entry::matches`] holds.
+fn naive(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
+    (0..blocks.len() * LANES).find(|&index| {
+        let (block, lane) = (&blocks[index / LANES], index % LANES);
+        let entry = Entry {
+            bits: block.bits[lane],
+            ignore: block.ignore[lane],
+            source: Source(block.source[lane]),
+            token: 0,
+        };
+        live[index / LANES] >> lane & 1 == 1 && entry.matches(key)
+    })
+}
+
+#[test]
+fn names_are_read_back() {
+    for kernel in Kernel::ALL {
+        assert_eq!(kernel.to_string().parse(), Ok(kernel));
+    }
+    assert_eq!(
+        "sse9".parse::<Kernel>().unwrap_err().to_string(),
+        "`sse9` is no kernel: there are avx512, avx2, scalar"
+    );
+}
+
+/// Every number of live entries from none to two blocks and one, the match at
+/// every place, before and after a duplicate.
+#[test]
+fn finds_the_first_of_every_length_and_place() {
+    let key = Key { bits: 5, ignore: 0, source: Source::new(2) };
+    for_each_kernel(|kernel| {
+        for length in 0..=2 * LANES + 1 {
+            let mut blocks = vec![Block::EMPTY; 3];
+            for index in 0..length {
+                let (block, lane) = (&mut blocks[index / LANES], index % LANES);
+                (block.bits[lane], block.source[lane]) = (9, 2);
+            }
+            let live: Vec<u64> = (0..3)
+                .map(|block| match length.saturating_sub(block * LANES) {
+                    0 => 0,
+                    rest @ 1..LANES => (1 << rest) - 1,
+                    _ => u64::MAX,
+                })
+                .collect();
+            assert_eq!(first(kernel, &blocks, &live, &key), None, "{kernel} {length}");
+            for place in (0..length).rev() {
+                blocks[place / LANES].bits[place % LANES] = 5;
+                assert_eq!(first(kernel, &blocks, &live, &key), Some(place), "{kernel} {length}");
+            }
+        }
+    });
+}
+
+#[test]
+fn dead_entries_never_match() {
+    for_each_kernel(|kernel| {
+        let blocks = vec![Block::EMPTY; 2];
+        let key = Key { bits: 0, ignore: u64::MAX, source: Source::ANY };
+        assert_eq!(first(kernel, &blocks, &[0, 0], &key), None);
+        assert_eq!(first(kernel, &blocks, &[0, 1 << 63], &key), Some(127));
+    });
+}
+
+fn word() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(u64::MAX),
+        0..4_u64,
+        (0..64_u32).prop_map(|bit| 1 << bit),
+        any::<u64>()
+    ]
+}
+
+fn source() -> impl Strategy<Value = u32> {
+    prop_oneof![0..3_u32, Just(u32::MAX), Just(1 << 31)]
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_the_definition(
+        entries in prop::collection::vec((word(), word(), source()), 0..2 * LANES),
+        live in any::<[u64; 2]>(),
+        bits in word(), ignore in word(), from in source(),
+    ) {
+        let mut blocks = vec![Block::EMPTY; 2];
+        for (index, &(bits, ignore, source)) in entries.iter().enumerate() {
+            let (block, lane) = (&mut blocks[index / LANES], index % LANES);
+            (block.bits[lane], block.ignore[lane], block.source[lane]) = (bits, ignore, source);
+        }
+        let key = Key { bits, ignore, source: Source(from) };
+        let expected = naive(&blocks, &live, &key);
+        for_each_kernel(|kernel| {
+            assert_eq!(first(kernel, &blocks, &live, &key), expected, "{kernel}");
+        });
+    }
+}

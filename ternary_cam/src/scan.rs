@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Ternary entries in age order, compared 64 at a time by the kernels: what a CAM
+//! does in hardware, and what no choice of ignore bits can make slower.
+
+use crate::age_log::AgeLog;
+use crate::entry::Key;
+use crate::kernel::{self, Block, Kernel, LANES};
+use crate::slot::Slot;
+
+/// Entries by age, with their fields in blocks by position.
+pub(crate) struct Scan {
+    log: AgeLog,
+    blocks: Box<[Block]>,
+    /// By slot: the position of the entries that are here.
+    positions: Box<[u32]>,
+}
+
+impl Scan {
+    /// Room for `capacity` entries.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let log = AgeLog::new(capacity);
+        let blocks = vec![Block::EMPTY; log.positions() / LANES].into();
+        Self { log, blocks, positions: vec![0; capacity].into() }
+    }
+
+    /// Adds the youngest entry.
+    pub(crate) fn push(&mut self, slot: &Slot, id: u16) {
+        if self.log.is_at_end() {
+            let (blocks, positions) = (&mut self.blocks, &mut self.positions);
+            self.log.close_up(|id, from, to| {
+                let (bits, ignore, source) = blocks[from / LANES].get(from % LANES);
+                blocks[to / LANES].set(to % LANES, bits, ignore, source);
+                positions[usize::from(id)] = to as u32;
+            });
+        }
+        let position = self.log.push(id);
+        self.positions[usize::from(id)] = position;
+        let at = position as usize;
+        self.blocks[at / LANES].set(at % LANES, slot.bits, slot.ignore, slot.source);
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn remove(&mut self, id: u16) {
+        self.log.remove(self.positions[usize::from(id)]);
+    }
+
+    /// Forgets every entry.
+    pub(crate) fn clear(&mut self) {
+        self.log.clear();
+    }
+
+    /// The oldest entry that matches.
+    pub(crate) fn first_match(&self, kernel: Kernel, key: &Key) -> Option<u16> {
+        let position = kernel::first(kernel, &self.blocks, self.log.live(), key)?;
+        Some(self.log.id(position))
+    }
+}
