@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Counters, event queues, address vectors, waiting, and calls that must fail.
+#include "fabric.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+
+static struct side a, b;
+
+static void counters(void) {
+    struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
+    struct fid_cntr *sent, *received;
+    struct side side = {0};
+    struct fi_av_attr av = {.type = FI_AV_MAP};
+    struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_CONTEXT};
+    OK(fi_cntr_open(domain, &attr, &sent, NULL));
+    OK(fi_cntr_open(domain, &attr, &received, NULL));
+    OK(fi_endpoint(domain, info, &side.ep, NULL));
+    OK(fi_cq_open(domain, &cq, &side.cq, NULL));
+    OK(fi_av_open(domain, &av, &side.av, NULL));
+    FAILS(FI_ENOAV, fi_enable(side.ep));
+    OK(fi_ep_bind(side.ep, &side.av->fid, 0));
+    FAILS(FI_ENOCQ, fi_enable(side.ep));
+    OK(fi_ep_bind(side.ep, &side.cq->fid, FI_TRANSMIT | FI_RECV));
+    OK(fi_ep_bind(side.ep, &sent->fid, FI_SEND));
+    OK(fi_ep_bind(side.ep, &received->fid, FI_RECV));
+    OK(fi_enable(side.ep));
+    side.self = insert(&side, side.ep);
+    char byte = 1;
+    for (int i = 0; i < 5; i++) {
+        OK(fi_recv(side.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, NULL));
+        OK(fi_inject(side.ep, &byte, 1, side.self));
+    }
+    OK(fi_cntr_wait(received, 5, 5000));
+    CHECK(fi_cntr_read(sent) == 5 && fi_cntr_read(received) == 5, "counts");
+    OK(fi_recv(side.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, &byte));
+    OK(fi_cancel(&side.ep->fid, &byte));
+    CHECK(fi_cntr_readerr(received) == 1, "errors");
+    FAILS(FI_ETIMEDOUT, fi_cntr_wait(received, 100, 20));
+    OK(fi_cntr_set(received, 90));
+    OK(fi_cntr_add(received, 10));
+    OK(fi_cntr_wait(received, 100, 20));
+    FAILS(FI_EBUSY, fi_close(&received->fid));
+    close_side(&side);
+    OK(fi_close(&sent->fid));
+    OK(fi_close(&received->fid));
+}
+
+static void event_queue(void) {
+    struct fi_eq_attr attr = {.flags = FI_WRITE, .wait_obj = FI_WAIT_UNSPEC};
+    struct fi_eq_entry entry = {.data = 5}, read = {0};
+    struct fid_eq *eq;
+    uint32_t event;
+    OK(fi_eq_open(fabric, &attr, &eq, NULL));
+    FAILS(FI_EAGAIN, fi_eq_read(eq, &event, &read, sizeof read, 0));
+    FAILS(FI_EAGAIN, fi_eq_sread(eq, &event, &read, sizeof read, 10, 0));
+    CHECK(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof entry, 0) == sizeof entry, "write");
+    CHECK(fi_eq_read(eq, &event, &read, sizeof read, FI_PEEK) == sizeof read, "peek");
+    FAILS(FI_ETOOSMALL, fi_eq_read(eq, &event, &read, 8, 0));
+    CHECK(fi_eq_sread(eq, &event, &read, sizeof read, 1000, 0) == sizeof read, "read");
+    CHECK(event == FI_NOTIFY && read.data == 5, "event %u", event);
+
+    // Insertion that reports to the queue.
+    struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .flags = FI_EVENT};
+    struct fid_av *av;
+    struct sockaddr_in address[2] = {{.sin_family = AF_INET, .sin_port = htons(5), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                                     {.sin_family = AF_UNIX}};
+    fi_addr_t addresses[2];
+    OK(fi_av_open(domain, &av_attr, &av, NULL));
+    FAILS(FI_ENOEQ, fi_av_insert(av, address, 2, addresses, 0, &av));
+    OK(fi_av_bind(av, &eq->fid, 0));
+    OK(fi_av_insert(av, address, 2, addresses, 0, &av));
+    struct fi_eq_err_entry failure = {0};
+    FAILS(FI_EAVAIL, fi_eq_read(eq, &event, &read, sizeof read, 0));
+    CHECK(fi_eq_readerr(eq, &failure, 0) == sizeof failure && failure.data == 1 && failure.err == FI_EINVAL, "%d", failure.err);
+    CHECK(fi_eq_read(eq, &event, &read, sizeof read, 0) == sizeof read, "no event");
+    CHECK(event == FI_AV_COMPLETE && read.data == 1 && read.fid == &av->fid && read.context == &av, "%lu", read.data);
+    OK(fi_close(&av->fid));
+    OK(fi_close(&eq->fid));
+}
+
+static void address_vector(void) {
+    struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = 16};
+    struct fid_av *av;
+    fi_addr_t address, again;
+    char text[64];
+    struct sockaddr_in found;
+    size_t len = sizeof found, text_len = sizeof text;
+    int errors[1] = {77};
+    struct sockaddr_in wrong = {.sin_family = AF_INET6};
+    OK(fi_av_open(domain, &attr, &av, NULL));
+    CHECK(fi_av_insertsvc(av, "127.0.0.1", "4711", &address, 0, NULL) == 1, "insertsvc");
+    CHECK(address == 0, "the first index of a table is 0, not %lu", address);
+    OK(fi_av_lookup(av, address, &found, &len));
+    CHECK(len == sizeof found && ntohs(found.sin_port) == 4711, "lookup");
+    CHECK(!strcmp(fi_av_straddr(av, &found, text, &text_len), "fi_sockaddr_in://127.0.0.1:4711"), "%s", text);
+    CHECK(fi_av_insert(av, &wrong, 1, &again, FI_SYNC_ERR, errors) == 0, "a wrong address was inserted");
+    CHECK(errors[0] == FI_EINVAL && again == FI_ADDR_NOTAVAIL, "%d", errors[0]);
+    OK(fi_av_remove(av, &address, 1, 0));
+    FAILS(FI_EINVAL, fi_av_lookup(av, address, &found, &len));
+    FAILS(FI_EINVAL, fi_av_remove(av, &address, 1, 0));
+    for (int i = 0; i < 1000; i++)
+        CHECK(fi_av_insertsvc(av, "127.0.0.1", "4712", NULL, 0, NULL) == 1, "insertsvc %d", i);
+    OK(fi_close(&av->fid));
+}
+
+static void *send_later(void *arg) {
+    struct timespec wait = {.tv_nsec = 30 * 1000 * 1000};
+    nanosleep(&wait, NULL);
+    OK(arg ? fi_cq_signal(b.cq) : (int)fi_inject(a.ep, "x", 1, a.peer));
+    return NULL;
+}
+
+static void waiting(void) {
+    char byte;
+    struct fi_cq_tagged_entry entry;
+    pthread_t thread;
+    double start = seconds();
+    FAILS(FI_EAGAIN, fi_cq_sread(b.cq, &entry, 1, NULL, 50));
+    CHECK(seconds() - start >= 0.045, "returned early");
+    OK(fi_recv(b.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, &byte));
+    OK(pthread_create(&thread, NULL, send_later, NULL));
+    CHECK(fi_cq_sread(b.cq, &entry, 1, NULL, 5000) == 1, "sread");
+    OK(pthread_join(thread, NULL));
+    OK(pthread_create(&thread, NULL, send_later, &byte));
+    FAILS(FI_ECANCELED, fi_cq_sread(b.cq, &entry, 1, NULL, 5000));
+    OK(pthread_join(thread, NULL));
+}
+
+// Hints that cannot be met are refused.
+static void refused(void) {
+    for (int i = 0; i < 5; i++) {
+        struct fi_info *hints = fi_allocinfo(), *found = NULL;
+        hints->fabric_attr->prov_name = strdup("tcam");
+        switch (i) {
+        case 0: hints->caps = FI_RMA; break;
+        case 1: hints->ep_attr->type = FI_EP_DGRAM; break;
+        case 2: hints->domain_attr->name = strdup("eth0"); break;
+        case 3: hints->tx_attr->inject_size = 1 << 20; break;
+        case 4: hints->domain_attr->data_progress = FI_PROGRESS_AUTO; break;
+        }
+        FAILS(FI_ENODATA, fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &found));
+        fi_freeinfo(hints);
+    }
+    struct fi_info *found = NULL;
+    FAILS(FI_ENODATA, fi_getinfo(FI_VERSION(1, 14), "no.such.host.invalid", "1", 0, info, &found));
+    OK(fi_getinfo(FI_VERSION(1, 14), "127.0.0.1", "4711", 0, info, &found));
+    CHECK(found->dest_addrlen == 16 && found->src_addrlen == 16, "addresses");
+    fi_freeinfo(found);
+}
+
+int main(void) {
+    open_domain(FI_MSG | FI_TAGGED, FI_THREAD_SAFE, 0);
+    open_pair(&a, &b, 0);
+    counters();
+    event_queue();
+    address_vector();
+    waiting();
+    refused();
+    close_side(&a);
+    close_side(&b);
+    close_domain();
+    puts("objects: ok");
+}

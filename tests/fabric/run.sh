@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Builds the C clients of libtcam-fi.so and runs each with tables of 0, 1, 7 and
+# 4096 entries, with and without the kernel's copy, under the libfabric installed.
+#   run.sh DIRECTORY-OF-THE-PROVIDER [CLIENT...]
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+export FI_PROVIDER_PATH=$1 FI_PROVIDER=tcam
+shift
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+passed=0 failed=0
+clients=("$@")
+[ ${#clients[@]} -gt 0 ] || clients=(order messages probe objects death)
+run() {
+    local name=$1
+    shift
+    if output=$(timeout 60 "$@" 2>&1); then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "$name: failed"
+        echo "$output" | tail -n 5
+    fi
+}
+for client in "${clients[@]}"; do
+    cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
+    for entries in 0 1 7 4096; do
+        for copy in auto off; do
+            export FI_TCAM_PRQ_ENTRIES=$entries FI_TCAM_UMQ_ENTRIES=$entries FI_TCAM_KERNEL_COPY=$copy
+            run "$client, $entries entries, kernel copy $copy" "$build/$client"
+        done
+    done
+done
+unset FI_TCAM_PRQ_ENTRIES FI_TCAM_UMQ_ENTRIES FI_TCAM_KERNEL_COPY
+# With locks, and with every kernel this processor has.
+run "messages, FI_THREAD_SAFE" "$build/messages" safe
+for kernel in avx512 avx2 scalar; do
+    case $kernel in
+        avx512) grep -qw avx512bw /proc/cpuinfo ;;
+        avx2) grep -qw avx2 /proc/cpuinfo ;;
+        scalar) true ;;
+    esac || { echo "kernel $kernel skipped: this processor does not have it"; continue; }
+    FI_TCAM_KERNEL=$kernel run "messages, kernel $kernel" "$build/messages"
+done
+# A wrong value or name is an error that names it.
+for wrong in FI_TCAM_PRQ_ENTRIES=65537 FI_TCAM_KERNEL=mmx FI_TCAM_PRQ_ENTRY=7; do
+    if message=$(env "$wrong" timeout 20 fi_info -p tcam 2>&1); then
+        echo "$wrong: accepted"; failed=$((failed + 1))
+    elif ! grep -q "${wrong%%=*}" <<<"$message"; then
+        echo "$wrong: not named in: $message"; failed=$((failed + 1))
+    else
+        passed=$((passed + 1))
+    fi
+done
+if leftover=$(ls /dev/shm 2>/dev/null | grep '^tcam\.'); then
+    echo "left in /dev/shm: $leftover (of a run elsewhere on this machine?)"
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
