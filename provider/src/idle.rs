@@ -45,6 +45,9 @@ pub(crate) struct Idle {
 /// Empty polls before the core is given away though there is one for everyone:
 /// some milliseconds, in case others need it.
 const PATIENCE: u32 = 20_000;
+/// Empty polls before a sleep though there is a core for everyone: what comes
+/// after so long a wait is not hurt by a wake-up.
+const LONG: u32 = 2_000_000;
 /// Empty polls before the first yield when cores are short: a message that is
 /// being written now arrives meanwhile.
 const SHORT: u32 = 20;
@@ -90,10 +93,13 @@ impl Idle {
                 _ => Pause::Sleep,
             };
         }
-        if self.policy == Policy::Auto && self.empty > PATIENCE && self.empty.is_multiple_of(64) {
-            Pause::Yield
-        } else {
-            Pause::None
+        if self.policy == Policy::Spin || self.empty < PATIENCE {
+            return Pause::None;
+        }
+        match self.empty {
+            polls if polls > LONG => Pause::Sleep,
+            polls if polls.is_multiple_of(64) => Pause::Yield,
+            _ => Pause::None,
         }
     }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! How libfabric meets the provider: parameters, `fi_getinfo`, `fi_fabric`.
 
-use std::{net::SocketAddrV4, sync::Arc};
+use std::{
+    net::SocketAddrV4,
+    sync::{Arc, Once},
+};
 
 use ffi::{
     Errno, flags,
@@ -27,8 +30,10 @@ pub(crate) fn params() -> Result<Params, Errno> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     Params::check_names(names).and_then(|()| Params::from_lookup(param)).map_err(|error| {
         tracing::error!("{error}");
-        // libfabric shows no log by default, and MPI only says that it found no provider.
-        eprintln!("tcam: {error}");
+        // libfabric shows no log by default, and MPI only says that it found no
+        // provider; it asks several times.
+        static SAID: Once = Once::new();
+        SAID.call_once(|| eprintln!("tcam: {error}"));
         Errno::EINVAL
     })
 }

@@ -13,6 +13,7 @@ use crate::{
         wire::TAGGED,
     },
     engine::{Body, Engine, UNKNOWN},
+    progress::Progress,
 };
 
 /// Time between two looks.
@@ -105,6 +106,8 @@ impl Engine {
         if died && self.has_claimed_next(own, peer) {
             self.stuck = Some(self.receiver.position());
         }
+        // What it sent before has arrived.
+        while self.receive(own) == Progress::Some {}
         self.deferred.retain(|(to, _)| *to != peer);
         self.streams.retain(|stream| stream.peer != peer);
         let failed: Vec<usize> =

@@ -3,7 +3,7 @@
 //! may open.
 //!
 //! ```text
-//!  0      header: identity | state | tail | head | bell | sleeps | intent   (a line each)
+//!  0      header: identity | started | state | tail | head | bell | sleeps | intent
 //!  4 K    peers: 4096 words, the address of each endpoint that sends here
 //!  36 K   buffer states: 64 words, a line each
 //!  40 K   ring: 1024 slots of 256 bytes
@@ -48,6 +48,7 @@ pub(crate) const BUFFER: usize = 16 * 1024;
 
 const LINE: usize = 64;
 const IDENTITY: usize = 0;
+const STARTED: usize = LINE;
 const STATE: usize = 2 * LINE;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
@@ -202,6 +203,8 @@ impl Segment {
         let segment = Self::map(file, path)?;
         segment.word32(IDENTITY + 8).store(std::process::id(), Ordering::Relaxed);
         segment.word(IDENTITY + 16).store(pack(address), Ordering::Relaxed);
+        let started = start_of(std::process::id()).unwrap_or_default();
+        segment.word(STARTED).store(started, Ordering::Relaxed);
         segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
         segment.word32(STATE).store(OPEN, Ordering::Release);
         Ok(segment)
@@ -271,20 +274,27 @@ impl Segment {
 
     /// Whether the owner of this (opened) segment still lives.
     pub(crate) fn liveness(&self) -> Liveness {
-        if self.word32(STATE).load(Ordering::Acquire) == CLOSED {
+        let is_closed = || self.word32(STATE).load(Ordering::Acquire) == CLOSED;
+        if is_closed() {
             return Liveness::Closed;
         }
-        match options().open(&self.path) {
+        let alive = match options().open(&self.path) {
             Ok(file) if file.metadata().is_ok_and(|meta| meta.ino() == self.inode) => {
-                if try_lock(&file) {
+                let locked = try_lock(&file);
+                if locked {
                     let _ = std::fs::remove_file(&self.path);
-                    Liveness::Dead
-                } else {
-                    Liveness::Alive
                 }
+                !locked
             }
-            // Somebody else found it dead and removed or replaced the file.
-            _ => Liveness::Dead,
+            // The file is gone or cannot be opened: by somebody who found its
+            // owner dead, or who cleans directories. The process itself tells.
+            _ => start_of(self.pid()) == Some(self.word(STARTED).load(Ordering::Relaxed)),
+        };
+        match alive {
+            true => Liveness::Alive,
+            // It may have closed while we looked.
+            false if is_closed() => Liveness::Closed,
+            false => Liveness::Dead,
         }
     }
 
@@ -391,6 +401,17 @@ impl Drop for Segment {
     fn drop(&mut self) {
         self.abandon();
     }
+}
+
+/// When a process started, in clock ticks since boot: with its number that
+/// names it for good. None if it is gone, or a zombie.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // proc_pid_stat(5): the state follows the name, which may hold anything but
+    // ends at the last parenthesis; the start time is field 22.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
 /// An address as one word that is never zero.
@@ -501,6 +522,16 @@ mod tests {
         rustix::fs::flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
         assert_eq!(opened.liveness(), Liveness::Dead);
         assert!(!path_of(user(), 62).exists());
+    }
+
+    #[test]
+    fn who_lost_only_its_file_lives() {
+        let own = Segment::create(address(67)).unwrap();
+        let opened = Segment::open(67).unwrap();
+        std::fs::remove_file(path_of(user(), 67)).unwrap();
+        assert_eq!(opened.liveness(), Liveness::Alive);
+        drop(own);
+        assert_eq!(opened.liveness(), Liveness::Closed);
     }
 
     #[test]
