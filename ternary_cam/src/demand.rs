@@ -21,8 +21,6 @@ const COUNT: u64 = 0xff;
 /// What to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// The home index, for exact keys.
-    Home,
     /// An index for keys with these ignore bits, and with any source or not.
     Pattern {
         /// Ignore bits of the keys.
@@ -38,7 +36,6 @@ pub(crate) enum Wish {
 #[derive(Default)]
 pub(crate) struct Demand {
     pending: AtomicBool,
-    home: AtomicBool,
     mirror: AtomicBool,
     pattern: AtomicBool,
     ignore: AtomicU64,
@@ -47,13 +44,6 @@ pub(crate) struct Demand {
 }
 
 impl Demand {
-    /// Notes that an exact key found the home index asleep.
-    #[cold]
-    pub(crate) fn wish_home(&self) {
-        self.home.store(true, Relaxed);
-        self.pending.store(true, Relaxed);
-    }
-
     /// Notes that a key no index serves found no scan either.
     #[cold]
     pub(crate) fn wish_mirror(&self) {
@@ -64,20 +54,21 @@ impl Demand {
     /// Counts a search that an index of this pattern would serve, and wishes for
     /// that index when there have been enough.
     #[cold]
-    pub(crate) fn count_pattern(&self, ignore: u64, any_source: bool) {
+    pub(crate) fn count_pattern(&self, ignore: u64, any_source: bool) -> bool {
         let mixed = (ignore ^ u64::from(any_source)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let cell = &self.cells[(mixed >> 56) as usize % CELLS];
         let known = cell.load(Relaxed);
         let count = if (known ^ mixed) & !COUNT == 0 { (known & COUNT) + 1 } else { 1 };
         if count < PATIENCE {
             cell.store(mixed & !COUNT | count, Relaxed);
-            return;
+            return false;
         }
         cell.store(0, Relaxed);
         self.ignore.store(ignore, Relaxed);
         self.any_source.store(any_source, Relaxed);
         self.pattern.store(true, Relaxed);
         self.pending.store(true, Relaxed);
+        true
     }
 
     /// Whether there is a note to act on.
@@ -94,7 +85,6 @@ impl Demand {
             any_source: *self.any_source.get_mut(),
         };
         [
-            std::mem::take(self.home.get_mut()).then_some(Wish::Home),
             std::mem::take(self.pattern.get_mut()).then_some(pattern),
             std::mem::take(self.mirror.get_mut()).then_some(Wish::Mirror),
         ]
@@ -144,6 +134,10 @@ impl Keep {
         self.used.store(true, Relaxed);
     }
 
+    pub(crate) fn sleep(&mut self) {
+        self.awake = false;
+    }
+
     pub(crate) fn wake(&mut self) {
         self.awake = true;
         self.idle = 0;
@@ -176,12 +170,12 @@ mod tests {
     fn a_repeated_pattern_is_wished_for_and_different_ones_are_not() {
         let mut demand = Demand::default();
         for ignore in 0..1000 {
-            demand.count_pattern(ignore, false);
+            assert!(!demand.count_pattern(ignore, false));
         }
         assert!(!demand.is_pending());
-        for _ in 0..PATIENCE {
+        for count in 1..=PATIENCE {
             assert!(!demand.is_pending());
-            demand.count_pattern(7, true);
+            assert_eq!(demand.count_pattern(7, true), count == PATIENCE);
         }
         assert!(demand.is_pending());
         assert!(demand.take().eq([Wish::Pattern { ignore: 7, any_source: true }]));

@@ -18,14 +18,26 @@
 use crate::pattern::Pattern;
 use crate::slot::{Link, Slot, WILD};
 
-/// An empty bucket.
-const EMPTY: u32 = u32::MAX;
+/// Buckets of every index. A constant spares each operation a load and a bounds
+/// check; pages that are never used are never touched. At 5120 entries there are
+/// three buckets an entry, and no fewer than one in four at 65,536. The numbers fit
+/// [`Link::bucket`] beside [`Link::NOT_HEAD`].
+const BUCKETS: usize = 1 << 14;
 
-/// Buckets for each entry, as far as [`MAX_BUCKETS`] allows.
-const BUCKETS_PER_ENTRY: usize = 2;
+/// An empty bucket: zero, so that a new index is pages nobody has touched.
+const EMPTY: u32 = 0;
 
-/// Bucket numbers must fit [`Link::bucket`] beside [`Link::NOT_HEAD`].
-const MAX_BUCKETS: usize = 1 << 15;
+/// A bucket whose first group's oldest entry is in this slot.
+#[inline(always)]
+const fn bucket_of(id: u16) -> u32 {
+    id as u32 + 1
+}
+
+/// The slot of a bucket that is not empty.
+#[inline(always)]
+const fn head_of(bucket: u32) -> u16 {
+    bucket.wrapping_sub(1) as u16
+}
 
 /// Which of the links in a slot an index uses.
 pub(crate) trait Links: Copy {
@@ -67,22 +79,16 @@ impl Links for Wild {
 
 /// See the module.
 pub(crate) struct Index<L> {
-    /// Slot of the oldest entry of the first group, or [`EMPTY`].
-    buckets: Box<[u32]>,
-    /// Takes the high bits of a hash.
-    shift: u32,
+    buckets: Box<[u32; BUCKETS]>,
     links: L,
 }
 
 impl<L: Links> Index<L> {
-    /// An index for `capacity` entries that uses these links of the slots.
-    pub(crate) fn new(capacity: usize, links: L) -> Self {
-        let buckets = (BUCKETS_PER_ENTRY * capacity).next_power_of_two().clamp(2, MAX_BUCKETS);
-        Self {
-            buckets: vec![EMPTY; buckets].into(),
-            shift: u64::BITS - buckets.trailing_zeros(),
-            links,
-        }
+    /// An index that uses these links of the slots.
+    pub(crate) fn new(links: L) -> Self {
+        let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
+        let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
+        Self { buckets, links }
     }
 
     /// Forgets every entry.
@@ -91,8 +97,8 @@ impl<L: Links> Index<L> {
     }
 
     #[inline(always)]
-    fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
-        (pattern.hash(bits, source) >> (self.shift % u64::BITS)) as usize
+    const fn bucket(pattern: &Pattern, bits: u64, source: u32) -> usize {
+        (pattern.hash(bits, source) >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
     }
 
     /// The oldest entry of the group these bits and this source belong to.
@@ -104,11 +110,11 @@ impl<L: Links> Index<L> {
         bits: u64,
         source: u32,
     ) -> Option<u16> {
-        let head = self.buckets[self.bucket(pattern, bits, source)];
-        if head == EMPTY {
+        let first = self.buckets[Self::bucket(pattern, bits, source)];
+        if first == EMPTY {
             return None;
         }
-        let mut at = head as u16;
+        let mut at = head_of(first);
         loop {
             let slot = &slots[usize::from(at)];
             if pattern.same_group(slot, bits, source) {
@@ -126,40 +132,49 @@ impl<L: Links> Index<L> {
     #[inline(always)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16) {
         let slot = &mut slots[usize::from(id)];
-        let bucket = self.bucket(pattern, slot.bits, slot.source);
-        let first = &mut self.buckets[bucket];
-        if *first != EMPTY {
-            return self.insert_chained(slots, pattern, id, bucket);
+        let (bits, source) = (slot.bits, slot.source);
+        let bucket = Self::bucket(pattern, bits, source);
+        let first = self.buckets[bucket];
+        if first == EMPTY {
+            self.buckets[bucket] = bucket_of(id);
+            *self.links.of(slot) = Link { next: id, prev: id, chain: id, bucket: bucket as u16 };
+        } else if pattern.same_group(&slots[usize::from(head_of(first))], bits, source) {
+            self.append(slots, head_of(first), id);
+        } else {
+            self.insert_chained(slots, pattern, id, bucket);
         }
-        *first = u32::from(id);
-        *self.links.of(slot) = Link { next: id, prev: id, chain: id, bucket: bucket as u16 };
     }
 
-    /// The same into a bucket that is not empty: to the end of the entry's group,
-    /// or as a new group in front of the others.
+    /// Adds the youngest of a group.
+    #[inline(always)]
+    fn append(&self, slots: &mut [Slot], head: u16, id: u16) {
+        let links = self.links;
+        let head_link = links.of(&mut slots[usize::from(head)]);
+        let youngest = std::mem::replace(&mut head_link.prev, id);
+        links.of(&mut slots[usize::from(youngest)]).next = id;
+        *links.of(&mut slots[usize::from(id)]) =
+            Link { next: head, prev: youngest, chain: id, bucket: Link::NOT_HEAD };
+    }
+
+    /// Adds an entry to a bucket whose first group is not its own: to the end of its
+    /// group, or as a new group in front of the others.
     #[inline(never)]
     fn insert_chained(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16, bucket: usize) {
-        let links = self.links;
         let (bits, source) = (slots[usize::from(id)].bits, slots[usize::from(id)].source);
-        let first = self.buckets[bucket] as u16;
+        let first = head_of(self.buckets[bucket]);
         let mut at = first;
         loop {
-            let slot = &mut slots[usize::from(at)];
-            if pattern.same_group(slot, bits, source) {
-                let youngest = std::mem::replace(&mut links.of(slot).prev, id);
-                links.of(&mut slots[usize::from(youngest)]).next = id;
-                *links.of(&mut slots[usize::from(id)]) =
-                    Link { next: at, prev: youngest, chain: id, bucket: Link::NOT_HEAD };
-                return;
-            }
-            let next = links.read(slot).chain;
+            let next = self.links.read(&slots[usize::from(at)]).chain;
             if next == at {
                 break;
             }
             at = next;
+            if pattern.same_group(&slots[usize::from(at)], bits, source) {
+                return self.append(slots, at, id);
+            }
         }
-        self.buckets[bucket] = u32::from(id);
-        *links.of(&mut slots[usize::from(id)]) =
+        self.buckets[bucket] = bucket_of(id);
+        *self.links.of(&mut slots[usize::from(id)]) =
             Link { next: id, prev: id, chain: first, bucket: bucket as u16 };
     }
 
@@ -168,8 +183,8 @@ impl<L: Links> Index<L> {
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
         let link = self.links.read(&slots[usize::from(id)]);
         if link.next == id && link.chain == id {
-            let first = &mut self.buckets[usize::from(link.bucket)];
-            if *first == u32::from(id) {
+            let first = &mut self.buckets[usize::from(link.bucket) % BUCKETS];
+            if *first == bucket_of(id) {
                 *first = EMPTY;
                 return;
             }
@@ -197,11 +212,11 @@ impl<L: Links> Index<L> {
             heir = Some(next);
         }
         let first = &mut self.buckets[usize::from(bucket)];
-        if *first == u32::from(id) {
-            *first = heir.map_or(EMPTY, u32::from);
+        if *first == bucket_of(id) {
+            *first = heir.map_or(EMPTY, bucket_of);
             return;
         }
-        let mut at = *first as u16;
+        let mut at = head_of(*first);
         loop {
             let link = &mut links.of(&mut slots[usize::from(at)]).chain;
             if *link == id {

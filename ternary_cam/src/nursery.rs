@@ -67,6 +67,12 @@ impl Nursery {
         borrows.trailing_zeros() + 1 - WIDTH
     }
 
+    /// The slot with this many older ones.
+    #[inline(always)]
+    pub(crate) const fn get(self, rank: u32) -> u16 {
+        (self.ids >> (WIDTH * rank)) as u16
+    }
+
     /// Every slot of a full nursery, oldest first.
     #[inline]
     pub(crate) const fn all(self) -> [u16; CAPACITY as usize] {

@@ -8,57 +8,65 @@ use crate::slot::Slot;
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
+/// Class of entries that name their source and ignore no more than the base (see
+/// `classes.rs`).
+pub(crate) const EXACT: u8 = 0;
+
 /// Which bits are compared, and whether the source is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     /// The opposite of ignore bits.
     care: u64,
-    /// Ignore bits of the entries indexed under this pattern.
-    entries_ignore: u64,
-    /// All ones where the source is not compared: every source becomes "any".
-    any: u32,
-    /// The same for the source of an indexed entry, which is "any" already when it
-    /// is the entries that have the wildcard.
-    entries_any: u32,
-    /// Keeps equal bits of different patterns in different buckets.
-    salt: u64,
+    /// All ones where the source is compared.
+    care_source: u64,
+    /// Class of the entries indexed under this pattern: equal bits of different
+    /// classes are different groups, in different buckets.
+    class: u8,
 }
 
 impl Pattern {
     /// Exact entries under exact keys.
-    pub(crate) const EXACT: Self =
-        Self { care: u64::MAX, entries_ignore: 0, any: 0, entries_any: 0, salt: 0 };
+    pub(crate) const EXACT: Self = Self::of_entries(0, false, EXACT);
 
     /// For entries with these wildcards, searched with exact keys.
     pub(crate) const fn of_entries(ignore: u64, any_source: bool, class: u8) -> Self {
-        let any = if any_source { u32::MAX } else { 0 };
-        let salt = SOURCE.rotate_left(8 * class as u32);
-        Self { care: !ignore, entries_ignore: ignore, any, entries_any: 0, salt }
+        Self { care: !ignore, care_source: if any_source { 0 } else { u64::MAX }, class }
     }
 
     /// For exact entries, searched by keys with these wildcards.
     pub(crate) const fn of_keys(ignore: u64, any_source: bool) -> Self {
-        let pattern = Self::of_entries(ignore, any_source, 0);
-        Self { entries_ignore: 0, entries_any: pattern.any, salt: 0, ..pattern }
+        Self::of_entries(ignore, any_source, EXACT)
+    }
+
+    /// The same pattern, known to be of exact entries under exact keys.
+    #[inline(always)]
+    pub(crate) const fn exact(&self) -> Self {
+        Self { care_source: u64::MAX, class: EXACT, ..*self }
+    }
+
+    #[inline]
+    pub(crate) const fn ignore(&self) -> u64 {
+        !self.care
     }
 
     #[inline]
     pub(crate) const fn has(&self, ignore: u64, any_source: bool) -> bool {
-        self.care == !ignore && (self.any != 0) == any_source
+        self.care == !ignore && (self.care_source == 0) == any_source
     }
 
     /// Hash of what is compared; the high bits are the good ones.
     #[inline(always)]
     pub(crate) const fn hash(&self, bits: u64, source: u32) -> u64 {
-        let source = ((source | self.any) as u64).wrapping_mul(SOURCE);
-        (bits & self.care).wrapping_add(source).wrapping_add(self.salt).wrapping_mul(SPREAD)
+        let source = (source as u64).wrapping_mul(SOURCE) & self.care_source;
+        let salt = (self.class as u64) << 57;
+        (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD).wrapping_add(salt)
     }
 
     /// Whether an indexed entry agrees in all that is compared.
     #[inline(always)]
     pub(crate) const fn same_group(&self, slot: &Slot, bits: u64, source: u32) -> bool {
         (slot.bits ^ bits) & self.care == 0
-            && slot.source | self.entries_any == source | self.any
-            && slot.ignore == self.entries_ignore
+            && (slot.source ^ source) & self.care_source as u32 == 0
+            && slot.age.class() == self.class
     }
 }

@@ -10,7 +10,9 @@ use crate::slot::Slot;
 /// Entries by age, with their fields in blocks by position.
 pub(crate) struct Scan {
     log: AgeLog,
-    blocks: Box<[Block]>,
+    /// By position; grows to the farthest position ever used, within the capacity
+    /// reserved at construction.
+    blocks: Vec<Block>,
     /// By slot: the position of the entries that are here.
     positions: Box<[u32]>,
 }
@@ -19,7 +21,7 @@ impl Scan {
     /// Room for `capacity` entries.
     pub(crate) fn new(capacity: usize) -> Self {
         let log = AgeLog::new(capacity);
-        let blocks = vec![Block::EMPTY; log.positions() / LANES].into();
+        let blocks = Vec::with_capacity(log.positions() / LANES);
         Self { log, blocks, positions: vec![0; capacity].into() }
     }
 
@@ -36,6 +38,9 @@ impl Scan {
         let position = self.log.push(id);
         self.positions[usize::from(id)] = position;
         let at = position as usize;
+        if at / LANES == self.blocks.len() {
+            self.blocks.push(Block::EMPTY);
+        }
         self.blocks[at / LANES].set(at % LANES, slot.bits, slot.ignore, slot.source);
     }
 

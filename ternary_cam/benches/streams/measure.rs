@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use ternary_cam::{Kernel, Table};
 
+use crate::instructions;
 use crate::matcher::Matcher;
 use crate::peers::{FullScan, List, PerPeer, Ucx};
 use crate::stream::{Shape, Stream};
@@ -17,7 +18,12 @@ const COMPETITORS: &[&str] = &["avx512", "avx2", "scalar", "list", "per-peer", "
 pub(crate) struct Options {
     pub(crate) depths: Vec<usize>,
     pub(crate) only: String,
-    pub(crate) csv: Option<PathBuf>,
+    /// Directory for `ternary_cam-results.csv` and `.md`.
+    pub(crate) report: Option<PathBuf>,
+    /// Run the table this many rounds and time nothing, to be counted from outside.
+    pub(crate) rounds: Option<usize>,
+    /// Count instructions.
+    pub(crate) instructions: bool,
     /// Time for each competitor in each row.
     budget: Duration,
     /// Competitors to run; all when empty.
@@ -29,7 +35,9 @@ impl Options {
         let mut options = Self {
             depths: vec![1, 4, 16, 64, 256, 1024, 4096, 5120, 8192],
             only: String::new(),
-            csv: None,
+            report: None,
+            rounds: None,
+            instructions: true,
             budget: Duration::from_millis(30),
             competitors: Vec::new(),
         };
@@ -40,7 +48,9 @@ impl Options {
                 // Passed by `cargo bench` to every benchmark.
                 "--bench" => {}
                 "--only" => options.only = value()?,
-                "--csv" => options.csv = Some(value()?.into()),
+                "--report" => options.report = Some(value()?.into()),
+                "--no-instructions" => options.instructions = false,
+                instructions::CHILD => options.rounds = Some(number(&value()?)?),
                 "--depths" => {
                     options.depths = value()?.split(',').map(number).collect::<Result<_, _>>()?;
                 }
@@ -50,7 +60,8 @@ impl Options {
                 }
                 _ => {
                     return Err(format!(
-                        "{arg}: there are --only, --depths, --competitors, --ms, --csv"
+                        "{arg}: there are --only, --depths, --competitors, --ms, --report, \
+                         --no-instructions"
                     ));
                 }
             }
@@ -60,6 +71,16 @@ impl Options {
 
     fn wants(&self, competitor: &str) -> bool {
         self.competitors.is_empty() || self.competitors.iter().any(|name| name == competitor)
+    }
+}
+
+/// Runs the table and times nothing.
+pub(crate) fn run_only(stream: &Stream, rounds: usize) {
+    let live = stream.standing.len() + stream.entries.len();
+    let mut table = Table::new(live.max(4096), Kernel::best()).expect("a stream's depth fits");
+    stream.prepare(&mut table);
+    for _ in 0..rounds {
+        stream.round(&mut table);
     }
 }
 

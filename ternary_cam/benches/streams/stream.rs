@@ -7,6 +7,8 @@ use ternary_cam::{Entry, Key, Source};
 /// Fields of the match bits: context id, then tag.
 const CONTEXT: u32 = 32;
 const TAG: u64 = (1 << CONTEXT) - 1;
+/// Bits that every receive of MPICH and Open MPI ignores: the protocol's.
+const BASE: u64 = 0xf << 60;
 /// Tags of entries that no pair takes.
 const STANDING: u64 = 1 << 24;
 /// Pairs of a round when the depth alone would make the round short.
@@ -59,6 +61,7 @@ pub(crate) const NAMES: &[&str] = &[
     "random",
     "fifo",
     "standing-tail",
+    "base-bits",
     "any-source-100%",
     "wild-10%+10%",
     "wild-mixed-4",
@@ -91,6 +94,10 @@ pub(crate) fn make(name: &'static str, depth: usize) -> Stream {
         "reverse" => posted(name, depth, none, Reverse),
         "random" => posted(name, depth, none, Random),
         "fifo" => posted(name, depth, none, Fifo),
+        "base-bits" => {
+            let ignore = |i: usize| Entry { ignore: BASE, ..exact(i as u64, 1, i) };
+            batch(name, false, (0..depth).map(ignore).collect(), Reverse, message)
+        }
         "any-source-100%" => posted(name, depth, |_| AnySource, Reverse),
         "wild-10%+10%" => posted(name, depth, tenths, Random),
         "wild-mixed-4" => posted(name, depth, quarters, Random),

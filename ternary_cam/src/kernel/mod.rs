@@ -4,6 +4,9 @@
 //! A kernel compares a key with the 64 entries of a [`Block`] and answers with a
 //! bitmap of candidates, bit `i` for entry `i`. It knows nothing of ages or of
 //! which entries are live; [`first`] arbitrates that in code all kernels share.
+//!
+//! All `unsafe` of the crate is here: the aligned loads, and the calls that enter a
+//! function compiled for instructions the processor was asked about before.
 
 mod avx2;
 mod avx512;

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What people type. The work is done by cargo and by the scripts in tests/.
+
+PREFIX ?= /usr/local
+APP ?= fds
+TARGET = $${CARGO_TARGET_DIR:-target}
+
+.PHONY: demo test test-impi bench install
+
+demo: ## first capacity experiment; APP=fds (default) or APP=lammps
+	@tests/demo.sh $(APP)
+
+test: ## everything that must hold before a change goes in
+	@tests/test.sh
+
+test-impi: ## Intel MPI and its benchmarks, outside CI
+	@tests/impi.sh
+
+bench: ## matching alone, then latency and bandwidth through MPICH
+	@tests/bench.sh
+
+install: ## PREFIX=/usr/local
+	cargo build --release -p provider -p lab
+	install -D -m 644 $(TARGET)/release/libtcam_fi.so $(DESTDIR)$(PREFIX)/lib/libfabric/libtcam-fi.so
+	install -D -m 755 $(TARGET)/release/tcam $(DESTDIR)$(PREFIX)/bin/tcam
+	install -D -m 644 docs/fi_tcam.7 $(DESTDIR)$(PREFIX)/share/man/man7/fi_tcam.7
+	install -D -m 644 docs/tcam.1 $(DESTDIR)$(PREFIX)/share/man/man1/tcam.1

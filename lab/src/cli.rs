@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::launcher::Mpi;
+use crate::sizes::{Sizes, UmqSizes};
+
+/// How large must the match table of a NIC be for this MPI program?
+///
+/// tcam runs unmodified MPI programs over a libfabric provider that emulates
+/// the tag-matching unit of a NIC: a bounded table of posted receives (PRQ) and
+/// one of unexpected messages (UMQ); what does not fit spills to the host.
+#[derive(Debug, Parser)]
+#[command(name = "tcam", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Task {
+    Run(Run),
+    Sweep(Sweep),
+    Doctor(Doctor),
+}
+
+/// What run and sweep have in common.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Sets a parameter of the provider, such as kernel=scalar (FI_TCAM_KERNEL);
+    /// `fi_info -e` and fi_tcam(7) list them.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// The provider libtcam-fi.so, or the directory that holds it; otherwise the
+    /// one installed or built with this program.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) provider: Option<PathBuf>,
+
+    /// Which MPI the program uses; auto asks the launcher.
+    #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
+    pub(crate) mpi: MpiChoice,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Value of `--mpi`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum MpiChoice {
+    Auto,
+    Mpich,
+    Openmpi4,
+    Openmpi5,
+    Intel,
+}
+
+impl MpiChoice {
+    /// The MPI chosen; `None` leaves it to the launcher.
+    pub(crate) fn fixed(self) -> Option<Mpi> {
+        match self {
+            Self::Auto => None,
+            Self::Mpich => Some(Mpi::Mpich),
+            Self::Openmpi4 => Some(Mpi::Open(4)),
+            Self::Openmpi5 => Some(Mpi::Open(5)),
+            Self::Intel => Some(Mpi::Intel),
+        }
+    }
+}
+
+/// Runs a program once and sums the reports of its ranks.
+///
+/// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs
+/// the command, and prints what the tables of its ranks did. The exit code is
+/// the program's; 125 stands for a failure of tcam itself.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam run -- mpiexec -n 4 ./app
+  tcam run --prq 1024 --umq 512 --report reports -- mpiexec -n 16 ./app input
+  tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app
+Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
+pub(crate) struct Run {
+    /// Entries of the table of posted receives; 0 matches all on the host.
+    #[arg(long, value_name = "N")]
+    pub(crate) prq: Option<usize>,
+
+    /// Entries of the table of unexpected messages; 0 keeps all on the host.
+    #[arg(long, value_name = "N")]
+    pub(crate) umq: Option<usize>,
+
+    /// Keeps the reports of the ranks in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Runs a program once a table size and draws the capacity curve.
+///
+/// Writes curve.svg, curve.png, sweep.csv and, for every run, the program's
+/// output and the reports of its ranks to the output directory.
+#[derive(Debug, Args)]
+#[command(after_help = "Sizes are a list of numbers; `A,...,B` doubles from A up to B:
+  --prq 0,64,...,8192    0 64 128 256 512 1024 2048 4096 8192
+  --prq 100,200,400      these three
+Examples:
+  tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
+  tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app")]
+pub(crate) struct Sweep {
+    /// Entries of the table of posted receives, one run each.
+    #[arg(long, value_name = "LIST", default_value = "0,64,...,8192")]
+    pub(crate) prq: Sizes,
+
+    /// Entries of the table of unexpected messages: `same` as the other table,
+    /// one number for all runs, or a list as long as that of --prq.
+    #[arg(long, value_name = "same|LIST", default_value = "same")]
+    pub(crate) umq: UmqSizes,
+
+    /// Runs of every size; the curve shows their median.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..1000))]
+    pub(crate) repeat: u32,
+
+    /// Where the curve, the table and the logs go.
+    #[arg(long, value_name = "DIR", default_value = "tcam-sweep")]
+    pub(crate) out: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Says why the provider is not found or not chosen, and what to do.
+///
+/// Checks the library, libfabric, the MPI of the launcher given, /dev/shm, the
+/// kernel's copy between processes and the environment. Nothing is changed.
+/// The exit code is 1 when something keeps tcam from working.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam doctor
+  tcam doctor -- mpiexec -n 4 ./app")]
+pub(crate) struct Doctor {
+    /// The provider to check, or the directory that holds it.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) provider: Option<PathBuf>,
+
+    /// The command you want to run, with its launcher.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_command() {
+        let cli = Cli::parse_from(["tcam", "run", "--prq", "7", "--", "mpiexec", "--prq", "8"]);
+        let Task::Run(run) = cli.task else { panic!("not run: {cli:?}") };
+        assert_eq!(run.prq, Some(7));
+        assert_eq!(run.common.command, ["mpiexec", "--prq", "8"]);
+    }
+}

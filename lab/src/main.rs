@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam`: runs MPI programs over the tcam provider and reads what the
+//! emulated match tables counted.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod doctor;
+mod environment;
+mod error;
+mod launcher;
+mod library;
+mod numbers;
+mod plot;
+mod reading;
+mod reports;
+mod run;
+mod sizes;
+mod sweep;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Task};
+use crate::error::Error;
+
+/// Exit code of tcam's own failures; every other code is the program's.
+const OWN_FAILURE: u8 = 125;
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Run(arguments) => run::run(&arguments),
+        Task::Sweep(arguments) => sweep::sweep(&arguments),
+        Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("tcam: {error}");
+            match error {
+                Error::Program { code, .. } => ExitCode::from(code),
+                _ => ExitCode::from(OWN_FAILURE),
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Numbers for people.
+
+/// A whole number with thousands set apart: `12,345`.
+pub(crate) fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count of bytes in the unit that keeps it short: `1.5 MB`.
+pub(crate) fn bytes(number: u64) -> String {
+    let mut value = number as f64;
+    let mut units = ["B", "kB", "MB", "GB", "TB"].iter();
+    let mut unit = units.next().expect("there are units");
+    while value >= 1000.0 {
+        let Some(next) = units.next() else { break };
+        value /= 1000.0;
+        unit = next;
+    }
+    if number < 1000 { format!("{number} B") } else { format!("{value:.1} {unit}") }
+}
+
+/// `part` of `whole` in per cent; nothing of nothing is 0.
+pub(crate) fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
+
+/// A share in per cent for people: what is not quite none or all does not look
+/// like it.
+pub(crate) fn share(percent: f64) -> String {
+    let rounded = (percent * 10.0).round() / 10.0;
+    let misleads = (rounded == 0.0 && percent > 0.0) || (rounded == 100.0 && percent < 100.0);
+    match percent {
+        0.0..0.005 if misleads => "< 0.01 %".to_owned(),
+        99.995..100.0 if misleads => "> 99.99 %".to_owned(),
+        _ if misleads => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// A number with its noun, plural unless there is one.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", whole(number), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let text = [0, 12, 123, 1234, 123_456, 1_234_567].map(whole);
+        assert_eq!(text, ["0", "12", "123", "1,234", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn bytes_find_their_unit() {
+        let text = [0, 999, 1000, 1_500_000, 2_000_000_000_000_000].map(bytes);
+        assert_eq!(text, ["0 B", "999 B", "1.0 kB", "1.5 MB", "2000.0 TB"]);
+    }
+
+    #[test]
+    fn shares_do_not_pretend() {
+        let text = [0.0, 0.001, 0.04, 0.06, 50.0, 99.97, 99.999, 100.0].map(share);
+        let expected =
+            ["0.0 %", "< 0.01 %", "0.04 %", "0.1 %", "50.0 %", "99.97 %", "> 99.99 %", "100.0 %"];
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn percent_of_nothing_is_none() {
+        assert_eq!(percent(0, 0), 0.0);
+        assert_eq!(percent(1, 4), 25.0);
+    }
+}

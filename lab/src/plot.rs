@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The capacity curve: four panels over the table size, as SVG and PNG.
+//!
+//! The table size is drawn to a scale of powers of two; 0 stands one step below
+//! the smallest other size.
+
+mod canvas;
+mod panel;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use plotters::prelude::{BitMapBackend, IntoDrawingArea, RGBColor, SVGBackend};
+
+use crate::error::Error;
+use crate::numbers::whole;
+use crate::reading::{Point, needs, reading};
+use canvas::{Align, Canvas, DARK, GREY, Surface};
+use panel::{Axis, Marker, Panel, Series};
+
+/// Size of the picture.
+const SIZE: (u32, u32) = (1400, 1100);
+/// The bitmap is drawn this much larger and then averaged: smooth lines.
+const OVERSAMPLE: u32 = 3;
+
+/// Colours that people with any colour vision tell apart (Okabe and Ito), and
+/// a shape for each, for prints without colour.
+const PRQ: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
+const UMQ: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
+const BOTH: (RGBColor, Marker) = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
+
+/// Draws the curve. Returns the paths of the SVG and of the PNG.
+pub(crate) fn draw(directory: &Path, title: &str, points: &[Point]) -> Result<[PathBuf; 2], Error> {
+    canvas::register_fonts();
+    let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
+
+    let area = SVGBackend::new(&paths[0], SIZE).into_drawing_area();
+    figure(&Canvas::new(&area, 1), title, points)?;
+    area.present().map_err(|error| Error::Draw(error.to_string()))?;
+    drop(area);
+
+    let large = (SIZE.0 * OVERSAMPLE, SIZE.1 * OVERSAMPLE);
+    let mut pixels = vec![0; (large.0 * large.1 * 3) as usize];
+    {
+        let area = BitMapBackend::with_buffer(&mut pixels, large).into_drawing_area();
+        figure(&Canvas::new(&area, OVERSAMPLE as i32), title, points)?;
+        area.present().map_err(|error| Error::Draw(error.to_string()))?;
+    }
+    write_png(&paths[1], &average(&pixels, large.0 as usize))?;
+    Ok(paths)
+}
+
+/// Makes one pixel of every square of `OVERSAMPLE` by `OVERSAMPLE`.
+fn average(pixels: &[u8], width: usize) -> Vec<u8> {
+    let step = OVERSAMPLE as usize;
+    let row = width * 3;
+    let mut small = Vec::with_capacity(pixels.len() / (step * step));
+    for rows in pixels.chunks_exact(row * step) {
+        for x in (0..width).step_by(step) {
+            for colour in 0..3 {
+                let sum: usize = (0..step * step)
+                    .map(|i| usize::from(rows[i / step * row + (x + i % step) * 3 + colour]))
+                    .sum();
+                small.push((sum / (step * step)) as u8);
+            }
+        }
+    }
+    small
+}
+
+fn write_png(path: &Path, pixels: &[u8]) -> Result<(), Error> {
+    let file = File::create(path).map_err(Error::io(path))?;
+    let mut encoder = png::Encoder::new(std::io::BufWriter::new(file), SIZE.0, SIZE.1);
+    encoder.set_color(png::ColorType::Rgb);
+    let done = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
+    done.map_err(|error| Error::Draw(error.to_string()))
+}
+
+/// The whole figure.
+fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> Result<(), Error> {
+    let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
+    canvas.clear()?;
+    canvas.text(title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
+    legend(canvas, (40.0, 78.0))?;
+    for (line, text) in reading(points).iter().enumerate() {
+        let y = height - 68.0 + 27.0 * line as f64;
+        canvas.text(text, (40.0, y), 18.0, DARK, Align::Left)?;
+    }
+
+    // The table that varies gives the axis: the PRQ's, or the UMQ's if only it does.
+    let by_umq = points.iter().all(|point| point.prq == points[0].prq) && points.len() > 1;
+    let size = |point: &Point| if by_umq { point.umq } else { point.prq };
+    let label = if points.iter().all(|point| point.prq == point.umq) {
+        "entries of each table".to_owned()
+    } else if by_umq {
+        format!("entries of the UMQ table (PRQ: {})", whole(points[0].prq as u64))
+    } else if points.iter().all(|point| point.umq == points[0].umq) {
+        format!("entries of the PRQ table (UMQ: {})", whole(points[0].umq as u64))
+    } else {
+        "entries of the PRQ table".to_owned()
+    };
+    let [prq, umq] = needs(points);
+    let need = prq.elements.max(umq.elements);
+    let sizes: Vec<_> = points.iter().map(size).collect();
+    let line = |(colour, marker): (RGBColor, Marker), of: &dyn Fn(&Point) -> f64| Series {
+        colour,
+        marker,
+        values: points.iter().map(|point| (size(point), of(point))).collect(),
+        spread: Vec::new(),
+    };
+
+    let columns = [130.0, 130.0 + width / 2.0 - 20.0];
+    let rows = [165.0, 625.0];
+    let frame =
+        |column: usize, row: usize| (columns[column], rows[row], width / 2.0 - 180.0, 320.0);
+    let panel = |at, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
+        Panel { frame: at, title, unit, x_label: &label, sizes: &sizes, need, axis, series }
+            .draw(canvas)
+    };
+
+    panel(
+        frame(0, 0),
+        "Messages matched in the table",
+        "share of all messages (%)",
+        Axis::Percent,
+        vec![line(BOTH, &|point| point.in_table)],
+    )?;
+    panel(
+        frame(1, 0),
+        "Elements that spill to the host",
+        "share of the queue's elements (%)",
+        Axis::Percent,
+        vec![line(PRQ, &|point| point.spilled[1]), line(UMQ, &|point| point.spilled[2])],
+    )?;
+    panel(
+        frame(0, 1),
+        "High-water mark of the longest queue",
+        "elements at once",
+        Axis::Powers,
+        vec![
+            line(PRQ, &|point| point.peaks[0].elements as f64),
+            line(UMQ, &|point| point.peaks[1].elements as f64),
+        ],
+    )?;
+    let mut time = line(BOTH, &|point| point.seconds[1]);
+    time.spread = points.iter().map(|point| (point.seconds[0], point.seconds[2])).collect();
+    let repeated = time.spread.iter().any(|(low, high)| low < high);
+    let what = if repeated { "Time of a run, median and range" } else { "Time of a run" };
+    panel(frame(1, 1), what, "seconds", Axis::Linear, vec![time])
+}
+
+/// What colours, shapes and dashes mean.
+fn legend(canvas: &Canvas<'_, impl Surface>, (mut x, y): (f64, f64)) -> Result<(), Error> {
+    for ((colour, marker), name) in
+        [(PRQ, "posted receives (PRQ)"), (UMQ, "unexpected messages (UMQ)"), (BOTH, "all")]
+    {
+        canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
+        marker.draw(canvas, (x + 18.0, y), colour)?;
+        canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
+        x += 46.0 + canvas.width(name, 18.0)? + 40.0;
+    }
+    canvas.dashed((x, y), (x + 36.0, y), 2.0, GREY)?;
+    canvas.text("table size and need", (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reports::{Summary, tests::sample};
+
+    #[test]
+    fn both_pictures_are_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let points: Vec<_> = [0, 64, 1024]
+            .map(|size| {
+                Point::of(size, size, &[Summary::of(&[sample(0, size as u64, 700)]).unwrap()])
+            })
+            .into();
+        let [svg, png] = draw(directory.path(), "app on 1 ranks", &points).unwrap();
+        let text = std::fs::read_to_string(svg).unwrap();
+        for part in ["app on 1 ranks", "entries of each table", "needs 700"] {
+            assert!(text.contains(part), "{part}");
+        }
+        let header = png::Decoder::new(std::io::BufReader::new(File::open(png).unwrap()));
+        let header = header.read_info().unwrap();
+        assert_eq!(header.info().size(), SIZE);
+    }
+
+    #[test]
+    fn squares_are_averaged() {
+        let width = OVERSAMPLE as usize * 2;
+        let mut pixels = vec![0; width * OVERSAMPLE as usize * 3];
+        pixels[0] = 90;
+        assert_eq!(average(&pixels, width), [10, 0, 0, 0, 0, 0]);
+    }
+}

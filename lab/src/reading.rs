@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The points of a capacity curve and what they say in two lines.
+
+use crate::numbers::{share, whole};
+use crate::reports::{Peak, Summary, spilled};
+
+/// What was measured at one table size: the medians of its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// Entries of the table of posted receives.
+    pub(crate) prq: usize,
+    /// Entries of the table of unexpected messages.
+    pub(crate) umq: usize,
+    /// Messages matched in a table, per cent.
+    pub(crate) in_table: f64,
+    /// Elements that did not fit, per cent: both queues together, PRQ, UMQ.
+    pub(crate) spilled: [f64; 3],
+    /// Elements that did not fit, counted: PRQ, UMQ.
+    pub(crate) spills: [u64; 2],
+    /// Longest PRQ and UMQ of any rank.
+    pub(crate) peaks: [Peak; 2],
+    /// Seconds of the run: shortest, median, longest.
+    pub(crate) seconds: [f64; 3],
+}
+
+/// The middle one of some values, the lower of two.
+fn median<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> T {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(|a, b| a.partial_cmp(b).expect("no measured value is a NaN"));
+    values[(values.len() - 1) / 2]
+}
+
+impl Point {
+    /// The medians of the runs at one size; peaks are the highest of any run,
+    /// since a table must hold them all.
+    ///
+    /// # Panics
+    /// Without runs.
+    pub(crate) fn of(prq: usize, umq: usize, runs: &[Summary]) -> Self {
+        let peak = |of: fn(&Summary) -> &Peak| {
+            runs.iter().map(of).cloned().fold(Peak::default(), Peak::highest)
+        };
+        let seconds = || runs.iter().map(|run| run.seconds);
+        Self {
+            prq,
+            umq,
+            in_table: median(runs.iter().map(Summary::in_table)),
+            spilled: [
+                median(runs.iter().map(Summary::spilled)),
+                median(runs.iter().map(|run| spilled(&run.tagged.prq))),
+                median(runs.iter().map(|run| spilled(&run.tagged.umq))),
+            ],
+            spills: [
+                median(runs.iter().map(|run| run.tagged.prq.spills)),
+                median(runs.iter().map(|run| run.tagged.umq.spills)),
+            ],
+            peaks: [peak(|run| &run.prq_peak), peak(|run| &run.umq_peak)],
+            seconds: [
+                seconds().fold(f64::INFINITY, f64::min),
+                median(seconds()),
+                seconds().fold(0.0, f64::max),
+            ],
+        }
+    }
+
+    /// Whether nothing spilled here.
+    fn fits(&self) -> bool {
+        self.spills == [0, 0]
+    }
+
+    /// The size as one number, or both when they differ.
+    pub(crate) fn size(&self) -> String {
+        if self.prq == self.umq {
+            whole(self.prq as u64)
+        } else {
+            format!("{} + {}", whole(self.prq as u64), whole(self.umq as u64))
+        }
+    }
+}
+
+/// The longest PRQ and UMQ seen at any size.
+pub(crate) fn needs(points: &[Point]) -> [Peak; 2] {
+    [0, 1].map(|queue| {
+        points.iter().map(|point| point.peaks[queue].clone()).fold(Peak::default(), Peak::highest)
+    })
+}
+
+/// Two lines: how many entries are needed, and what a smaller table costs.
+pub(crate) fn reading(points: &[Point]) -> [String; 2] {
+    let [prq, umq] = needs(points);
+    let rank = |peak: &Peak| peak.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
+    let (worst, name, less, other) = if umq.elements > prq.elements {
+        (&umq, "UMQ", &prq, "PRQ")
+    } else {
+        (&prq, "PRQ", &umq, "UMQ")
+    };
+    let first = format!(
+        "needs {} entries: the {name}{} held that many at once, the {other}{} at most {}",
+        whole(worst.elements),
+        rank(worst),
+        rank(less),
+        whole(less.elements),
+    );
+    // 1,024 entries is a size hardware has; otherwise the largest that is too small.
+    let small = points
+        .iter()
+        .filter(|point| !point.fits() && point.prq.min(point.umq) > 0)
+        .max_by_key(|point| (point.prq == 1024 && point.umq == 1024, point.prq, point.umq))
+        .or_else(|| points.iter().rfind(|point| !point.fits()));
+    let second = match small {
+        Some(point) => format!(
+            "at {} entries {} spill (PRQ {}, UMQ {}); {} of the messages are matched in the table",
+            point.size(),
+            share(point.spilled[0]),
+            share(point.spilled[1]),
+            share(point.spilled[2]),
+            share(point.in_table),
+        ),
+        None => format!(
+            "did not overflow at any size of this sweep; high-water mark {}",
+            whole(worst.elements)
+        ),
+    };
+    [first, second]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reports::tests::sample;
+
+    fn point(entries: u64, posts: &[u64]) -> Point {
+        let runs: Vec<_> = posts
+            .iter()
+            .map(|&posts| Summary::of(&[sample(0, entries, 3), sample(1, entries, posts)]).unwrap())
+            .collect();
+        Point::of(entries as usize, entries as usize, &runs)
+    }
+
+    #[test]
+    fn medians_are_taken_and_peaks_kept() {
+        let point = point(10, &[20, 12, 100]);
+        assert_eq!(point.spills, [10, 0]);
+        assert_eq!(point.peaks[0], Peak { elements: 100, rank: Some(1) });
+        assert_eq!(point.seconds, [2.5, 2.5, 2.5]);
+    }
+
+    #[test]
+    fn the_need_is_the_highest_mark_and_1024_is_the_example() {
+        let points: Vec<_> = [0, 64, 1024, 1500, 2048].map(|size| point(size, &[1997])).into();
+        let [first, second] = reading(&points);
+        assert_eq!(
+            first,
+            "needs 1,997 entries: the PRQ of rank 1 held that many at once, the UMQ at most 0"
+        );
+        assert!(
+            second.starts_with("at 1,024 entries 48.6 % spill (PRQ 48.6 %, UMQ 0.0 %)"),
+            "{second}"
+        );
+    }
+
+    #[test]
+    fn without_1024_the_largest_that_is_too_small_is_the_example() {
+        let points: Vec<_> = [0, 64, 128, 4096].map(|size| point(size, &[1000])).into();
+        assert!(reading(&points)[1].starts_with("at 128 entries"));
+        let points: Vec<_> = [0, 4096].map(|size| point(size, &[1000])).into();
+        assert!(reading(&points)[1].starts_with("at 0 entries 100.0 % spill"));
+        let points: Vec<_> = [2048, 4096].map(|size| point(size, &[1000])).into();
+        assert_eq!(
+            reading(&points)[1],
+            "did not overflow at any size of this sweep; high-water mark 1,000"
+        );
+    }
+}

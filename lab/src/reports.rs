@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The reports of a run's ranks, and their sum.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use matching::QueueCounters;
+use nic::report::{ChannelCounters, ContextCounters, Report, ReportError, WrittenAt};
+
+use crate::error::Error;
+use crate::numbers::percent;
+
+/// Files in a directory that end in `.json`, in order.
+fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let path = entry.map_err(Error::io(directory))?.path();
+        if path.extension() == Some(OsStr::new("json")) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Makes a directory for reports and removes those of an earlier run; files
+/// that are no reports of ours stay.
+pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(directory).map_err(Error::io(directory))?;
+    let directory = directory.canonicalize().map_err(Error::io(directory))?;
+    for path in json_files(&directory)? {
+        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        if matches!(Report::from_json(&text), Ok(_) | Err(ReportError::Counts(_))) {
+            fs::remove_file(&path).map_err(Error::io(&path))?;
+            let twin = path.with_extension("txt");
+            if twin.is_file() {
+                fs::remove_file(&twin).map_err(Error::io(&twin))?;
+            }
+        }
+    }
+    Ok(directory)
+}
+
+/// Reads every report in a directory; each must be whole and add up.
+pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
+    json_files(directory)?
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+            Report::from_json(&text).map_err(|error| Error::Report { path, error })
+        })
+        .collect()
+}
+
+/// The most elements one queue ever held, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peak {
+    /// Most elements at once.
+    pub(crate) elements: u64,
+    /// The rank, as far as it is known.
+    pub(crate) rank: Option<u32>,
+}
+
+/// The sum of a run's reports.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Summary {
+    /// Processes that wrote reports.
+    pub(crate) processes: usize,
+    /// Reports written when a process exited without closing its endpoint.
+    pub(crate) at_exit: usize,
+    /// Ranks below the highest that wrote no report.
+    pub(crate) missing: Vec<u32>,
+    /// Version of libfabric.
+    pub(crate) libfabric: String,
+    /// Longest time an endpoint was open, in seconds.
+    pub(crate) seconds: f64,
+    /// Tagged messages: those of MPI.
+    pub(crate) tagged: ContextCounters,
+    /// Untagged messages: those an MPI uses for itself.
+    pub(crate) msg: ContextCounters,
+    /// Traffic by channel.
+    pub(crate) channels: BTreeMap<String, ChannelCounters>,
+    /// Longest PRQ of tagged messages.
+    pub(crate) prq_peak: Peak,
+    /// Longest UMQ of tagged messages.
+    pub(crate) umq_peak: Peak,
+}
+
+impl Summary {
+    /// Adds reports up; `None` of none.
+    pub(crate) fn of(reports: &[Report]) -> Option<Self> {
+        let first = reports.first()?;
+        let mut sum = Self { libfabric: first.libfabric.clone(), ..Self::default() };
+        let mut ranks = BTreeSet::new();
+        let mut processes = BTreeSet::new();
+        for report in reports {
+            processes.insert((&report.host, report.pid));
+            ranks.extend(report.rank);
+            sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
+            sum.seconds = sum.seconds.max(report.elapsed_s);
+            sum.tagged.merge(&report.tagged);
+            sum.msg.merge(&report.msg);
+            for (name, channel) in &report.channels {
+                let total = sum.channels.entry(name.clone()).or_default();
+                total.sent += channel.sent;
+                total.sent_bytes += channel.sent_bytes;
+                total.received += channel.received;
+                total.received_bytes += channel.received_bytes;
+            }
+            sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
+            sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
+        }
+        sum.processes = processes.len();
+        let last = ranks.last().copied().unwrap_or(0);
+        sum.missing = (0..last).filter(|rank| !ranks.contains(rank)).collect();
+        Some(sum)
+    }
+
+    /// Share of the matched messages that a table matched, in per cent.
+    pub(crate) fn in_table(&self) -> f64 {
+        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
+        let table = prq.table_matches + umq.table_matches;
+        percent(table, table + prq.host_matches + umq.host_matches)
+    }
+
+    /// Share of the elements that did not fit their table, in per cent.
+    pub(crate) fn spilled(&self) -> f64 {
+        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
+        percent(prq.spills + umq.spills, prq.inserts + umq.inserts)
+    }
+}
+
+impl Peak {
+    fn raise(&mut self, elements: u64, rank: Option<u32>) {
+        if elements > self.elements {
+            *self = Self { elements, rank };
+        }
+    }
+
+    /// The higher of two peaks.
+    pub(crate) fn highest(self, other: Self) -> Self {
+        if other.elements > self.elements { other } else { self }
+    }
+}
+
+/// Share of one queue's elements that did not fit its table, in per cent.
+pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
+    percent(queue.spills, queue.inserts)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use nic::report::{FORMAT, VERSION};
+
+    /// A report whose counts add up: `posts` receives stood at once in a table
+    /// of `entries`, and each got a message.
+    pub(crate) fn sample(rank: u32, entries: u64, posts: u64) -> Report {
+        let fit = posts.min(entries);
+        let prq = QueueCounters {
+            entries,
+            inserts: posts,
+            searches: posts,
+            table_matches: fit,
+            host_matches: posts - fit,
+            spills: posts - fit,
+            high_water: posts,
+            table_high_water: fit,
+            host_high_water: posts - fit,
+            block_reasons: matching::BlockReasons {
+                table_full: if entries > 0 { posts - fit } else { 0 },
+                disabled: if entries > 0 { 0 } else { posts },
+            },
+            ..QueueCounters::default()
+        };
+        let umq =
+            QueueCounters { entries, searches: posts, misses: posts, ..QueueCounters::default() };
+        Report {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            libfabric: "2.5".to_owned(),
+            host: "node".to_owned(),
+            pid: 100 + rank,
+            rank: Some(rank),
+            elapsed_s: 1.5 + f64::from(rank),
+            tagged: ContextCounters { posts, arrivals: posts, prq, umq, ..Default::default() },
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn ranks_are_summed_and_the_worst_is_known() {
+        let reports = [sample(0, 10, 25), sample(1, 10, 4), sample(3, 10, 7)];
+        for report in &reports {
+            report.check().unwrap();
+        }
+        let sum = Summary::of(&reports).unwrap();
+        assert_eq!(sum.processes, 3);
+        assert_eq!(sum.missing, [2]);
+        assert_eq!(sum.prq_peak, Peak { elements: 25, rank: Some(0) });
+        assert_eq!(sum.umq_peak, Peak::default());
+        assert_eq!(sum.tagged.prq.spills, 15);
+        assert_eq!(sum.seconds, 4.5);
+        assert!((sum.in_table() - 100.0 * 21.0 / 36.0).abs() < 1e-9);
+        assert!((sum.spilled() - 100.0 * 15.0 / 36.0).abs() < 1e-9);
+        sum.tagged.check().unwrap();
+        assert!(Summary::of(&[]).is_none());
+    }
+
+    #[test]
+    fn only_reports_are_read_and_only_old_reports_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        put("0.json", &sample(0, 4, 2).to_json().unwrap());
+        put("0.txt", "for people");
+        put("notes.txt", "not ours");
+        assert_eq!(read(directory.path()).unwrap().len(), 1);
+        put("other.json", "{\"a\": 1}");
+        assert!(read(directory.path()).is_err());
+        prepare(directory.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["notes.txt", "other.json"]);
+    }
+
+    #[test]
+    fn counts_that_do_not_add_up_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut report = sample(0, 4, 9);
+        report.tagged.prq.promotions += 1;
+        fs::write(directory.path().join("0.json"), report.to_json().unwrap()).unwrap();
+        let error = read(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("0.json: the counts do not add up: tagged: prq"), "{error}");
+    }
+}

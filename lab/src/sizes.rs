@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Lists of table sizes: `0,64,...,8192`.
+
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// Largest table the provider offers.
+const LARGEST: usize = 65_536;
+
+/// Table sizes as given on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes(pub(crate) Vec<usize>);
+
+/// Sizes of the second table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum UmqSizes {
+    /// Those of the first.
+    Same,
+    /// One for all runs, or one a run.
+    List(Sizes),
+}
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut sizes: Vec<usize> = Vec::new();
+        let mut doubling = false;
+        for word in text.split(',').map(str::trim) {
+            if word == "..." {
+                match sizes.last() {
+                    None => return Err("`...` needs a size before it, as in 64,...,8192".into()),
+                    Some(0) => return Err("0 cannot be doubled: write 0,64,...,8192".into()),
+                    Some(_) if doubling => return Err("`...` needs a size after it".into()),
+                    Some(_) => doubling = true,
+                }
+                continue;
+            }
+            let size: usize = word.parse().map_err(|_| format!("`{word}` is no table size"))?;
+            if size > LARGEST {
+                return Err(format!("{size}: a table has at most {LARGEST} entries"));
+            }
+            if let (true, Some(&from)) = (doubling, sizes.last()) {
+                if size <= from {
+                    return Err(format!("`{from},...,{size}` does not rise"));
+                }
+                sizes.extend(
+                    std::iter::successors(Some(from * 2), |last| Some(last * 2))
+                        .take_while(|&next| next < size),
+                );
+                doubling = false;
+            }
+            sizes.push(size);
+        }
+        if doubling {
+            return Err("`...` needs a size after it".into());
+        }
+        Ok(Self(sizes))
+    }
+}
+
+impl FromStr for UmqSizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "same" => Ok(Self::Same),
+            list => Ok(Self::List(list.parse()?)),
+        }
+    }
+}
+
+/// PRQ and UMQ size of every run, smallest first, each pair once.
+pub(crate) fn pairs(prq: &Sizes, umq: &UmqSizes) -> Result<Vec<(usize, usize)>, Error> {
+    let prq = &prq.0;
+    let mut pairs: Vec<_> = match umq {
+        UmqSizes::Same => prq.iter().map(|&size| (size, size)).collect(),
+        UmqSizes::List(Sizes(umq)) => match (prq.as_slice(), umq.as_slice()) {
+            (_, [one]) => prq.iter().map(|&size| (size, *one)).collect(),
+            ([one], _) => umq.iter().map(|&size| (*one, size)).collect(),
+            _ if prq.len() == umq.len() => prq.iter().copied().zip(umq.iter().copied()).collect(),
+            _ => return Err(Error::Lengths { prq: prq.len(), umq: umq.len() }),
+        },
+    };
+    pairs.sort_unstable();
+    pairs.dedup();
+    Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(text: &str) -> Result<Vec<usize>, String> {
+        text.parse().map(|Sizes(list)| list)
+    }
+
+    #[test]
+    fn dots_double() {
+        assert_eq!(sizes("0,64,...,8192").unwrap(), [0, 64, 128, 256, 512, 1024, 2048, 4096, 8192]);
+        assert_eq!(sizes("3, ... ,20").unwrap(), [3, 6, 12, 20]);
+        assert_eq!(sizes("1,...,4,100,...,300").unwrap(), [1, 2, 4, 100, 200, 300]);
+        assert_eq!(sizes("7").unwrap(), [7]);
+    }
+
+    #[test]
+    fn mistakes_are_explained() {
+        for (text, part) in [
+            ("", "no table size"),
+            ("64,,128", "no table size"),
+            ("...,64", "before it"),
+            ("0,...,64", "cannot be doubled"),
+            ("64,...", "after it"),
+            ("64,...,...,128", "after it"),
+            ("64,...,64", "does not rise"),
+            ("70000", "at most 65536"),
+            ("-1", "no table size"),
+        ] {
+            let error = sizes(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn pairs_follow_the_second_list() {
+        let prq = "128,64,128".parse().unwrap();
+        let pairs_with = |umq: &str| pairs(&prq, &umq.parse().unwrap());
+        assert_eq!(pairs_with("same").unwrap(), [(64, 64), (128, 128)]);
+        assert_eq!(pairs_with("9").unwrap(), [(64, 9), (128, 9)]);
+        assert_eq!(pairs_with("1,2,3").unwrap(), [(64, 2), (128, 1), (128, 3)]);
+        assert!(pairs_with("1,2").is_err());
+        assert_eq!(
+            pairs(&"5".parse().unwrap(), &"1,2".parse().unwrap()).unwrap(),
+            [(5, 1), (5, 2)]
+        );
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a run's tables did, for the terminal.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use matching::{Histogram, QueueCounters};
+
+use crate::numbers::{bytes, count, percent, share, whole};
+use crate::reports::{Peak, Summary};
+
+/// An empty table in our style.
+pub(crate) fn blank() -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    for part in [
+        TableComponent::HorizontalLines,
+        TableComponent::MiddleIntersections,
+        TableComponent::LeftBorderIntersections,
+        TableComponent::RightBorderIntersections,
+    ] {
+        table.remove_style(part);
+    }
+    table
+}
+
+/// Sets every column but the first to the right: they are numbers.
+pub(crate) fn align(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// A number with its share of a whole: `12,345 (98.7 %)`.
+fn part_of(part: u64, of: u64) -> String {
+    format!("{} ({})", whole(part), share(percent(part, of)))
+}
+
+fn rank_of(peak: &Peak) -> String {
+    peak.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"))
+}
+
+/// The whole summary: headline, table, and what to conclude from it.
+pub(crate) fn summary(sum: &Summary) -> String {
+    let mut text = format!(
+        "tcam: {} over libfabric {}, {} in {:.2} s, {} of them matched in the table\n",
+        count(sum.processes as u64, "rank"),
+        sum.libfabric,
+        count(sum.tagged.arrivals, "message"),
+        sum.seconds,
+        share(sum.in_table()),
+    );
+    let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
+    let mut table = blank();
+    table.set_header(["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
+    let mut row = |name: &str, of: &dyn Fn(&QueueCounters) -> String| {
+        table.add_row([name.to_owned(), of(prq), of(umq)]);
+    };
+    let matched = |queue: &QueueCounters| queue.table_matches + queue.host_matches;
+    row("entries of the table", &|queue| whole(queue.entries));
+    row("elements added", &|queue| whole(queue.inserts));
+    row("matched in the table", &|queue| part_of(queue.table_matches, matched(queue)));
+    row("matched on the host", &|queue| part_of(queue.host_matches, matched(queue)));
+    row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
+    row("promoted to the table", &|queue| whole(queue.promotions));
+    row("cancelled or claimed", &|queue| whole(queue.table_cancels + queue.host_cancels));
+    row("left at the end", &|queue| whole(queue.table_occupancy + queue.host_occupancy));
+    row("search depth, median / 99 %", &|queue| depth(&queue.search_depth.hit));
+    table.add_row([
+        "high-water mark".to_owned(),
+        format!("{}{}", whole(sum.prq_peak.elements), rank_of(&sum.prq_peak)),
+        format!("{}{}", whole(sum.umq_peak.elements), rank_of(&sum.umq_peak)),
+    ]);
+    align(&mut table);
+    let _ = writeln!(text, "{table}");
+    let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
+    let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
+    if sum.msg.arrivals > 0 {
+        let _ = writeln!(
+            text,
+            "Untagged, of the MPI itself: {}, {} spilled",
+            count(sum.msg.arrivals, "message"),
+            whole(sum.msg.prq.spills + sum.msg.umq.spills),
+        );
+    }
+    for (name, channel) in sum.channels.iter().filter(|(_, channel)| channel.sent > 0) {
+        let _ = writeln!(
+            text,
+            "Channel {name}: {}, {}",
+            count(channel.sent, "message"),
+            bytes(channel.sent_bytes)
+        );
+    }
+    if sum.at_exit > 0 {
+        let _ = writeln!(
+            text,
+            "{} written at exit: the endpoint was never closed",
+            count(sum.at_exit as u64, "report")
+        );
+    }
+    if !sum.missing.is_empty() {
+        let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
+        let _ = writeln!(text, "No report of rank {}: killed?", missing.join(", "));
+    }
+    text
+}
+
+/// One sentence on a queue: whether it overflowed.
+fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
+    let rank = rank_of(peak);
+    if queue.spills == 0 {
+        format!("{name} did not overflow; high-water mark {}{rank}", whole(peak.elements))
+    } else {
+        format!(
+            "{name} overflowed: {} spilled; {} entries would have held all{rank}",
+            count(queue.spills, "element"),
+            whole(peak.elements),
+        )
+    }
+}
+
+/// Upper bounds of the median and the 99th percentile of a histogram.
+fn depth(histogram: &Histogram) -> String {
+    let total = histogram.total();
+    if total == 0 {
+        return "-".to_owned();
+    }
+    let bound = |per_cent: u64| {
+        let mut seen = 0;
+        histogram
+            .buckets()
+            .find(|(_, _, count)| {
+                seen += count;
+                seen * 100 >= total * per_cent
+            })
+            .map_or(0, |(_, high, _)| high)
+    };
+    format!("{} / {}", whole(bound(50)), whole(bound(99)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reports::tests::sample;
+
+    #[test]
+    fn overflow_and_its_absence_are_said() {
+        let sum = Summary::of(&[sample(0, 10, 25), sample(1, 10, 4)]).unwrap();
+        let text = summary(&sum);
+        assert!(text.contains("2 ranks over libfabric 2.5, 29 messages"), "{text}");
+        let line = "PRQ overflowed: 15 elements spilled; 25 entries would have held all (rank 0)";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("UMQ did not overflow; high-water mark 0\n"), "{text}");
+    }
+
+    #[test]
+    fn depths_are_bounds_of_buckets() {
+        let mut histogram = Histogram::default();
+        assert_eq!(depth(&histogram), "-");
+        for _ in 0..98 {
+            histogram.record(1);
+        }
+        histogram.record(100);
+        histogram.record(2000);
+        assert_eq!(depth(&histogram), "1 / 127");
+    }
+}

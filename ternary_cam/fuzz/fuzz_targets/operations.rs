@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Any bytes are a sequence of operations; the table must do as the list does.
+//!
+//! With cargo-fuzz: `cd ternary_cam && cargo +nightly fuzz run operations`.
+//! Without: `ternary_cam/fuzz/run.sh SECONDS` builds and runs the same program, and
+//! `TCAM_SOAK_SECONDS=3600 cargo test -p ternary_cam long_sequences` needs neither
+//! nightly nor libFuzzer.
+#![no_main]
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use libfuzzer_sys::fuzz_target;
+use ternary_cam::Kernel;
+
+fuzz_target!(|data: &[u8]| {
+    common::run(data, Kernel::best());
+    common::run(data, Kernel::Scalar);
+});

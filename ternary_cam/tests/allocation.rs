@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Nothing allocates after construction, whatever is built and dropped inside.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use ternary_cam::{Entry, Kernel, Key, Source, Table};
+
+struct Counting;
+
+thread_local! {
+    /// Of this thread: the test harness allocates in its own when it likes.
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn nothing_allocates_after_construction() {
+    let mut table = Table::new(256, Kernel::best()).unwrap();
+    let mut seen = 0_u64;
+    let before = ALLOCATIONS.get();
+    for phase in 0..6_u32 {
+        // Exact, wildcards in entries, in keys, and in both.
+        let (entry_wild, key_wild) = (phase % 4 == 1 || phase % 4 == 3, phase % 4 >= 2);
+        let wild = |on: bool, i: u32| match (on, i % 3) {
+            (false, _) | (_, 0) => (0, Source::new(1)),
+            (_, 1) => (u64::from(i % 40) << 8, Source::new(1)),
+            _ => (0xff, Source::ANY),
+        };
+        for round in 0..8_000_u32 {
+            for i in 0..4 {
+                let (ignore, source) = wild(entry_wild, round + i);
+                let _ = table.insert(Entry { bits: (round % 50).into(), ignore, source, token: i });
+            }
+            for i in 0..4 {
+                let (ignore, source) = wild(key_wild, round + i);
+                let key = Key { bits: (round % 50).into(), ignore, source };
+                if let Some(hit) = table.first_match(&key) {
+                    seen += table.depth(hit.handle) as u64;
+                    table.remove(hit.handle);
+                }
+            }
+            if round % 512 == 0 {
+                seen += table.iter().map(|(_, entry)| u64::from(entry.token)).sum::<u64>();
+            }
+        }
+    }
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert!(seen > 0);
+}

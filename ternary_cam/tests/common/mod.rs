@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Operations on a table read from bytes, checked against a list that is right by
+//! inspection. Shared by the tests and by the fuzz target.
+
+use ternary_cam::{Entry, Full, Handle, Kernel, Key, Source, Table};
+
+/// The list: entries in age order.
+type Naive = Vec<(Handle, Entry)>;
+
+/// Capacities that a sequence can have: around the nursery, a vector, a block, and
+/// enough to keep every structure busy.
+const CAPACITIES: [usize; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 63, 64, 65, 129, 300];
+
+/// Bytes, then zeros without end.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> u8 {
+        let Some((&byte, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        byte
+    }
+}
+
+/// Which side carries wildcards.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Posted,
+    Unexpected,
+    Both,
+}
+
+/// Match bits: a context of two bits at the top, a tag of three bits at the bottom.
+fn bits(byte: u8) -> u64 {
+    u64::from(byte >> 6) << 56 | u64::from(byte & 7)
+}
+
+/// Ignore bits: none, an MPI's, or any.
+fn ignore(byte: u8) -> u64 {
+    match byte {
+        0..112 => 0,
+        112..160 => 0xffff_ffff,
+        160..192 => 0x00ff_ffff_0000_0000,
+        192..208 => u64::MAX,
+        _ => u64::from(byte).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    }
+}
+
+fn source(byte: u8) -> Source {
+    match byte % 8 {
+        0 | 1 => Source::ANY,
+        peer => Source::new(peer.into()),
+    }
+}
+
+fn exact_source(byte: u8) -> Source {
+    Source::new((byte % 8).into())
+}
+
+/// Runs the operations with this kernel; panics at the first wrong answer.
+pub(crate) fn run(data: &[u8], kernel: Kernel) {
+    let mut data = Bytes(data);
+    let capacity = CAPACITIES[usize::from(data.next()) % CAPACITIES.len()];
+    let mut table = Table::new(capacity, kernel).expect("an available kernel");
+    let mut naive: Naive = Vec::new();
+    let mut of = Use::Both;
+    let mut stale = None;
+    let mut token = 0;
+    while !data.0.is_empty() {
+        let op = data.next();
+        match op % 16 {
+            0..7 => {
+                let (bits, source) = (bits(data.next()), data.next());
+                let entry = match of {
+                    Use::Unexpected => {
+                        Entry { bits, ignore: 0, source: exact_source(source), token }
+                    }
+                    _ => Entry {
+                        bits,
+                        ignore: ignore(data.next()),
+                        source: self::source(source),
+                        token,
+                    },
+                };
+                token += 1;
+                match table.insert(entry) {
+                    Ok(handle) => naive.push((handle, entry)),
+                    Err(Full) => assert_eq!(naive.len(), capacity),
+                }
+            }
+            7..13 => {
+                let (bits, source) = (bits(data.next()), data.next());
+                let key = match of {
+                    Use::Posted => Key { bits, ignore: 0, source: exact_source(source) },
+                    _ => Key { bits, ignore: ignore(data.next()), source: self::source(source) },
+                };
+                let expected = naive.iter().position(|(_, entry)| entry.matches(&key));
+                let hit = table.first_match(&key);
+                assert_eq!(hit.map(|hit| hit.handle), expected.map(|rank| naive[rank].0));
+                assert_eq!(hit.map(|hit| hit.token), expected.map(|rank| naive[rank].1.token));
+                if let Some(rank) = expected {
+                    assert_eq!(table.depth(naive[rank].0), rank + 1);
+                    if op % 16 != 12 {
+                        stale = Some(take(&mut table, &mut naive, rank));
+                    }
+                }
+            }
+            13 if !naive.is_empty() => {
+                let rank = usize::from(data.next()) % naive.len();
+                stale = Some(take(&mut table, &mut naive, rank));
+            }
+            14 if op == 14 => {
+                of = [Use::Posted, Use::Unexpected, Use::Both][usize::from(data.next()) % 3];
+            }
+            _ => check(&table, &naive, stale),
+        }
+        assert_eq!(table.len(), naive.len());
+    }
+    check(&table, &naive, stale);
+}
+
+/// Takes out the entry of this rank and returns its handle, which is stale now.
+fn take(table: &mut Table, naive: &mut Naive, rank: usize) -> Handle {
+    let (handle, entry) = naive.remove(rank);
+    assert_eq!(table.remove(handle), Some(entry));
+    handle
+}
+
+/// Everything that can be read without changing the table.
+fn check(table: &Table, naive: &Naive, stale: Option<Handle>) {
+    assert!(table.iter().eq(naive.iter().copied()));
+    assert_eq!(table.is_empty(), naive.is_empty());
+    assert_eq!(table.is_full(), naive.len() == table.capacity());
+    for (rank, &(handle, entry)) in naive.iter().enumerate() {
+        assert_eq!(table.get(handle), Some(entry));
+        assert_eq!(table.depth(handle), rank + 1);
+    }
+    if let Some(handle) = stale {
+        assert_eq!(table.get(handle), None);
+        assert_eq!(table.depth(handle), 0);
+    }
+}
+
+/// Every kernel this processor has; says so where it lacks one.
+#[allow(dead_code, reason = "the fuzz target runs the best kernel and the scalar one")]
+pub(crate) fn kernels() -> impl Iterator<Item = Kernel> {
+    ["avx512", "avx2", "scalar"]
+        .map(|name| name.parse::<Kernel>().expect("the name of a kernel"))
+        .into_iter()
+        .filter(|kernel| {
+            if !kernel.is_available() {
+                eprintln!("SKIPPED: this processor has no {kernel}");
+            }
+            kernel.is_available()
+        })
+}

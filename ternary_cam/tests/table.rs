@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The table against a naive list, with every kernel.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{kernels, run};
+use proptest::prelude::*;
+use ternary_cam::{Entry, Full, Kernel, Key, Source, Table, TableError};
+
+fn exact(bits: u64, source: u32, token: u32) -> Entry {
+    Entry { bits, ignore: 0, source: Source::new(source), token }
+}
+
+fn key_of(entry: &Entry) -> Key {
+    Key { bits: entry.bits, ignore: 0, source: Source::new(entry.source.get().unwrap_or(77)) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_sequences(data in prop::collection::vec(any::<u8>(), 0..1500)) {
+        for kernel in kernels() {
+            run(&data, kernel);
+        }
+    }
+}
+
+/// Long enough for every index to be built, dropped and built again.
+/// `TCAM_SOAK_SECONDS` says how long to go on with other seeds.
+#[test]
+fn long_sequences() {
+    let seconds =
+        std::env::var("TCAM_SOAK_SECONDS").map_or(0, |text| text.parse().expect("seconds"));
+    let (start, soak) = (Instant::now(), Duration::from_secs(seconds));
+    let mut seed = 0_u64;
+    while seed < 24 || start.elapsed() < soak {
+        seed += 1;
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut data: Vec<u8> = (0..60_000)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 32) as u8
+            })
+            .collect();
+        // The last capacities are the ones that fill the structures.
+        data[0] = 10 + (seed % 6) as u8;
+        // The use is set once; later bytes change it now and then.
+        data[1..3].copy_from_slice(&[14, seed as u8]);
+        for kernel in kernels() {
+            run(&data, kernel);
+        }
+    }
+    eprintln!("{seed} sequences in {:?}", start.elapsed());
+}
+
+/// Kinds of entries for the exhaustive tables.
+const KINDS: [fn(usize) -> Entry; 7] = [
+    |i| exact(i as u64, 1, i as u32),
+    // Duplicates.
+    |i| exact((i % 2) as u64, 1, i as u32),
+    // Everything ignored.
+    |i| Entry { ignore: u64::MAX, source: Source::ANY, ..exact(i as u64, 1, i as u32) },
+    // The four classes of an MPI.
+    |i| Entry {
+        ignore: if i % 2 == 0 { 0 } else { 0xff },
+        source: if i % 4 < 2 { Source::new(1) } else { Source::ANY },
+        ..exact((i / 4) as u64, 1, i as u32)
+    },
+    // Ignore bits that all differ.
+    |i| Entry { ignore: (i as u64) << 32, ..exact((i % 3) as u64, 1, i as u32) },
+    |i| exact(0, (i % 5) as u32, i as u32),
+    // Bits that all ignore, some of them a tag as well.
+    |i| Entry {
+        ignore: 0xf << 60 | if i % 3 == 1 { 0xff } else { 0 },
+        ..exact((i % 4) as u64, 1, i as u32)
+    },
+];
+
+/// Every length from 0 to two blocks and one, with every kind of entry, whole and
+/// with holes: each entry's own key must find the oldest entry it matches.
+#[test]
+fn every_small_table() {
+    for kernel in kernels() {
+        for make in KINDS {
+            for length in 0..=2 * 64 + 1 {
+                for holes in [1, 2, 3, 7] {
+                    let mut table = Table::new(length, kernel).unwrap();
+                    let mut naive = Vec::new();
+                    for entry in (0..length).map(make) {
+                        naive.push((table.insert(entry).unwrap(), entry));
+                    }
+                    assert_eq!(table.insert(make(0)), Err(Full));
+                    if holes > 1 {
+                        let gone = |rank: usize| rank % holes == holes / 2;
+                        for (_, &(handle, entry)) in
+                            naive.iter().enumerate().filter(|(rank, _)| gone(*rank))
+                        {
+                            assert_eq!(table.remove(handle), Some(entry));
+                        }
+                        let mut rank = 0;
+                        naive.retain(|_| (!gone(rank), rank += 1).0);
+                    }
+                    for (_, entry) in &naive {
+                        let key = key_of(entry);
+                        let first = naive.iter().find(|(_, entry)| entry.matches(&key)).unwrap();
+                        let hit = table.first_match(&key).unwrap();
+                        assert_eq!((hit.handle, hit.token), (first.0, first.1.token));
+                    }
+                    assert!(table.iter().eq(naive.iter().copied()));
+                }
+            }
+        }
+    }
+}
+
+/// Positions in the age log are used up and started over many times while one
+/// entry stays: it must stay the oldest.
+#[test]
+fn age_order_survives_wrap_around() {
+    for kernel in kernels() {
+        for capacity in [6, 9, 64, 100] {
+            let mut table = Table::new(capacity, kernel).unwrap();
+            let any = Entry { ignore: u64::MAX, source: Source::ANY, ..exact(0, 0, 0) };
+            let standing = table.insert(any).unwrap();
+            for token in 1..50_000 {
+                let young = table.insert(exact(token.into(), 1, token)).unwrap();
+                let key = key_of(&exact(token.into(), 1, token));
+                assert_eq!(table.first_match(&key).unwrap().handle, standing);
+                assert_eq!((table.depth(standing), table.depth(young)), (1, table.len()));
+                if table.is_full() {
+                    let (youngest, _) = table.iter().last().unwrap();
+                    assert_eq!(youngest, young);
+                    let all: Vec<_> = table.iter().skip(1).collect();
+                    assert!(all.iter().map(|(_, entry)| entry.token).is_sorted());
+                    for (handle, entry) in all {
+                        assert_eq!(table.remove(handle), Some(entry));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Unexpected messages searched with one kind of key for long, then with another:
+/// indexes are built, dropped, replaced, and every answer stays right.
+#[test]
+fn keys_change_their_wildcards() {
+    let kinds = [(0, false), (0xff, false), (0, true), (0xff, true), (0xf, false), (0xf0, true)];
+    for kernel in kernels() {
+        let mut table = Table::new(64, kernel).unwrap();
+        let mut naive: Vec<Entry> = Vec::new();
+        let mut token = 0;
+        for round in 0..40_000_usize {
+            while naive.len() < 40 {
+                let entry = exact((token % 23).into(), token % 5, token);
+                table.insert(entry).unwrap();
+                naive.push(entry);
+                token += 1;
+            }
+            let (ignore, any_source) = kinds[round / 3_000 % kinds.len()];
+            let wanted = naive[round % naive.len()];
+            let source = if any_source { Source::ANY } else { wanted.source };
+            let key = Key { bits: wanted.bits, ignore, source };
+            let rank = naive.iter().position(|entry| entry.matches(&key)).unwrap();
+            let hit = table.first_match(&key).unwrap();
+            assert_eq!(hit.token, naive[rank].token, "round {round}");
+            assert_eq!(table.remove(hit.handle), Some(naive.remove(rank)));
+        }
+    }
+}
+
+/// The provider moves tables between threads and shares them behind a lock.
+#[test]
+fn tables_are_send_and_sync() {
+    fn check<T: Send + Sync>() {}
+    check::<Table>();
+}
+
+#[test]
+fn what_cannot_be_made_says_why() {
+    let error = Table::new(65_537, Kernel::Scalar).unwrap_err();
+    assert_eq!(error, TableError::Capacity(65_537));
+    assert_eq!(error.to_string(), "a table of 65537 entries: the largest has 65536");
+    assert_eq!(
+        TableError::Kernel(Kernel::Avx512).to_string(),
+        "this processor does not support the kernel avx512"
+    );
+}
+
+#[test]
+fn the_largest_table_holds_as_many_as_it_says() {
+    for kernel in kernels() {
+        let mut table = Table::new(65_536, kernel).unwrap();
+        for i in 0..65_536 {
+            table.insert(exact(i.into(), i % 7, i)).unwrap();
+        }
+        assert!(table.is_full());
+        assert_eq!(table.insert(exact(0, 0, 0)), Err(Full));
+        for i in (0..65_536).rev() {
+            let hit = table.first_match(&key_of(&exact(i.into(), i % 7, i))).unwrap();
+            assert_eq!(hit.token, i);
+            assert_eq!(table.depth(hit.handle), i as usize + 1);
+            table.remove(hit.handle).unwrap();
+        }
+        assert!(table.is_empty());
+    }
+}

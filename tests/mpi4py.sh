@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# mpi4py's own point-to-point and collective tests over tcam, on MPICH and on
+# Open MPI 5, with 2 and 3 ranks. Arguments: the MPIs (default: mpich openmpi).
+. "$(dirname "$0")/setup.sh"
+need_mpich
+need_openmpi
+
+# The tests are in the source package only.
+version=${mpi4py_pin#*==}
+sources=$target/mpi4py-$version
+if [ ! -f "$sources/test/main.py" ]; then
+    say "Fetching the tests of $mpi4py_pin"
+    mkdir -p "$target/sdist"
+    "$venvs/mpich/bin/pip" download --quiet --disable-pip-version-check --no-binary mpi4py \
+        --no-deps --dest "$target/sdist" "$mpi4py_pin"
+    tar -xzf "$target/sdist/mpi4py-$version.tar.gz" -C "$target"
+fi
+
+[ $# -gt 0 ] || set -- mpich openmpi
+failed=0
+for mpi in "$@"; do
+    for ranks in 2 3; do
+        log=$target/mpi4py-$mpi-$ranks.log
+        printf 'mpi4py on %s, %s ranks: ' "$mpi" "$ranks"
+        if (cd "$sources/test" && timeout -k 10 240 "$tcam" run --prq 64 --umq 64 -- \
+            "$venvs/$mpi/bin/mpiexec" -n "$ranks" "$venvs/$mpi/bin/python" main.py -v \
+            -i 'test_(p2p|cco)_') >"$log" 2>&1; then
+            sed -n 's/^Ran \([0-9]* tests\).*/\1 passed/p' "$log" | head -1
+        else
+            failed=1
+            echo "FAILED, see $log"
+            grep -E '^(FAIL|ERROR):' "$log" | sort -u | head -10
+            tail -15 "$log"
+        fi
+    done
+done
+exit $failed

