@@ -17,7 +17,7 @@ build_tcam
 say "fi_info"
 tests/fi_info.sh
 say "C clients of the provider"
-tests/fabric/run.sh "$root/target/provider"
+tests/fabric/run.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
 say "mpi4py"
