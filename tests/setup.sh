@@ -41,7 +41,7 @@ Install them as root (apt-get install$missing) and start again."
 
 need_cargo() {
     command -v cargo >/dev/null ||
-        fail "cargo is missing: install Rust 1.88 or newer with rustup (https://rustup.rs)."
+        fail "cargo is missing: install Rust 1.89 or newer with rustup (https://rustup.rs)."
 }
 
 # A virtual environment for each MPI: their programs have the same names.

@@ -65,6 +65,36 @@ pub struct BlockReasons {
     pub table_full: u64,
     /// The table has no entries at all (capacity 0).
     pub disabled: u64,
+    /// An entry was free, but older elements are on the host (`prefix`).
+    #[serde(default)]
+    pub order: u64,
+    /// The table was full once, and everything has gone to the host since (`sticky`).
+    #[serde(default)]
+    pub sticky: u64,
+}
+
+impl BlockReasons {
+    /// Reasons with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        [
+            ("table full", self.table_full),
+            ("disabled", self.disabled),
+            ("order", self.order),
+            ("sticky", self.sticky),
+        ]
+        .into_iter()
+    }
+
+    fn total(&self) -> i128 {
+        self.iter().map(|(_, count)| i128::from(count)).sum()
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.table_full += other.table_full;
+        self.disabled += other.disabled;
+        self.order += other.order;
+        self.sticky += other.sticky;
+    }
 }
 
 /// Search depth: entries a linear search in age order would have compared,
@@ -157,11 +187,7 @@ impl QueueCounters {
                     - sum(&[self.spills, self.table_matches, self.table_cancels]),
                 i128::from(self.table_occupancy),
             ),
-            (
-                "block reasons = spills",
-                sum(&[self.block_reasons.table_full, self.block_reasons.disabled]),
-                i128::from(self.spills),
-            ),
+            ("block reasons = spills", self.block_reasons.total(), i128::from(self.spills)),
         ];
         for (name, left, right) in equations {
             if left != right {
@@ -191,8 +217,7 @@ impl QueueCounters {
         self.table_high_water = self.table_high_water.max(other.table_high_water);
         self.host_high_water = self.host_high_water.max(other.host_high_water);
         self.high_water = self.high_water.max(other.high_water);
-        self.block_reasons.table_full += other.block_reasons.table_full;
-        self.block_reasons.disabled += other.block_reasons.disabled;
+        self.block_reasons.merge(&other.block_reasons);
         self.search_depth.hit.merge(&other.search_depth.hit);
         self.search_depth.miss.merge(&other.search_depth.miss);
     }

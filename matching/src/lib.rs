@@ -16,6 +16,6 @@ mod offload;
 pub mod oracle;
 
 pub use counters::{BUCKETS, BlockReasons, Histogram, QueueCounters, SearchDepth};
-pub use engine::{Engine, HostEngine, HostHandle, HostHit, List, UnknownEngine};
+pub use engine::{Engine, HostEngine, HostHandle, HostHit, List, RankArray, UnknownEngine};
 pub use offload::{Found, Offload, OffloadConfig, Overflow, Place, UnknownOverflow};
 pub use ternary_cam::{Entry as Element, Kernel, Key, Source, TableError};

@@ -12,12 +12,13 @@
 //!
 //! With [`Overflow::Spill`] the table always holds the oldest elements: an element
 //! spills only when the table is full, and every slot that frees takes the oldest
-//! element of the host at once. The ages kept here do not rely on that.
+//! element of the host at once. The other models let younger elements into the
+//! table while older ones are on the host, or the other way round, so ages decide.
 
 use ternary_cam::{Handle, Table, TableError};
 
 use crate::counters::{Histogram, QueueCounters, SearchDepth};
-use crate::engine::{Engine, HostEngine, HostHandle, List};
+use crate::engine::{Engine, Host, HostEngine, HostHandle};
 use crate::{Element, Kernel, Key};
 
 /// Where an element lies.
@@ -38,36 +39,53 @@ pub struct Found {
     pub place: Place,
 }
 
-/// What happens when the table is full (`FI_TCAM_OVERFLOW`).
+/// What happens when the table is full (`FI_TCAM_OVERFLOW`), because NICs differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
     /// The element goes to the host; the oldest host element is promoted when a
     /// slot frees.
     #[default]
     Spill,
+    /// The table holds a bounded prefix: nothing enters it while the host holds
+    /// any element, and nothing is promoted (ConnectX).
+    Prefix,
+    /// Once full, everything new goes to the host for good; what is in the table
+    /// stays there until it is matched (CXI's hybrid mode).
+    Sticky,
+}
+
+impl Overflow {
+    /// Every model.
+    pub const ALL: [Self; 3] = [Self::Spill, Self::Prefix, Self::Sticky];
+
+    /// Name, as in `FI_TCAM_OVERFLOW`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Spill => "spill",
+            Self::Prefix => "prefix",
+            Self::Sticky => "sticky",
+        }
+    }
 }
 
 impl std::fmt::Display for Overflow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Spill => "spill",
-        })
+        f.pad(self.name())
     }
 }
 
 /// Not the name of an [`Overflow`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no overflow model: there is spill")]
+#[error("`{0}` is no overflow model: there are {all}", all = Overflow::ALL.map(Overflow::name).join(", "))]
 pub struct UnknownOverflow(String);
 
 impl std::str::FromStr for Overflow {
     type Err = UnknownOverflow;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "spill" => Ok(Self::Spill),
-            _ => Err(UnknownOverflow(name.to_owned())),
-        }
+        let found = Self::ALL.into_iter().find(|overflow| overflow.name() == name);
+        found.ok_or_else(|| UnknownOverflow(name.to_owned()))
     }
 }
 
@@ -111,8 +129,10 @@ enum Location {
 /// Tokens are small dense numbers of the caller's, unique among live elements.
 pub struct Offload {
     table: Table,
-    host: List,
+    host: Host,
     overflow: Overflow,
+    /// `Sticky`: the table was full once.
+    software: bool,
     /// By token. Grows with the largest token seen.
     locations: Vec<Location>,
     /// Age of the next element.
@@ -130,7 +150,6 @@ impl Offload {
     /// The table is too large, or this processor does not support the kernel.
     pub fn new(config: &OffloadConfig) -> Result<Self, TableError> {
         let table = Table::new(config.entries, config.kernel)?;
-        let HostEngine::List = config.engine;
         let histogram =
             if config.depths { Histogram::with_all_buckets } else { Histogram::default };
         Ok(Self {
@@ -140,8 +159,9 @@ impl Offload {
                 ..QueueCounters::default()
             },
             table,
-            host: List::default(),
+            host: Host::new(config.engine),
             overflow: config.overflow,
+            software: false,
             locations: vec![Location::Nowhere; config.entries],
             age: 0,
             matched: None,
@@ -161,6 +181,9 @@ impl Offload {
         let age = self.age;
         self.age += 1;
         self.counters.inserts += 1;
+        if self.is_closed() {
+            return self.spill(element, age);
+        }
         match self.table.insert(element) {
             Ok(handle) => {
                 self.locations[token] = Location::Table { handle, age };
@@ -171,21 +194,35 @@ impl Offload {
         }
     }
 
+    /// Whether nothing may enter the table though it may have room.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        match self.overflow {
+            Overflow::Spill => false,
+            Overflow::Prefix => !self.host.is_empty(),
+            Overflow::Sticky => self.software,
+        }
+    }
+
     #[cold]
     fn grow(&mut self, token: usize) {
         self.locations.resize((token + 1).next_power_of_two(), Location::Nowhere);
     }
 
     fn spill(&mut self, element: Element, age: u64) -> Place {
-        let Overflow::Spill = self.overflow;
+        let reasons = &mut self.counters.block_reasons;
+        let reason = match self.overflow {
+            _ if self.table.capacity() == 0 => &mut reasons.disabled,
+            Overflow::Sticky if self.software => &mut reasons.sticky,
+            Overflow::Prefix if !self.table.is_full() => &mut reasons.order,
+            _ => &mut reasons.table_full,
+        };
+        *reason += 1;
+        self.software = true;
         let handle = self.host.insert(element, age);
         self.locations[element.token as usize] = Location::Host { handle };
         let counters = &mut self.counters;
         counters.spills += 1;
-        match self.table.capacity() {
-            0 => counters.block_reasons.disabled += 1,
-            _ => counters.block_reasons.table_full += 1,
-        }
         let host = self.host.len() as u64;
         counters.host_high_water = counters.host_high_water.max(host);
         counters.high_water = counters.high_water.max(host + self.table.len() as u64);
@@ -317,7 +354,7 @@ impl Offload {
             }
             Location::Table { handle, .. } => {
                 self.table.remove(handle);
-                if !self.host.is_empty() {
+                if self.overflow == Overflow::Spill && !self.host.is_empty() {
                     self.promote();
                 }
                 Some(Place::Table)

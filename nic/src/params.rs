@@ -47,16 +47,18 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "overflow",
-        values: Values::Words(&["spill"]),
+        values: Values::Words(&["spill", "prefix", "sticky"]),
         default: "spill",
-        help: "What happens when a table is full: spill to the host engine, the oldest element is \
-               promoted when an entry frees.",
+        help: "What happens when a table is full: spill to the host engine, the oldest element there \
+               is promoted when an entry frees; prefix: nothing enters the table while the host \
+               holds any; sticky: everything new goes to the host for good.",
     },
     Param {
         name: "host_engine",
-        values: Values::Words(&["list"]),
+        values: Values::Words(&["list", "rank-array"]),
         default: "list",
-        help: "Software engine that matches what does not fit the table.",
+        help: "Software engine that matches what does not fit the table: one list (MPICH) or a list \
+               a source (Open MPI).",
     },
     Param {
         name: "kernel",

@@ -8,6 +8,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
+    str::FromStr,
     sync::Arc,
     time::Instant,
 };
@@ -15,7 +16,7 @@ use std::{
 use ffi::{
     Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
 };
-use matching::{HostEngine, Kernel, OffloadConfig, Overflow, Source};
+use matching::{Kernel, OffloadConfig, Source};
 use nic::{
     device::{Device, DeviceConfig, Envelope, Grant},
     params::Params,
@@ -175,30 +176,31 @@ pub(crate) const UNKNOWN: u32 = u32::MAX;
 /// Smallest rest of a multi-receive buffer unless the application sets one.
 const MIN_MULTI_RECV: usize = 64;
 
-fn offload(params: &Params, entries: &str, kernel: Kernel) -> OffloadConfig {
-    OffloadConfig {
-        entries: params.number(entries),
-        kernel,
-        engine: HostEngine::List,
-        overflow: Overflow::Spill,
-        depths: !params.text("report").is_empty(),
-    }
+/// The value of a parameter that names something. The names allowed are those
+/// of the type, which a test compares.
+fn named<T: FromStr>(params: &Params, name: &str) -> Result<T> {
+    params.text(name).parse().map_err(|_| Errno::EINVAL)
 }
 
-fn kernel(params: &Params) -> Result<Kernel> {
-    match params.text("kernel") {
-        "auto" => Ok(Kernel::best()),
-        name => name.parse().map_err(|_| Errno::EINVAL),
-    }
+fn offload(params: &Params, entries: &str) -> Result<OffloadConfig> {
+    Ok(OffloadConfig {
+        entries: params.number(entries),
+        kernel: match params.text("kernel") {
+            "auto" => Kernel::best(),
+            _ => named(params, "kernel")?,
+        },
+        engine: named(params, "host_engine")?,
+        overflow: named(params, "overflow")?,
+        depths: !params.text("report").is_empty(),
+    })
 }
 
 impl Engine {
     pub(crate) fn new(domain: &Arc<Domain>, info: &Info, address: u64) -> Result<Self> {
         let params = &domain.params;
-        let kernel = kernel(params)?;
         let config = DeviceConfig {
-            prq: offload(params, "prq_entries", kernel),
-            umq: offload(params, "umq_entries", kernel),
+            prq: offload(params, "prq_entries")?,
+            umq: offload(params, "umq_entries")?,
         };
         let device = Device::new(&config).map_err(|error| {
             tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
@@ -397,5 +399,21 @@ impl Engine {
         }
         let peer = self.av.as_ref().and_then(|av| av.peer(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::{HostEngine, Overflow};
+    use nic::params::{PARAMS, Values};
+
+    #[test]
+    fn the_words_allowed_are_the_names_there_are() {
+        let words = |name| match PARAMS.iter().find(|param| param.name == name).unwrap().values {
+            Values::Words(words) => words.to_vec(),
+            _ => panic!("{name} is no choice of words"),
+        };
+        assert_eq!(words("host_engine"), HostEngine::ALL.map(HostEngine::name));
+        assert_eq!(words("overflow"), Overflow::ALL.map(Overflow::name));
     }
 }

@@ -2,8 +2,11 @@
 //! Host engines: what matches the elements that do not fit the table.
 
 mod list;
+mod queues;
+mod rank_array;
 
 pub use list::List;
+pub use rank_array::RankArray;
 
 use crate::{Element, Key};
 
@@ -62,28 +65,99 @@ pub enum HostEngine {
     /// One linked list in age order, as MPICH's.
     #[default]
     List,
+    /// A list a source, as Open MPI's.
+    RankArray,
+}
+
+impl HostEngine {
+    /// Every engine.
+    pub const ALL: [Self; 2] = [Self::List, Self::RankArray];
+
+    /// Name, as in `FI_TCAM_HOST_ENGINE`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::RankArray => "rank-array",
+        }
+    }
 }
 
 impl std::fmt::Display for HostEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::List => "list",
-        })
+        f.pad(self.name())
     }
 }
 
 /// Not the name of a [`HostEngine`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no host engine: there is list")]
+#[error("`{0}` is no host engine: there are {all}", all = HostEngine::ALL.map(HostEngine::name).join(", "))]
 pub struct UnknownEngine(String);
 
 impl std::str::FromStr for HostEngine {
     type Err = UnknownEngine;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "list" => Ok(Self::List),
-            _ => Err(UnknownEngine(name.to_owned())),
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == name);
+        found.ok_or_else(|| UnknownEngine(name.to_owned()))
+    }
+}
+
+/// The engine of a queue, chosen when it is made.
+pub(crate) enum Host {
+    List(List),
+    RankArray(RankArray),
+}
+
+impl Host {
+    pub(crate) fn new(engine: HostEngine) -> Self {
+        match engine {
+            HostEngine::List => Self::List(List::default()),
+            HostEngine::RankArray => Self::RankArray(RankArray::default()),
         }
+    }
+}
+
+/// Calls the engine that is there.
+macro_rules! each {
+    ($host:expr, $engine:ident => $call:expr) => {
+        match $host {
+            Host::List($engine) => $call,
+            Host::RankArray($engine) => $call,
+        }
+    };
+}
+
+impl Engine for Host {
+    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+        each!(self, engine => engine.insert(element, age))
+    }
+
+    fn first_match(&self, key: &Key) -> Option<HostHit> {
+        each!(self, engine => engine.first_match(key))
+    }
+
+    fn remove(&mut self, handle: HostHandle) -> Element {
+        each!(self, engine => engine.remove(handle))
+    }
+
+    fn oldest(&self) -> Option<HostHit> {
+        each!(self, engine => engine.oldest())
+    }
+
+    fn depth(&self, handle: HostHandle) -> usize {
+        each!(self, engine => engine.depth(handle))
+    }
+
+    fn len(&self) -> usize {
+        each!(self, engine => engine.len())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let (list, ranks) = match self {
+            Self::List(engine) => (Some(engine.iter()), None),
+            Self::RankArray(engine) => (None, Some(engine.iter())),
+        };
+        list.into_iter().flatten().chain(ranks.into_iter().flatten())
     }
 }

@@ -5,7 +5,8 @@
 //! checked. `cargo bench -p ternary_cam` prints one row a stream and depth, then
 //! instructions a pair. After `--`: `--only TEXT` runs the streams whose name
 //! contains the text, `--depths 1,4` other depths, `--competitors avx512,list` only
-//! these, `--ms N` takes so long for each, `--report DIR` writes the results there.
+//! these, `--ms N` takes so long for each, `--report ../docs` writes the results
+//! there (paths start at the package).
 
 mod instructions;
 mod matcher;

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `rank-array`: a queue for every source and one for any-source receives, as
+//! Open MPI's ob1 (ompi/mca/pml/ob1; OMPI in Ghazimirsaeed, Grant, Afsahi 2019).
+//!
+//! ```text
+//! insert:  any source -> queue 0; source s -> queue s + 1
+//! search:  from s     -> queues 0 and s + 1, the older match wins
+//!          any source -> every queue, the oldest match wins
+//! ```
+//!
+//! Memory grows with the number of sources, which is what COL+PNP avoids.
+
+use super::{Engine, HostHandle, HostHit, queues::Queues};
+use crate::{Element, Key, Source};
+
+/// Queue of elements that name no source.
+const ANY: usize = 0;
+
+/// See the module.
+pub struct RankArray(Queues);
+
+impl Default for RankArray {
+    fn default() -> Self {
+        let mut queues = Queues::new();
+        queues.ensure(1);
+        Self(queues)
+    }
+}
+
+fn queue_of(source: Source) -> usize {
+    source.get().map_or(ANY, |source| source as usize + 1)
+}
+
+impl Engine for RankArray {
+    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+        let queue = queue_of(element.source);
+        self.0.ensure(queue + 1);
+        self.0.insert(queue, element, age)
+    }
+
+    fn first_match(&self, key: &Key) -> Option<HostHit> {
+        match queue_of(key.source) {
+            ANY => {
+                (0..self.0.count()).fold(None, |best, queue| self.0.older_match(queue, key, best))
+            }
+            queue => self.0.older_match(ANY, key, self.0.older_match(queue, key, None)),
+        }
+    }
+
+    fn remove(&mut self, handle: HostHandle) -> Element {
+        self.0.remove(handle)
+    }
+
+    fn oldest(&self) -> Option<HostHit> {
+        self.0.oldest()
+    }
+
+    fn depth(&self, handle: HostHandle) -> usize {
+        self.0.depth(handle)
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.0.iter()
+    }
+}
