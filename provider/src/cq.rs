@@ -124,12 +124,11 @@ impl ops::cq::CompletionQueue for CompletionQueue {
 
     #[inline]
     fn read(&self, entries: &mut Entries) -> Result<()> {
-        // A full batch waiting needs no progress first, but must not starve it:
-        // the next read that finds fewer makes some.
         let progress = self.drivers.progress();
         let taken = self.take(entries, 1);
-        if progress == Progress::None && taken == Err(Errno::EAGAIN) {
-            self.drivers.pause();
+        if progress == Progress::None && taken == Err(Errno::EAGAIN) && self.drivers.pause() {
+            self.drivers.progress();
+            return self.take(entries, 1);
         }
         taken
     }

@@ -17,7 +17,7 @@ use crate::{
     },
     engine::{Body, Engine, Kept},
     ep::Port,
-    idle::Pause,
+    idle::{NAP, Pause, SPINS},
 };
 
 /// Whether progress was made.
@@ -180,15 +180,26 @@ impl Port {
     }
 
     /// After a poll that found nothing: what to do, once the peers were looked
-    /// at if it is time.
+    /// at if it is time. A spin is done here; if it ends with a message, that is
+    /// [`Pause::Spin`].
     fn pause(&self) -> Pause {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
         let pause = engine.idle.pause();
-        if pause != Pause::None || engine.idle.empty_polls().is_multiple_of(CLOCK) {
+        let gives_way = matches!(pause, Pause::Yield | Pause::Sleep);
+        if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
             engine.look_around(&self.own);
         }
-        pause
+        if pause != Pause::Spin {
+            engine.idle.rested();
+            return pause;
+        }
+        let came = (0..SPINS).any(|_| {
+            std::hint::spin_loop();
+            engine.receiver.peek(&self.own).is_some()
+        });
+        engine.idle.rested();
+        if came { Pause::Spin } else { Pause::None }
     }
 
     /// Sleeps until a message comes, somebody wakes us, or the time is over.
@@ -248,20 +259,22 @@ impl Drivers {
         progress
     }
 
-    /// After a poll that found nothing: gives the core away where that helps.
-    pub(crate) fn pause(&self) {
+    /// After a poll that found nothing: looks a moment longer, or gives the core
+    /// away where that helps. Whether another poll would find something.
+    pub(crate) fn pause(&self) -> bool {
         let ports = self.ports.lock();
         let mut pause = Pause::None;
         for port in &*ports {
             pause = port.pause();
         }
         match (pause, ports.as_slice()) {
-            (Pause::None, _) => {}
+            (Pause::None, _) => return false,
+            (Pause::Spin, _) => return true,
             (Pause::Sleep, [port]) => {
                 // Others may use the queue while this thread sleeps.
                 let port = Arc::clone(port);
                 drop(ports);
-                port.sleep(crate::idle::NAP);
+                port.sleep(NAP);
             }
             // One bell does not ring for several endpoints.
             _ => {
@@ -269,6 +282,7 @@ impl Drivers {
                 std::thread::yield_now();
             }
         }
+        true
     }
 
     /// Waits for a message, at most so long.
