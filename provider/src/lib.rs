@@ -28,6 +28,9 @@ mod rendezvous;
 mod report;
 mod tagged;
 
+#[cfg(test)]
+mod hostile_tests;
+
 #[allow(unsafe_code, reason = "the entry point that libfabric looks up")]
 mod export {
     ffi::export_provider!(crate::init::Tcam);

@@ -58,6 +58,32 @@ impl Sender {
         header: &Header,
         payload: impl FnOnce(*mut u8),
     ) -> bool {
+        self.put(own, peer, header.words(), payload)
+    }
+
+    /// A slot with any words, and a payload of one byte again and again.
+    #[cfg(test)]
+    pub(crate) fn push_words(
+        &mut self,
+        own: &Segment,
+        peer: &Segment,
+        words: [u64; 5],
+        fill: u8,
+    ) -> bool {
+        self.put(own, peer, words, |payload| {
+            // SAFETY: a payload has room for INLINE bytes.
+            unsafe { payload.write_bytes(fill, super::wire::INLINE) };
+        })
+    }
+
+    #[inline]
+    fn put(
+        &mut self,
+        own: &Segment,
+        peer: &Segment,
+        words: [u64; 5],
+        payload: impl FnOnce(*mut u8),
+    ) -> bool {
         let mut position = peer.tail().load(Ordering::Relaxed);
         loop {
             // A damaged head or tail makes this wrong, never unsafe: positions
@@ -83,7 +109,7 @@ impl Sender {
         // SAFETY: the slot lies in the peer's mapping; the claim makes this
         // endpoint its only writer until the turn is stored.
         unsafe {
-            for (index, word) in header.words().into_iter().enumerate() {
+            for (index, word) in words.into_iter().enumerate() {
                 slot_word(slot, index + 1).store(word, Ordering::Relaxed);
             }
             payload(slot.add(PAYLOAD));
