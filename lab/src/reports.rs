@@ -172,6 +172,7 @@ pub(crate) mod tests {
             block_reasons: matching::BlockReasons {
                 table_full: if entries > 0 { posts - fit } else { 0 },
                 disabled: if entries > 0 { 0 } else { posts },
+                ..Default::default()
             },
             ..QueueCounters::default()
         };

@@ -76,7 +76,7 @@ pub const PARAMS: &[Param] = &[
     Param {
         name: "eager_size",
         values: Values::Number(0, 16_384),
-        default: "8192",
+        default: "4096",
         help: "Largest message in bytes that is sent through shared buffers; longer ones wait for \
                their receive and are then copied from process to process.",
     },

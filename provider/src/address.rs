@@ -6,6 +6,7 @@ use std::{
     io,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs as _},
     os::fd::OwnedFd,
+    sync::LazyLock,
 };
 
 use ffi::Errno;
@@ -69,7 +70,7 @@ pub(crate) fn resolve(
 
 /// The address this host is known by: its first interface that is not loopback.
 pub(crate) fn of_this_host() -> Ipv4Addr {
-    interfaces().into_iter().find(|ip| !ip.is_loopback()).unwrap_or(Ipv4Addr::LOCALHOST)
+    interfaces().iter().copied().find(|ip| !ip.is_loopback()).unwrap_or(Ipv4Addr::LOCALHOST)
 }
 
 /// Whether an address is one of this host.
@@ -77,7 +78,14 @@ pub(crate) fn is_local(ip: Ipv4Addr) -> bool {
     ip.is_loopback() || ip.is_unspecified() || interfaces().contains(&ip)
 }
 
-fn interfaces() -> Vec<Ipv4Addr> {
+/// Addresses of this host, asked for once: every peer of a large job is
+/// compared with them.
+fn interfaces() -> &'static [Ipv4Addr] {
+    static INTERFACES: LazyLock<Vec<Ipv4Addr>> = LazyLock::new(ask_for_interfaces);
+    &INTERFACES
+}
+
+fn ask_for_interfaces() -> Vec<Ipv4Addr> {
     if_addrs::get_if_addrs()
         .unwrap_or_default()
         .into_iter()

@@ -69,7 +69,7 @@ static void forms(void) {
 }
 
 static void sizes(void) {
-    static const size_t lengths[] = {0, 1, 15, 16, 17, 207, 208, 209, 4096, 8191, 8192, 8193,
+    static const size_t lengths[] = {0, 1, 15, 16, 17, 207, 208, 209, 4096, 4097, 8191, 8192, 8193,
                                      16384, 16385, 65536, 1 << 20, LARGEST};
     static const uint64_t levels[] = {0, FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE,
                                       FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE};

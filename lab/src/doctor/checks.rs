@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::fs::FlockOperation;
+
 use super::Finding;
 use crate::environment::Settings;
 use crate::launcher;
@@ -139,26 +141,34 @@ fn judge_shared_memory(size: u64, free: u64) -> Finding {
     }
 }
 
-/// Segments in /dev/shm: of running programs, or left by killed ones.
+/// Segments in /dev/shm: an owner that lives holds a lock on its own.
 pub(super) fn leftovers() -> Vec<Finding> {
     let Ok(entries) = std::fs::read_dir("/dev/shm") else { return Vec::new() };
-    let sizes: Vec<u64> = entries
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("tcam."))
-        .filter_map(|entry| entry.metadata().ok())
-        .map(|data| data.len())
-        .collect();
-    if sizes.is_empty() {
-        return Vec::new();
+    let (mut living, mut dead) = (0, 0);
+    for entry in entries.filter_map(Result::ok) {
+        if !entry.file_name().to_string_lossy().starts_with("tcam.") {
+            continue;
+        }
+        let Ok(file) = std::fs::File::open(entry.path()) else { continue };
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => dead += 1,
+            Err(_) => living += 1,
+        }
     }
-    vec![Finding::note(
-        format!(
-            "/dev/shm holds {} of tcam, {}",
-            count(sizes.len() as u64, "segment"),
-            bytes(sizes.iter().sum())
-        ),
-        "if no program runs they were left by killed ones: the next start removes them",
-    )]
+    let mut findings = Vec::new();
+    if living > 0 {
+        findings.push(Finding::note(
+            format!("{} of tcam open on this host now", count(living, "endpoint")),
+            "if you started none, a program still runs or hangs: fuser -v /dev/shm/tcam.*",
+        ));
+    }
+    if dead > 0 {
+        findings.push(Finding::note(
+            format!("/dev/shm holds {} of tcam whose owner died", count(dead, "segment")),
+            "the next start removes them",
+        ));
+    }
+    findings
 }
 
 /// Whether the kernel lets processes of a user copy from one another.
