@@ -21,8 +21,8 @@ pub(crate) enum Pause {
     Spin,
     /// Let another process run.
     Yield,
-    /// Sleep until a message comes.
-    Sleep,
+    /// Sleep until a message comes, at most so long.
+    Sleep(Duration),
 }
 
 /// How idle polls behave (`FI_TCAM_IDLE`).
@@ -45,6 +45,10 @@ pub(crate) struct Idle {
     empty: u32,
     /// When the last poll that found nothing returned.
     rested: Instant,
+    /// Processor time of the polling thread when it was last looked at.
+    cpu: Duration,
+    /// Length of the next sleep.
+    nap: Duration,
 }
 
 /// A caller that comes back this soon does nothing but poll.
@@ -63,13 +67,34 @@ const LONG: u32 = 200_000;
 /// polls 1.2 / 8.7 ms, after 1000 1.0 / 3.6 ms, never 5.2 / 3.8 ms; a yield of our
 /// own on top of theirs only costs.
 const SHORT: u32 = 1000;
-/// Longest sleep: a bound on what a lost wake-up costs.
+/// Processor time a poll of a caller that only waits takes at most, on average
+/// over [`SHORT`] polls. One that works between polls must not be put to sleep.
+const POLL: Duration = Duration::from_micros(5);
+/// The same for what happens between two sleeps.
+const BETWEEN_SLEEPS: Duration = Duration::from_micros(200);
+/// First sleep; each further one without a message is twice as long.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
+/// Longest sleep. 256 ranks that wake every millisecond keep two cores busy.
+const LONGEST_NAP: Duration = Duration::from_millis(16);
+
+/// Processor time this thread has used.
+fn cpu_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
 
 impl Idle {
     pub(crate) fn new(policy: Policy) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { policy, cores, population: 1, empty: 0, rested: Instant::now() }
+        Self {
+            policy,
+            cores,
+            population: 1,
+            empty: 0,
+            rested: Instant::now(),
+            cpu: Duration::ZERO,
+            nap: NAP,
+        }
     }
 
     /// Endpoints on this host, as far as known.
@@ -96,16 +121,35 @@ impl Idle {
     #[inline]
     pub(crate) fn pause(&mut self) -> Pause {
         self.empty = self.empty.saturating_add(1);
-        if self.is_crowded() {
-            return if self.empty < SHORT { Pause::None } else { Pause::Sleep };
+        let crowded = self.is_crowded();
+        if self.policy != Policy::Spin {
+            let patience = if crowded { SHORT } else { LONG };
+            if self.empty >= patience {
+                return self.sleep(self.empty == patience);
+            }
+            if self.empty == patience - SHORT + 1 {
+                self.cpu = cpu_time();
+                self.nap = NAP;
+            }
+            if !crowded && self.empty > PATIENCE && self.empty.is_multiple_of(64) {
+                return Pause::Yield;
+            }
         }
-        let gives_way = self.policy != Policy::Spin;
-        match self.empty {
-            polls if gives_way && polls > LONG => Pause::Sleep,
-            polls if gives_way && polls > PATIENCE && polls.is_multiple_of(64) => Pause::Yield,
-            _ if self.rested.elapsed() < TIGHT => Pause::Spin,
-            _ => Pause::None,
+        if !crowded && self.rested.elapsed() < TIGHT { Pause::Spin } else { Pause::None }
+    }
+
+    /// Sleeps, unless the caller has been working between its polls.
+    #[cold]
+    fn sleep(&mut self, first: bool) -> Pause {
+        let now = cpu_time();
+        let used = now.saturating_sub(std::mem::replace(&mut self.cpu, now));
+        if used > if first { POLL * SHORT } else { BETWEEN_SLEEPS } {
+            self.empty = 0;
+            return Pause::None;
         }
+        let nap = self.nap;
+        self.nap = (nap * 2).min(LONGEST_NAP);
+        Pause::Sleep(nap)
     }
 
     /// The poll that found nothing returns.
@@ -153,9 +197,23 @@ mod tests {
         idle.set_population(usize::MAX);
         let pauses: Vec<_> = (0..SHORT + 1).map(|_| idle.pause()).collect();
         assert_eq!(pauses[0], Pause::None);
-        assert_eq!(*pauses.last().unwrap(), Pause::Sleep);
+        assert_eq!(pauses[SHORT as usize - 1..], [Pause::Sleep(NAP), Pause::Sleep(2 * NAP)]);
+        assert!((0..10).any(|_| idle.pause() == Pause::Sleep(LONGEST_NAP)));
         idle.busy();
         assert_eq!(idle.pause(), Pause::None);
+    }
+
+    #[test]
+    fn who_works_between_polls_is_not_put_to_sleep() {
+        let mut idle = Idle::new(Policy::Yield);
+        let work = || {
+            let start = cpu_time();
+            while cpu_time() - start < 4 * POLL {}
+        };
+        for _ in 0..3 * SHORT {
+            assert_eq!(idle.pause(), Pause::None);
+            work();
+        }
     }
 
     #[test]

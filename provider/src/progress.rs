@@ -17,7 +17,7 @@ use crate::{
     },
     engine::{Body, Engine, Kept},
     ep::Port,
-    idle::{NAP, Pause, SPINS},
+    idle::{Pause, SPINS},
 };
 
 /// Whether progress was made.
@@ -186,7 +186,7 @@ impl Port {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
         let pause = engine.idle.pause();
-        let gives_way = matches!(pause, Pause::Yield | Pause::Sleep);
+        let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
             engine.look_around(&self.own);
         }
@@ -270,11 +270,11 @@ impl Drivers {
         match (pause, ports.as_slice()) {
             (Pause::None, _) => return false,
             (Pause::Spin, _) => return true,
-            (Pause::Sleep, [port]) => {
+            (Pause::Sleep(nap), [port]) => {
                 // Others may use the queue while this thread sleeps.
                 let port = Arc::clone(port);
                 drop(ports);
-                port.sleep(NAP);
+                port.sleep(nap);
             }
             // One bell does not ring for several endpoints.
             _ => {
