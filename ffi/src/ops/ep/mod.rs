@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_endpoint(3)`: the endpoint, and its tables for messages (`msg`,
-//! `tagged`) and addresses (`cm`).
+//! `fi_endpoint(3)`: the endpoint, and its tables for messages (`forms`)
+//! and addresses (`cm`).
 
 mod cm;
-mod msg;
-mod tagged;
+mod forms;
 
 use std::{
     ffi::{c_int, c_void},
