@@ -29,7 +29,7 @@ pub(crate) fn register(port: &Arc<Port>) {
 /// Reports the endpoints that are open still, and removes their segments.
 pub(crate) fn write_all_open() {
     let open = std::mem::take(&mut *OPEN.lock());
-    for port in open.iter().filter_map(Weak::upgrade) {
+    for port in open.iter().filter_map(Weak::upgrade).filter(|port| port.own.is_ours()) {
         write(&port, WrittenAt::Exit);
         port.own.abandon();
     }

@@ -11,7 +11,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages probe objects death)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages probe objects fork death)
 run() {
     local name=$1
     shift
@@ -34,6 +34,9 @@ for client in "${clients[@]}"; do
 done
 unset FI_TCAM_PRQ_ENTRIES FI_TCAM_UMQ_ENTRIES FI_TCAM_KERNEL_COPY
 # With locks, and with every kernel this processor has.
+if [ ! -x "$build/messages" ]; then
+    cc -O1 -o "$build/messages" "$here/messages.c" -lfabric || exit 1
+fi
 run "messages, FI_THREAD_SAFE" "$build/messages" safe
 for kernel in avx512 avx2 scalar; do
     case $kernel in

@@ -298,10 +298,16 @@ impl Segment {
         }
     }
 
+    /// Whether this process made the segment: a child that was forked has it,
+    /// too, and must leave it alone.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.lock.is_some() && self.pid() == std::process::id()
+    }
+
     /// Removes the file of an own segment whose process exits without closing:
     /// peers that still map it see it closed.
     pub(crate) fn abandon(&self) {
-        if self.lock.is_some() {
+        if self.is_ours() {
             self.word32(STATE).store(CLOSED, Ordering::Release);
             let _ = std::fs::remove_file(&self.path);
         }
