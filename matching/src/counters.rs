@@ -156,6 +156,12 @@ pub struct QueueCounters {
     /// Most elements ever in table and host together: the table size at which
     /// nothing would have spilled.
     pub high_water: u64,
+    /// Queues the host engine made for collective operations.
+    #[serde(default)]
+    pub dedicated_collective: u64,
+    /// Queues the host engine made for point-to-point partners.
+    #[serde(default)]
+    pub dedicated_point_to_point: u64,
     /// Why elements spilled, counted when they did.
     pub block_reasons: BlockReasons,
     /// Search depths; empty when not asked for.
@@ -198,7 +204,7 @@ impl QueueCounters {
     }
 
     /// Adds another queue's counters: sums of events, the highest of the
-    /// capacities and high-water marks.
+    /// capacities, high-water marks and numbers of dedicated queues.
     pub fn merge(&mut self, other: &Self) {
         self.entries = self.entries.max(other.entries);
         self.inserts += other.inserts;
@@ -217,6 +223,9 @@ impl QueueCounters {
         self.table_high_water = self.table_high_water.max(other.table_high_water);
         self.host_high_water = self.host_high_water.max(other.host_high_water);
         self.high_water = self.high_water.max(other.high_water);
+        self.dedicated_collective = self.dedicated_collective.max(other.dedicated_collective);
+        self.dedicated_point_to_point =
+            self.dedicated_point_to_point.max(other.dedicated_point_to_point);
         self.block_reasons.merge(&other.block_reasons);
         self.search_depth.hit.merge(&other.search_depth.hit);
         self.search_depth.miss.merge(&other.search_depth.miss);

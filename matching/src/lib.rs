@@ -14,8 +14,12 @@ mod counters;
 mod engine;
 mod offload;
 pub mod oracle;
+mod traffic;
 
 pub use counters::{BUCKETS, BlockReasons, Histogram, QueueCounters, SearchDepth};
-pub use engine::{Engine, HostEngine, HostHandle, HostHit, List, RankArray, UnknownEngine};
+pub use engine::{
+    ColPnp, Engine, EngineConfig, HostEngine, HostHandle, HostHit, List, RankArray, UnknownEngine,
+};
 pub use offload::{Found, Offload, OffloadConfig, Overflow, Place, UnknownOverflow};
 pub use ternary_cam::{Entry as Element, Kernel, Key, Source, TableError};
+pub use traffic::{CollectiveId, TagLayout, Traffic, UnknownLayout};

@@ -18,7 +18,7 @@
 use ternary_cam::{Handle, Table, TableError};
 
 use crate::counters::{Histogram, QueueCounters, SearchDepth};
-use crate::engine::{Engine, Host, HostEngine, HostHandle};
+use crate::engine::{Engine, EngineConfig, Host, HostEngine, HostHandle};
 use crate::{Element, Kernel, Key};
 
 /// Where an element lies.
@@ -98,6 +98,8 @@ pub struct OffloadConfig {
     pub kernel: Kernel,
     /// Engine behind the table.
     pub engine: HostEngine,
+    /// Parameters of the engine.
+    pub engine_config: EngineConfig,
     /// What happens when the table is full.
     pub overflow: Overflow,
     /// Whether to record search-depth histograms.
@@ -110,6 +112,7 @@ impl Default for OffloadConfig {
             entries: 4096,
             kernel: Kernel::best(),
             engine: HostEngine::default(),
+            engine_config: EngineConfig::default(),
             overflow: Overflow::default(),
             depths: false,
         }
@@ -159,7 +162,7 @@ impl Offload {
                 ..QueueCounters::default()
             },
             table,
-            host: Host::new(config.engine),
+            host: Host::new(config.engine, &config.engine_config),
             overflow: config.overflow,
             software: false,
             locations: vec![Location::Nowhere; config.entries],
@@ -387,12 +390,15 @@ impl Offload {
     /// What the queue did so far, with the occupancy of now.
     #[must_use]
     pub fn counters(&self) -> QueueCounters {
+        let (collective, point_to_point) = self.host.dedicated();
         let kept = |place| u64::from(self.matched.is_some_and(|found| found.place == place));
         QueueCounters {
             table_kept: self.counters.table_kept + kept(Place::Table),
             host_kept: self.counters.host_kept + kept(Place::Host),
             table_occupancy: self.table.len() as u64,
             host_occupancy: self.host.len() as u64,
+            dedicated_collective: collective as u64,
+            dedicated_point_to_point: point_to_point as u64,
             ..self.counters.clone()
         }
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One suite over every table size, kernel, engine and overflow model: random sequences of operations
-//! must find what the naive list finds, and the counts must add up.
+//! One suite over every table size, kernel, engine and overflow model: random sequences
+//! of operations, with the match bits of every tag layout, must find what the naive list
+//! finds, and the counts must add up.
 
 use matching::oracle::Oracle;
 use matching::{
-    Element, Found, HostEngine, Kernel, Key, Offload, OffloadConfig, Overflow, Place, Source,
+    Element, EngineConfig, Found, HostEngine, Kernel, Key, Offload, OffloadConfig, Overflow, Place,
+    QueueCounters, Source, TagLayout,
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
 /// One operation. `pick` chooses among the live elements.
 #[derive(Clone, Debug)]
@@ -20,36 +22,69 @@ enum Op {
     CancelUnknown,
 }
 
-/// The fields of an MPI's match bits, as MPICH lays them out: context, source, tag.
-const TAG: u64 = 0xffff_ffff;
-const RANK: u64 = 0xffff << 32;
+/// Match bits of a layout: a message of the application, or the first, the second
+/// or a nonblocking collective of a communicator.
+fn of_layout(layout: TagLayout, context: u64, rank: u64, tag: u64) -> u64 {
+    let mpich = [1, 2, 287, 288][tag as usize / 2 % 4];
+    let open_mpi = tag.wrapping_sub([10, 12, 33, 34][tag as usize / 2 % 4]);
+    let collective = tag % 2;
+    let number = |plain, operation| if collective == 1 { operation } else { plain };
+    match layout {
+        TagLayout::Mpich => context << 32 | collective << 31 | number(tag, mpich),
+        TagLayout::MpichSourceInTag => {
+            context << 43 | collective << 42 | rank << 19 | number(tag, mpich)
+        }
+        TagLayout::IntelMpi => rank << 40 | context << 21 | collective << 20 | number(tag, mpich),
+        TagLayout::OpenMpi => context << 34 | number(tag, open_mpi) & 0xffff_ffff,
+        TagLayout::OpenMpiTag1 => context << 52 | rank << 34 | number(tag, open_mpi) & 0xffff_ffff,
+        TagLayout::OpenMpiTag2 => context << 40 | rank << 22 | number(tag, open_mpi) & 0xf_ffff,
+        TagLayout::Opaque => context << 48 | rank << 32 | tag,
+    }
+}
 
-fn bits() -> impl Strategy<Value = u64> {
+fn bits(layout: TagLayout) -> impl Strategy<Value = u64> {
     prop_oneof![
-        8 => (0..3_u64, 0..3_u64, 0..6_u64).prop_map(|(context, rank, tag)| context << 48 | rank << 32 | tag),
+        16 => (0..2_u64, rank(), 0..8_u64)
+            .prop_map(move |(context, rank, tag)| of_layout(layout, context, u64::from(rank), tag)),
         1 => any::<u64>(),
         1 => prop_oneof![Just(0), Just(u64::MAX)],
     ]
 }
 
-fn ignore() -> impl Strategy<Value = u64> {
+/// Protocol bits, tag and source, as MPIs ignore them, and what none does.
+fn ignore(layout: TagLayout) -> impl Strategy<Value = u64> {
+    let (protocol, tag, source) = match layout {
+        TagLayout::Mpich => (0xc0 << 48, 0x7fff_ffff, 0),
+        TagLayout::MpichSourceInTag => (0x3 << 62, 0x7_ffff, 0x7f_ffff << 19),
+        TagLayout::IntelMpi => (0xf << 60, 0xf_ffff, 0xf_ffff << 40),
+        TagLayout::OpenMpi => (1 << 32, 0x7fff_ffff, 0),
+        TagLayout::OpenMpiTag1 => (1 << 32, 0x7fff_ffff, 0x3_ffff << 34),
+        TagLayout::OpenMpiTag2 => (1 << 20, 0x7_ffff, 0x3_ffff << 22),
+        TagLayout::Opaque => (0, 0xffff_ffff, 0xffff << 32),
+    };
     prop_oneof![
         6 => Just(0),
-        2 => Just(TAG),
-        1 => Just(RANK),
-        1 => Just(TAG | RANK),
+        6 => Just(protocol),
+        3 => Just(protocol | tag),
+        1 => Just(protocol | source),
+        1 => Just(protocol | tag | source),
         1 => (0..64_u32).prop_map(|bit| 1 << bit),
         1 => any::<u64>(),
         1 => Just(u64::MAX),
     ]
 }
 
+/// Two busy ranks and two others.
+fn rank() -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 0..2_u32, 1 => 0..4_u32]
+}
+
 fn source() -> impl Strategy<Value = Source> {
-    prop_oneof![4 => (0..4_u32).prop_map(Source::new), 1 => Just(Source::ANY)]
+    prop_oneof![6 => rank().prop_map(Source::new), 1 => Just(Source::ANY)]
 }
 
 fn exact_source() -> impl Strategy<Value = Source> {
-    (0..4_u32).prop_map(Source::new)
+    rank().prop_map(Source::new)
 }
 
 /// Which side carries the wildcards: posted receives, unexpected messages, both.
@@ -60,9 +95,9 @@ enum Use {
     Both,
 }
 
-fn op(of: Use) -> BoxedStrategy<Op> {
-    let exact = || (bits(), Just(0), exact_source()).boxed();
-    let ternary = || (bits(), ignore(), source()).boxed();
+fn op(layout: TagLayout, of: Use) -> BoxedStrategy<Op> {
+    let exact = || (bits(layout), Just(0), exact_source()).boxed();
+    let ternary = || (bits(layout), ignore(layout), source()).boxed();
     let (element, key) = match of {
         Use::Posted => (ternary(), exact()),
         Use::Unexpected => (exact(), ternary()),
@@ -81,9 +116,13 @@ fn op(of: Use) -> BoxedStrategy<Op> {
     .boxed()
 }
 
-fn sequence(length: usize) -> impl Strategy<Value = Vec<Op>> {
-    prop_oneof![Just(Use::Posted), Just(Use::Unexpected), Just(Use::Both)]
-        .prop_flat_map(move |of| prop::collection::vec(op(of), 0..length))
+/// A layout and operations with its match bits.
+fn sequence(length: usize) -> impl Strategy<Value = (TagLayout, Vec<Op>)> {
+    let of = prop_oneof![Just(Use::Posted), Just(Use::Unexpected), Just(Use::Both)];
+    let layout = prop::sample::select(&TagLayout::ALL[..]);
+    (layout, of).prop_flat_map(move |(layout, of)| {
+        (Just(layout), prop::collection::vec(op(layout, of), 0..length))
+    })
 }
 
 /// Tokens as the provider makes them: dense, the lowest free one first.
@@ -101,7 +140,7 @@ impl Tokens {
 
 /// Replays `ops` on a queue and on the oracle. With `spill` the table holds the
 /// oldest elements, so the oracle also knows the place and the depth.
-fn replay(config: OffloadConfig, ops: &[Op]) {
+fn replay(config: OffloadConfig, ops: &[Op]) -> QueueCounters {
     let entries = config.entries;
     let spill = config.overflow == Overflow::Spill;
     let mut queue = Offload::new(&config).unwrap();
@@ -166,6 +205,7 @@ fn replay(config: OffloadConfig, ops: &[Op]) {
         .fold((0, 0), |(least, most), (low, high, n)| (least + low * n, most + high * n));
     assert!((least..=most).contains(&(depths as u64)));
     assert!(queue.iter_tokens().eq(oracle.elements().iter().map(|element| element.token)));
+    counters
 }
 
 fn check_found(
@@ -181,9 +221,11 @@ fn check_found(
 }
 
 /// Every kernel with the usual engine, and every engine and overflow model with
-/// the usual kernel: they do not meet each other's code.
-fn replay_everywhere(entries: usize, ops: &[Op]) {
-    let usual = OffloadConfig { entries, depths: true, ..OffloadConfig::default() };
+/// the usual kernel: they do not meet each other's code. θ is small, so that engines
+/// look for partners and make levels.
+fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
+    let engine_config = EngineConfig { layout: *layout, theta: 4, ..EngineConfig::default() };
+    let usual = OffloadConfig { entries, depths: true, engine_config, ..OffloadConfig::default() };
     for name in ["avx512", "avx2", "scalar"] {
         let kernel: Kernel = name.parse().unwrap();
         if kernel.is_available() {
@@ -197,6 +239,9 @@ fn replay_everywhere(entries: usize, ops: &[Op]) {
             replay(OffloadConfig { engine, overflow, ..usual }, ops);
         }
     }
+    // With the usual θ, short queues are searched as one list.
+    let engine_config = EngineConfig { layout: *layout, ..EngineConfig::default() };
+    replay(OffloadConfig { engine: HostEngine::ColPnp, engine_config, ..usual }, ops);
 }
 
 proptest! {
@@ -226,4 +271,26 @@ proptest! {
     fn table_of_4096(ops in sequence(1200)) {
         replay_everywhere(4096, &ops);
     }
+}
+
+/// The sequences reach what they are there to test.
+#[test]
+fn engines_make_queues_for_the_sequences() {
+    let mut runner = TestRunner::deterministic();
+    let mut made = (0, 0);
+    for _ in 0..8 {
+        let strategy = prop::collection::vec(op(TagLayout::Mpich, Use::Posted), 1200);
+        let ops = strategy.new_tree(&mut runner).unwrap().current();
+        let [usual, counters] = [100, 4].map(|theta| {
+            let layout = TagLayout::Mpich;
+            let engine_config = EngineConfig { layout, theta, ..EngineConfig::default() };
+            let engine = HostEngine::ColPnp;
+            let config = OffloadConfig { entries: 0, engine, engine_config, ..Default::default() };
+            replay(OffloadConfig { depths: true, ..config }, &ops)
+        });
+        assert!(usual.high_water > 100, "more than a list");
+        made.0 += usize::from(counters.dedicated_collective > 0);
+        made.1 += usize::from(counters.dedicated_point_to_point > 4);
+    }
+    assert!(made.0 >= 6 && made.1 >= 6, "{made:?}");
 }

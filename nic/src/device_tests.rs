@@ -13,6 +13,7 @@ fn config(entries: usize) -> DeviceConfig {
         engine: HostEngine::List,
         overflow: Overflow::Spill,
         depths: true,
+        ..OffloadConfig::default()
     };
     DeviceConfig { prq: offload, umq: offload }
 }

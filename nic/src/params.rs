@@ -55,10 +55,51 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "host_engine",
-        values: Values::Words(&["list", "rank-array"]),
-        default: "list",
-        help: "Software engine that matches what does not fit the table: one list (MPICH) or a list \
-               a source (Open MPI).",
+        values: Values::Words(&["list", "rank-array", "col-list", "list-pnp", "col-pnp"]),
+        default: "col-pnp",
+        help: "Software engine that matches what does not fit the table: one list (MPICH), a list \
+               a source (Open MPI), or queues for collective operations (COL), for partners (PNP) \
+               or both.",
+    },
+    Param {
+        name: "tag_layout",
+        values: Values::Words(&[
+            "auto",
+            "mpich",
+            "mpich-source-in-tag",
+            "intel-mpi",
+            "openmpi",
+            "openmpi-tag-1",
+            "openmpi-tag-2",
+            "opaque",
+        ]),
+        default: "auto",
+        help: "How match bits tell collective from point-to-point messages; auto asks which MPI is \
+               loaded, opaque takes everything for point-to-point.",
+    },
+    Param {
+        name: "theta",
+        values: Values::Number(1, 65_536),
+        default: "100",
+        help: "Elements in a shared queue at which PNP gives the busiest sources their own.",
+    },
+    Param {
+        name: "k_col",
+        values: Values::Number(0, 1024),
+        default: "8",
+        help: "COL makes at most k_col * sqrt(n) queues for n processes.",
+    },
+    Param {
+        name: "k_pnp",
+        values: Values::Number(0, 1024),
+        default: "8",
+        help: "PNP makes at most k_pnp * sqrt(n) queues for n processes.",
+    },
+    Param {
+        name: "nprocs",
+        values: Values::Number(0, 16_777_216),
+        default: "0",
+        help: "Processes n of k_col and k_pnp; 0 takes the distinct sources seen so far.",
     },
     Param {
         name: "kernel",

@@ -16,7 +16,7 @@ use std::{
 use ffi::{
     Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
 };
-use matching::{Kernel, OffloadConfig, Source};
+use matching::{EngineConfig, Kernel, OffloadConfig, Source};
 use nic::{
     device::{Device, DeviceConfig, Envelope, Grant},
     params::Params,
@@ -38,6 +38,7 @@ use crate::{
     cq::CompletionQueue,
     domain::Domain,
     idle::{Idle, Policy},
+    init,
     rendezvous::{Stream, Transfer},
 };
 
@@ -183,6 +184,7 @@ fn named<T: FromStr>(params: &Params, name: &str) -> Result<T> {
 }
 
 fn offload(params: &Params, entries: &str) -> Result<OffloadConfig> {
+    let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
     Ok(OffloadConfig {
         entries: params.number(entries),
         kernel: match params.text("kernel") {
@@ -190,6 +192,13 @@ fn offload(params: &Params, entries: &str) -> Result<OffloadConfig> {
             _ => named(params, "kernel")?,
         },
         engine: named(params, "host_engine")?,
+        engine_config: EngineConfig {
+            layout: init::tag_layout(params)?,
+            theta: number("theta")?,
+            k_collective: number("k_col")?,
+            k_point_to_point: number("k_pnp")?,
+            processes: number("nprocs")?,
+        },
         overflow: named(params, "overflow")?,
         depths: !params.text("report").is_empty(),
     })
@@ -404,7 +413,7 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use matching::{HostEngine, Overflow};
+    use matching::{HostEngine, Overflow, TagLayout};
     use nic::params::{PARAMS, Values};
 
     #[test]
@@ -415,5 +424,7 @@ mod tests {
         };
         assert_eq!(words("host_engine"), HostEngine::ALL.map(HostEngine::name));
         assert_eq!(words("overflow"), Overflow::ALL.map(Overflow::name));
+        let layouts = words("tag_layout");
+        assert_eq!((layouts[0], &layouts[1..]), ("auto", &TagLayout::ALL.map(TagLayout::name)[..]));
     }
 }

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Host engines: what matches the elements that do not fit the table.
 
+mod col;
+mod col_pnp;
 mod list;
+mod peers;
+mod pnp;
 mod queues;
 mod rank_array;
 
+pub use col_pnp::ColPnp;
 pub use list::List;
 pub use rank_array::RankArray;
 
-use crate::{Element, Key};
+use crate::{Element, Key, TagLayout};
 
 /// Names an element of an [`Engine`] from its insertion to its removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,12 @@ pub trait Engine {
         self.len() == 0
     }
 
+    /// Queues made for one operation or source, of collective and of
+    /// point-to-point elements.
+    fn dedicated(&self) -> (usize, usize) {
+        (0, 0)
+    }
+
     /// Tokens and ages, oldest first.
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_;
 }
@@ -63,15 +74,49 @@ pub trait Engine {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HostEngine {
     /// One linked list in age order, as MPICH's.
-    #[default]
     List,
     /// A list a source, as Open MPI's.
     RankArray,
+    /// Queues for collective elements, a list for the others.
+    ColList,
+    /// A list for collective elements, queues for partners.
+    ListPnp,
+    /// Queues for both.
+    #[default]
+    ColPnp,
+}
+
+/// Parameters of an engine. Those that have one queue, or one a source, use none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// How match bits tell collective from point-to-point (`FI_TCAM_TAG_LAYOUT`).
+    pub layout: TagLayout,
+    /// Length of a shared queue at which partners get their own (`FI_TCAM_THETA`).
+    pub theta: u32,
+    /// At most `k_collective * sqrt(n)` queues for collectives (`FI_TCAM_K_COL`).
+    pub k_collective: u32,
+    /// At most `k_point_to_point * sqrt(n)` queues for partners (`FI_TCAM_K_PNP`).
+    pub k_point_to_point: u32,
+    /// Processes n (`FI_TCAM_NPROCS`); 0 takes the sources seen so far.
+    pub processes: u32,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            layout: TagLayout::default(),
+            theta: 100,
+            k_collective: 8,
+            k_point_to_point: 8,
+            processes: 0,
+        }
+    }
 }
 
 impl HostEngine {
     /// Every engine.
-    pub const ALL: [Self; 2] = [Self::List, Self::RankArray];
+    pub const ALL: [Self; 5] =
+        [Self::List, Self::RankArray, Self::ColList, Self::ListPnp, Self::ColPnp];
 
     /// Name, as in `FI_TCAM_HOST_ENGINE`.
     #[must_use]
@@ -79,6 +124,9 @@ impl HostEngine {
         match self {
             Self::List => "list",
             Self::RankArray => "rank-array",
+            Self::ColList => "col-list",
+            Self::ListPnp => "list-pnp",
+            Self::ColPnp => "col-pnp",
         }
     }
 }
@@ -107,13 +155,21 @@ impl std::str::FromStr for HostEngine {
 pub(crate) enum Host {
     List(List),
     RankArray(RankArray),
+    ColPnp(Box<ColPnp>),
 }
 
 impl Host {
-    pub(crate) fn new(engine: HostEngine) -> Self {
+    pub(crate) fn new(engine: HostEngine, config: &EngineConfig) -> Self {
+        let col_pnp = |k_collective, k_point_to_point| {
+            let config = EngineConfig { k_collective, k_point_to_point, ..*config };
+            Self::ColPnp(Box::new(ColPnp::new(&config)))
+        };
         match engine {
             HostEngine::List => Self::List(List::default()),
             HostEngine::RankArray => Self::RankArray(RankArray::default()),
+            HostEngine::ColList => col_pnp(config.k_collective, 0),
+            HostEngine::ListPnp => col_pnp(0, config.k_point_to_point),
+            HostEngine::ColPnp => col_pnp(config.k_collective, config.k_point_to_point),
         }
     }
 }
@@ -124,6 +180,7 @@ macro_rules! each {
         match $host {
             Host::List($engine) => $call,
             Host::RankArray($engine) => $call,
+            Host::ColPnp($engine) => $call,
         }
     };
 }
@@ -153,11 +210,17 @@ impl Engine for Host {
         each!(self, engine => engine.len())
     }
 
+    fn dedicated(&self) -> (usize, usize) {
+        each!(self, engine => engine.dedicated())
+    }
+
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let (list, ranks) = match self {
-            Self::List(engine) => (Some(engine.iter()), None),
-            Self::RankArray(engine) => (None, Some(engine.iter())),
+        let (list, ranks, col_pnp) = match self {
+            Self::List(engine) => (Some(engine.iter()), None, None),
+            Self::RankArray(engine) => (None, Some(engine.iter()), None),
+            Self::ColPnp(engine) => (None, None, Some(engine.iter())),
         };
-        list.into_iter().flatten().chain(ranks.into_iter().flatten())
+        let list = list.into_iter().flatten();
+        list.chain(ranks.into_iter().flatten()).chain(col_pnp.into_iter().flatten())
     }
 }

@@ -5,79 +5,69 @@
 //! ```text
 //! queue 0    head -> [ 4 ] ----------------> [ 2 ] <- tail
 //! queue 1    head -----------> [ 0 ] <- tail
-//! all        head -> [ 4 ] --> [ 0 ] ------> [ 2 ] <- tail
+//! all        head -> [ 4 ] --> [ 0 ] ------> [ 2 ] --> [ 1 ] <- tail
+//!                                                        ^ unplaced
 //! ```
 //!
 //! Every list is in age order, because elements come in age order. So a search
 //! takes the first match of each queue that may hold one, the oldest of them
 //! wins, and a queue whose head is younger than what was found is not walked.
+//!
+//! The youngest elements may wait for their place in a queue: they are in the list
+//! of all only.
 
 use super::{HostHandle, HostHit};
 use crate::{Element, Key};
 
-/// No node.
+/// No node, no queue.
 const NIL: u32 = u32::MAX;
 
-/// Neighbours of a node in one list.
-#[derive(Clone, Copy)]
-struct Links {
-    next: u32,
-    prev: u32,
-}
+/// Lists that a node is in: that of all, that of its queue.
+const ALL: usize = 0;
+const OWN: usize = 1;
 
+/// An element: all there is to know while it is in no queue.
 struct Node {
     element: Element,
     age: u64,
+    next: [u32; 2],
+    /// The one before it in the list of all.
+    prev: u32,
     queue: u32,
-    all: Links,
-    own: Links,
 }
 
-/// First and last node of a list.
+/// First and last node of a list, and how many it has.
 #[derive(Clone, Copy)]
 struct Ends {
     head: u32,
     tail: u32,
+    len: u32,
 }
 
-const EMPTY: Ends = Ends { head: NIL, tail: NIL };
+const EMPTY: Ends = Ends { head: NIL, tail: NIL, len: 0 };
 
 /// See the module.
 pub(super) struct Queues {
     nodes: Vec<Node>,
+    /// The one before each node in its queue.
+    own_prev: Vec<u32>,
     queues: Vec<Ends>,
     all: Ends,
+    /// Youngest element with a queue: those after it have none.
+    placed: u32,
     unused: u32,
-    len: usize,
-}
-
-/// Which of a node's links a list uses.
-type Which = fn(&mut Node) -> &mut Links;
-
-fn append(nodes: &mut [Node], ends: &mut Ends, index: u32, which: Which) {
-    *which(&mut nodes[index as usize]) = Links { next: NIL, prev: ends.tail };
-    match ends.tail {
-        NIL => ends.head = index,
-        tail => which(&mut nodes[tail as usize]).next = index,
-    }
-    ends.tail = index;
-}
-
-fn unlink(nodes: &mut [Node], ends: &mut Ends, index: u32, which: Which) {
-    let Links { next, prev } = *which(&mut nodes[index as usize]);
-    match prev {
-        NIL => ends.head = next,
-        prev => which(&mut nodes[prev as usize]).next = next,
-    }
-    match next {
-        NIL => ends.tail = prev,
-        next => which(&mut nodes[next as usize]).prev = prev,
-    }
 }
 
 impl Queues {
     pub(super) fn new() -> Self {
-        Self { nodes: Vec::new(), queues: Vec::new(), all: EMPTY, unused: NIL, len: 0 }
+        Self {
+            nodes: Vec::new(),
+            own_prev: Vec::new(),
+            queues: Vec::new(),
+            all: EMPTY,
+            placed: NIL,
+            unused: NIL,
+        }
     }
 
     /// Makes sure that there are queues 0 to `count - 1`.
@@ -87,6 +77,13 @@ impl Queues {
         }
     }
 
+    /// Makes `count` queues and says which is the first.
+    pub(super) fn make(&mut self, count: usize) -> usize {
+        let first = self.queues.len();
+        self.ensure(first + count);
+        first
+    }
+
     /// Queues there are, empty ones too.
     pub(super) fn count(&self) -> usize {
         self.queues.len()
@@ -94,55 +91,175 @@ impl Queues {
 
     /// Appends an element, the youngest of all, to a queue.
     pub(super) fn insert(&mut self, queue: usize, element: Element, age: u64) -> HostHandle {
-        let none = Links { next: NIL, prev: NIL };
-        let node = Node { element, age, queue: queue as u32, all: none, own: none };
+        debug_assert_eq!(self.next_unplaced(), NIL, "older elements are placed first");
+        let handle = self.push(element, age);
+        self.place(queue);
+        handle
+    }
+
+    /// Adds an element, the youngest of all, without a queue.
+    #[inline]
+    pub(super) fn push(&mut self, element: Element, age: u64) -> HostHandle {
+        let tail = self.all.tail;
+        let node = Node { element, age, next: [NIL; 2], prev: tail, queue: NIL };
         let index = match self.unused {
             NIL => {
                 self.nodes.push(node);
                 u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 elements")
             }
             index => {
-                self.unused = self.nodes[index as usize].own.next;
+                self.unused = self.nodes[index as usize].next[ALL];
                 self.nodes[index as usize] = node;
                 index
             }
         };
-        append(&mut self.nodes, &mut self.queues[queue], index, |node| &mut node.own);
-        append(&mut self.nodes, &mut self.all, index, |node| &mut node.all);
-        self.len += 1;
+        match tail {
+            NIL => self.all.head = index,
+            tail => self.nodes[tail as usize].next[ALL] = index,
+        }
+        self.all.tail = index;
+        self.all.len += 1;
         HostHandle(index)
     }
 
-    /// Takes an element out of its queue.
-    pub(super) fn remove(&mut self, handle: HostHandle) -> Element {
+    fn next_unplaced(&self) -> u32 {
+        self.nodes.get(self.placed as usize).map_or(self.all.head, |node| node.next[ALL])
+    }
+
+    /// The oldest element without a queue.
+    pub(super) fn unplaced(&self) -> Option<&Element> {
+        self.nodes.get(self.next_unplaced() as usize).map(|node| &node.element)
+    }
+
+    /// Appends the oldest element without a queue to one.
+    pub(super) fn place(&mut self, queue: usize) {
+        let index = self.next_unplaced();
+        self.placed = index;
+        self.nodes[index as usize].queue = queue as u32;
+        let ends = &mut self.queues[queue];
+        if self.own_prev.len() < self.nodes.len() {
+            self.own_prev.resize(self.nodes.capacity(), NIL);
+        }
+        self.own_prev[index as usize] = ends.tail;
+        match ends.tail {
+            NIL => ends.head = index,
+            tail => self.nodes[tail as usize].next[OWN] = index,
+        }
+        ends.tail = index;
+        ends.len += 1;
+    }
+
+    /// The queue of an element, if it has one.
+    #[inline]
+    pub(super) fn queue_of(&self, handle: HostHandle) -> Option<usize> {
+        let queue = self.nodes[handle.0 as usize].queue;
+        (queue != NIL).then_some(queue as usize)
+    }
+
+    /// Takes an element out that has no queue.
+    #[inline]
+    pub(super) fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
         let index = handle.0;
-        let Node { element, queue, .. } = self.nodes[index as usize];
-        unlink(&mut self.nodes, &mut self.queues[queue as usize], index, |node| &mut node.own);
-        unlink(&mut self.nodes, &mut self.all, index, |node| &mut node.all);
-        self.nodes[index as usize].own.next = self.unused;
+        let node = &mut self.nodes[index as usize];
+        let (element, next, prev) = (node.element, node.next[ALL], node.prev);
+        node.next[ALL] = self.unused;
         self.unused = index;
-        self.len -= 1;
+        match prev {
+            NIL => self.all.head = next,
+            prev => self.nodes[prev as usize].next[ALL] = next,
+        }
+        match next {
+            NIL => self.all.tail = prev,
+            next => self.nodes[next as usize].prev = prev,
+        }
+        self.all.len -= 1;
         element
     }
 
+    /// Takes an element out that has a queue.
+    pub(super) fn remove(&mut self, handle: HostHandle) -> Element {
+        let index = handle.0;
+        let node = &self.nodes[index as usize];
+        let next = node.next[OWN];
+        if self.placed == index {
+            self.placed = node.prev;
+        }
+        let ends = &mut self.queues[node.queue as usize];
+        let prev = self.own_prev[index as usize];
+        ends.len -= 1;
+        match prev {
+            NIL => ends.head = next,
+            prev => self.nodes[prev as usize].next[OWN] = next,
+        }
+        match next {
+            NIL => ends.tail = prev,
+            next => self.own_prev[next as usize] = prev,
+        }
+        self.remove_unplaced(handle)
+    }
+
     /// The older of `best` and the first match of a queue.
+    #[inline]
     pub(super) fn older_match(
         &self,
         queue: usize,
         key: &Key,
         best: Option<HostHit>,
     ) -> Option<HostHit> {
+        self.older_match_counted(queue, key, best).0
+    }
+
+    /// [`Queues::older_match`], and how many elements were compared.
+    #[inline]
+    pub(super) fn older_match_counted(
+        &self,
+        queue: usize,
+        key: &Key,
+        best: Option<HostHit>,
+    ) -> (Option<HostHit>, u64) {
+        let before = best.map_or(u64::MAX, |best| best.age);
         let mut index = self.queues.get(queue).map_or(NIL, |ends| ends.head);
+        let mut compared = 0;
         while let Some(node) = self.nodes.get(index as usize) {
-            if best.is_some_and(|best| best.age < node.age) {
+            if node.age > before {
                 break;
             }
+            compared += 1;
+            if node.element.matches(key) {
+                return (Some(hit(index, node)), compared);
+            }
+            index = node.next[OWN];
+        }
+        (best, compared)
+    }
+
+    /// The oldest match of all.
+    #[inline]
+    pub(super) fn oldest_match(&self, key: &Key) -> Option<HostHit> {
+        let mut index = self.all.head;
+        while let Some(node) = self.nodes.get(index as usize) {
             if node.element.matches(key) {
                 return Some(hit(index, node));
             }
-            index = node.own.next;
+            index = node.next[ALL];
         }
-        best
+        None
+    }
+
+    /// The oldest match among the `limit` oldest elements of all.
+    pub(super) fn match_within(&self, limit: usize, key: &Key) -> Option<HostHit> {
+        let mut walk = self.walk(self.all.head, ALL).take(limit);
+        walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| hit(index, node))
+    }
+
+    /// Elements in a queue.
+    pub(super) fn len_of(&self, queue: usize) -> usize {
+        self.queues[queue].len as usize
+    }
+
+    /// The elements of a queue, oldest first.
+    pub(super) fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
+        self.walk(self.queues[queue].head, OWN).map(|(_, node)| &node.element)
     }
 
     /// The oldest element of all.
@@ -152,22 +269,23 @@ impl Queues {
 
     /// Rank by age of an element, from 1.
     pub(super) fn depth(&self, handle: HostHandle) -> usize {
-        self.walk().position(|(index, _)| index == handle.0).map_or(0, |before| before + 1)
+        let mut walk = self.walk(self.all.head, ALL);
+        walk.position(|(index, _)| index == handle.0).map_or(0, |before| before + 1)
     }
 
-    /// Elements in all queues.
+    /// Elements there are.
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.all.len as usize
     }
 
     /// Tokens and ages, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.walk().map(|(_, node)| (node.element.token, node.age))
+        self.walk(self.all.head, ALL).map(|(_, node)| (node.element.token, node.age))
     }
 
-    fn walk(&self) -> impl Iterator<Item = (u32, &Node)> + '_ {
+    fn walk(&self, head: u32, list: usize) -> impl Iterator<Item = (u32, &Node)> + '_ {
         let node = |index: u32| self.nodes.get(index as usize).map(|node| (index, node));
-        std::iter::successors(node(self.all.head), move |(_, last)| node(last.all.next))
+        std::iter::successors(node(head), move |(_, last)| node(last.next[list]))
     }
 }
 

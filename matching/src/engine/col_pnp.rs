@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `col-pnp`, `col-list`, `list-pnp`: one engine for collective elements and one for
+//! point-to-point elements (sections 4.3 and 4.4, Algorithms 1 and 2 of
+//! Ghazimirsaeed, Grant, Afsahi 2019).
+//!
+//! ```text
+//! insert(e):  if e is point-to-point: into PNP (Algorithm 1, line 2)
+//!             else: into COL                   (lines 4 to 17)
+//! search(k):  if k is point-to-point: PNP      (Algorithm 2, lines 2 and 3)
+//!             else: COL                        (lines 5 to 11)
+//!
+//!             collective          point-to-point
+//! col-pnp     COL (`col`)         PNP (`pnp`)
+//! col-list    COL                 one list: PNP without room for partners
+//! list-pnp    one list: COL       PNP
+//!             without room
+//! ```
+//!
+//! What the paper leaves open:
+//! - *Kind*: it passes a hint down from the MPI; here match bits tell
+//!   ([`crate::TagLayout`]).
+//! - *Wildcards*. A receive whose ignore bits hide its kind, or a collective one
+//!   that names no source, goes to a queue that every search looks at; a
+//!   point-to-point one that names no source goes to a queue that every search
+//!   of point-to-point elements looks at. A search with such a key looks at every
+//!   queue that may hold a match. The oldest match of all wins, and a queue is
+//!   walked only to the age of the best so far.
+//! - *Short queues*: while there are no more than θ elements, [`SHORT`] once there
+//!   are collective ones among more than that, searches walk the list of all of
+//!   them, which costs less than finding out where to look, and new elements wait
+//!   for a queue until there are more. COL does not profile these searches.
+//! - *The cap* k·sqrt(n) is split as in the evaluation, k_C·sqrt(n) queues for COL
+//!   and k_P·sqrt(n) for PNP, so that neither starves the other; either may be
+//!   reached (the evaluation reaches it) and none is ever given up.
+//! - *n*, unless it is told, is the number of sources seen so far.
+
+use super::{Engine, EngineConfig, HostHandle, HostHit};
+use super::{col::Col, peers::Seen, pnp::Pnp, queues::Queues};
+use crate::{CollectiveId, Element, Key, Traffic, traffic::Fields};
+
+/// Most elements that are searched as one list if there are collective ones; fewer
+/// if θ is less.
+const SHORT: usize = 32;
+
+/// Queue of elements whose kind is hidden, and of collective ones from any source.
+const HIDDEN: usize = 0;
+/// Queue of point-to-point elements from any source.
+const ANY: usize = 1;
+
+/// See the module.
+pub struct ColPnp {
+    queues: Queues,
+    fields: Fields,
+    config: EngineConfig,
+    /// Most elements that are searched as one list. With more, all have a queue.
+    short: usize,
+    seen: Seen,
+    /// Most dedicated queues of each.
+    col_cap: usize,
+    pnp_cap: usize,
+    col: Col,
+    pnp: Pnp,
+}
+
+/// Where an element belongs, and where a search looks.
+enum Lane {
+    Hidden,
+    /// Point-to-point, from a source or any.
+    PointToPoint(Option<u32>),
+    Collective(CollectiveId, u32),
+}
+
+impl ColPnp {
+    /// An engine with both; `k_collective` or `k_point_to_point` 0 makes one of
+    /// them a list.
+    #[must_use]
+    pub fn new(config: &EngineConfig) -> Self {
+        let mut queues = Queues::new();
+        queues.ensure(2);
+        let theta = config.theta.max(1) as usize;
+        let mut engine = Self {
+            col: Col::new(&mut queues),
+            pnp: Pnp::new(theta, &mut queues),
+            queues,
+            fields: config.layout.fields(),
+            config: *config,
+            short: theta,
+            seen: Seen::default(),
+            col_cap: 0,
+            pnp_cap: 0,
+        };
+        engine.set_caps(config.processes);
+        engine
+    }
+
+    /// k·sqrt(n).
+    fn set_caps(&mut self, n: u32) {
+        let cap = |k: u32| (f64::from(k) * f64::from(n).sqrt()) as usize;
+        self.col_cap = cap(self.config.k_collective);
+        self.pnp_cap = cap(self.config.k_point_to_point);
+    }
+
+    fn note_source(&mut self, source: u32) {
+        if self.config.processes == 0 && self.seen.note(source) {
+            self.set_caps(self.seen.count());
+        }
+    }
+
+    #[inline]
+    fn lane(&self, key: &Key) -> Lane {
+        match (self.fields.kind_of_all(key), self.fields.source(key).get()) {
+            (Some(Traffic::PointToPoint), source) => Lane::PointToPoint(source),
+            (Some(Traffic::Collective(id)), Some(source)) => Lane::Collective(id, source),
+            _ => Lane::Hidden,
+        }
+    }
+
+    #[inline(never)]
+    fn search_queues(&self, key: &Key) -> Option<HostHit> {
+        let hidden = || self.queues.older_match(HIDDEN, key, None);
+        match self.lane(key) {
+            Lane::Hidden => self.queues.oldest_match(key),
+            Lane::PointToPoint(None) => self.match_of_any_source(key),
+            Lane::PointToPoint(Some(source)) => {
+                let best = self.queues.older_match(ANY, key, hidden());
+                self.pnp.older_match(source, &self.queues, key, best)
+            }
+            Lane::Collective(id, source) => {
+                self.col.older_match(id, source, &self.queues, key, hidden())
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn remove_placed(&mut self, handle: HostHandle, queue: usize) -> Element {
+        let element = self.queues.remove(handle);
+        if queue == self.col.profiling_queue()
+            && let Lane::Collective(id, _) = self.lane(&key_of(&element))
+        {
+            self.col.note_removed(id);
+        }
+        element
+    }
+
+    /// Gives a queue to each element that waits for one, if there are now too many
+    /// for one list. `youngest` is the last of them.
+    #[inline(never)]
+    fn place(&mut self, youngest: &Element) {
+        if self.short > SHORT && matches!(self.lane(&key_of(youngest)), Lane::Collective(..)) {
+            self.short = SHORT;
+        }
+        if self.queues.len() <= self.short {
+            return;
+        }
+        while let Some(element) = self.queues.unplaced() {
+            let key = key_of(element);
+            let queue = self.queue_for(&key);
+            self.queues.place(queue);
+        }
+    }
+
+    fn queue_for(&mut self, key: &Key) -> usize {
+        match self.lane(key) {
+            Lane::Hidden => HIDDEN,
+            Lane::PointToPoint(None) => ANY,
+            Lane::PointToPoint(Some(source)) => {
+                self.note_source(source);
+                let fields = &self.fields;
+                let of = |element: &Element| {
+                    fields.source(&key_of(element)).get().expect("PNP is given sources")
+                };
+                self.pnp.place(source, self.pnp_cap, of, &mut self.queues)
+            }
+            Lane::Collective(id, source) => {
+                self.note_source(source);
+                let call = self.fields.call(key.bits);
+                self.col.place(id, call, source, self.col_cap, &mut self.queues)
+            }
+        }
+    }
+
+    /// The oldest match of a point-to-point key that names no source.
+    fn match_of_any_source(&self, key: &Key) -> Option<HostHit> {
+        let near = self.queues.match_within(self.short, key);
+        if near.is_some() {
+            return near;
+        }
+        if self.pnp.dedicated() >= self.queues.len() {
+            return self.queues.oldest_match(key);
+        }
+        [HIDDEN, ANY]
+            .into_iter()
+            .chain(self.pnp.queues())
+            .fold(None, |best, queue| self.queues.older_match(queue, key, best))
+    }
+}
+
+/// The key that matches what the element matches.
+fn key_of(element: &Element) -> Key {
+    Key { bits: element.bits, ignore: element.ignore, source: element.source }
+}
+
+impl Engine for ColPnp {
+    #[inline]
+    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+        let handle = self.queues.push(element, age);
+        if self.queues.len() > SHORT.min(self.short) {
+            self.place(&element);
+        }
+        handle
+    }
+
+    #[inline]
+    fn first_match(&self, key: &Key) -> Option<HostHit> {
+        if self.queues.len() <= self.short {
+            self.queues.oldest_match(key)
+        } else {
+            self.search_queues(key)
+        }
+    }
+
+    #[inline]
+    fn remove(&mut self, handle: HostHandle) -> Element {
+        match self.queues.queue_of(handle) {
+            None => self.queues.remove_unplaced(handle),
+            Some(queue) => self.remove_placed(handle, queue),
+        }
+    }
+
+    fn oldest(&self) -> Option<HostHit> {
+        self.queues.oldest()
+    }
+
+    fn depth(&self, handle: HostHandle) -> usize {
+        self.queues.depth(handle)
+    }
+
+    fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn dedicated(&self) -> (usize, usize) {
+        (self.col.dedicated(), self.pnp.dedicated())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.queues.iter()
+    }
+}

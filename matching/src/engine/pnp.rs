@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! PNP: queues of point-to-point elements, one for each partner and one for all
+//! others (section 4.2 of Ghazimirsaeed, Grant, Afsahi 2019).
+//!
+//! ```text
+//! insert(e):
+//!   if e.source is a partner: its queue
+//!   else: the shared queue of the last level, before there is any: base
+//!   if that shared queue has reached theta elements:
+//!     partners = sources with more elements in it than the average source
+//!     a new level: a queue for each of them, and a shared one for the others
+//!
+//! search(source):
+//!   base; the shared queues of levels 0 to p, the level at which the source
+//!   became a partner (all of them if it is none); its own queue
+//! ```
+//!
+//! The elements of one source lie in that order, so the first match is its
+//! oldest.
+//!
+//! What the paper leaves open:
+//! - *Elements a source has*: those in the shared queue when it reaches θ, which
+//!   are counted then and cost an insertion nothing.
+//! - *Nobody is above the average*: no level. The next try is when the shared queue
+//!   has taken in as many elements again, and θ at least.
+//! - *The cap*: k_P·sqrt(n) queues, the shared ones of the levels counted; the
+//!   sources with most elements come first.
+//! - *Any-source receives* have a queue of their own, which every search of
+//!   point-to-point elements looks at, and ages decide (`col_pnp`).
+
+use super::{HostHit, peers::Map, queues::Queues};
+use crate::{Element, Key};
+
+/// A source with a queue of its own.
+struct Partner {
+    queue: usize,
+    /// Level at which it became a partner.
+    level: usize,
+}
+
+/// See the module.
+pub(super) struct Pnp {
+    /// Elements in a shared queue that start a new level.
+    theta: usize,
+    partners: Map<u32, Partner>,
+    /// Base, then the shared queue of each level.
+    shared: Vec<usize>,
+    /// Insertions into the last shared queue until partners are looked for.
+    patience: usize,
+    dedicated: usize,
+    /// Room for counting, kept.
+    counts: Map<u32, usize>,
+}
+
+impl Pnp {
+    pub(super) fn new(theta: usize, queues: &mut Queues) -> Self {
+        Self {
+            theta,
+            partners: Map::default(),
+            shared: vec![queues.make(1)],
+            patience: theta,
+            dedicated: 0,
+            counts: Map::default(),
+        }
+    }
+
+    /// The queue for a new element of `source`. `cap` is how many dedicated queues
+    /// there may be, and `source_of` says which source an element is of.
+    pub(super) fn place(
+        &mut self,
+        source: u32,
+        cap: usize,
+        source_of: impl Fn(&Element) -> u32,
+        queues: &mut Queues,
+    ) -> usize {
+        if let Some(partner) = self.partners.get(&source) {
+            return partner.queue;
+        }
+        if self.patience == 0 && queues.len_of(self.last_shared()) >= self.theta {
+            self.extract_partners(cap, source_of, queues);
+            if let Some(partner) = self.partners.get(&source) {
+                return partner.queue;
+            }
+        }
+        self.patience = self.patience.saturating_sub(1);
+        self.last_shared()
+    }
+
+    /// Queues made so far, base not counted.
+    pub(super) fn dedicated(&self) -> usize {
+        self.dedicated
+    }
+
+    /// All queues, base included.
+    pub(super) fn queues(&self) -> impl Iterator<Item = usize> + '_ {
+        let own = self.partners.values().map(|partner| partner.queue);
+        self.shared.iter().copied().chain(own)
+    }
+
+    fn last_shared(&self) -> usize {
+        *self.shared.last().expect("the base queue is always there")
+    }
+
+    /// Starts a level, if there is anyone to be its partner.
+    #[cold]
+    fn extract_partners(
+        &mut self,
+        cap: usize,
+        source_of: impl Fn(&Element) -> u32,
+        queues: &mut Queues,
+    ) {
+        let last = self.last_shared();
+        let total = queues.len_of(last);
+        self.patience = total;
+        // One queue of the level is the shared one.
+        let room = cap.saturating_sub(self.dedicated + 1);
+        if room == 0 {
+            return;
+        }
+        self.counts.clear();
+        for element in queues.elements(last) {
+            *self.counts.entry(source_of(element)).or_default() += 1;
+        }
+        let sources = self.counts.len();
+        let above = self.counts.iter().filter(|&(_, &count)| count * sources > total);
+        let mut partners: Vec<_> = above.map(|(&source, &count)| (count, source)).collect();
+        partners.sort_unstable_by_key(|&(count, source)| (std::cmp::Reverse(count), source));
+        partners.truncate(room);
+        if partners.is_empty() {
+            return;
+        }
+        self.patience = self.theta;
+        let level = self.shared.len() - 1;
+        let first = queues.make(partners.len() + 1);
+        self.dedicated += partners.len() + 1;
+        self.shared.push(first);
+        for (index, (_, source)) in partners.into_iter().enumerate() {
+            self.partners.insert(source, Partner { queue: first + 1 + index, level });
+        }
+    }
+
+    /// The older of `best` and the oldest match among the elements of `source`.
+    pub(super) fn older_match(
+        &self,
+        source: u32,
+        queues: &Queues,
+        key: &Key,
+        best: Option<HostHit>,
+    ) -> Option<HostHit> {
+        let partner = self.partners.get(&source);
+        // Base and the levels up to the partner's own.
+        let shared = partner.map_or(self.shared.len(), |partner| partner.level + 2);
+        let own = partner.map(|partner| partner.queue);
+        for queue in self.shared[..shared].iter().copied().chain(own) {
+            let found = queues.older_match(queue, key, best);
+            if found != best {
+                return found;
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+
+    struct Harness {
+        queues: Queues,
+        pnp: Pnp,
+        age: u64,
+    }
+
+    impl Harness {
+        fn new(theta: usize) -> Self {
+            let mut queues = Queues::new();
+            let pnp = Pnp::new(theta, &mut queues);
+            Self { queues, pnp, age: 0 }
+        }
+
+        fn insert(&mut self, cap: usize, sources: &[u32]) {
+            for &source in sources {
+                let of = |element: &Element| element.source.get().unwrap();
+                let queue = self.pnp.place(source, cap, of, &mut self.queues);
+                let bits = self.age;
+                let element = Element { bits, ignore: 0, source: Source::new(source), token: 0 };
+                self.queues.insert(queue, element, self.age);
+                self.age += 1;
+            }
+        }
+
+        fn partners(&self) -> Vec<(u32, usize)> {
+            let partners = self.pnp.partners.iter();
+            let mut partners: Vec<_> = partners.map(|(&source, p)| (source, p.level)).collect();
+            partners.sort_unstable();
+            partners
+        }
+
+        /// Every element is found, and a source finds only its own.
+        fn check(&self, sources: &[u32]) {
+            for (age, &source) in sources.iter().enumerate() {
+                for other in 0..5 {
+                    let source_key = Source::new(other);
+                    let key = Key { bits: age as u64, ignore: 0, source: source_key };
+                    let found = self.pnp.older_match(other, &self.queues, &key, None);
+                    let expected = (other == source).then_some(age as u64);
+                    assert_eq!(found.map(|hit| hit.age), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sources_above_the_average_become_partners_at_theta() {
+        let mut harness = Harness::new(8);
+        let mut sources = vec![0, 0, 0, 0, 1, 2, 3, 0];
+        harness.insert(99, &sources);
+        assert_eq!((harness.partners(), harness.pnp.dedicated), (vec![], 0), "not yet");
+        harness.insert(99, &[0]);
+        sources.push(0);
+        assert_eq!((harness.partners(), harness.pnp.dedicated), (vec![(0, 0)], 2));
+        assert_eq!(harness.queues.len_of(harness.pnp.partners[&0].queue), 1);
+        harness.check(&sources);
+    }
+
+    #[test]
+    fn the_shared_queue_of_a_level_starts_the_next_level() {
+        let mut harness = Harness::new(4);
+        let sources = [0, 0, 0, 1, 0, 1, 2, 1, 3, 1, 2, 3, 1, 0];
+        harness.insert(99, &sources);
+        assert_eq!((harness.partners(), harness.pnp.dedicated), (vec![(0, 0), (1, 1)], 4));
+        harness.check(&sources);
+    }
+
+    #[test]
+    fn there_are_never_more_queues_than_the_cap() {
+        for (cap, partners, dedicated) in
+            [(0, vec![], 0), (1, vec![], 0), (2, vec![(0, 0)], 2), (3, vec![(0, 0), (1, 0)], 3)]
+        {
+            let mut harness = Harness::new(8);
+            let sources = [0, 0, 0, 0, 1, 1, 1, 2, 3, 2, 3, 0, 1, 0, 2, 3, 2, 2, 3, 3, 3];
+            harness.insert(cap, &sources);
+            assert_eq!((harness.partners(), harness.pnp.dedicated), (partners, dedicated));
+            harness.check(&sources);
+        }
+    }
+
+    #[test]
+    fn equal_sources_make_no_level() {
+        let mut harness = Harness::new(4);
+        let sources = [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3];
+        harness.insert(99, &sources);
+        assert_eq!((harness.partners(), harness.pnp.dedicated), (vec![], 0));
+        harness.check(&sources);
+    }
+}

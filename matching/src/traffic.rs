@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Kind of traffic: what an MPI's match bits say about collective and
+//! point-to-point messages.
+//!
+//! ```text
+//!                        63                                              0
+//! mpich                  | 8 | prot5 @51 | context20 @31 | tag31 @0      |
+//! mpich-source-in-tag    | 1 | prot5 @58 | context16 @42 | source23 @19 | tag19 @0 |
+//! intel-mpi              | 4 | source20 @40 | context20 @20 | tag20 @0  |
+//! openmpi                | cid30 @34 | prot2 @32 | tag32 @0              |
+//! openmpi-tag-1          | cid12 @52 | source18 @34 | prot2 @32 | tag32 @0 |
+//! openmpi-tag-2          | cid24 @40 | source18 @22 | prot2 @20 | tag20 @0 |
+//! ```
+//!
+//! MPICH and Intel MPI: collective if bit 0 of the context id is set; blocking
+//! operations have tags of their own, nonblocking ones count up from 287 for each
+//! communicator. Open MPI: collective if the tag is negative; blocking operations
+//! have tags of their own, nonblocking ones count down from -27 (4.1) or -33
+//! (5.0; what it has from -27 to -32 is taken for nonblocking too).
+//!
+//! The bits are a hint: an engine that trusts a wrong layout is slower, and still
+//! finds the oldest match.
+
+use crate::{Key, Source};
+
+/// How the MPI in use lays out its match bits (`FI_TCAM_TAG_LAYOUT`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TagLayout {
+    /// MPICH with completion-queue data: the source is not in the bits.
+    Mpich,
+    /// MPICH without completion-queue data.
+    MpichSourceInTag,
+    /// Intel MPI 2021.
+    IntelMpi,
+    /// Open MPI, `ofi_tag_full`, which it takes where there is completion-queue data.
+    OpenMpi,
+    /// Open MPI, `ofi_tag_1`.
+    OpenMpiTag1,
+    /// Open MPI, `ofi_tag_2`.
+    OpenMpiTag2,
+    /// Unknown: everything is point-to-point.
+    #[default]
+    Opaque,
+}
+
+/// Identifies a collective operation of a communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CollectiveId {
+    /// Context id or communicator id.
+    pub communicator: u32,
+    /// Tag of the operation, without its sign; [`CollectiveId::NONBLOCKING`] for
+    /// every nonblocking one, whose tags only count calls.
+    pub operation: u32,
+}
+
+impl CollectiveId {
+    /// The operation of nonblocking collectives.
+    pub const NONBLOCKING: u32 = u32::MAX;
+}
+
+/// What a message belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// A send and a receive of the application, or something unknown.
+    PointToPoint,
+    /// A collective operation.
+    Collective(CollectiveId),
+}
+
+/// A field of the match bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Field {
+    shift: u32,
+    width: u32,
+}
+
+impl Field {
+    const fn new(shift: u32, width: u32) -> Self {
+        Self { shift, width }
+    }
+
+    const fn mask(self) -> u64 {
+        (u64::MAX >> (u64::BITS - self.width)) << self.shift
+    }
+
+    const fn of(self, bits: u64) -> u32 {
+        ((bits & self.mask()) >> self.shift) as u32
+    }
+}
+
+/// The fields of a layout, looked up once by each engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields {
+    /// The bit that says collective; none for an opaque layout.
+    collective: u64,
+    communicator: Field,
+    tag: Field,
+    source: Option<Field>,
+    /// Whether collective tags are negative.
+    negative: bool,
+    /// First tag, without its sign, of nonblocking operations.
+    nonblocking: u32,
+}
+
+/// First nonblocking tag of MPICH: behind those of hcoll, which end at 286.
+const MPICH_NONBLOCKING: u32 = 287;
+/// First nonblocking tag of Open MPI 4.1, without its sign.
+const OPEN_MPI_NONBLOCKING: u32 = 27;
+
+impl TagLayout {
+    /// Every layout.
+    pub const ALL: [Self; 7] = [
+        Self::Mpich,
+        Self::MpichSourceInTag,
+        Self::IntelMpi,
+        Self::OpenMpi,
+        Self::OpenMpiTag1,
+        Self::OpenMpiTag2,
+        Self::Opaque,
+    ];
+
+    /// Name, as in `FI_TCAM_TAG_LAYOUT`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mpich => "mpich",
+            Self::MpichSourceInTag => "mpich-source-in-tag",
+            Self::IntelMpi => "intel-mpi",
+            Self::OpenMpi => "openmpi",
+            Self::OpenMpiTag1 => "openmpi-tag-1",
+            Self::OpenMpiTag2 => "openmpi-tag-2",
+            Self::Opaque => "opaque",
+        }
+    }
+
+    /// What a message with these match bits belongs to.
+    #[must_use]
+    pub fn kind(self, bits: u64) -> Traffic {
+        self.fields().kind(bits)
+    }
+
+    pub(crate) fn fields(self) -> Fields {
+        let field = Field::new;
+        match self {
+            Self::Mpich => Fields::mpich(field(31, 20), field(0, 31), None),
+            Self::MpichSourceInTag => {
+                Fields::mpich(field(42, 16), field(0, 19), Some(field(19, 23)))
+            }
+            Self::IntelMpi => Fields::mpich(field(20, 20), field(0, 20), Some(field(40, 20))),
+            Self::OpenMpi => Fields::open_mpi(field(34, 30), field(0, 32), None),
+            Self::OpenMpiTag1 => Fields::open_mpi(field(52, 12), field(0, 32), Some(field(34, 18))),
+            Self::OpenMpiTag2 => Fields::open_mpi(field(40, 24), field(0, 20), Some(field(22, 18))),
+            Self::Opaque => Fields { collective: 0, ..Self::Mpich.fields() },
+        }
+    }
+}
+
+impl Fields {
+    const fn mpich(communicator: Field, tag: Field, source: Option<Field>) -> Self {
+        Self {
+            collective: 1 << communicator.shift,
+            communicator,
+            tag,
+            source,
+            negative: false,
+            nonblocking: MPICH_NONBLOCKING,
+        }
+    }
+
+    const fn open_mpi(communicator: Field, tag: Field, source: Option<Field>) -> Self {
+        Self {
+            collective: 1 << (tag.shift + tag.width - 1),
+            communicator,
+            tag,
+            source,
+            negative: true,
+            nonblocking: OPEN_MPI_NONBLOCKING,
+        }
+    }
+
+    const fn kind(&self, bits: u64) -> Traffic {
+        if bits & self.collective == 0 {
+            return Traffic::PointToPoint;
+        }
+        let tag = self.call(bits);
+        Traffic::Collective(CollectiveId {
+            communicator: self.communicator.of(bits),
+            operation: if tag >= self.nonblocking { CollectiveId::NONBLOCKING } else { tag },
+        })
+    }
+
+    /// The tag without its sign: it tells one call of a nonblocking operation
+    /// from the next.
+    pub(crate) const fn call(&self, bits: u64) -> u32 {
+        let tag = self.tag.of(bits);
+        if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
+    }
+
+    /// What everything that `key` can match belongs to; nothing if it can match
+    /// several. Two patterns that match each other and are not nothing are equal.
+    pub(crate) const fn kind_of_all(&self, key: &Key) -> Option<Traffic> {
+        if key.ignore & self.collective != 0 {
+            return None;
+        }
+        let kind = self.kind(key.bits);
+        let told_by = self.communicator.mask() | self.tag.mask();
+        match kind {
+            Traffic::Collective(_) if key.ignore & told_by != 0 => None,
+            _ => Some(kind),
+        }
+    }
+
+    /// The source by which engines split their queues: the rank in the bits where
+    /// the layout has it, else the peer.
+    pub(crate) const fn source(&self, key: &Key) -> Source {
+        match self.source {
+            None => key.source,
+            Some(field) if key.ignore & field.mask() != 0 => Source::ANY,
+            Some(field) => Source::new(field.of(key.bits)),
+        }
+    }
+}
+
+impl std::fmt::Display for TagLayout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Not the name of a [`TagLayout`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no tag layout: there are {all}", all = TagLayout::ALL.map(TagLayout::name).join(", "))]
+pub struct UnknownLayout(String);
+
+impl std::str::FromStr for TagLayout {
+    type Err = UnknownLayout;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|layout| layout.name() == name);
+        found.ok_or_else(|| UnknownLayout(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONBLOCKING: u32 = CollectiveId::NONBLOCKING;
+
+    fn collective(communicator: u32, operation: u32) -> Traffic {
+        Traffic::Collective(CollectiveId { communicator, operation })
+    }
+
+    #[test]
+    fn mpich() {
+        // MPI_COMM_WORLD: context id 0 for messages, 1 for collectives.
+        let kind = |bits| TagLayout::Mpich.kind(bits);
+        assert_eq!(kind(0x0000_0000_0000_0063), Traffic::PointToPoint);
+        assert_eq!(kind(0x0000_0000_8000_0002), collective(1, 2), "broadcast");
+        assert_eq!(kind(0x0000_0000_8000_000e), collective(1, 14), "allreduce");
+        assert_eq!(kind(0x0000_0000_8000_011f), collective(1, NONBLOCKING), "first nonblocking");
+        // A duplicate has context id 8; bits 1 and 2 are subcommunicators.
+        assert_eq!(kind(0x0000_0004_0000_0007), Traffic::PointToPoint);
+        assert_eq!(kind(0x0000_0004_8000_0007), collective(9, 7), "allgather");
+        // Synchronous and rendezvous: protocol bits change nothing.
+        assert_eq!(kind(0x00c0_0000_8000_000e), collective(1, 14));
+    }
+
+    #[test]
+    fn mpich_source_in_tag_and_intel_mpi() {
+        let kind = |bits| TagLayout::MpichSourceInTag.kind(bits);
+        assert_eq!(kind(5 << 19 | 7), Traffic::PointToPoint);
+        assert_eq!(kind(1 << 42 | 5 << 19 | 3), collective(1, 3), "gather from rank 5");
+        let kind = |bits| TagLayout::IntelMpi.kind(bits);
+        assert_eq!(kind(5 << 40 | 7), Traffic::PointToPoint);
+        assert_eq!(kind(5 << 40 | 1 << 20 | 14), collective(1, 14));
+    }
+
+    #[test]
+    fn open_mpi() {
+        let tag = |tag: i32| u64::from(tag.cast_unsigned());
+        let kind = |bits| TagLayout::OpenMpi.kind(bits);
+        assert_eq!(kind(3 << 34 | tag(7)), Traffic::PointToPoint);
+        assert_eq!(kind(3 << 34 | tag(-12)), collective(3, 12), "allreduce");
+        assert_eq!(kind(3 << 34 | 1 << 32 | tag(-19)), collective(3, 19), "synchronous");
+        assert_eq!(kind(3 << 34 | tag(-27)), collective(3, NONBLOCKING));
+        let kind = |bits| TagLayout::OpenMpiTag1.kind(bits);
+        assert_eq!(kind(3 << 52 | 9 << 34 | tag(7)), Traffic::PointToPoint);
+        assert_eq!(kind(3 << 52 | 9 << 34 | tag(-17)), collective(3, 17));
+        let kind = |bits| TagLayout::OpenMpiTag2.kind(bits);
+        assert_eq!(kind(3 << 40 | 9 << 22 | 7), Traffic::PointToPoint);
+        assert_eq!(kind(3 << 40 | 9 << 22 | tag(-17) & 0xf_ffff), collective(3, 17));
+    }
+
+    #[test]
+    fn opaque_bits_are_all_point_to_point() {
+        for bits in [0, 1 << 31, u64::MAX] {
+            assert_eq!(TagLayout::Opaque.kind(bits), Traffic::PointToPoint);
+        }
+    }
+
+    #[test]
+    fn ignore_bits_hide_what_they_cover() {
+        let all = |layout: TagLayout, bits, ignore| {
+            layout.fields().kind_of_all(&Key { bits, ignore, source: Source::ANY })
+        };
+        // What MPICH and Open MPI post: directed, and with any tag.
+        for ignore in [0x00c0_0000_0000_0000, 0x00c0_0000_7fff_ffff] {
+            assert_eq!(all(TagLayout::Mpich, 7, ignore), Some(Traffic::PointToPoint));
+        }
+        for ignore in [1 << 32, 1 << 32 | 0x7fff_ffff] {
+            assert_eq!(all(TagLayout::OpenMpi, 7, ignore), Some(Traffic::PointToPoint));
+        }
+        let broadcast = 0x8000_0002;
+        assert_eq!(all(TagLayout::Mpich, broadcast, 0x00c0_0000_0000_0000), Some(collective(1, 2)));
+        assert_eq!(all(TagLayout::Mpich, broadcast, 0x7fff_ffff), None, "which operation?");
+        assert_eq!(all(TagLayout::Mpich, 7, 1 << 31), None, "collective?");
+        assert_eq!(all(TagLayout::Opaque, 7, u64::MAX), Some(Traffic::PointToPoint));
+    }
+
+    #[test]
+    fn the_source_is_that_of_the_bits_where_they_have_one() {
+        let source = |layout: TagLayout, ignore| {
+            let key = Key { bits: 5 << 19, ignore, source: Source::new(9) };
+            layout.fields().source(&key)
+        };
+        assert_eq!(source(TagLayout::Mpich, 0), Source::new(9));
+        assert_eq!(source(TagLayout::MpichSourceInTag, 0), Source::new(5));
+        assert_eq!(source(TagLayout::MpichSourceInTag, 1 << 19), Source::ANY);
+    }
+
+    #[test]
+    fn names_are_parsed() {
+        for layout in TagLayout::ALL {
+            assert_eq!(layout.name().parse(), Ok(layout));
+        }
+        let error = "mpi".parse::<TagLayout>().unwrap_err().to_string();
+        assert!(error.starts_with("`mpi` is no tag layout: there are mpich, "), "{error}");
+    }
+}
