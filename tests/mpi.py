@@ -78,7 +78,7 @@ def run(arguments, mpi, program, ranks, entries):
     log = place / "output.log"
     command = [
         str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
-        f"--report={place}", f"--mpi={mpi}", "--",
+        f"--report={place}", f"--mpi={mpi}", *[f"--set={one}" for one in arguments.set], "--",
         str(MPIS[mpi] / "mpiexec"), "-n", str(ranks), str(program),
     ]  # fmt: skip
     start = time.monotonic()
@@ -137,6 +137,7 @@ def main():
     parser.add_argument("--app", type=words(APPS), default=APPS)
     parser.add_argument("--ranks", type=numbers, default=RANKS)
     parser.add_argument("--entries", type=numbers, default=ENTRIES, help="table sizes")
+    parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
     parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
     arguments = parser.parse_args()
@@ -146,7 +147,7 @@ def main():
         programs = build(mpi)
         for ranks in arguments.ranks:
             start = time.monotonic()
-            print(f"{mpi}, {ranks} ranks:", end="", flush=True)
+            print(", ".join([mpi, f"{ranks} ranks", *arguments.set]), end=":", flush=True)
             for app in arguments.app:
                 results = [
                     run(arguments, mpi, programs / app, ranks, entries)
