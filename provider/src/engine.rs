@@ -161,6 +161,9 @@ pub(crate) struct Engine {
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
 
+    /// The last send found no room: no message will tell when there is some.
+    pub(crate) wants_room: bool,
+
     pub(crate) eager_size: usize,
     pub(crate) inject_size: usize,
     pub(crate) kernel_copy: bool,
@@ -239,6 +242,7 @@ impl Engine {
             next_age: 0,
             transfers: Slab::new(),
             streams: VecDeque::new(),
+            wants_room: false,
             eager_size,
             inject_size: attr::inject_size(eager_size),
             kernel_copy: params.text("kernel_copy") == "auto",

@@ -241,7 +241,11 @@ impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn send(&self, op: &Send) -> Result<()> {
         match &mut *self.port.engine.lock() {
-            Some(engine) => engine.send(&self.port.own, op),
+            Some(engine) => {
+                let sent = engine.send(&self.port.own, op);
+                engine.wants_room = sent == Err(Errno::EAGAIN);
+                sent
+            }
             None => Err(Errno::EOPBADSTATE),
         }
     }

@@ -192,7 +192,10 @@ impl Port {
         }
         if pause != Pause::Spin {
             engine.idle.rested();
-            return pause;
+            // A peer that makes room rings no bell.
+            let waits_for_room =
+                engine.wants_room || !engine.deferred.is_empty() || !engine.streams.is_empty();
+            return if waits_for_room && gives_way { Pause::Yield } else { pause };
         }
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
