@@ -75,7 +75,7 @@ const POLL: Duration = Duration::from_micros(5);
 const BETWEEN_SLEEPS: Duration = Duration::from_micros(200);
 /// First sleep; each further one without a message is twice as long.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
-/// Longest sleep. 256 ranks that wake every millisecond keep two cores busy.
+/// Longest sleep of all. 256 ranks that wake every millisecond keep two cores busy.
 const LONGEST_NAP: Duration = Duration::from_millis(16);
 
 /// Processor time this thread has used.
@@ -149,8 +149,16 @@ impl Idle {
             return Pause::None;
         }
         let nap = self.nap;
-        self.nap = (nap * 2).min(LONGEST_NAP);
+        self.nap = (nap * 2).min(self.longest_nap());
         Pause::Sleep(nap)
+    }
+
+    /// Longest sleep: the more endpoints share a core, the longer, so that waking
+    /// them takes a bounded share of it. With few it stays short: a caller that
+    /// tests a request a number of times and goes on must not be held up.
+    fn longest_nap(&self) -> Duration {
+        let endpoints_a_core = u32::try_from(self.population / self.cores).unwrap_or(u32::MAX);
+        (NAP * endpoints_a_core.min(256) / 16).clamp(NAP, LONGEST_NAP)
     }
 
     /// The poll that found nothing returns.
