@@ -404,11 +404,12 @@ impl Offload {
     }
 
     /// Tokens of every element, oldest first.
-    pub fn iter_tokens(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn iter_tokens(&mut self) -> impl Iterator<Item = u32> + '_ {
+        let locations = &self.locations;
         let mut host = self.host.iter().peekable();
         let mut table = self.table.iter().map(|(_, entry)| entry.token).peekable();
         std::iter::from_fn(move || {
-            let table_age = table.peek().map(|&token| match self.locations[token as usize] {
+            let table_age = table.peek().map(|&token| match locations[token as usize] {
                 Location::Table { age, .. } => age,
                 _ => unreachable!("the table's elements are in the table"),
             });

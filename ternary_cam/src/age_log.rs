@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A new entry takes the position at the tail; removing leaves a hole, which costs
-//! one bit. When the tail reaches the end, the entries close up towards the front.
+//! one bit. No entry is in the words before the head. When the tail reaches the end, the entries close up towards the front.
 //! There are `SPARE` times as many positions as entries, so an insert pays for at
 //! most `1 / (SPARE - 1)` move, and there is no counter of ages that could wrap.
 
@@ -25,30 +25,21 @@ const WORD: usize = u64::BITS as usize;
 pub(crate) struct AgeLog {
     ids: Box<[u16]>,
     live: Box<[u64]>,
+    /// A word of the bitmap; those before it are zero.
+    head: usize,
     tail: usize,
-    len: usize,
 }
 
 impl AgeLog {
     /// Room for `capacity` entries.
     pub(crate) fn new(capacity: usize) -> Self {
         let words = (SPARE * capacity).div_ceil(WORD);
-        Self { ids: vec![0; words * WORD].into(), live: vec![0; words].into(), tail: 0, len: 0 }
+        Self { ids: vec![0; words * WORD].into(), live: vec![0; words].into(), head: 0, tail: 0 }
     }
 
     /// Positions there are.
     pub(crate) fn positions(&self) -> usize {
         self.ids.len()
-    }
-
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// Whether [`AgeLog::close_up`] must come before the next push.
@@ -64,20 +55,6 @@ impl AgeLog {
         self.ids[position] = id;
         self.live[position / WORD] |= 1 << (position % WORD);
         self.tail += 1;
-        self.len += 1;
-        position as u32
-    }
-
-    /// Adds four, the youngest last, and returns the position of the first. The
-    /// tail must be at a multiple of four, as it is when nothing else is pushed.
-    #[inline]
-    pub(crate) fn push_four(&mut self, ids: [u16; 4]) -> u32 {
-        let position = self.tail;
-        debug_assert!(position.is_multiple_of(4));
-        self.ids[position..position + 4].copy_from_slice(&ids);
-        self.live[position / WORD] |= 0b1111 << (position % WORD);
-        self.tail += 4;
-        self.len += 4;
         position as u32
     }
 
@@ -85,24 +62,31 @@ impl AgeLog {
     #[inline]
     pub(crate) fn remove(&mut self, position: u32) {
         let position = position as usize;
-        self.live[position / WORD] &= !(1 << (position % WORD));
-        self.len -= 1;
-        if self.len == 0 {
-            self.tail = 0;
+        let word = &mut self.live[position / WORD];
+        *word &= !(1 << (position % WORD));
+        if *word == 0 && position / WORD == self.head {
+            self.advance();
         }
+    }
+
+    /// Moves the head to the first word that is not zero, or the one of the tail.
+    #[inline(never)]
+    fn advance(&mut self) {
+        let after = &self.live[self.head..self.tail / WORD];
+        self.head += after.iter().take_while(|&&word| word == 0).count();
     }
 
     /// Forgets every entry.
     pub(crate) fn clear(&mut self) {
         self.live[..self.tail.div_ceil(WORD)].fill(0);
-        (self.tail, self.len) = (0, 0);
+        (self.head, self.tail) = (0, 0);
     }
 
     /// Moves the entries together at the front, oldest first, and reports of each
     /// `(id, old position, new position)`.
     pub(crate) fn close_up(&mut self, mut moved: impl FnMut(u16, usize, usize)) {
         let mut to = 0;
-        for word in 0..self.tail.div_ceil(WORD) {
+        for word in self.head..self.tail.div_ceil(WORD) {
             for bit in Bits(std::mem::take(&mut self.live[word])) {
                 let from = word * WORD + bit;
                 let id = self.ids[from];
@@ -111,7 +95,7 @@ impl AgeLog {
                 to += 1;
             }
         }
-        self.tail = to.next_multiple_of(4);
+        (self.head, self.tail) = (0, to);
         self.live[..to / WORD].fill(u64::MAX);
         if to % WORD != 0 {
             self.live[to / WORD] = (1 << (to % WORD)) - 1;
@@ -122,28 +106,18 @@ impl AgeLog {
     pub(crate) fn rank(&self, kernel: Kernel, position: u32) -> usize {
         let (word, bit) = (position as usize / WORD, position as usize % WORD);
         let here = self.live[word] << (WORD - 1 - bit);
-        kernel::count_ones(kernel, &self.live[..word]) + here.count_ones() as usize
+        kernel::count_ones(kernel, &self.live[self.head..word]) + here.count_ones() as usize
     }
 
-    /// Bitmap of the live positions, up to the youngest.
-    pub(crate) fn live(&self) -> &[u64] {
-        &self.live[..self.tail.div_ceil(WORD)]
+    /// Bitmap of the live positions from a multiple of 64 on, which comes first.
+    pub(crate) fn live(&self) -> (usize, &[u64]) {
+        (self.head * WORD, &self.live[self.head..self.tail.div_ceil(WORD)])
     }
 
     /// The id at a live position.
     #[inline]
     pub(crate) fn id(&self, position: usize) -> u16 {
         self.ids[position]
-    }
-
-    /// Ids and positions, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, usize)> + '_ {
-        self.live().iter().enumerate().flat_map(move |(word, &live)| {
-            Bits(live).map(move |bit| {
-                let position = word * WORD + bit;
-                (self.ids[position], position)
-            })
-        })
     }
 }
 
@@ -166,7 +140,16 @@ impl Iterator for Bits {
 
 #[cfg(test)]
 mod tests {
-    use super::AgeLog;
+    use super::{AgeLog, Bits, WORD};
+    use crate::kernel::Kernel;
+
+    fn ids(log: &AgeLog) -> impl Iterator<Item = u16> {
+        let (first, live) = log.live();
+        let words = live.iter().enumerate();
+        words.flat_map(move |(word, &live)| {
+            Bits(live).map(move |bit| log.id(first + word * WORD + bit))
+        })
+    }
 
     /// Runs the tail to the end many times over with every number of entries that
     /// stay: order must survive, and so must the positions reported.
@@ -189,9 +172,9 @@ mod tests {
                     let gone = expected.remove(usize::from(id) % expected.len());
                     log.remove(position[usize::from(gone)] as u32);
                 }
-                assert!(log.iter().map(|(id, _)| id).eq(expected.iter().copied()));
-                assert!(log.iter().all(|(id, at)| position[usize::from(id)] == at));
-                assert_eq!(log.len(), expected.len());
+                assert!(ids(&log).eq(expected.iter().copied()));
+                let rank = |&id: &u16| log.rank(Kernel::Scalar, position[usize::from(id)] as u32);
+                assert!(expected.iter().map(rank).eq(1..=expected.len()));
             }
         }
     }

@@ -6,6 +6,8 @@
 //! ones that tell a synchronous send. Entries that ignore just these, the *base*,
 //! are as good as exact and have class [`EXACT`].
 
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
 use crate::age_log::Bits;
 use crate::pattern::{EXACT, Pattern};
 
@@ -13,26 +15,61 @@ use crate::pattern::{EXACT, Pattern};
 /// patterns go to the scan.
 const CLASSES: usize = 6;
 
-/// Room for classes, a power of two: an index is bounded by a mask.
+/// Room for patterns, a power of two: an index is bounded by a mask.
 const ROOM: usize = 8;
 
-/// Class of entries whose pattern is not hashed.
-pub(crate) const UNCLASSED: u8 = 15;
+/// Place of the pattern of keys that the home index is turned to (see `deep.rs`).
+pub(crate) const TURNED: u8 = 7;
 
-/// The patterns of the entries that have wildcards.
+/// Class of entries whose pattern is not hashed.
+pub(crate) const UNCLASSED: u8 = 13;
+
+/// Class of the entries in the nursery, which are not counted here. 15 is that of
+/// slots without an entry.
+pub(crate) const YOUNG: u8 = 14;
+
+/// The patterns of the entries.
 pub(crate) struct Classes {
     patterns: [Pattern; ROOM],
-    /// Entries of each class; those of [`EXACT`] are not counted.
+    /// Entries of each class.
     len: [u32; ROOM],
-    /// Bit `i`: class `i` has entries.
-    live: u32,
-    /// Entries with wildcards that have a class.
-    wild: u32,
+    /// What an operation must know first, in one byte: bit `i` for class `i` that has
+    /// entries, and [`Classes::TURNED`], [`Classes::BUSY`]. A byte, since bits of it
+    /// are set by a store of a byte, which cannot be forwarded to a load of more.
+    state: AtomicU8,
 }
 
 impl Classes {
+    /// State: no entry, and nothing unusual.
+    pub(crate) const EMPTY: u8 = 0;
+    /// State: exact entries, and nothing unusual.
+    pub(crate) const ONLY_EXACT: u8 = 1 << EXACT;
+    /// In the state: the home index serves keys with wildcards.
+    pub(crate) const TURNED: u8 = 1 << 6;
+    /// In the state: there is more to care for than the home index, or a search has
+    /// asked for more.
+    pub(crate) const BUSY: u8 = 1 << 7;
+    const UNUSUAL: u8 = Self::TURNED | Self::BUSY;
+
     pub(crate) fn new() -> Self {
-        Self { patterns: [Pattern::EXACT; ROOM], len: [0; ROOM], live: 0, wild: 0 }
+        Self { patterns: [Pattern::EXACT; ROOM], len: [0; ROOM], state: AtomicU8::new(Self::EMPTY) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn state(&self) -> u8 {
+        self.state.load(Relaxed)
+    }
+
+    /// Says what is unusual.
+    pub(crate) fn set_unusual(&mut self, unusual: u8) {
+        let state = self.state.get_mut();
+        *state = *state & !Self::UNUSUAL | unusual;
+    }
+
+    /// Has the next operation look at what searches have asked for.
+    pub(crate) fn call(&self) {
+        // Searches may run at the same time, changes may not: no update is lost.
+        self.state.fetch_or(Self::BUSY, Relaxed);
     }
 
     /// Counts an entry in and returns its class, [`UNCLASSED`] if there are too many
@@ -40,12 +77,13 @@ impl Classes {
     #[inline(always)]
     pub(crate) fn enter(&mut self, ignore: u64, any_source: bool) -> u8 {
         if ignore == self.base() && !any_source {
+            self.len[usize::from(EXACT)] += 1;
+            *self.state.get_mut() |= Self::ONLY_EXACT;
             return EXACT;
         }
-        for class in Bits(self.live.into()) {
+        for class in Bits((self.live() & !Self::ONLY_EXACT).into()) {
             if self.patterns[class % ROOM].has(ignore, any_source) {
                 self.len[class % ROOM] += 1;
-                self.wild += 1;
                 return class as u8;
             }
         }
@@ -58,53 +96,58 @@ impl Classes {
         self.patterns[usize::from(EXACT)].ignore()
     }
 
-    /// Sets the base; there must be no entry.
-    pub(crate) fn set_base(&mut self, ignore: u64) {
-        self.patterns[usize::from(EXACT)] = Pattern::of_entries(ignore, false, EXACT);
-    }
-
-    /// Makes a class for one entry.
+    /// Makes a class for one entry. What the first of all ignores is the base.
     #[cold]
     fn make(&mut self, ignore: u64, any_source: bool) -> u8 {
-        let Some(class) = (1..CLASSES).find(|&class| self.len[class] == 0) else {
-            return UNCLASSED;
-        };
+        let is_base = self.state() == Self::EMPTY && !any_source;
+        let class = if is_base { Some(0) } else { (1..CLASSES).find(|&at| self.len[at] == 0) };
+        let Some(class) = class else { return UNCLASSED };
         self.patterns[class] = Pattern::of_entries(ignore, any_source, class as u8);
         self.len[class] = 1;
-        self.live |= 1 << class;
-        self.wild += 1;
+        *self.state.get_mut() |= 1 << class;
         class as u8
     }
 
     /// Counts an entry that has a class out.
     #[inline(always)]
     pub(crate) fn leave(&mut self, class: u8) {
-        if class == EXACT {
-            return;
-        }
         let len = &mut self.len[usize::from(class) % ROOM];
         *len -= 1;
-        self.wild -= 1;
         if *len == 0 {
-            self.live &= !(1 << class);
+            *self.state.get_mut() &= !(1 << class);
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pattern(&self, class: u8) -> &Pattern {
         &self.patterns[usize::from(class) % ROOM]
     }
 
-    /// The patterns that have entries, given that there are `len` in all classes.
-    #[inline(always)]
-    pub(crate) fn live(&self, len: usize) -> impl Iterator<Item = &Pattern> + '_ {
-        let exact = u32::from(self.wild() < len) << EXACT;
-        Bits(u64::from(self.live | exact)).map(|class| &self.patterns[class % ROOM])
+    /// Sets the pattern of keys that the home index is turned to.
+    pub(crate) fn set_turned(&mut self, pattern: Pattern) {
+        self.patterns[usize::from(TURNED)] = pattern;
     }
 
-    /// Entries with wildcards, as far as they are classed.
-    #[inline]
-    pub(crate) fn wild(&self) -> usize {
-        self.wild as usize
+    /// Bit `i`: class `i` has entries.
+    #[inline(always)]
+    fn live(&self) -> u8 {
+        self.state() & ((1 << CLASSES) - 1)
+    }
+
+    /// The patterns that have entries.
+    #[inline(always)]
+    pub(crate) fn live_patterns(&self) -> impl Iterator<Item = &Pattern> + '_ {
+        Bits(self.live().into()).map(|class| &self.patterns[class % ROOM])
+    }
+
+    /// Whether there are entries with wildcards that have a class.
+    #[inline(always)]
+    pub(crate) fn has_wild(&self) -> bool {
+        self.live() > Self::ONLY_EXACT
+    }
+
+    /// Entries that have a class.
+    pub(crate) fn len(&self) -> usize {
+        self.len.iter().map(|&len| len as usize).sum()
     }
 }

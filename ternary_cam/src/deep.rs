@@ -3,20 +3,18 @@
 //!
 //! | key | entries | found by |
 //! |---|---|---|
-//! | exact | any | a probe of the home index for each live class, then the scan if there are more classes than that; the oldest wins |
+//! | exact | any | a probe of the home index for each live class, then the scan if there are more classes than that; the oldest wins. The scan of all, if most entries have no class |
 //! | any | exact | the index for the key's pattern, once such keys repeat |
 //! | wildcards | any | the scan of all, once there are such keys |
-//! | first of its kind | any | a walk of the age log |
+//! | first of its kind | any | a pass over the slots |
 //!
 //! The home index holds exact entries under the pattern that most keys have: no
 //! wildcards at first, but a queue of unexpected messages that is only ever searched
 //! with any source soon keeps its home index, and no other, under that. An index
 //! that no search has used for long is dropped, and built again on demand.
 
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
-
-use crate::age_log::{AgeLog, Bits};
-use crate::classes::{Classes, UNCLASSED};
+use crate::age_log::Bits;
+use crate::classes::{Classes, TURNED, UNCLASSED, YOUNG};
 use crate::demand::{Demand, Keep, Wish};
 use crate::entry::{Key, Source};
 use crate::index::{Home, Index, Wild};
@@ -24,9 +22,9 @@ use crate::kernel::Kernel;
 use crate::nursery::{CAPACITY, Nursery};
 use crate::pattern::{EXACT, Pattern};
 use crate::scan::Scan;
-use crate::slot::{Age, Slot, WILD};
+use crate::slot::{Slot, Stamp, WILD};
 
-/// Entries that are walked without a thought of building something.
+/// Slots that are passed over without a thought of building something.
 const FEW: usize = 8;
 
 /// Inserts from one [`Deep::housekeeping`] to the next.
@@ -35,24 +33,24 @@ const TICK: usize = 64;
 /// See the module.
 pub(crate) struct Deep {
     kernel: Kernel,
-    /// Every entry, by age.
-    log: AgeLog,
+    /// Slots that ever had an entry: those before this one.
+    used: usize,
+    /// Room to put entries in order.
+    order: Box<[u16]>,
     classes: Classes,
     /// Every entry that has a class, under the pattern of its class; exact ones under
-    /// `primary`.
+    /// the pattern `primary`.
     home: Index<Home>,
     home_keep: Keep,
-    /// Pattern of exact entries in the home index: that of their class, or that of
-    /// the keys in use if no entry has wildcards.
-    primary: Pattern,
     /// Ignore bits, and any source or not, of the keys that the home index serves.
     home_keys: (u64, bool),
     /// Every exact entry, under the pattern of another kind of key.
     wild: [ForKeys; WILD],
     /// Bit `i`: `wild[i]` is awake.
     awake: u64,
-    /// What the operations have to care for, a [`Mode`].
-    mode: AtomicU8,
+    /// Pattern of exact entries in the home index, [`TURNED`] if it serves keys with
+    /// wildcards.
+    primary: u8,
     /// Inserts since the last [`Deep::housekeeping`].
     since_tick: usize,
     /// Entries without a class.
@@ -65,18 +63,6 @@ pub(crate) struct Deep {
 
 /// Ignore bits and any-source of keys without wildcards.
 const EXACT_KEYS: (u64, bool) = (0, false);
-
-/// How much there is to keep up.
-struct Mode;
-
-impl Mode {
-    /// The home index and more, or a search has asked for more.
-    const BUSY: u8 = 0;
-    /// Only the home index, for keys with wildcards.
-    const WILD: u8 = 1;
-    /// Only the home index, for exact keys.
-    const EXACT: u8 = 2;
-}
 
 /// An index for one kind of key.
 struct ForKeys {
@@ -97,14 +83,14 @@ impl Deep {
         };
         Self {
             kernel,
-            log: AgeLog::new(capacity),
+            used: 0,
+            order: vec![0; capacity].into(),
             classes: Classes::new(),
             home: Index::new(Home),
             home_keep: Keep::awake(),
             wild: std::array::from_fn(wild),
-            primary: Pattern::EXACT,
             home_keys: EXACT_KEYS,
-            mode: AtomicU8::new(Mode::EXACT),
+            primary: EXACT,
             since_tick: 0,
             awake: 0,
             unclassed: 0,
@@ -118,100 +104,86 @@ impl Deep {
         self.kernel
     }
 
-    #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.log.len()
+        self.classes.len() + self.unclassed
     }
 
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.log.is_empty()
-    }
-
-    /// How many entries are of this age or older.
-    pub(crate) fn rank(&self, age: Age) -> usize {
-        self.log.rank(self.kernel, age.position())
-    }
-
-    /// Slots, oldest first.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        self.log.iter().map(|(id, _)| id)
-    }
-
-    /// Adds the entries of a full nursery.
-    #[inline(never)]
-    pub(crate) fn insert(&mut self, slots: &mut [Slot], grown: Nursery) {
-        self.since_tick += CAPACITY as usize;
-        if *self.mode.get_mut() == Mode::BUSY && self.demand.is_pending() {
-            self.fulfil(slots);
+    /// How many entries are of this one's age or older.
+    pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
+        if self.scan_keep.is_awake() {
+            self.scan_keep.note_use();
+            return self.scan.rank(self.kernel, id);
         }
-        if self.since_tick >= TICK || self.log.is_at_end() {
+        self.wish_mirror();
+        let stamp = slots[usize::from(id)].stamp;
+        self.slots(slots).filter(|&(_, slot)| slot.stamp <= stamp).count()
+    }
+
+    /// Every entry, in no order.
+    fn slots<'a>(&self, slots: &'a [Slot]) -> impl Iterator<Item = (u16, &'a Slot)> {
+        let used = slots[..self.used].iter().enumerate();
+        used.map(|(id, slot)| (id as u16, slot)).filter(|(_, slot)| slot.stamp.class() < YOUNG)
+    }
+
+    /// Every entry, oldest first.
+    pub(crate) fn in_order(&mut self, slots: &[Slot]) -> &[u16] {
+        let mut len = 0;
+        for (id, slot) in slots[..self.used].iter().enumerate() {
+            if slot.stamp.class() < YOUNG {
+                self.order[len] = id as u16;
+                len += 1;
+            }
+        }
+        let order = &mut self.order[..len];
+        order.sort_unstable_by_key(|&id| slots[usize::from(id)].stamp);
+        order
+    }
+
+    /// Adds the entries of a full nursery, when `taken` slots are.
+    #[inline(never)]
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+        // Slots are taken in the order of their numbers and before any other those that
+        // were given back. Up to the next call no more than a nursery is added to what
+        // is taken now.
+        self.used = self.used.max(slots.len().min(taken + CAPACITY as usize));
+        self.since_tick += CAPACITY as usize;
+        if self.since_tick >= TICK {
             self.housekeeping(slots);
         }
-        if self.log.is_empty() && *self.mode.get_mut() == Mode::EXACT {
-            self.choose_base(&slots[usize::from(grown.get(0))]);
+        if self.classes.state() & Classes::BUSY != 0 && self.demand.is_pending() {
+            self.fulfil(slots);
         }
-        let first = self.log.push_four(grown.all());
-        for rank in 0..CAPACITY {
-            let (position, id) = (first + rank, grown.get(rank));
-            if *self.mode.get_mut() != Mode::EXACT {
-                self.insert_other(slots, id, position);
-                continue;
-            }
+        for id in grown.all() {
             let slot = &mut slots[usize::from(id)];
             let class = self.classes.enter(slot.ignore, slot.source == Source::ANY.0);
-            slot.age = Age::new(position, class);
-            if class == EXACT {
-                self.home.insert(slots, &self.primary.exact(), id);
-            } else if class == UNCLASSED {
-                self.insert_unclassed(slot, id);
-            } else {
+            slot.stamp = slot.stamp.with_class(class);
+            let state = self.classes.state();
+            if state & Classes::BUSY == 0 && class == EXACT {
+                self.home.insert(slots, self.classes.pattern(self.primary), id);
+            } else if state < Classes::TURNED && class != UNCLASSED {
                 self.home.insert(slots, self.classes.pattern(class), id);
+            } else {
+                self.insert_other(slots, id, class);
             }
         }
     }
 
-    /// Takes what the first entry ignores for what all do.
-    fn choose_base(&mut self, slot: &Slot) {
-        if slot.ignore != self.classes.base() && slot.source != Source::ANY.0 {
-            self.classes.set_base(slot.ignore);
-            self.primary = *self.classes.pattern(EXACT);
-        }
-    }
-
-    /// The same in the other modes.
+    /// Adds one when something is unusual.
     #[inline(never)]
-    fn insert_other(&mut self, slots: &mut [Slot], id: u16, position: u32) {
-        let slot = &mut slots[usize::from(id)];
-        let class = self.classes.enter(slot.ignore, slot.source == Source::ANY.0);
-        slot.age = Age::new(position, class);
-        if class == EXACT {
-            self.home.insert(slots, &self.primary, id);
-            if *self.mode.get_mut() == Mode::BUSY {
-                self.insert_everywhere(slots, id);
-            }
-            return;
-        }
+    fn insert_other(&mut self, slots: &mut [Slot], id: u16, class: u8) {
         if class == UNCLASSED {
-            return self.insert_unclassed(slot, id);
+            return self.insert_unclassed(&slots[usize::from(id)], id);
         }
-        if self.scan_keep.is_awake() {
-            self.scan.push(slot, id);
-        }
-        if self.home_keys == EXACT_KEYS {
+        if class == EXACT {
+            self.home.insert(slots, self.classes.pattern(self.primary), id);
+            for at in Bits(self.awake) {
+                let wild = &mut self.wild[at % WILD];
+                wild.index.insert(slots, &wild.pattern, id);
+            }
+        } else if self.primary == EXACT {
             self.home.insert(slots, self.classes.pattern(class), id);
         } else {
-            // The log has it already.
             self.turn_home(slots, EXACT_KEYS);
-        }
-    }
-
-    /// Adds an exact entry to what there is beside the home index.
-    #[inline(always)]
-    fn insert_everywhere(&mut self, slots: &mut [Slot], id: u16) {
-        for at in Bits(self.awake) {
-            let wild = &mut self.wild[at % WILD];
-            wild.index.insert(slots, &wild.pattern, id);
         }
         if self.scan_keep.is_awake() {
             self.scan.push(&slots[usize::from(id)], id);
@@ -222,18 +194,16 @@ impl Deep {
     fn insert_unclassed(&mut self, slot: &Slot, id: u16) {
         self.scan.push(slot, id);
         self.unclassed += 1;
-        *self.mode.get_mut() = Mode::BUSY;
+        self.note_unusual();
     }
 
     /// Takes an entry out.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
-        let age = slots[usize::from(id)].age;
-        self.log.remove(age.position());
-        if *self.mode.get_mut() == Mode::BUSY {
-            return self.remove_everywhere(slots, id, age.class());
+    pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16, class: u8) {
+        if self.classes.state() & Classes::BUSY != 0 {
+            return self.remove_everywhere(slots, id, class);
         }
-        self.classes.leave(age.class());
+        self.classes.leave(class);
         self.home.remove(slots, id);
     }
 
@@ -243,7 +213,7 @@ impl Deep {
         if class == UNCLASSED {
             self.scan.remove(id);
             self.unclassed -= 1;
-            return self.note_mode();
+            return self.note_unusual();
         }
         self.classes.leave(class);
         self.home.remove(slots, id);
@@ -263,29 +233,40 @@ impl Deep {
     /// The slot of the oldest entry that matches.
     #[inline(always)]
     pub(crate) fn first_match(&self, slots: &[Slot], key: &Key) -> Option<u16> {
-        if self.mode.load(Relaxed) == Mode::EXACT
-            && self.classes.wild() == 0
-            && key.ignore == 0
-            && !key.source.is_any()
-        {
+        let state = self.classes.state();
+        if state == Classes::EMPTY {
+            return None;
+        }
+        if state < Classes::TURNED && key.ignore == 0 && !key.source.is_any() {
             self.home_keep.note_use();
-            return self.home.first(slots, &self.primary.exact(), key.bits, key.source.0);
+            if state == Classes::ONLY_EXACT {
+                let pattern = self.classes.pattern(EXACT).exact();
+                return self.home.first(slots, &pattern, key.bits, key.source.0);
+            }
+            if state.is_power_of_two() {
+                let pattern = self.classes.pattern(state.trailing_zeros() as u8);
+                return self.home.first(slots, pattern, key.bits, key.source.0);
+            }
+            return self.first_match_classes(slots, key);
         }
         self.first_match_other(slots, key)
     }
 
-    /// The same in the other modes, among several classes, and for keys with
+    /// The same among several classes, when something is unusual, and for keys with
     /// wildcards.
     #[inline(never)]
     fn first_match_other(&self, slots: &[Slot], key: &Key) -> Option<u16> {
         if self.home_keys != (key.ignore, key.source.is_any()) {
             return self.first_match_elsewhere(slots, key);
         }
+        if self.unclassed > self.classes.len() {
+            return self.first_match_elsewhere(slots, key);
+        }
         self.home_keep.note_use();
-        let oldest = if self.classes.wild() == 0 {
-            self.home.first(slots, &self.primary, key.bits, key.source.0)
-        } else {
+        let oldest = if self.classes.has_wild() {
             self.first_match_classes(slots, key)
+        } else {
+            self.home.first(slots, self.classes.pattern(self.primary), key.bits, key.source.0)
         };
         if self.unclassed == 0 {
             return oldest;
@@ -294,22 +275,22 @@ impl Deep {
     }
 
     /// The oldest match of any class.
-    #[inline(always)]
+    #[inline(never)]
     fn first_match_classes(&self, slots: &[Slot], key: &Key) -> Option<u16> {
-        let mut oldest = None;
-        let mut age = Age::IN_NURSERY;
-        for pattern in self.classes.live(self.log.len() - self.unclassed) {
+        let (mut stamp, mut oldest) = (Stamp::NONE, 0);
+        for pattern in self.classes.live_patterns() {
             if let Some(id) = self.home.first(slots, pattern, key.bits, key.source.0) {
-                let found = slots[usize::from(id)].age;
-                if found < age {
-                    (oldest, age) = (Some(id), found);
+                let found = slots[usize::from(id)].stamp;
+                if found < stamp {
+                    (stamp, oldest) = (found, id);
                 }
             }
         }
-        oldest
+        (stamp != Stamp::NONE).then_some(oldest)
     }
 
-    /// The same for a kind of key that the home index does not serve.
+    /// The same for a kind of key that the home index does not serve, and where most
+    /// entries are in no index.
     #[inline(never)]
     fn first_match_elsewhere(&self, slots: &[Slot], key: &Key) -> Option<u16> {
         if self.entries_are_exact() {
@@ -321,30 +302,31 @@ impl Deep {
                     return wild.index.first(slots, &wild.pattern, key.bits, key.source.0);
                 }
             }
-            if self.log.len() > FEW && self.demand.count_pattern(key.ignore, any_source) {
-                self.mode.store(Mode::BUSY, Relaxed);
+            if self.used > FEW && self.demand.count_pattern(key.ignore, any_source) {
+                self.classes.call();
             }
         }
         if self.scan_keep.is_awake() {
             self.scan_keep.note_use();
             return self.scan.first_match(self.kernel, key);
         }
-        if self.log.len() > FEW {
-            self.demand.wish_mirror();
-            self.mode.store(Mode::BUSY, Relaxed);
+        if self.used > FEW {
+            self.wish_mirror();
         }
-        self.walk(slots, key)
+        let matching = self.slots(slots).filter(|(_, slot)| slot.matches(key));
+        matching.min_by_key(|(_, slot)| slot.stamp).map(|(id, _)| id)
+    }
+
+    #[cold]
+    fn wish_mirror(&self) {
+        self.demand.wish_mirror();
+        self.classes.call();
     }
 
     /// Whether no entry has wildcards: only then one index serves keys that do.
     #[inline]
     fn entries_are_exact(&self) -> bool {
-        self.classes.wild() == 0 && self.unclassed == 0 && self.classes.base() == 0
-    }
-
-    /// Compares one after the other.
-    fn walk(&self, slots: &[Slot], key: &Key) -> Option<u16> {
-        self.iter().find(|&id| slots[usize::from(id)].matches(key))
+        !self.classes.has_wild() && self.unclassed == 0 && self.classes.base() == 0
     }
 
     /// Builds what searches have asked for.
@@ -353,86 +335,88 @@ impl Deep {
         for wish in self.demand.take() {
             match wish {
                 Wish::Mirror if !self.scan_keep.is_awake() => {
-                    self.scan.clear();
                     self.scan_keep.wake();
-                    for (id, _) in self.log.iter() {
-                        self.scan.push(&slots[usize::from(id)], id);
-                    }
+                    self.fill_scan(slots, |_| true);
                 }
                 Wish::Pattern { ignore, any_source } => self.wake_wild(slots, ignore, any_source),
                 Wish::Mirror => {}
             }
         }
-        self.note_mode();
+        self.note_unusual();
+    }
+
+    /// Fills the scan with the entries of some classes.
+    fn fill_scan(&mut self, slots: &[Slot], wanted: impl Fn(u8) -> bool) {
+        self.scan.clear();
+        for at in 0..self.in_order(slots).len() {
+            let id = self.order[at];
+            let slot = &slots[usize::from(id)];
+            if wanted(slot.stamp.class()) {
+                self.scan.push(slot, id);
+            }
+        }
     }
 
     /// Builds the home index anew, for keys of this kind.
     #[cold]
     fn turn_home(&mut self, slots: &mut [Slot], keys: (u64, bool)) {
         self.home_keys = keys;
-        self.primary = match keys {
-            EXACT_KEYS => *self.classes.pattern(EXACT),
-            (ignore, any_source) => Pattern::of_keys(ignore, any_source),
-        };
+        self.primary = EXACT;
+        if keys != EXACT_KEYS {
+            self.primary = TURNED;
+            self.classes.set_turned(Pattern::of_keys(keys.0, keys.1));
+        }
         self.home.clear();
         self.home_keep.wake();
-        for (id, _) in self.log.iter() {
-            match slots[usize::from(id)].age.class() {
-                EXACT => self.home.insert(slots, &self.primary, id),
+        for at in 0..self.in_order(slots).len() {
+            let id = self.order[at];
+            match slots[usize::from(id)].stamp.class() {
+                EXACT => self.home.insert(slots, self.classes.pattern(self.primary), id),
                 UNCLASSED => {}
                 class => self.home.insert(slots, self.classes.pattern(class), id),
             }
         }
-        self.note_mode();
+        self.note_unusual();
     }
 
     /// Builds an index for keys of this pattern in place of one that sleeps or of
     /// the one that was not used for longest, if that is long enough.
     fn wake_wild(&mut self, slots: &mut [Slot], ignore: u64, any_source: bool) {
+        let len = self.len();
         let wilds = self.wild.iter_mut().enumerate();
-        let Some((at, wild)) = wilds.max_by_key(|(_, wild)| wild.keep.idle()) else { return };
-        if wild.keep.idle() < self.log.len() {
+        let Some((which, wild)) = wilds.max_by_key(|(_, wild)| wild.keep.idle()) else { return };
+        if wild.keep.idle() < len {
             return;
         }
         wild.keys = (ignore, any_source);
         wild.pattern = Pattern::of_keys(ignore, any_source);
         wild.index.clear();
         wild.keep.wake();
-        self.awake |= 1 << at;
-        for (id, _) in self.log.iter() {
-            if slots[usize::from(id)].age.class() == EXACT {
+        self.awake |= 1 << which;
+        for at in 0..self.in_order(slots).len() {
+            let id = self.order[at];
+            if slots[usize::from(id)].stamp.class() == EXACT {
+                let wild = &mut self.wild[which];
                 wild.index.insert(slots, &wild.pattern, id);
             }
         }
     }
 
-    /// Finds out how much there is to keep up.
-    fn note_mode(&mut self) {
-        *self.mode.get_mut() =
-            if self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != 0 {
-                Mode::BUSY
-            } else if self.home_keys == EXACT_KEYS {
-                Mode::EXACT
-            } else {
-                Mode::WILD
-            };
+    /// Finds out what is unusual.
+    fn note_unusual(&mut self) {
+        let turned = if self.primary == TURNED { Classes::TURNED } else { 0 };
+        let busy = self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != 0;
+        self.classes.set_unusual(turned | if busy { Classes::BUSY } else { 0 });
     }
 
-    /// What need not happen at every insert: closes up the log, drops what nobody
-    /// has used for long.
+    /// What need not happen at every insert: drops what nobody has used for long.
     #[cold]
     fn housekeeping(&mut self, slots: &mut [Slot]) {
-        if self.log.is_at_end() {
-            self.log.close_up(|id, _, to| {
-                let age = &mut slots[usize::from(id)].age;
-                *age = Age::new(to as u32, age.class());
-            });
-        }
         if self.demand.is_pending() {
             self.fulfil(slots);
         }
         let inserts = std::mem::take(&mut self.since_tick);
-        let len = self.log.len();
+        let len = self.len();
         for (at, wild) in self.wild.iter_mut().enumerate() {
             if wild.keep.tick(inserts, len) {
                 self.awake &= !(1 << at);
@@ -443,15 +427,9 @@ impl Deep {
             self.find_home(slots);
         }
         if self.scan_keep.tick(inserts, len) {
-            self.scan.clear();
-            for (id, _) in self.log.iter() {
-                let slot = &slots[usize::from(id)];
-                if slot.age.class() == UNCLASSED {
-                    self.scan.push(slot, id);
-                }
-            }
+            self.fill_scan(slots, |class| class == UNCLASSED);
         }
-        self.note_mode();
+        self.note_unusual();
     }
 
     /// Nobody has used the home index for long: turns it to the pattern of an index
@@ -474,5 +452,5 @@ impl Deep {
 #[inline]
 fn older(slots: &[Slot], a: Option<u16>, b: Option<u16>) -> Option<u16> {
     let (Some(x), Some(y)) = (a, b) else { return a.or(b) };
-    if slots[usize::from(x)].age < slots[usize::from(y)].age { a } else { b }
+    if slots[usize::from(x)].stamp < slots[usize::from(y)].stamp { a } else { b }
 }

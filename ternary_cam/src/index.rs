@@ -20,9 +20,8 @@ use crate::slot::{Link, Slot, WILD};
 
 /// Buckets of every index. A constant spares each operation a load and a bounds
 /// check; pages that are never used are never touched. At 5120 entries there are
-/// three buckets an entry, and no fewer than one in four at 65,536. The numbers fit
-/// [`Link::bucket`] beside [`Link::NOT_HEAD`].
-const BUCKETS: usize = 1 << 14;
+/// three buckets an entry, and no fewer than one in four at 65,536.
+const BUCKETS: usize = Link::BUCKETS;
 
 /// An empty bucket: zero, so that a new index is pages nobody has touched.
 const EMPTY: u32 = 0;
@@ -120,7 +119,7 @@ impl<L: Links> Index<L> {
             if pattern.same_group(slot, bits, source) {
                 return Some(at);
             }
-            let next = self.links.read(slot).chain;
+            let next = self.links.read(slot).chain(at);
             if next == at {
                 return None;
             }
@@ -132,14 +131,16 @@ impl<L: Links> Index<L> {
     #[inline(always)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16) {
         let slot = &mut slots[usize::from(id)];
-        let (bits, source) = (slot.bits, slot.source);
-        let bucket = Self::bucket(pattern, bits, source);
-        let first = self.buckets[bucket];
-        if first == EMPTY {
-            self.buckets[bucket] = bucket_of(id);
-            *self.links.of(slot) = Link { next: id, prev: id, chain: id, bucket: bucket as u16 };
-        } else if pattern.same_group(&slots[usize::from(head_of(first))], bits, source) {
-            self.append(slots, head_of(first), id);
+        let bucket = Self::bucket(pattern, slot.bits, slot.source);
+        let first = &mut self.buckets[bucket];
+        if *first == EMPTY {
+            *first = bucket_of(id);
+            *self.links.of(slot) = Link::alone(bucket);
+            return;
+        }
+        let (bits, source, first) = (slot.bits, slot.source, head_of(*first));
+        if pattern.same_group(&slots[usize::from(first)], bits, source) {
+            self.append(slots, first, id);
         } else {
             self.insert_chained(slots, pattern, id, bucket);
         }
@@ -147,24 +148,25 @@ impl<L: Links> Index<L> {
 
     /// Adds the youngest of a group.
     #[inline(always)]
-    fn append(&self, slots: &mut [Slot], head: u16, id: u16) {
-        let links = self.links;
-        let head_link = links.of(&mut slots[usize::from(head)]);
-        let youngest = std::mem::replace(&mut head_link.prev, id);
-        links.of(&mut slots[usize::from(youngest)]).next = id;
-        *links.of(&mut slots[usize::from(id)]) =
-            Link { next: head, prev: youngest, chain: id, bucket: Link::NOT_HEAD };
+    fn append(&self, slots: &mut [Slot], oldest: u16, id: u16) {
+        let link = self.links.of(&mut slots[usize::from(oldest)]);
+        let youngest = link.prev(oldest);
+        *link = link.with_prev(oldest, id);
+        let link = self.links.of(&mut slots[usize::from(youngest)]);
+        *link = link.with_next(youngest, id);
+        *self.links.of(&mut slots[usize::from(id)]) = Link::younger(id, oldest, youngest);
     }
 
     /// Adds an entry to a bucket whose first group is not its own: to the end of its
     /// group, or as a new group in front of the others.
     #[inline(never)]
     fn insert_chained(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16, bucket: usize) {
+        let links = self.links;
         let (bits, source) = (slots[usize::from(id)].bits, slots[usize::from(id)].source);
         let first = head_of(self.buckets[bucket]);
         let mut at = first;
         loop {
-            let next = self.links.read(&slots[usize::from(at)]).chain;
+            let next = links.read(&slots[usize::from(at)]).chain(at);
             if next == at {
                 break;
             }
@@ -173,57 +175,61 @@ impl<L: Links> Index<L> {
                 return self.append(slots, at, id);
             }
         }
+        let link = links.of(&mut slots[usize::from(first)]);
+        *link = link.with_first(false);
         self.buckets[bucket] = bucket_of(id);
-        *self.links.of(&mut slots[usize::from(id)]) =
-            Link { next: id, prev: id, chain: first, bucket: bucket as u16 };
+        *links.of(&mut slots[usize::from(id)]) = Link::alone(bucket).with_chain(id, first);
     }
 
     /// Takes an entry out.
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
-        let link = self.links.read(&slots[usize::from(id)]);
-        if link.next == id && link.chain == id {
-            let first = &mut self.buckets[usize::from(link.bucket) % BUCKETS];
-            if *first == bucket_of(id) {
-                *first = EMPTY;
-                return;
-            }
+        match self.links.read(&slots[usize::from(id)]).bucket_alone() {
+            Some(bucket) => self.buckets[bucket] = EMPTY,
+            None => self.remove_chained(slots, id),
         }
-        self.remove_chained(slots, id);
     }
 
     /// The same where the entry is not alone in its bucket.
     #[inline(never)]
     fn remove_chained(&mut self, slots: &mut [Slot], id: u16) {
         let links = self.links;
-        let Link { next, prev, chain, bucket } = links.read(&slots[usize::from(id)]);
+        let gone = links.read(&slots[usize::from(id)]);
+        let (next, prev, chain) = (gone.next(id), gone.prev(id), gone.chain(id));
         if next != id {
-            links.of(&mut slots[usize::from(prev)]).next = next;
-            links.of(&mut slots[usize::from(next)]).prev = prev;
+            let link = links.of(&mut slots[usize::from(prev)]);
+            *link = link.with_next(prev, next);
+            let link = links.of(&mut slots[usize::from(next)]);
+            *link = link.with_prev(next, prev);
         }
-        if bucket == Link::NOT_HEAD {
+        if !gone.is_oldest() {
             return;
         }
         // What the bucket (or the group before) points to instead.
         let mut heir = (chain != id).then_some(chain);
         if next != id {
             let link = links.of(&mut slots[usize::from(next)]);
-            (link.chain, link.bucket) = (heir.unwrap_or(next), bucket);
+            *link = link.with_bucket_of(gone).with_chain(next, heir.unwrap_or(next));
             heir = Some(next);
         }
-        let first = &mut self.buckets[usize::from(bucket)];
-        if *first == bucket_of(id) {
-            *first = heir.map_or(EMPTY, bucket_of);
+        let bucket = &mut self.buckets[gone.bucket()];
+        if gone.is_first() {
+            *bucket = heir.map_or(EMPTY, bucket_of);
+            if let Some(heir) = heir {
+                let link = links.of(&mut slots[usize::from(heir)]);
+                *link = link.with_first(true);
+            }
             return;
         }
-        let mut at = head_of(*first);
+        let mut at = head_of(*bucket);
         loop {
-            let link = &mut links.of(&mut slots[usize::from(at)]).chain;
-            if *link == id {
-                *link = heir.unwrap_or(at);
+            let link = links.of(&mut slots[usize::from(at)]);
+            let chain = link.chain(at);
+            if chain == id {
+                *link = link.with_chain(at, heir.unwrap_or(at));
                 return;
             }
-            at = *link;
+            at = chain;
         }
     }
 }

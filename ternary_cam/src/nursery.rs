@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! ids   63       48 47       32 31       16 15        0
-//!      [  (zero)   |   slot c  |   slot b  |   slot a  ]      len 3
+//!      [  (zero)   |   slot c  |   slot b  |   slot a  ]      48 bits in use
 //!                     youngest                oldest
 //! ```
 
@@ -25,20 +25,21 @@ const EACH: u64 = 0x0001_0001_0001_0001;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Nursery {
     ids: u64,
-    len: u32,
+    /// Bits in use.
+    used: u32,
 }
 
 impl Nursery {
     #[inline]
     pub(crate) const fn is_full(self) -> bool {
-        self.len == CAPACITY
+        self.used == WIDTH * CAPACITY
     }
 
     /// Adds the youngest. There must be room.
     #[inline]
     pub(crate) const fn push(&mut self, id: u16) {
-        self.ids |= (id as u64) << (WIDTH * self.len);
-        self.len += 1;
+        self.ids |= (id as u64) << self.used;
+        self.used += WIDTH;
     }
 
     /// Takes one out, wherever it is; the younger ones move up.
@@ -47,7 +48,7 @@ impl Nursery {
         let place = self.place(id);
         let older = !(u64::MAX << place);
         self.ids = self.ids & older | (self.ids >> WIDTH) & !older;
-        self.len -= 1;
+        self.used -= WIDTH;
     }
 
     /// How many are older than this one.
@@ -63,33 +64,21 @@ impl Nursery {
         let zero_where_equal = self.ids ^ (id as u64).wrapping_mul(EACH);
         let borrows =
             zero_where_equal.wrapping_sub(EACH) & !zero_where_equal & (EACH << (WIDTH - 1));
-        debug_assert!(borrows != 0 && borrows.trailing_zeros() < WIDTH * self.len);
+        debug_assert!(borrows != 0 && borrows.trailing_zeros() < self.used);
         borrows.trailing_zeros() + 1 - WIDTH
     }
 
-    /// The slot with this many older ones.
-    #[inline(always)]
-    pub(crate) const fn get(self, rank: u32) -> u16 {
-        (self.ids >> (WIDTH * rank)) as u16
-    }
-
     /// Every slot of a full nursery, oldest first.
-    #[inline]
-    pub(crate) const fn all(self) -> [u16; CAPACITY as usize] {
-        let ids = self.ids;
-        [
-            ids as u16,
-            (ids >> WIDTH) as u16,
-            (ids >> (2 * WIDTH)) as u16,
-            (ids >> (3 * WIDTH)) as u16,
-        ]
+    #[inline(always)]
+    pub(crate) fn all(self) -> [u16; CAPACITY as usize] {
+        std::array::from_fn(|rank| (self.ids >> (WIDTH * rank as u32)) as u16)
     }
 
     /// Oldest first.
     #[inline]
     pub(crate) fn iter(self) -> impl Iterator<Item = u16> {
         let mut ids = self.ids;
-        (0..self.len).map(move |_| {
+        (0..self.used / WIDTH).map(move |_| {
             let id = ids as u16;
             ids >>= WIDTH;
             id

@@ -19,9 +19,10 @@ pub(crate) struct Pattern {
     care: u64,
     /// All ones where the source is compared.
     care_source: u64,
-    /// Class of the entries indexed under this pattern: equal bits of different
+    /// Class of the entries indexed under this pattern, twice: equal bits of different
     /// classes are different groups, in different buckets.
-    class: u8,
+    class: u64,
+    salt: u64,
 }
 
 impl Pattern {
@@ -30,7 +31,8 @@ impl Pattern {
 
     /// For entries with these wildcards, searched with exact keys.
     pub(crate) const fn of_entries(ignore: u64, any_source: bool, class: u8) -> Self {
-        Self { care: !ignore, care_source: if any_source { 0 } else { u64::MAX }, class }
+        let care_source = if any_source { 0 } else { u64::MAX };
+        Self { care: !ignore, care_source, class: class as u64, salt: (class as u64) << 57 }
     }
 
     /// For exact entries, searched by keys with these wildcards.
@@ -41,7 +43,7 @@ impl Pattern {
     /// The same pattern, known to be of exact entries under exact keys.
     #[inline(always)]
     pub(crate) const fn exact(&self) -> Self {
-        Self { care_source: u64::MAX, class: EXACT, ..*self }
+        Self { care_source: u64::MAX, class: EXACT as u64, salt: 0, ..*self }
     }
 
     #[inline]
@@ -58,15 +60,14 @@ impl Pattern {
     #[inline(always)]
     pub(crate) const fn hash(&self, bits: u64, source: u32) -> u64 {
         let source = (source as u64).wrapping_mul(SOURCE) & self.care_source;
-        let salt = (self.class as u64) << 57;
-        (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD).wrapping_add(salt)
+        (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD).wrapping_add(self.salt)
     }
 
     /// Whether an indexed entry agrees in all that is compared.
     #[inline(always)]
     pub(crate) const fn same_group(&self, slot: &Slot, bits: u64, source: u32) -> bool {
-        (slot.bits ^ bits) & self.care == 0
-            && (slot.source ^ source) & self.care_source as u32 == 0
-            && slot.age.class() == self.class
+        let bits = (slot.bits ^ bits) & self.care;
+        let source = (slot.source ^ source) as u64 & self.care_source;
+        bits | source | (slot.stamp.class() as u64 ^ self.class) == 0
     }
 }

@@ -56,7 +56,13 @@ impl Scan {
 
     /// The oldest entry that matches.
     pub(crate) fn first_match(&self, kernel: Kernel, key: &Key) -> Option<u16> {
-        let position = kernel::first(kernel, &self.blocks, self.log.live(), key)?;
-        Some(self.log.id(position))
+        let (first, live) = self.log.live();
+        let blocks = &self.blocks[first / LANES..];
+        Some(self.log.id(first + kernel::first(kernel, blocks, live, key)?))
+    }
+
+    /// How many entries are of this age or older, itself counted.
+    pub(crate) fn rank(&self, kernel: Kernel, id: u16) -> usize {
+        self.log.rank(kernel, self.positions[usize::from(id)])
     }
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The table: bounded, in age order, without allocation after construction.
 
+use crate::classes::YOUNG;
 use crate::deep::Deep;
 use crate::entry::{Entry, Key};
 use crate::kernel::Kernel;
 use crate::nursery::Nursery;
-use crate::slot::{Age, Slot};
+use crate::slot::{Slot, Stamp};
 
 /// Largest capacity of a table, in entries.
 const MAX_CAPACITY: usize = 65_536;
 
 /// Names an entry from its insertion to its removal. A handle of an entry that
-/// was removed names nothing, even after its place was taken by another (until
-/// that place was taken 2^32 times more).
+/// was removed names nothing, even after its place was taken by another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
     slot: u16,
-    generation: u32,
+    serial: u64,
 }
 
 /// What a search found.
@@ -50,9 +50,10 @@ pub enum TableError {
 /// and for exact keys is a few dozen instructions, of which a call would be a third.
 pub struct Table {
     slots: Box<[Slot]>,
-    /// Free slots: a stack of which the first `unused` are valid.
-    free: Box<[u16]>,
-    unused: usize,
+    /// Free slots, a stack.
+    free: Vec<u16>,
+    /// Serial number of the next entry.
+    serial: u64,
     /// The youngest entries.
     nursery: Nursery,
     /// All others.
@@ -74,7 +75,7 @@ impl Table {
         Ok(Self {
             slots: vec![Slot::EMPTY; capacity].into(),
             free: (0..capacity).rev().map(|slot| slot as u16).collect(),
-            unused: capacity,
+            serial: 0,
             nursery: Nursery::default(),
             deep: Deep::new(capacity, kernel),
         })
@@ -90,7 +91,7 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.slots.len() - self.unused
+        self.slots.len() - self.free.len()
     }
 
     /// Whether it holds no entry.
@@ -104,7 +105,7 @@ impl Table {
     #[inline]
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.unused == 0
+        self.free.is_empty()
     }
 
     /// The kernel it compares with.
@@ -119,32 +120,29 @@ impl Table {
     /// [`Full`] when every entry is taken.
     #[inline(always)]
     pub fn insert(&mut self, entry: Entry) -> Result<Handle, Full> {
-        if self.unused == 0 {
-            return Err(Full);
-        }
-        if self.nursery.is_full() {
+        if self.nursery.is_full() && !self.free.is_empty() {
             let grown = std::mem::take(&mut self.nursery);
-            self.deep.insert(&mut self.slots, grown);
+            let taken = self.slots.len() - self.free.len();
+            self.deep.insert(&mut self.slots, grown, taken);
         }
-        self.unused -= 1;
-        let id = self.free[self.unused];
+        let Some(id) = self.free.pop() else { return Err(Full) };
         let slot = &mut self.slots[usize::from(id)];
         slot.bits = entry.bits;
         slot.ignore = entry.ignore;
         slot.source = entry.source.0;
         slot.token = entry.token;
-        slot.age = Age::IN_NURSERY;
+        let serial = self.serial;
+        self.serial += 1;
+        slot.stamp = Stamp::new(serial, YOUNG);
         self.nursery.push(id);
-        Ok(Handle { slot: id, generation: slot.generation })
+        Ok(Handle { slot: id, serial })
     }
 
     /// The oldest entry that matches.
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
-        if !self.deep.is_empty()
-            && let Some(id) = self.deep.first_match(&self.slots, key)
-        {
+        if let Some(id) = self.deep.first_match(&self.slots, key) {
             return Some(self.hit(id));
         }
         self.nursery
@@ -156,7 +154,7 @@ impl Table {
     #[inline]
     fn hit(&self, id: u16) -> Hit {
         let slot = &self.slots[usize::from(id)];
-        Hit { handle: Handle { slot: id, generation: slot.generation }, token: slot.token }
+        Hit { handle: Handle { slot: id, serial: slot.stamp.serial() }, token: slot.token }
     }
 
     /// Takes an entry out; nothing when the handle's entry is gone already.
@@ -164,18 +162,18 @@ impl Table {
     pub fn remove(&mut self, handle: Handle) -> Option<Entry> {
         let id = handle.slot;
         let slot = self.slots.get_mut(usize::from(id))?;
-        if slot.generation != handle.generation {
+        let stamp = slot.stamp;
+        if stamp.serial() != handle.serial {
             return None;
         }
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.stamp = Stamp::NONE;
         let entry = slot.entry();
-        if slot.age == Age::IN_NURSERY {
+        if stamp.class() == YOUNG {
             self.nursery.remove(id);
         } else {
-            self.deep.remove(&mut self.slots, id);
+            self.deep.remove(&mut self.slots, id, stamp.class());
         }
-        self.free[self.unused] = id;
-        self.unused += 1;
+        self.free.push(id);
         Some(entry)
     }
 
@@ -188,7 +186,7 @@ impl Table {
 
     #[inline]
     fn live(&self, handle: Handle) -> Option<&Slot> {
-        self.slots.get(usize::from(handle.slot)).filter(|slot| slot.generation == handle.generation)
+        self.slots.get(usize::from(handle.slot)).filter(|slot| slot.stamp.serial() == handle.serial)
     }
 
     /// Entries a linear list in age order would have compared to reach this one,
@@ -198,18 +196,19 @@ impl Table {
     pub fn depth(&self, handle: Handle) -> usize {
         match self.live(handle) {
             None => 0,
-            Some(slot) if slot.age == Age::IN_NURSERY => {
+            Some(slot) if slot.stamp.class() == YOUNG => {
                 self.deep.len() + self.nursery.rank(handle.slot) as usize + 1
             }
-            Some(slot) => self.deep.rank(slot.age),
+            Some(_) => self.deep.rank(&self.slots, handle.slot),
         }
     }
 
-    /// Every entry, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
-        self.deep.iter().chain(self.nursery.iter()).map(|id| {
+    /// Every entry, oldest first. They are put in order first.
+    pub fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
+        let deep = self.deep.in_order(&self.slots).iter().copied();
+        deep.chain(self.nursery.iter()).map(|id| {
             let slot = &self.slots[usize::from(id)];
-            (Handle { slot: id, generation: slot.generation }, slot.entry())
+            (Handle { slot: id, serial: slot.stamp.serial() }, slot.entry())
         })
     }
 }
