@@ -26,6 +26,8 @@ for setting in host_engine=list host_engine=rank-array host_engine=col-list \
     python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 \
         --app any_source,probe,cancel,large,nbcoll --set "$setting"
 done
+say "Models of devices: what their reports say"
+python3 tests/models.py
 say "mpi4py"
 tests/mpi4py.sh
 say "All tests passed"

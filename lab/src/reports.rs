@@ -153,12 +153,28 @@ pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use matching::{BlockReasons, ByKind, KindCounters};
     use nic::report::{FORMAT, VERSION};
 
     /// A report whose counts add up: `posts` receives stood at once in a table
     /// of `entries`, and each got a message.
     pub(crate) fn sample(rank: u32, entries: u64, posts: u64) -> Report {
         let fit = posts.min(entries);
+        let block_reasons = BlockReasons {
+            table_full: if entries > 0 { posts - fit } else { 0 },
+            disabled: if entries > 0 { 0 } else { posts },
+            ..Default::default()
+        };
+        let of_prq = KindCounters {
+            inserts: posts,
+            searches: posts,
+            table_matches: fit,
+            host_matches: posts - fit,
+            block_reasons: block_reasons.clone(),
+            ..Default::default()
+        };
+        let of_umq = KindCounters { searches: posts, misses: posts, ..Default::default() };
+        let kinds = |point_to_point| ByKind { point_to_point, ..Default::default() };
         let prq = QueueCounters {
             entries,
             inserts: posts,
@@ -169,15 +185,18 @@ pub(crate) mod tests {
             high_water: posts,
             table_high_water: fit,
             host_high_water: posts - fit,
-            block_reasons: matching::BlockReasons {
-                table_full: if entries > 0 { posts - fit } else { 0 },
-                disabled: if entries > 0 { 0 } else { posts },
-                ..Default::default()
-            },
+            block_reasons,
+            kinds: kinds(of_prq),
             ..QueueCounters::default()
         };
-        let umq =
-            QueueCounters { entries, searches: posts, misses: posts, ..QueueCounters::default() };
+        let umq = QueueCounters {
+            entries,
+            searches: posts,
+            misses: posts,
+            kinds: kinds(of_umq),
+            ..QueueCounters::default()
+        };
+        let kinds = ContextCounters::kinds_of(&prq, &umq);
         Report {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -186,7 +205,14 @@ pub(crate) mod tests {
             pid: 100 + rank,
             rank: Some(rank),
             elapsed_s: 1.5 + f64::from(rank),
-            tagged: ContextCounters { posts, arrivals: posts, prq, umq, ..Default::default() },
+            tagged: ContextCounters {
+                posts,
+                arrivals: posts,
+                prq,
+                umq,
+                kinds,
+                ..Default::default()
+            },
             ..Report::default()
         }
     }
@@ -234,8 +260,17 @@ pub(crate) mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut report = sample(0, 4, 9);
         report.tagged.prq.promotions += 1;
-        fs::write(directory.path().join("0.json"), report.to_json().unwrap()).unwrap();
-        let error = read(directory.path()).unwrap_err().to_string();
+        let refused = |report: &Report| {
+            fs::write(directory.path().join("0.json"), report.to_json().unwrap()).unwrap();
+            read(directory.path()).unwrap_err().to_string()
+        };
+        let error = refused(&report);
         assert!(error.contains("0.json: the counts do not add up: tagged: prq"), "{error}");
+        report = sample(0, 4, 9);
+        report.tagged.prq.kinds.collective.block_reasons.table_full += 1;
+        assert!(refused(&report).contains("prq: block reasons: collective + point-to-point"));
+        report = sample(0, 4, 9);
+        report.tagged.kinds.collective.arrivals += 1;
+        assert!(refused(&report).contains("tagged: kinds = what prq and umq counted"));
     }
 }

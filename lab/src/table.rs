@@ -75,6 +75,16 @@ pub(crate) fn summary(sum: &Summary) -> String {
     let _ = writeln!(text, "{table}");
     let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
     let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
+    for (name, kind) in sum.tagged.kinds.iter() {
+        let matched = kind.table_matches + kind.host_matches;
+        let _ = writeln!(
+            text,
+            "{name}: {}, {}, {} matched in the table",
+            count(kind.posts, "receive"),
+            count(kind.arrivals, "message"),
+            part_of(kind.table_matches, matched),
+        );
+    }
     if sum.msg.arrivals > 0 {
         let _ = writeln!(
             text,
@@ -112,11 +122,27 @@ fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
         format!("{name} did not overflow; high-water mark {}{rank}", whole(peak.elements))
     } else {
         format!(
-            "{name} overflowed: {} spilled; {} entries would have held all{rank}",
+            "{name} overflowed: {} spilled; {} entries would have held all{rank}\n  not in the table: {}",
             count(queue.spills, "element"),
             whole(peak.elements),
+            reasons(queue),
         )
     }
+}
+
+/// Why elements went to the host, with how many of them were collective.
+fn reasons(queue: &QueueCounters) -> String {
+    let collective = queue.kinds.collective.block_reasons.iter();
+    let named: Vec<_> = queue
+        .block_reasons
+        .iter()
+        .zip(collective)
+        .filter(|((_, all), _)| *all > 0)
+        .map(|((reason, all), (_, collective))| {
+            format!("{reason} {} ({} collective)", whole(all), whole(collective))
+        })
+        .collect();
+    named.join(", ")
 }
 
 /// Upper bounds of the median and the 99th percentile of a histogram.
@@ -150,6 +176,7 @@ mod tests {
         assert!(text.contains("2 ranks over libfabric 2.5, 29 messages"), "{text}");
         let line = "PRQ overflowed: 15 elements spilled; 25 entries would have held all (rank 0)";
         assert!(text.contains(line), "{text}");
+        assert!(text.contains("\n  not in the table: table full 15 (0 collective)\n"), "{text}");
         assert!(text.contains("UMQ did not overflow; high-water mark 0\n"), "{text}");
     }
 

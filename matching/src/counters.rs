@@ -58,19 +58,35 @@ impl Histogram {
     }
 }
 
-/// Why elements are on the host and not in the table (DESIGN, "block reason").
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockReasons {
+/// Why an element is not in the table (DESIGN, "block reason").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
     /// Every entry of the table was taken.
-    pub table_full: u64,
+    TableFull,
     /// The table has no entries at all (capacity 0).
-    pub disabled: u64,
-    /// An entry was free, but older elements are on the host (`prefix`).
-    #[serde(default)]
-    pub order: u64,
+    Disabled,
+    /// An entry was free, but older elements that may enter are on the host.
+    Order,
     /// The table was full once, and everything has gone to the host since (`sticky`).
-    #[serde(default)]
+    Sticky,
+    /// The device does not take such an element.
+    Refused,
+}
+
+/// How many elements went to the host, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BlockReasons {
+    /// [`Block::TableFull`].
+    pub table_full: u64,
+    /// [`Block::Disabled`].
+    pub disabled: u64,
+    /// [`Block::Order`].
+    pub order: u64,
+    /// [`Block::Sticky`].
     pub sticky: u64,
+    /// [`Block::Refused`].
+    pub refused: u64,
 }
 
 impl BlockReasons {
@@ -81,8 +97,19 @@ impl BlockReasons {
             ("disabled", self.disabled),
             ("order", self.order),
             ("sticky", self.sticky),
+            ("refused", self.refused),
         ]
         .into_iter()
+    }
+
+    pub(crate) fn count(&mut self, reason: Block) {
+        *match reason {
+            Block::TableFull => &mut self.table_full,
+            Block::Disabled => &mut self.disabled,
+            Block::Order => &mut self.order,
+            Block::Sticky => &mut self.sticky,
+            Block::Refused => &mut self.refused,
+        } += 1;
     }
 
     fn total(&self) -> i128 {
@@ -94,6 +121,60 @@ impl BlockReasons {
         self.disabled += other.disabled;
         self.order += other.order;
         self.sticky += other.sticky;
+        self.refused += other.refused;
+    }
+}
+
+/// One of each kind of traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ByKind<T> {
+    /// Of collective operations.
+    pub collective: T,
+    /// Of everything else.
+    pub point_to_point: T,
+}
+
+impl<T> ByKind<T> {
+    /// The one of collective operations, or the other.
+    #[inline]
+    pub fn of_mut(&mut self, collective: bool) -> &mut T {
+        if collective { &mut self.collective } else { &mut self.point_to_point }
+    }
+
+    /// Kinds with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &T)> {
+        [("collective", &self.collective), ("point-to-point", &self.point_to_point)].into_iter()
+    }
+}
+
+/// What a queue did for one kind of traffic. Elements and searches with a
+/// wildcard in place of what tells the kind count as point-to-point.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KindCounters {
+    /// Elements added to the queue.
+    pub inserts: u64,
+    /// Counted searches.
+    pub searches: u64,
+    /// Searches answered by the table.
+    pub table_matches: u64,
+    /// Searches answered by the host engine.
+    pub host_matches: u64,
+    /// Searches that found nothing.
+    pub misses: u64,
+    /// Why elements went to the host, counted when they did.
+    pub block_reasons: BlockReasons,
+}
+
+impl KindCounters {
+    fn merge(&mut self, other: &Self) {
+        self.inserts += other.inserts;
+        self.searches += other.searches;
+        self.table_matches += other.table_matches;
+        self.host_matches += other.host_matches;
+        self.misses += other.misses;
+        self.block_reasons.merge(&other.block_reasons);
     }
 }
 
@@ -118,6 +199,8 @@ pub struct SearchDepth {
 /// spills - promotions - (host_matches - host_kept) - host_cancels = host_occupancy
 /// inserts - spills + promotions - (table_matches - table_kept) - table_cancels
 ///                                                               = table_occupancy
+/// block reasons = spills
+/// collective + point-to-point = all, of inserts, searches, matches, misses and reasons
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueCounters {
@@ -164,6 +247,9 @@ pub struct QueueCounters {
     pub dedicated_point_to_point: u64,
     /// Why elements spilled, counted when they did.
     pub block_reasons: BlockReasons,
+    /// The same by kind of traffic.
+    #[serde(default)]
+    pub kinds: ByKind<KindCounters>,
     /// Search depths; empty when not asked for.
     pub search_depth: SearchDepth,
 }
@@ -200,7 +286,38 @@ impl QueueCounters {
                 return Err(format!("{name} does not hold: {left} against {right}"));
             }
         }
+        self.check_kinds()
+    }
+
+    /// Checks that both kinds of traffic together are everything.
+    fn check_kinds(&self) -> Result<(), String> {
+        let KindCounters { inserts, searches, table_matches, host_matches, misses, block_reasons } =
+            self.of_both_kinds();
+        if (inserts, searches, table_matches, host_matches, misses)
+            != (self.inserts, self.searches, self.table_matches, self.host_matches, self.misses)
+        {
+            return Err(format!(
+                "collective + point-to-point = all does not hold: {inserts} against {} inserts, \
+                 {searches} against {} searches, {table_matches} + {host_matches} against {} + {} \
+                 matches, {misses} against {} misses",
+                self.inserts, self.searches, self.table_matches, self.host_matches, self.misses
+            ));
+        }
+        if block_reasons != self.block_reasons {
+            return Err(format!(
+                "block reasons: collective + point-to-point = all does not hold: \
+                 {block_reasons:?} against {:?}",
+                self.block_reasons
+            ));
+        }
         Ok(())
+    }
+
+    /// What was done for both kinds together.
+    pub(crate) fn of_both_kinds(&self) -> KindCounters {
+        let mut sum = self.kinds.collective.clone();
+        sum.merge(&self.kinds.point_to_point);
+        sum
     }
 
     /// Adds another queue's counters: sums of events, the highest of the
@@ -227,6 +344,8 @@ impl QueueCounters {
         self.dedicated_point_to_point =
             self.dedicated_point_to_point.max(other.dedicated_point_to_point);
         self.block_reasons.merge(&other.block_reasons);
+        self.kinds.collective.merge(&other.kinds.collective);
+        self.kinds.point_to_point.merge(&other.kinds.point_to_point);
         self.search_depth.hit.merge(&other.search_depth.hit);
         self.search_depth.miss.merge(&other.search_depth.miss);
     }

@@ -16,7 +16,9 @@ mod offload;
 pub mod oracle;
 mod traffic;
 
-pub use counters::{BUCKETS, BlockReasons, Histogram, QueueCounters, SearchDepth};
+pub use counters::{
+    BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
+};
 pub use engine::{
     ColPnp, Engine, EngineConfig, HostEngine, HostHandle, HostHit, List, RankArray, UnknownEngine,
 };

@@ -14,11 +14,14 @@
 //! spills only when the table is full, and every slot that frees takes the oldest
 //! element of the host at once. The other models let younger elements into the
 //! table while older ones are on the host, or the other way round, so ages decide.
+//! So they do for elements that the device refuses ([`Offload::refuse`]): they stay
+//! on the host, and what waits there behind one is not promoted past it.
 
 use ternary_cam::{Handle, Table, TableError};
 
-use crate::counters::{Histogram, QueueCounters, SearchDepth};
+use crate::counters::{Block, Histogram, KindCounters, QueueCounters, SearchDepth};
 use crate::engine::{Engine, EngineConfig, Host, HostEngine, HostHandle};
+use crate::traffic::Classifier;
 use crate::{Element, Kernel, Key};
 
 /// Where an element lies.
@@ -124,7 +127,7 @@ impl Default for OffloadConfig {
 enum Location {
     Nowhere,
     Table { handle: Handle, age: u64 },
-    Host { handle: HostHandle },
+    Host { handle: HostHandle, refused: bool },
 }
 
 /// One queue. See the module.
@@ -136,6 +139,9 @@ pub struct Offload {
     overflow: Overflow,
     /// `Sticky`: the table was full once.
     software: bool,
+    /// Elements on the host that may never enter the table.
+    refused: usize,
+    classifier: Classifier,
     /// By token. Grows with the largest token seen.
     locations: Vec<Location>,
     /// Age of the next element.
@@ -165,6 +171,8 @@ impl Offload {
             host: Host::new(config.engine, &config.engine_config),
             overflow: config.overflow,
             software: false,
+            refused: 0,
+            classifier: Classifier::new(config.engine_config.layout),
             locations: vec![Location::Nowhere; config.entries],
             age: 0,
             matched: None,
@@ -175,6 +183,28 @@ impl Offload {
     /// Adds an element, the youngest, and says where it went.
     #[inline]
     pub fn insert(&mut self, element: Element) -> Place {
+        let age = self.begin(&element);
+        if let Err(reason) = self.admit() {
+            return self.spill(element, age, reason);
+        }
+        let Ok(handle) = self.table.insert(element) else {
+            return self.spill(element, age, Block::TableFull);
+        };
+        self.locations[element.token as usize] = Location::Table { handle, age };
+        self.note_table_growth();
+        Place::Table
+    }
+
+    /// Adds an element, the youngest, that the device does not take: it goes to the
+    /// host and stays there.
+    pub fn refuse(&mut self, element: Element) {
+        let age = self.begin(&element);
+        self.spill(element, age, Block::Refused);
+    }
+
+    /// Counts an element and makes room for its location; its age.
+    #[inline]
+    fn begin(&mut self, element: &Element) -> u64 {
         self.settle();
         let token = element.token as usize;
         if token >= self.locations.len() {
@@ -183,27 +213,22 @@ impl Offload {
         debug_assert!(matches!(self.locations[token], Location::Nowhere), "token {token} is live");
         let age = self.age;
         self.age += 1;
-        self.counters.inserts += 1;
-        if self.is_closed() {
-            return self.spill(element, age);
-        }
-        match self.table.insert(element) {
-            Ok(handle) => {
-                self.locations[token] = Location::Table { handle, age };
-                self.note_table_growth();
-                Place::Table
-            }
-            Err(_) => self.spill(element, age),
-        }
+        let collective = self.classifier.is_collective(element.bits, element.ignore);
+        self.counters.kinds.of_mut(collective).inserts += 1;
+        age
     }
 
-    /// Whether nothing may enter the table though it may have room.
+    /// Whether an element may enter the table if it has room.
     #[inline]
-    fn is_closed(&self) -> bool {
+    fn admit(&self) -> Result<(), Block> {
         match self.overflow {
-            Overflow::Spill => false,
-            Overflow::Prefix => !self.host.is_empty(),
-            Overflow::Sticky => self.software,
+            // With room, only what waits behind a refused element is still there.
+            Overflow::Spill if self.host.len() == self.refused => Ok(()),
+            Overflow::Prefix if self.host.is_empty() => Ok(()),
+            Overflow::Sticky if !self.software => Ok(()),
+            Overflow::Sticky => Err(Block::Sticky),
+            Overflow::Spill | Overflow::Prefix if self.table.is_full() => Err(Block::TableFull),
+            Overflow::Spill | Overflow::Prefix => Err(Block::Order),
         }
     }
 
@@ -212,18 +237,15 @@ impl Offload {
         self.locations.resize((token + 1).next_power_of_two(), Location::Nowhere);
     }
 
-    fn spill(&mut self, element: Element, age: u64) -> Place {
-        let reasons = &mut self.counters.block_reasons;
-        let reason = match self.overflow {
-            _ if self.table.capacity() == 0 => &mut reasons.disabled,
-            Overflow::Sticky if self.software => &mut reasons.sticky,
-            Overflow::Prefix if !self.table.is_full() => &mut reasons.order,
-            _ => &mut reasons.table_full,
-        };
-        *reason += 1;
-        self.software = true;
+    fn spill(&mut self, element: Element, age: u64, reason: Block) -> Place {
+        let reason = if self.table.capacity() == 0 { Block::Disabled } else { reason };
+        let collective = self.classifier.is_collective(element.bits, element.ignore);
+        self.counters.kinds.of_mut(collective).block_reasons.count(reason);
+        let refused = reason == Block::Refused;
+        self.refused += usize::from(refused);
+        self.software |= !refused;
         let handle = self.host.insert(element, age);
-        self.locations[element.token as usize] = Location::Host { handle };
+        self.locations[element.token as usize] = Location::Host { handle, refused };
         let counters = &mut self.counters;
         counters.spills += 1;
         let host = self.host.len() as u64;
@@ -247,12 +269,14 @@ impl Offload {
     #[inline]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
-        self.counters.searches += 1;
         let found = self.find(key);
+        let collective = self.classifier.is_collective(key.bits, key.ignore);
+        let counters = self.counters.kinds.of_mut(collective);
+        counters.searches += 1;
         match found {
-            Some(Found { place: Place::Table, .. }) => self.counters.table_matches += 1,
-            Some(Found { place: Place::Host, .. }) => self.counters.host_matches += 1,
-            None => self.counters.misses += 1,
+            Some(Found { place: Place::Table, .. }) => counters.table_matches += 1,
+            Some(Found { place: Place::Host, .. }) => counters.host_matches += 1,
+            None => counters.misses += 1,
         }
         if self.depths {
             self.record_depth(found);
@@ -269,7 +293,7 @@ impl Offload {
         };
         let depth = match self.locations[found.token as usize] {
             Location::Table { handle, .. } => self.table.depth(handle),
-            Location::Host { handle } => self.table.len() + self.host.depth(handle),
+            Location::Host { handle, .. } => self.table.len() + self.host.depth(handle),
             Location::Nowhere => unreachable!("a live element has a place"),
         };
         self.counters.search_depth.hit.record(depth as u64);
@@ -279,22 +303,21 @@ impl Offload {
     #[inline]
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
-        let hit = self.table.first_match(key);
-        if let Some(hit) = hit {
-            let found = Found { token: hit.token, place: Place::Table };
-            let Some(oldest) = self.host.oldest() else { return Some(found) };
-            if let Location::Table { age, .. } = self.locations[hit.token as usize]
-                && age < oldest.age
-            {
-                return Some(found);
-            }
+        let Some(hit) = self.table.first_match(key) else {
+            let host = self.host.first_match(key)?;
+            return Some(Found { token: host.token, place: Place::Host });
+        };
+        let found = Found { token: hit.token, place: Place::Table };
+        let Some(oldest) = self.host.oldest() else { return Some(found) };
+        let Location::Table { age, .. } = self.locations[hit.token as usize] else {
+            unreachable!("the table's elements are in the table");
+        };
+        if age < oldest.age {
+            return Some(found);
         }
-        let host = self.host.first_match(key)?;
-        match hit.map(|hit| (self.locations[hit.token as usize], hit.token)) {
-            Some((Location::Table { age, .. }, token)) if age < host.age => {
-                Some(Found { token, place: Place::Table })
-            }
-            _ => Some(Found { token: host.token, place: Place::Host }),
+        match self.host.first_match(key) {
+            Some(host) if host.age < age => Some(Found { token: host.token, place: Place::Host }),
+            _ => Some(found),
         }
     }
 
@@ -351,8 +374,11 @@ impl Offload {
         let location = self.locations.get_mut(token as usize)?;
         match std::mem::replace(location, Location::Nowhere) {
             Location::Nowhere => None,
-            Location::Host { handle } => {
+            Location::Host { handle, refused } => {
                 self.host.remove(handle);
+                if refused {
+                    self.pass_refused();
+                }
                 Some(Place::Host)
             }
             Location::Table { handle, .. } => {
@@ -365,14 +391,29 @@ impl Offload {
         }
     }
 
-    /// Moves the oldest host element to the slot that became free.
-    fn promote(&mut self) {
-        let Some(oldest) = self.host.oldest() else { return };
+    /// A refused element left the host: what waited behind it enters the table.
+    #[cold]
+    fn pass_refused(&mut self) {
+        self.refused -= 1;
+        while self.overflow == Overflow::Spill && !self.table.is_full() && self.promote() {}
+    }
+
+    /// Moves the oldest host element to a free slot, unless it may not enter.
+    fn promote(&mut self) -> bool {
+        let Some(oldest) = self.host.oldest() else { return false };
+        if self.is_refused(oldest.token) {
+            return false;
+        }
         let element = self.host.remove(oldest.handle);
-        let handle = self.table.insert(element).expect("a slot was just freed");
+        let handle = self.table.insert(element).expect("there is a free slot");
         self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
         self.counters.promotions += 1;
         self.note_table_growth();
+        true
+    }
+
+    fn is_refused(&self, token: u32) -> bool {
+        matches!(self.locations[token as usize], Location::Host { refused: true, .. })
     }
 
     /// Elements in table and host.
@@ -392,7 +433,16 @@ impl Offload {
     pub fn counters(&self) -> QueueCounters {
         let (collective, point_to_point) = self.host.dedicated();
         let kept = |place| u64::from(self.matched.is_some_and(|found| found.place == place));
+        // The hot path counts by kind only.
+        let KindCounters { inserts, searches, table_matches, host_matches, misses, block_reasons } =
+            self.counters.of_both_kinds();
         QueueCounters {
+            inserts,
+            searches,
+            table_matches,
+            host_matches,
+            misses,
+            block_reasons,
             table_kept: self.counters.table_kept + kept(Place::Table),
             host_kept: self.counters.host_kept + kept(Place::Host),
             table_occupancy: self.table.len() as u64,

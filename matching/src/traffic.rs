@@ -133,6 +133,18 @@ impl TagLayout {
         }
     }
 
+    /// Whether everything that a pattern can match is collective, as counters have it.
+    #[must_use]
+    pub fn is_collective(self, key: &Key) -> bool {
+        Classifier::new(self).is_collective(key.bits, key.ignore)
+    }
+
+    /// Whether a pattern leaves the source open, be it in the match bits.
+    #[must_use]
+    pub fn is_any_source(self, key: &Key) -> bool {
+        self.fields().source(key) == Source::ANY
+    }
+
     /// What a message with these match bits belongs to.
     #[must_use]
     pub fn kind(self, bits: u64) -> Traffic {
@@ -152,6 +164,24 @@ impl TagLayout {
             Self::OpenMpiTag2 => Fields::open_mpi(field(40, 24), field(0, 20), Some(field(22, 18))),
             Self::Opaque => Fields { collective: 0, ..Self::Mpich.fields() },
         }
+    }
+}
+
+/// Tells collective from point-to-point in three instructions: for counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Classifier {
+    collective: u64,
+}
+
+impl Classifier {
+    pub(crate) fn new(layout: TagLayout) -> Self {
+        Self { collective: layout.fields().collective }
+    }
+
+    /// Whether everything that a pattern of these bits can match is collective.
+    #[inline]
+    pub(crate) const fn is_collective(self, bits: u64, ignore: u64) -> bool {
+        bits & !ignore & self.collective != 0
     }
 }
 

@@ -13,7 +13,7 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 /// One operation. `pick` chooses among the live elements.
 #[derive(Clone, Debug)]
 enum Op {
-    Insert { bits: u64, ignore: u64, source: Source },
+    Insert { bits: u64, ignore: u64, source: Source, refuse: bool },
     SearchRemove(Key),
     SearchKeep(Key),
     SearchOnly(Key),
@@ -105,7 +105,9 @@ fn op(layout: TagLayout, of: Use) -> BoxedStrategy<Op> {
     };
     let key = key.prop_map(|(bits, ignore, source)| Key { bits, ignore, source }).boxed();
     prop_oneof![
-        8 => element.prop_map(|(bits, ignore, source)| Op::Insert { bits, ignore, source }),
+        8 => (element, prop::bool::weighted(0.2)).prop_map(|((bits, ignore, source), refuse)| {
+            Op::Insert { bits, ignore, source, refuse }
+        }),
         6 => key.clone().prop_map(Op::SearchRemove),
         1 => key.clone().prop_map(Op::SearchKeep),
         1 => key.clone().prop_map(Op::SearchOnly),
@@ -138,11 +140,20 @@ impl Tokens {
     }
 }
 
-/// Replays `ops` on a queue and on the oracle. With `spill` the table holds the
-/// oldest elements, so the oracle also knows the place and the depth.
-fn replay(config: OffloadConfig, ops: &[Op]) -> QueueCounters {
+/// What there is besides the queue's configuration.
+#[derive(Clone, Copy, Debug, Default)]
+struct With {
+    /// The device refuses some elements.
+    refusals: bool,
+}
+
+/// Replays `ops` on a queue and on the oracle. With `spill` and nothing else the
+/// table holds the oldest elements, so the oracle also knows the place.
+fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let entries = config.entries;
-    let spill = config.overflow == Overflow::Spill;
+    let spill = config.overflow == Overflow::Spill && !with.refusals;
+    let layout = config.engine_config.layout;
+    let mut collective = 0;
     let mut queue = Offload::new(&config).unwrap();
     let mut oracle = Oracle::default();
     let mut tokens = Tokens::default();
@@ -150,9 +161,15 @@ fn replay(config: OffloadConfig, ops: &[Op]) -> QueueCounters {
     let place = |rank: usize| if rank < entries { Place::Table } else { Place::Host };
     for op in ops {
         match *op {
-            Op::Insert { bits, ignore, source } => {
+            Op::Insert { bits, ignore, source, refuse } => {
                 let element = Element { bits, ignore, source, token: tokens.take() };
-                let placed = queue.insert(element);
+                collective += u64::from(layout.is_collective(&Key { bits, ignore, source }));
+                let placed = if refuse && with.refusals {
+                    queue.refuse(element);
+                    Place::Host
+                } else {
+                    queue.insert(element)
+                };
                 assert!(!spill || placed == place(oracle.elements().len()));
                 oracle.insert(element);
             }
@@ -191,6 +208,7 @@ fn replay(config: OffloadConfig, ops: &[Op]) -> QueueCounters {
     }
     let counters = queue.counters();
     counters.check().unwrap();
+    assert_eq!(counters.kinds.collective.inserts, collective);
     assert_eq!(counters.table_occupancy + counters.host_occupancy, oracle.elements().len() as u64);
     assert_eq!(counters.search_depth.hit.total(), counters.table_matches + counters.host_matches);
     assert_eq!(counters.search_depth.miss.total(), counters.misses);
@@ -203,7 +221,8 @@ fn replay(config: OffloadConfig, ops: &[Op]) -> QueueCounters {
         .hit
         .buckets()
         .fold((0, 0), |(least, most), (low, high, n)| (least + low * n, most + high * n));
-    assert!((least..=most).contains(&(depths as u64)));
+    // What was refused may be older than what is in the table, which is searched first.
+    assert!(with.refusals || (least..=most).contains(&(depths as u64)));
     assert!(queue.iter_tokens().eq(oracle.elements().iter().map(|element| element.token)));
     counters
 }
@@ -229,19 +248,22 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
     for name in ["avx512", "avx2", "scalar"] {
         let kernel: Kernel = name.parse().unwrap();
         if kernel.is_available() {
-            replay(OffloadConfig { kernel, ..usual }, ops);
+            replay(OffloadConfig { kernel, ..usual }, With::default(), ops);
         } else {
             eprintln!("SKIPPED: this processor has no {kernel}");
         }
     }
     for engine in HostEngine::ALL {
         for overflow in Overflow::ALL {
-            replay(OffloadConfig { engine, overflow, ..usual }, ops);
+            let config = OffloadConfig { engine, overflow, ..usual };
+            replay(config, With::default(), ops);
+            replay(config, With { refusals: true }, ops);
         }
     }
     // With the usual θ, short queues are searched as one list.
     let engine_config = EngineConfig { layout: *layout, ..EngineConfig::default() };
-    replay(OffloadConfig { engine: HostEngine::ColPnp, engine_config, ..usual }, ops);
+    let config = OffloadConfig { engine: HostEngine::ColPnp, engine_config, ..usual };
+    replay(config, With::default(), ops);
 }
 
 proptest! {
@@ -286,7 +308,7 @@ fn engines_make_queues_for_the_sequences() {
             let engine_config = EngineConfig { layout, theta, ..EngineConfig::default() };
             let engine = HostEngine::ColPnp;
             let config = OffloadConfig { entries: 0, engine, engine_config, ..Default::default() };
-            replay(OffloadConfig { depths: true, ..config }, &ops)
+            replay(OffloadConfig { depths: true, ..config }, With::default(), &ops)
         });
         assert!(usual.high_water > 100, "more than a list");
         made.0 += usize::from(counters.dedicated_collective > 0);

@@ -245,11 +245,9 @@ impl<R: Clone, M> Context<R, M> {
     /// What this context counted so far.
     #[must_use]
     pub fn counters(&self) -> ContextCounters {
-        ContextCounters {
-            prq: self.prq.counters(),
-            umq: self.umq.counters(),
-            ..self.counters.clone()
-        }
+        let (prq, umq) = (self.prq.counters(), self.umq.counters());
+        let kinds = ContextCounters::kinds_of(&prq, &umq);
+        ContextCounters { prq, umq, kinds, ..self.counters.clone() }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use matching::QueueCounters;
+use matching::{ByKind, KindCounters, QueueCounters};
 use serde::{Deserialize, Serialize};
 
 /// Value of [`Report::format`].
@@ -70,10 +70,27 @@ pub struct ContextCounters {
     pub unexpected: u64,
     /// Peeks at the unexpected queue (probes), found or not.
     pub peeks: u64,
+    /// Collective and point-to-point traffic apart.
+    #[serde(default)]
+    pub kinds: ByKind<KindTraffic>,
     /// Posted receives, searched by arrivals.
     pub prq: QueueCounters,
     /// Unexpected messages, searched by posts.
     pub umq: QueueCounters,
+}
+
+/// What went through a context for one kind of traffic. `TagLayout` tells the kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KindTraffic {
+    /// Receives posted.
+    pub posts: u64,
+    /// Messages that arrived.
+    pub arrivals: u64,
+    /// Posts and arrivals that a table matched.
+    pub table_matches: u64,
+    /// Posts and arrivals that a host engine matched.
+    pub host_matches: u64,
 }
 
 /// Messages and bytes of a channel.
@@ -118,7 +135,28 @@ impl ContextCounters {
                 self.posts, self.umq.searches, self.umq.misses, self.prq.inserts
             ));
         }
+        if self.kinds != Self::kinds_of(&self.prq, &self.umq) {
+            return Err(format!(
+                "kinds = what prq and umq counted by kind does not hold: {:?}",
+                self.kinds
+            ));
+        }
         Ok(())
+    }
+
+    /// Collective and point-to-point traffic as the two queues counted it.
+    #[must_use]
+    pub fn kinds_of(prq: &QueueCounters, umq: &QueueCounters) -> ByKind<KindTraffic> {
+        let kind = |prq: &KindCounters, umq: &KindCounters| KindTraffic {
+            posts: umq.searches,
+            arrivals: prq.searches,
+            table_matches: prq.table_matches + umq.table_matches,
+            host_matches: prq.host_matches + umq.host_matches,
+        };
+        ByKind {
+            collective: kind(&prq.kinds.collective, &umq.kinds.collective),
+            point_to_point: kind(&prq.kinds.point_to_point, &umq.kinds.point_to_point),
+        }
     }
 
     /// Adds another context's counters.
@@ -130,6 +168,7 @@ impl ContextCounters {
         self.peeks += other.peeks;
         self.prq.merge(&other.prq);
         self.umq.merge(&other.umq);
+        self.kinds = Self::kinds_of(&self.prq, &self.umq);
     }
 }
 
@@ -194,34 +233,8 @@ impl fmt::Display for Report {
         writeln!(f, "tcam {} on libfabric {}: {rank}pid {}", self.tcam, self.libfabric, self.pid)?;
         writeln!(f, "{} at {}, {:.3} s", self.program, self.address, self.elapsed_s)?;
         for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
-            if context.posts + context.arrivals == 0 {
-                continue;
-            }
-            writeln!(
-                f,
-                "\n{name}: {} receives posted, {} messages arrived ({} bytes), {} unexpected, {} probes",
-                context.posts, context.arrivals, context.bytes, context.unexpected, context.peeks
-            )?;
-            writeln!(f, "  {:<22}{:>14}{:>14}", "queue", "PRQ", "UMQ")?;
-            let (prq, umq) = (&context.prq, &context.umq);
-            for (name, prq, umq) in [
-                ("table entries", prq.entries, umq.entries),
-                ("inserted", prq.inserts, umq.inserts),
-                ("matched in the table", prq.table_matches, umq.table_matches),
-                ("matched on the host", prq.host_matches, umq.host_matches),
-                ("not matched", prq.misses, umq.misses),
-                ("spills", prq.spills, umq.spills),
-                ("promotions", prq.promotions, umq.promotions),
-                ("high water, table", prq.table_high_water, umq.table_high_water),
-                ("high water, host", prq.host_high_water, umq.host_high_water),
-                ("high water, both", prq.high_water, umq.high_water),
-            ] {
-                writeln!(f, "  {name:<22}{prq:>14}{umq:>14}")?;
-            }
-            for (name, queue) in [("PRQ", prq), ("UMQ", umq)] {
-                if queue.spills == 0 {
-                    writeln!(f, "  {name} did not overflow; high-water mark {}", queue.high_water)?;
-                }
+            if context.posts + context.arrivals > 0 {
+                writeln!(f, "\n{name}: {context}")?;
             }
         }
         writeln!(
@@ -235,6 +248,62 @@ impl fmt::Display for Report {
                 "{name:<16}{:>14}{:>18}{:>14}{:>18}",
                 channel.sent, channel.sent_bytes, channel.received, channel.received_bytes
             )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ContextCounters {
+    /// A table for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} receives posted, {} messages arrived ({} bytes), {} unexpected, {} probes",
+            self.posts, self.arrivals, self.bytes, self.unexpected, self.peeks
+        )?;
+        let (prq, umq) = (&self.prq, &self.umq);
+        writeln!(f, "  {:<22}{:>14}{:>14}", "queue", "PRQ", "UMQ")?;
+        for (name, prq, umq) in [
+            ("table entries", prq.entries, umq.entries),
+            ("inserted", prq.inserts, umq.inserts),
+            ("matched in the table", prq.table_matches, umq.table_matches),
+            ("matched on the host", prq.host_matches, umq.host_matches),
+            ("not matched", prq.misses, umq.misses),
+            ("spills", prq.spills, umq.spills),
+            ("promotions", prq.promotions, umq.promotions),
+            ("high water, table", prq.table_high_water, umq.table_high_water),
+            ("high water, host", prq.host_high_water, umq.host_high_water),
+            ("high water, both", prq.high_water, umq.high_water),
+        ] {
+            writeln!(f, "  {name:<22}{prq:>14}{umq:>14}")?;
+        }
+        let kinds = &self.kinds;
+        writeln!(f, "  {:<22}{:>14}{:>14}", "traffic", "collective", "point-to-point")?;
+        for (name, of) in [
+            ("receives posted", (|kind| kind.posts) as fn(&KindTraffic) -> u64),
+            ("messages arrived", |kind| kind.arrivals),
+            ("matched in the table", |kind| kind.table_matches),
+            ("matched on the host", |kind| kind.host_matches),
+        ] {
+            let (collective, rest) = (of(&kinds.collective), of(&kinds.point_to_point));
+            writeln!(f, "  {name:<22}{collective:>14}{rest:>14}")?;
+        }
+        for (queue, counters) in [("PRQ", prq), ("UMQ", umq)] {
+            let reasons = &counters.kinds;
+            let of_rest = reasons.point_to_point.block_reasons.iter();
+            for ((reason, collective), (_, rest)) in
+                reasons.collective.block_reasons.iter().zip(of_rest)
+            {
+                if collective + rest > 0 {
+                    let name = format!("{queue}: {reason}");
+                    writeln!(f, "  {name:<22}{collective:>14}{rest:>14}")?;
+                }
+            }
+        }
+        for (name, queue) in [("PRQ", prq), ("UMQ", umq)] {
+            if queue.spills == 0 {
+                writeln!(f, "  {name} did not overflow; high-water mark {}", queue.high_water)?;
+            }
         }
         Ok(())
     }
