@@ -69,6 +69,10 @@ pub enum Block {
     Order,
     /// The table was full once, and everything has gone to the host since (`sticky`).
     Sticky,
+    /// The endpoint holds all that it may of a shared pool.
+    PoolShare,
+    /// The shared pool has no free entry.
+    PoolEmpty,
     /// The device does not take such an element.
     Refused,
 }
@@ -85,6 +89,10 @@ pub struct BlockReasons {
     pub order: u64,
     /// [`Block::Sticky`].
     pub sticky: u64,
+    /// [`Block::PoolShare`].
+    pub pool_share: u64,
+    /// [`Block::PoolEmpty`].
+    pub pool_empty: u64,
     /// [`Block::Refused`].
     pub refused: u64,
 }
@@ -97,6 +105,8 @@ impl BlockReasons {
             ("disabled", self.disabled),
             ("order", self.order),
             ("sticky", self.sticky),
+            ("pool share", self.pool_share),
+            ("pool empty", self.pool_empty),
             ("refused", self.refused),
         ]
         .into_iter()
@@ -108,6 +118,8 @@ impl BlockReasons {
             Block::Disabled => &mut self.disabled,
             Block::Order => &mut self.order,
             Block::Sticky => &mut self.sticky,
+            Block::PoolShare => &mut self.pool_share,
+            Block::PoolEmpty => &mut self.pool_empty,
             Block::Refused => &mut self.refused,
         } += 1;
     }
@@ -121,6 +133,8 @@ impl BlockReasons {
         self.disabled += other.disabled;
         self.order += other.order;
         self.sticky += other.sticky;
+        self.pool_share += other.pool_share;
+        self.pool_empty += other.pool_empty;
         self.refused += other.refused;
     }
 }

@@ -14,6 +14,7 @@ mod counters;
 mod engine;
 mod offload;
 pub mod oracle;
+pub mod pool;
 mod traffic;
 
 pub use counters::{

@@ -16,11 +16,19 @@
 //! table while older ones are on the host, or the other way round, so ages decide.
 //! So they do for elements that the device refuses ([`Offload::refuse`]): they stay
 //! on the host, and what waits there behind one is not promoted past it.
+//!
+//! The entries of the table may come from a pool that others draw from, too
+//! ([`Offload::with_pool`]): then an element spills when the pool gives none. With
+//! [`Overflow::Spill`] what waits on the host still enters the table before
+//! anything younger, and an entry that frees goes to the oldest that waits.
+
+use std::sync::Arc;
 
 use ternary_cam::{Handle, Table, TableError};
 
 use crate::counters::{Block, Histogram, KindCounters, QueueCounters, SearchDepth};
 use crate::engine::{Engine, EngineConfig, Host, HostEngine, HostHandle};
+use crate::pool::EntryPool;
 use crate::traffic::Classifier;
 use crate::{Element, Kernel, Key};
 
@@ -139,8 +147,13 @@ pub struct Offload {
     overflow: Overflow,
     /// `Sticky`: the table was full once.
     software: bool,
-    /// Elements on the host that may never enter the table.
+    /// Overflow is `Spill`, and every entry of the table is its own.
+    plain: bool,
+    /// Elements on the host that may enter the table, and those that may not.
+    waiting: usize,
     refused: usize,
+    /// What each entry of the table is drawn from; none if all are its own.
+    pool: Option<Arc<dyn EntryPool>>,
     classifier: Classifier,
     /// By token. Grows with the largest token seen.
     locations: Vec<Location>,
@@ -171,13 +184,24 @@ impl Offload {
             host: Host::new(config.engine, &config.engine_config),
             overflow: config.overflow,
             software: false,
+            plain: config.overflow == Overflow::Spill,
+            waiting: 0,
             refused: 0,
+            pool: None,
             classifier: Classifier::new(config.engine_config.layout),
             locations: vec![Location::Nowhere; config.entries],
             age: 0,
             matched: None,
             depths: config.depths,
         })
+    }
+
+    /// An empty queue whose table draws its entries from a pool.
+    ///
+    /// # Errors
+    /// As [`Offload::new`].
+    pub fn with_pool(config: &OffloadConfig, pool: Arc<dyn EntryPool>) -> Result<Self, TableError> {
+        Ok(Self { pool: Some(pool), plain: false, ..Self::new(config)? })
     }
 
     /// Adds an element, the youngest, and says where it went.
@@ -218,18 +242,37 @@ impl Offload {
         age
     }
 
-    /// Whether an element may enter the table if it has room.
+    /// Whether an element may enter the table if it has room, with an entry drawn
+    /// from the pool.
     #[inline]
-    fn admit(&self) -> Result<(), Block> {
+    fn admit(&mut self) -> Result<(), Block> {
+        if self.plain && self.waiting == 0 { Ok(()) } else { self.admit_by_model() }
+    }
+
+    fn admit_by_model(&mut self) -> Result<(), Block> {
         match self.overflow {
-            // With room, only what waits behind a refused element is still there.
-            Overflow::Spill if self.host.len() == self.refused => Ok(()),
-            Overflow::Prefix if self.host.is_empty() => Ok(()),
-            Overflow::Sticky if !self.software => Ok(()),
-            Overflow::Sticky => Err(Block::Sticky),
-            Overflow::Spill | Overflow::Prefix if self.table.is_full() => Err(Block::TableFull),
-            Overflow::Spill | Overflow::Prefix => Err(Block::Order),
+            Overflow::Spill => self.promote_waiting()?,
+            Overflow::Prefix if self.on_host() == 0 => {}
+            Overflow::Prefix if self.table.is_full() => return Err(Block::TableFull),
+            Overflow::Prefix => return Err(Block::Order),
+            Overflow::Sticky if !self.software => {}
+            Overflow::Sticky => return Err(Block::Sticky),
         }
+        self.draw()
+    }
+
+    /// Elements on the host.
+    #[inline]
+    fn on_host(&self) -> usize {
+        self.waiting + self.refused
+    }
+
+    /// Draws an entry from the pool, if there is one.
+    fn draw(&self) -> Result<(), Block> {
+        if self.table.is_full() {
+            return Err(Block::TableFull);
+        }
+        self.pool.as_ref().map_or(Ok(()), |pool| pool.take().map_err(Block::from))
     }
 
     #[cold]
@@ -243,12 +286,13 @@ impl Offload {
         self.counters.kinds.of_mut(collective).block_reasons.count(reason);
         let refused = reason == Block::Refused;
         self.refused += usize::from(refused);
+        self.waiting += usize::from(!refused);
         self.software |= !refused;
         let handle = self.host.insert(element, age);
         self.locations[element.token as usize] = Location::Host { handle, refused };
         let counters = &mut self.counters;
         counters.spills += 1;
-        let host = self.host.len() as u64;
+        let host = (self.waiting + self.refused) as u64;
         counters.host_high_water = counters.host_high_water.max(host);
         counters.high_water = counters.high_water.max(host + self.table.len() as u64);
         Place::Host
@@ -256,10 +300,10 @@ impl Offload {
 
     #[inline]
     fn note_table_growth(&mut self) {
-        let table = self.table.len() as u64;
+        let (table, host) = (self.table.len() as u64, self.on_host() as u64);
         let counters = &mut self.counters;
         counters.table_high_water = counters.table_high_water.max(table);
-        counters.high_water = counters.high_water.max(table + self.host.len() as u64);
+        counters.high_water = counters.high_water.max(table + host);
     }
 
     /// The oldest element that matches, counted as a match. What becomes of it is
@@ -304,10 +348,16 @@ impl Offload {
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
         let Some(hit) = self.table.first_match(key) else {
+            if self.on_host() == 0 {
+                return None;
+            }
             let host = self.host.first_match(key)?;
             return Some(Found { token: host.token, place: Place::Host });
         };
         let found = Found { token: hit.token, place: Place::Table };
+        if self.on_host() == 0 {
+            return Some(found);
+        }
         let Some(oldest) = self.host.oldest() else { return Some(found) };
         let Location::Table { age, .. } = self.locations[hit.token as usize] else {
             unreachable!("the table's elements are in the table");
@@ -376,40 +426,61 @@ impl Offload {
             Location::Nowhere => None,
             Location::Host { handle, refused } => {
                 self.host.remove(handle);
-                if refused {
-                    self.pass_refused();
+                self.refused -= usize::from(refused);
+                self.waiting -= usize::from(!refused);
+                if self.overflow == Overflow::Spill && (refused || self.pool.is_some()) {
+                    // What waits behind something else goes on waiting.
+                    let _ = self.promote_waiting();
                 }
                 Some(Place::Host)
             }
             Location::Table { handle, .. } => {
                 self.table.remove(handle);
-                if self.overflow == Overflow::Spill && !self.host.is_empty() {
-                    self.promote();
+                if !self.plain || self.waiting > 0 {
+                    let _ = self.pass_on();
                 }
                 Some(Place::Table)
             }
         }
     }
 
-    /// A refused element left the host: what waited behind it enters the table.
-    #[cold]
-    fn pass_refused(&mut self) {
-        self.refused -= 1;
-        while self.overflow == Overflow::Spill && !self.table.is_full() && self.promote() {}
+    /// Gives an entry that is there to the oldest host element or, if that may not
+    /// enter, back to the pool.
+    fn pass_on(&mut self) -> Result<(), Block> {
+        let promoted = self.promote();
+        if let (Err(_), Some(pool)) = (promoted, &self.pool) {
+            pool.give_back();
+        }
+        promoted
     }
 
-    /// Moves the oldest host element to a free slot, unless it may not enter.
-    fn promote(&mut self) -> bool {
-        let Some(oldest) = self.host.oldest() else { return false };
-        if self.is_refused(oldest.token) {
-            return false;
+    /// Moves host elements that wait for the table into it, oldest first.
+    #[cold]
+    fn promote_waiting(&mut self) -> Result<(), Block> {
+        while self.waiting > 0 {
+            self.draw()?;
+            self.pass_on()?;
         }
+        Ok(())
+    }
+
+    /// Moves the oldest host element into the table, which has room and an entry
+    /// from the pool for it, unless the element may not enter.
+    fn promote(&mut self) -> Result<(), Block> {
+        if self.overflow != Overflow::Spill || self.waiting == 0 {
+            return Err(Block::Order);
+        }
+        let Some(oldest) = self.host.oldest().filter(|oldest| !self.is_refused(oldest.token))
+        else {
+            return Err(Block::Order);
+        };
         let element = self.host.remove(oldest.handle);
-        let handle = self.table.insert(element).expect("there is a free slot");
+        let handle = self.table.insert(element).expect("there is room");
         self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
+        self.waiting -= 1;
         self.counters.promotions += 1;
         self.note_table_growth();
-        true
+        Ok(())
     }
 
     fn is_refused(&self, token: u32) -> bool {
@@ -419,7 +490,7 @@ impl Offload {
     /// Elements in table and host.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.table.len() + self.host.len()
+        self.table.len() + self.on_host()
     }
 
     /// Whether there is no element.

@@ -3,7 +3,10 @@
 //! of operations, with the match bits of every tag layout, must find what the naive list
 //! finds, and the counts must add up.
 
+use std::sync::Arc;
+
 use matching::oracle::Oracle;
+use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
     Element, EngineConfig, Found, HostEngine, Kernel, Key, Offload, OffloadConfig, Overflow, Place,
     QueueCounters, Source, TagLayout,
@@ -145,21 +148,61 @@ impl Tokens {
 struct With {
     /// The device refuses some elements.
     refusals: bool,
+    /// The table draws from a pool of so many entries, as somebody else does.
+    pool: Option<u32>,
+}
+
+/// Another user of a pool, who takes entries and gives them back between operations.
+struct Neighbour {
+    pool: LocalPool,
+    member: matching::pool::LocalMember,
+    held: u32,
+    random: u64,
+}
+
+impl Neighbour {
+    fn new(pool: &LocalPool) -> Self {
+        let member = pool.join(Share { reserved: 1, max: 5 }).unwrap();
+        Self { pool: pool.clone(), member, held: 0, random: 1 }
+    }
+
+    fn act(&mut self) {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        match self.random >> 61 {
+            0 if self.held > 0 => {
+                self.member.give_back();
+                self.held -= 1;
+            }
+            1 | 2 if self.member.take().is_ok() => self.held += 1,
+            _ => {}
+        }
+    }
 }
 
 /// Replays `ops` on a queue and on the oracle. With `spill` and nothing else the
 /// table holds the oldest elements, so the oracle also knows the place.
 fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let entries = config.entries;
-    let spill = config.overflow == Overflow::Spill && !with.refusals;
+    let spill = config.overflow == Overflow::Spill && !with.refusals && with.pool.is_none();
     let layout = config.engine_config.layout;
     let mut collective = 0;
-    let mut queue = Offload::new(&config).unwrap();
+    let pool = with.pool.map(LocalPool::new);
+    let mut neighbour = pool.as_ref().map(Neighbour::new);
+    let mut queue = match &pool {
+        None => Offload::new(&config).unwrap(),
+        Some(pool) => {
+            let member = pool.join(Share { reserved: 1, max: 6 }).unwrap();
+            Offload::with_pool(&config, Arc::new(member)).unwrap()
+        }
+    };
     let mut oracle = Oracle::default();
     let mut tokens = Tokens::default();
     let mut depths = 0;
     let place = |rank: usize| if rank < entries { Place::Table } else { Place::Host };
     for op in ops {
+        if let Some(neighbour) = &mut neighbour {
+            neighbour.act();
+        }
         match *op {
             Op::Insert { bits, ignore, source, refuse } => {
                 let element = Element { bits, ignore, source, token: tokens.take() };
@@ -223,6 +266,10 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
         .fold((0, 0), |(least, most), (low, high, n)| (least + low * n, most + high * n));
     // What was refused may be older than what is in the table, which is searched first.
     assert!(with.refusals || (least..=most).contains(&(depths as u64)));
+    if let Some(Neighbour { pool, held, .. }) = &neighbour {
+        assert_eq!(u64::from(pool.taken() - held), counters.table_occupancy);
+        assert!(counters.table_high_water <= 6);
+    }
     assert!(queue.iter_tokens().eq(oracle.elements().iter().map(|element| element.token)));
     counters
 }
@@ -257,7 +304,11 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
         for overflow in Overflow::ALL {
             let config = OffloadConfig { engine, overflow, ..usual };
             replay(config, With::default(), ops);
-            replay(config, With { refusals: true }, ops);
+            if engine == usual.engine {
+                replay(config, With { refusals: true, pool: None }, ops);
+                replay(config, With { refusals: false, pool: Some(8) }, ops);
+                replay(config, With { refusals: true, pool: Some(3) }, ops);
+            }
         }
     }
     // With the usual θ, short queues are searched as one list.

@@ -13,7 +13,9 @@
 //! ```
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use matching::pool::EntryPool;
 use matching::{Element, Key, Offload, OffloadConfig, Source};
 use slab::Slab;
 
@@ -26,6 +28,17 @@ pub struct DeviceConfig {
     pub prq: OffloadConfig,
     /// Table and engine of unexpected messages.
     pub umq: OffloadConfig,
+    /// What every table draws its entries from; none if they are its own.
+    pub pool: Option<Arc<dyn EntryPool>>,
+}
+
+impl DeviceConfig {
+    fn queue(&self, config: &OffloadConfig) -> Result<Offload, DeviceError> {
+        Ok(match &self.pool {
+            None => Offload::new(config)?,
+            Some(pool) => Offload::with_pool(config, Arc::clone(pool))?,
+        })
+    }
 }
 
 /// What arrives: who sent it, its match bits, its length in bytes.
@@ -118,9 +131,9 @@ impl<R: Clone, M> Context<R, M> {
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
         Ok(Self {
             posted: Slab::with_capacity(config.prq.entries.min(PREALLOCATE)),
-            prq: Offload::new(&config.prq)?,
+            prq: config.queue(&config.prq)?,
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
-            umq: Offload::new(&config.umq)?,
+            umq: config.queue(&config.umq)?,
             claimed: HashMap::new(),
             counters: ContextCounters::default(),
         })

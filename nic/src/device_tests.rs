@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The device against two plain lists, over random operations.
 
+use matching::pool::{LocalPool, Share};
 use matching::{HostEngine, Kernel, Overflow};
 use proptest::prelude::*;
 
@@ -15,7 +16,7 @@ fn config(entries: usize) -> DeviceConfig {
         depths: true,
         ..OffloadConfig::default()
     };
-    DeviceConfig { prq: offload, umq: offload }
+    DeviceConfig { prq: offload, umq: offload, pool: None }
 }
 
 fn any_source(bits: u64, data: u32) -> Receive<u32> {
@@ -56,6 +57,27 @@ fn a_multi_receive_buffer_takes_messages_until_less_than_the_minimum_is_left() {
     };
     assert_eq!(rest.unwrap().multi, Some(MultiRecv { len: 100, used: 40, min: 30 }));
     device.msg.counters().check().unwrap();
+}
+
+#[test]
+fn both_queues_of_both_contexts_draw_from_the_pool() {
+    let pool = LocalPool::new(3);
+    let member = Arc::new(pool.join(Share { reserved: 0, max: 3 }).unwrap());
+    let config = DeviceConfig { pool: Some(member), ..config(8) };
+    let mut device = Device::<u32, ()>::new(&config).unwrap();
+    for context in device.contexts() {
+        assert!(matches!(context.post(any_source(5, 1)), Post::Pending));
+        context.keep(Envelope { source: 1, bits: 6, len: 0 }, ());
+    }
+    assert_eq!(pool.taken(), 3);
+    let umq = device.msg.counters().umq;
+    assert_eq!((umq.host_occupancy, umq.block_reasons.pool_share), (1, 1));
+    // The entry that frees in one context is not given to the other by itself.
+    assert!(device.tagged.arrive(&Envelope { source: 1, bits: 5, len: 0 }).is_some());
+    assert_eq!(pool.taken(), 2);
+    assert!(matches!(device.msg.post(any_source(6, 2)), Post::Matched { .. }));
+    drop((device, config));
+    assert_eq!(pool.taken(), 0);
 }
 
 #[test]

@@ -213,6 +213,7 @@ impl Engine {
         let config = DeviceConfig {
             prq: offload(params, "prq_entries")?,
             umq: offload(params, "umq_entries")?,
+            pool: None,
         };
         let device = Device::new(&config).map_err(|error| {
             tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Pools: shares, threads that fight for entries, members that die anywhere, words
+//! that somebody wrote over.
+
+use std::thread;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const ALL: Share = Share { reserved: 0, max: MAX_ENTRIES };
+
+fn held(member: &LocalMember) -> u32 {
+    let word = member.pool.ledger.words.member(member.number).load(Ordering::Relaxed);
+    word as u32 - 1
+}
+
+#[test]
+fn a_state_fits_its_word() {
+    let state = State { taken: 65_536, promised: 65_535, member: 1023, after: 65_537, version: 7 };
+    assert_eq!(State::unpack(state.pack()), state);
+    assert_eq!(State::unpack(0).pack(), 0);
+}
+
+#[test]
+fn reserves_are_kept_and_shares_are_limited() {
+    let pool = LocalPool::new(10);
+    let greedy = pool.join(Share { reserved: 0, max: 8 }).unwrap();
+    let modest = pool.join(Share { reserved: 3, max: 4 }).unwrap();
+    for _ in 0..7 {
+        assert_eq!(greedy.take(), Ok(()));
+    }
+    assert_eq!(greedy.take(), Err(Refusal::Empty), "three are reserved");
+    for _ in 0..3 {
+        assert_eq!(modest.take(), Ok(()));
+    }
+    assert_eq!(modest.take(), Err(Refusal::Empty));
+    greedy.give_back();
+    assert_eq!(modest.take(), Ok(()), "more than its reserve");
+    assert_eq!(modest.take(), Err(Refusal::Share));
+    modest.give_back();
+    assert_eq!(greedy.take(), Ok(()));
+    assert_eq!(pool.taken(), 10);
+    drop(modest);
+    assert_eq!(pool.taken(), 7);
+    assert_eq!(greedy.take(), Ok(()));
+    assert_eq!(greedy.take(), Err(Refusal::Share));
+    drop(greedy);
+    assert_eq!((pool.taken(), pool.ledger.read().unwrap().1.promised), (0, 0));
+}
+
+#[test]
+fn a_reserve_taken_by_others_before_is_there_once_they_give_back() {
+    let pool = LocalPool::new(4);
+    let early = pool.join(ALL).unwrap();
+    while early.take().is_ok() {}
+    let late = pool.join(Share { reserved: 2, max: 2 }).unwrap();
+    assert_eq!(late.take(), Err(Refusal::Empty));
+    early.give_back();
+    assert_eq!(early.take(), Err(Refusal::Empty), "promised");
+    assert_eq!((late.take(), late.take()), (Ok(()), Err(Refusal::Empty)));
+    early.give_back();
+    assert_eq!(late.take(), Ok(()));
+    assert_eq!(pool.taken(), 4);
+    let overbooked = Overbooked { reserved: 3 };
+    assert_eq!(pool.join(Share { reserved: 3, max: 3 }).unwrap_err(), overbooked);
+}
+
+#[test]
+fn threads_never_hold_more_than_there_is() {
+    let pool = LocalPool::new(50);
+    let members: Vec<_> =
+        (0..4).map(|n| pool.join(Share { reserved: n, max: 30 }).unwrap()).collect();
+    thread::scope(|scope| {
+        for (seed, member) in members.iter().enumerate() {
+            scope.spawn(move || {
+                let (mut mine, mut random) = (0, seed as u64 + 1);
+                for _ in 0..20_000 {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if random >> 62 < 2 && mine > 0 {
+                        member.give_back();
+                        mine -= 1;
+                    } else if member.take().is_ok() {
+                        mine += 1;
+                    }
+                    assert!(mine <= 30);
+                }
+                assert_eq!(held(member), mine);
+            });
+        }
+    });
+    assert!(pool.taken() <= 50);
+    assert_eq!(pool.taken(), members.iter().map(held).sum());
+}
+
+/// What a member does that is killed right after its change: nothing is written down.
+fn die_after_taking(pool: &LocalPool, number: u16) {
+    let ledger = &pool.ledger;
+    let (seen, state) = ledger.read().unwrap();
+    ledger.finish(seen, state).unwrap();
+    let after = ledger.words.member(number).load(Ordering::Relaxed) as u32 + 1;
+    let next = State { taken: state.taken + 1, member: number, after, version: 1, ..state };
+    ledger.words.state.store(next.pack(), Ordering::Relaxed);
+}
+
+#[test]
+fn who_comes_next_writes_down_what_a_dead_member_did_last() {
+    let pool = LocalPool::new(9);
+    let (dead, other) = (pool.join(ALL).unwrap(), pool.join(ALL).unwrap());
+    assert_eq!((dead.take(), other.take()), (Ok(()), Ok(())));
+    die_after_taking(&pool, dead.number);
+    assert_eq!((held(&dead), pool.taken()), (1, 3));
+    assert_eq!(other.take(), Ok(()));
+    assert_eq!((held(&dead), pool.taken()), (2, 4));
+    die_after_taking(&pool, dead.number);
+    pool.ledger.leave(dead.number, ALL).unwrap();
+    assert_eq!(pool.taken(), 2, "what is left is the other's");
+    pool.ledger.leave(dead.number, ALL).unwrap();
+    assert_eq!(pool.taken(), 2, "once");
+}
+
+proptest! {
+    #[test]
+    fn any_words_are_survived(words in prop::collection::vec(any::<u64>(), 3), member in 0..2_u16) {
+        let pool = LocalPool::new(100);
+        pool.ledger.words.state.store(words[0], Ordering::Relaxed);
+        for (word, value) in pool.ledger.words.members.iter().zip(&words[1..]) {
+            word.store(*value, Ordering::Relaxed);
+        }
+        let share = Share { reserved: 5, max: 10 };
+        for _ in 0..3 {
+            let _ = pool.ledger.take(member, share);
+            let _ = pool.ledger.give_back(member, share);
+            let _ = pool.ledger.join(member, share);
+            let _ = pool.ledger.leave(member, share);
+        }
+    }
+}
