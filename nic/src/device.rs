@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use matching::pool::EntryPool;
-use matching::{Element, Key, Offload, OffloadConfig, Source};
+use matching::{Element, Key, Offload, OffloadConfig, Source, TagLayout};
 use slab::Slab;
 
 use crate::report::ContextCounters;
@@ -30,6 +30,17 @@ pub struct DeviceConfig {
     pub umq: OffloadConfig,
     /// What every table draws its entries from; none if they are its own.
     pub pool: Option<Arc<dyn EntryPool>>,
+    /// Receives that stay on the host.
+    pub refuse: Refuse,
+}
+
+/// Receives that a device does not take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refuse {
+    /// From any source.
+    pub any_source: bool,
+    /// Into a buffer of several parts.
+    pub non_contiguous: bool,
 }
 
 impl DeviceConfig {
@@ -59,6 +70,8 @@ pub struct Receive<R> {
     pub key: Key,
     /// Set for a buffer that takes several messages (`FI_MULTI_RECV`).
     pub multi: Option<MultiRecv>,
+    /// Whether the buffer has several parts.
+    pub non_contiguous: bool,
     /// The caller's part.
     pub data: R,
 }
@@ -117,6 +130,8 @@ struct Unexpected<M> {
 pub struct Context<R, M> {
     posted: Slab<Posted<R>>,
     prq: Offload,
+    refuse: Refuse,
+    layout: TagLayout,
     unexpected: Slab<Unexpected<M>>,
     umq: Offload,
     claimed: HashMap<u64, Unexpected<M>>,
@@ -132,6 +147,8 @@ impl<R: Clone, M> Context<R, M> {
         Ok(Self {
             posted: Slab::with_capacity(config.prq.entries.min(PREALLOCATE)),
             prq: config.queue(&config.prq)?,
+            refuse: config.refuse,
+            layout: config.prq.engine_config.layout,
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
             umq: config.queue(&config.umq)?,
             claimed: HashMap::new(),
@@ -152,9 +169,21 @@ impl<R: Clone, M> Context<R, M> {
             return Post::Matched { grant, envelope, message, rest };
         }
         let Key { bits, ignore, source } = receive.key;
+        let refused = self.refuse != Refuse::default() && self.refuses(&receive);
         let token = self.posted.insert(Posted { receive }) as u32;
-        self.prq.insert(Element { bits, ignore, source, token });
+        let element = Element { bits, ignore, source, token };
+        if refused {
+            self.prq.refuse(element);
+        } else {
+            self.prq.insert(element);
+        }
         Post::Pending
+    }
+
+    #[cold]
+    fn refuses(&self, receive: &Receive<R>) -> bool {
+        self.refuse.non_contiguous && receive.non_contiguous
+            || self.refuse.any_source && self.layout.is_any_source(&receive.key)
     }
 
     /// A message arrives: the earliest posted receive that matches gets it.

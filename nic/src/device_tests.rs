@@ -16,11 +16,16 @@ fn config(entries: usize) -> DeviceConfig {
         depths: true,
         ..OffloadConfig::default()
     };
-    DeviceConfig { prq: offload, umq: offload, pool: None }
+    DeviceConfig { prq: offload, umq: offload, pool: None, refuse: Refuse::default() }
 }
 
 fn any_source(bits: u64, data: u32) -> Receive<u32> {
-    Receive { key: Key { bits, ignore: 0, source: Source::ANY }, multi: None, data }
+    Receive {
+        key: Key { bits, ignore: 0, source: Source::ANY },
+        multi: None,
+        non_contiguous: false,
+        data,
+    }
 }
 
 #[test]
@@ -30,6 +35,7 @@ fn the_earliest_posted_receive_wins_directed_or_not() {
         let directed = Receive {
             key: Key { bits: 5, ignore: 0, source: Source::new(3) },
             multi: None,
+            non_contiguous: false,
             data: 2,
         };
         assert!(matches!(device.tagged.post(any_source(5, 1)), Post::Pending));
@@ -57,6 +63,29 @@ fn a_multi_receive_buffer_takes_messages_until_less_than_the_minimum_is_left() {
     };
     assert_eq!(rest.unwrap().multi, Some(MultiRecv { len: 100, used: 40, min: 30 }));
     device.msg.counters().check().unwrap();
+}
+
+#[test]
+fn receives_the_device_does_not_take_are_on_the_host_and_matched_in_order() {
+    let refuse = Refuse { any_source: true, non_contiguous: true };
+    let mut device = Device::<u32, ()>::new(&DeviceConfig { refuse, ..config(8) }).unwrap();
+    let key = Key { bits: 5, ignore: 0, source: Source::new(3) };
+    let receives = [
+        Receive { key, ..any_source(0, 0) },
+        any_source(5, 1),
+        Receive { key, non_contiguous: true, ..any_source(0, 2) },
+        Receive { key, ..any_source(0, 3) },
+    ];
+    for receive in receives {
+        assert!(matches!(device.tagged.post(receive), Post::Pending));
+    }
+    let prq = device.tagged.counters().prq;
+    assert_eq!((prq.table_occupancy, prq.block_reasons.refused), (2, 2));
+    for expected in 0..4 {
+        let envelope = Envelope { source: 3, bits: 5, len: 0 };
+        assert_eq!(device.tagged.arrive(&envelope).unwrap().data, expected);
+    }
+    device.tagged.counters().check().unwrap();
 }
 
 #[test]
@@ -136,7 +165,7 @@ proptest! {
                     let expected = messages.iter().position(|message| matches(&post, message));
                     let key =
                         Key { bits, ignore, source: source.map_or(Source::ANY, Source::new) };
-                    match device.tagged.post(Receive { key, multi: None, data: id }) {
+                    match device.tagged.post(Receive { data: id, key, ..any_source(0, 0) }) {
                         Post::Pending => {
                             prop_assert_eq!(expected, None);
                             posts.push(post);

@@ -8,5 +8,6 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod models;
 pub mod params;
 pub mod report;

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::models;
+
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
 
@@ -14,6 +16,8 @@ pub enum Values {
     Number(u64, u64),
     /// One of these words.
     Words(&'static [&'static str]),
+    /// Several of these words, separated by commas, or `none`.
+    Set(&'static [&'static str]),
     /// Any text.
     Text,
 }
@@ -34,6 +38,13 @@ pub struct Param {
 /// Every parameter of the provider.
 pub const PARAMS: &[Param] = &[
     Param {
+        name: "device",
+        values: Values::Words(&models::NAMES),
+        default: "generic",
+        help: "Device whose table sizes, pool, overflow and refusals are taken where a parameter is \
+               not set; generic sets nothing.",
+    },
+    Param {
         name: "prq_entries",
         values: Values::Number(0, 65_536),
         default: "4096",
@@ -52,6 +63,37 @@ pub const PARAMS: &[Param] = &[
         help: "What happens when a table is full: spill to the host engine, the oldest element there \
                is promoted when an entry frees; prefix: nothing enters the table while the host \
                holds any; sticky: everything new goes to the host for good.",
+    },
+    Param {
+        name: "refuse",
+        values: Values::Set(&["any-source", "non-contiguous"]),
+        default: NONE,
+        help: "Receives that the device does not take: they stay on the host.",
+    },
+    Param {
+        name: "pool",
+        values: Values::Words(&["endpoint", "node"]),
+        default: "endpoint",
+        help: "Whose the entries of the tables are: each endpoint's own, or drawn from a pool that \
+               all endpoints of this user on this host share.",
+    },
+    Param {
+        name: "pool_entries",
+        values: Values::Number(1, 65_536),
+        default: "4096",
+        help: "Entries of the pool; endpoints with the same number share one.",
+    },
+    Param {
+        name: "pool_reserved",
+        values: Values::Number(0, 65_536),
+        default: "0",
+        help: "Entries of the pool that an endpoint has for itself.",
+    },
+    Param {
+        name: "pool_max",
+        values: Values::Number(1, 65_536),
+        default: "65536",
+        help: "Most entries of the pool that an endpoint may hold.",
     },
     Param {
         name: "host_engine",
@@ -137,6 +179,9 @@ pub const PARAMS: &[Param] = &[
     },
 ];
 
+/// The empty [`Values::Set`].
+const NONE: &str = "none";
+
 /// A parameter that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
@@ -167,6 +212,7 @@ impl Values {
         match self {
             Self::Number(low, high) => format!("a whole number from {low} to {high}"),
             Self::Words(words) => words.join(", "),
+            Self::Set(words) => format!("{NONE}, or one or more of {}", words.join(",")),
             Self::Text => "any text".to_owned(),
         }
     }
@@ -177,6 +223,7 @@ impl Values {
                 value.parse::<u64>().is_ok_and(|number| (*low..=*high).contains(&number))
             }
             Self::Words(words) => words.contains(&value),
+            Self::Set(words) => value == NONE || value.split(',').all(|word| words.contains(&word)),
             Self::Text => true,
         }
     }
@@ -189,15 +236,17 @@ pub struct Params {
 }
 
 impl Params {
-    /// Takes what `lookup` answers for each name (lower case, no prefix) and
-    /// the default where it answers nothing.
+    /// Takes what `lookup` answers for each name (lower case, no prefix) and,
+    /// where it answers nothing, what the device sets, or the default.
     ///
     /// # Errors
     /// The first value that is not allowed, named with the allowed range.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ParamError> {
         let mut values = BTreeMap::new();
+        let device = lookup("device").unwrap_or_default();
         for param in PARAMS {
-            let value = lookup(param.name).unwrap_or_else(|| param.default.to_owned());
+            let preset = models::preset(&device, param.name).unwrap_or(param.default);
+            let value = lookup(param.name).unwrap_or_else(|| preset.to_owned());
             if !param.values.allows(&value) {
                 return Err(ParamError::Value {
                     name: param.name.to_uppercase(),
@@ -207,7 +256,20 @@ impl Params {
             }
             values.insert(param.name, value);
         }
-        Ok(Self { values })
+        let params = Self { values };
+        let max = params.number("pool_max").min(params.number("pool_entries"));
+        if params.number("pool_reserved") > max {
+            return Err(ParamError::Value {
+                name: "POOL_RESERVED".to_owned(),
+                value: params.text("pool_reserved").to_owned(),
+                allowed: format!(
+                    "at most {PREFIX}POOL_MAX={} of {PREFIX}POOL_ENTRIES={}",
+                    params.text("pool_max"),
+                    params.text("pool_entries")
+                ),
+            });
+        }
+        Ok(params)
     }
 
     /// Refuses names with our prefix that are no parameters: a misspelt name
@@ -247,6 +309,12 @@ impl Params {
         self.text(name).parse().expect("checked when the parameters were read")
     }
 
+    /// Whether a [`Values::Set`] parameter has a word.
+    #[must_use]
+    pub fn has(&self, name: &str, word: &str) -> bool {
+        self.text(name).split(',').any(|one| one == word)
+    }
+
     /// Names and values, for the report.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.values.iter().map(|(name, value)| (*name, value.as_str()))
@@ -279,6 +347,21 @@ mod tests {
         }
         let error = Params::from_lookup(lookup(&[("kernel", "sse9")])).unwrap_err();
         assert_eq!(error.to_string(), "FI_TCAM_KERNEL=sse9: allowed is auto, avx512, avx2, scalar");
+    }
+
+    #[test]
+    fn sets_and_shares_are_checked() {
+        let params = |name, value| Params::from_lookup(lookup(&[(name, value)]));
+        let both = params("refuse", "any-source,non-contiguous").unwrap();
+        assert!(both.has("refuse", "any-source") && both.has("refuse", "non-contiguous"));
+        assert!(!params("refuse", "none").unwrap().has("refuse", "any-source"));
+        assert_eq!(
+            params("refuse", "any-source,any").unwrap_err().to_string(),
+            "FI_TCAM_REFUSE=any-source,any: allowed is none, or one or more of \
+             any-source,non-contiguous"
+        );
+        let error = params("pool_reserved", "5000").unwrap_err().to_string();
+        assert!(error.contains("at most FI_TCAM_POOL_MAX=65536 of FI_TCAM_POOL_ENTRIES=4096"));
     }
 
     #[test]

@@ -13,8 +13,15 @@ use nic::params::Params;
 use parking_lot::Mutex;
 
 use crate::{
-    av::AddressVector, channel::segment, cntr::Counter, cq::CompletionQueue, ep::Endpoint,
-    eq::EventQueue, fabric::Fabric, init, peers::Peers,
+    av::AddressVector,
+    channel::{node_pool, segment},
+    cntr::Counter,
+    cq::CompletionQueue,
+    ep::Endpoint,
+    eq::EventQueue,
+    fabric::Fabric,
+    init,
+    peers::Peers,
 };
 
 /// A domain: the peers of a process, and what its objects have in common.
@@ -36,6 +43,7 @@ impl Domain {
         let params = init::params()?;
         let attr = info.domain.as_ref();
         let living = segment::clean_up();
+        node_pool::clean_up();
         tracing::info!("{living} endpoints of this user live on this host");
         Ok(Self {
             fabric: Arc::clone(fabric),

@@ -16,9 +16,10 @@ use std::{
 use ffi::{
     Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
 };
+use matching::pool::{EntryPool, Share};
 use matching::{EngineConfig, Kernel, OffloadConfig, Source};
 use nic::{
-    device::{Device, DeviceConfig, Envelope, Grant},
+    device::{Device, DeviceConfig, Envelope, Grant, Refuse},
     params::Params,
     report::ChannelCounters,
 };
@@ -29,6 +30,7 @@ use crate::{
     av::AddressVector,
     channel::{
         link::Link,
+        node_pool::NodePool,
         pool::Pool,
         ring::Receiver,
         segment::{Remote, Segment},
@@ -141,6 +143,8 @@ pub(crate) struct Engine {
     pub(crate) min_multi_recv: usize,
 
     pub(crate) device: Device<RecvOp, Kept>,
+    /// What the device's tables draw from, if they share their entries.
+    pub(crate) node_pool: Option<Arc<NodePool>>,
 
     /// Our own address as peers list it.
     pub(crate) address: u64,
@@ -207,13 +211,33 @@ fn offload(params: &Params, entries: &str) -> Result<OffloadConfig> {
     })
 }
 
+/// The membership of the pool, if endpoints share one.
+fn node_pool(params: &Params, own: &Segment) -> Result<Option<Arc<NodePool>>> {
+    if params.text("pool") == "endpoint" {
+        return Ok(None);
+    }
+    let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
+    let share = Share { reserved: number("pool_reserved")?, max: number("pool_max")? };
+    NodePool::join(number("pool_entries")?, share, &own.owner()).map(|pool| Some(Arc::new(pool)))
+}
+
 impl Engine {
-    pub(crate) fn new(domain: &Arc<Domain>, info: &Info, address: u64) -> Result<Self> {
+    pub(crate) fn new(
+        domain: &Arc<Domain>,
+        info: &Info,
+        address: u64,
+        own: &Segment,
+    ) -> Result<Self> {
         let params = &domain.params;
+        let node_pool = node_pool(params, own)?;
         let config = DeviceConfig {
             prq: offload(params, "prq_entries")?,
             umq: offload(params, "umq_entries")?,
-            pool: None,
+            pool: node_pool.clone().map(|pool| pool as Arc<dyn EntryPool>),
+            refuse: Refuse {
+                any_source: params.has("refuse", "any-source"),
+                non_contiguous: params.has("refuse", "non-contiguous"),
+            },
         };
         let device = Device::new(&config).map_err(|error| {
             tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
@@ -231,6 +255,7 @@ impl Engine {
             source: info.caps & flags::SOURCE != 0,
             min_multi_recv: MIN_MULTI_RECV,
             device,
+            node_pool,
             address,
             receiver: Receiver::default(),
             pool: Pool::new(),

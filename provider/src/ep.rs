@@ -77,7 +77,7 @@ impl Endpoint {
         };
         let (socket, address) = address::hold_port(wanted)?;
         let own = Segment::create(address)?;
-        let engine = Engine::new(domain, info, pack(address))?;
+        let engine = Engine::new(domain, info, pack(address), &own)?;
         tracing::info!("endpoint {address}");
         let port = Arc::new(Port {
             address,

@@ -32,6 +32,9 @@ impl Engine {
         self.skip_stuck(own);
         self.update_population(own);
         self.meet_sources();
+        if let Some(pool) = &self.node_pool {
+            pool.look_around();
+        }
         for _ in 0..self.links.len().min(PEERS_A_LOOK) {
             let peer = self.check_next % self.links.len();
             self.check_next = peer + 1;

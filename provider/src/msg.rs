@@ -201,6 +201,7 @@ impl Engine {
                 used: 0,
                 min: self.min_multi_recv as u64,
             }),
+            non_contiguous: op.buffer.segments().len() > 1,
             data: RecvOp {
                 buffer: op.buffer,
                 context: op.context,

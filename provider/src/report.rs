@@ -31,6 +31,9 @@ pub(crate) fn write_all_open() {
     let open = std::mem::take(&mut *OPEN.lock());
     for port in open.iter().filter_map(Weak::upgrade).filter(|port| port.own.is_ours()) {
         write(&port, WrittenAt::Exit);
+        if let Some(Engine { node_pool: Some(pool), .. }) = &*port.engine.lock() {
+            pool.leave();
+        }
         port.own.abandon();
     }
 }

@@ -6,6 +6,8 @@
 //!   larger ones through buffers of the sender's own segment.
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
 //!   with `process_vm_readv` once they are matched.
+//! - [`node_pool`] carries no messages: it is the pool of table entries that
+//!   endpoints share (`FI_TCAM_POOL=node`).
 //!
 //! Memory is a constant an endpoint ([`segment::LENGTH`], 1.3 MiB), none a peer.
 //!
@@ -19,6 +21,7 @@
 
 pub(crate) mod copy;
 pub(crate) mod link;
+pub(crate) mod node_pool;
 pub(crate) mod pool;
 pub(crate) mod ring;
 pub(crate) mod segment;

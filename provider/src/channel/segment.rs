@@ -64,7 +64,7 @@ pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
 
 /// "tcamshm" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x01");
-const DIRECTORY: &str = "/dev/shm";
+pub(super) const DIRECTORY: &str = "/dev/shm";
 
 const OPEN: u32 = 1;
 const CLOSED: u32 = 2;
@@ -94,13 +94,17 @@ pub(crate) struct Segment {
 // through atomics or raw copies whose callers state why they do not overlap.
 unsafe impl Sync for Segment {}
 
-/// `/dev/shm/tcam.<user>.<network namespace>.`
-fn prefix(user: u32) -> String {
-    let namespace = std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino());
-    format!("tcam.{user}.{namespace}.")
+/// Number of the network namespace, in which ports are numbered.
+pub(super) fn namespace() -> u64 {
+    std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino())
 }
 
-fn user() -> u32 {
+/// `/dev/shm/tcam.<user>.<network namespace>.`
+fn prefix(user: u32) -> String {
+    format!("tcam.{user}.{}.", namespace())
+}
+
+pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -108,7 +112,7 @@ fn path_of(user: u32, port: u16) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{}{port}", prefix(user)))
 }
 
-fn options() -> OpenOptions {
+pub(super) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options
         .read(true)
@@ -153,6 +157,38 @@ fn remove_if_dead(path: &Path) -> bool {
     // creator that waits for it sees that its file is unlinked and starts over.
     tracing::info!("removing {}, whose owner died", path.display());
     std::fs::remove_file(path).is_ok()
+}
+
+/// Names an endpoint for good: its port, its segment's file, its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) port: u16,
+    pub(crate) inode: u64,
+    pub(crate) pid: u32,
+    pub(crate) started: u64,
+}
+
+impl Owner {
+    /// Whether it lives still.
+    pub(crate) fn lives(&self) -> bool {
+        owner_lives(&path_of(user(), self.port), self.inode, self.pid, self.started)
+    }
+}
+
+/// Whether the owner of a segment lives; if not, the file is removed.
+fn owner_lives(path: &Path, inode: u64, pid: u32, started: u64) -> bool {
+    match options().open(path) {
+        Ok(file) if file.metadata().is_ok_and(|meta| meta.ino() == inode) => {
+            let locked = try_lock(&file);
+            if locked {
+                let _ = std::fs::remove_file(path);
+            }
+            !locked
+        }
+        // The file is gone or cannot be opened: by somebody who found its owner
+        // dead, or who cleans directories. The process itself tells.
+        _ => start_of(pid) == Some(started),
+    }
 }
 
 impl Segment {
@@ -278,18 +314,8 @@ impl Segment {
         if is_closed() {
             return Liveness::Closed;
         }
-        let alive = match options().open(&self.path) {
-            Ok(file) if file.metadata().is_ok_and(|meta| meta.ino() == self.inode) => {
-                let locked = try_lock(&file);
-                if locked {
-                    let _ = std::fs::remove_file(&self.path);
-                }
-                !locked
-            }
-            // The file is gone or cannot be opened: by somebody who found its
-            // owner dead, or who cleans directories. The process itself tells.
-            _ => start_of(self.pid()) == Some(self.word(STARTED).load(Ordering::Relaxed)),
-        };
+        let started = self.word(STARTED).load(Ordering::Relaxed);
+        let alive = owner_lives(&self.path, self.inode, self.pid(), started);
         match alive {
             true => Liveness::Alive,
             // It may have closed while we looked.
@@ -310,6 +336,16 @@ impl Segment {
         if self.is_ours() {
             self.word32(STATE).store(CLOSED, Ordering::Release);
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    /// Names the endpoint whose segment this is.
+    pub(crate) fn owner(&self) -> Owner {
+        Owner {
+            port: unpack(self.word(IDENTITY + 16).load(Ordering::Relaxed)).port(),
+            inode: self.inode,
+            pid: self.pid(),
+            started: self.word(STARTED).load(Ordering::Relaxed),
         }
     }
 
@@ -498,78 +534,5 @@ impl SharedBytes<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use super::*;
-
-    /// A port from a range that no test program listens on, different per test.
-    fn address(port: u16) -> SocketAddrV4 {
-        SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
-    }
-
-    #[test]
-    fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
-        let own = Segment::create(address(61)).unwrap();
-        assert_eq!(Segment::create(address(61)).unwrap_err(), Errno::EADDRINUSE);
-        let opened = Segment::open(61).unwrap();
-        assert_eq!(opened.pid(), std::process::id());
-        assert_eq!(opened.liveness(), Liveness::Alive);
-        drop(own);
-        assert_eq!(opened.liveness(), Liveness::Closed);
-        assert_eq!(Segment::open(61).unwrap_err(), Errno::ECONNREFUSED);
-    }
-
-    #[test]
-    fn what_a_dead_owner_left_is_removed() {
-        let own = Segment::create(address(62)).unwrap();
-        let opened = Segment::open(62).unwrap();
-        // The lock goes as it does when a process is killed; the file stays.
-        rustix::fs::flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
-        assert_eq!(opened.liveness(), Liveness::Dead);
-        assert!(!path_of(user(), 62).exists());
-    }
-
-    #[test]
-    fn who_lost_only_its_file_lives() {
-        let own = Segment::create(address(67)).unwrap();
-        let opened = Segment::open(67).unwrap();
-        std::fs::remove_file(path_of(user(), 67)).unwrap();
-        assert_eq!(opened.liveness(), Liveness::Alive);
-        drop(own);
-        assert_eq!(opened.liveness(), Liveness::Closed);
-    }
-
-    #[test]
-    fn damaged_files_are_refused() {
-        for (port, content, errno) in [
-            (63, vec![0; LENGTH], Errno::EPROTO),
-            (64, vec![1; 100], Errno::EPROTO),
-            (65, vec![0xff; LENGTH], Errno::EPROTO),
-        ] {
-            let path = path_of(user(), port);
-            std::fs::write(&path, content).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-                .unwrap();
-            assert_eq!(Segment::open(port).unwrap_err(), errno);
-            std::fs::remove_file(path).unwrap();
-        }
-    }
-
-    #[test]
-    fn files_open_to_others_are_refused() {
-        let path = path_of(user(), 66);
-        std::fs::write(&path, vec![0; LENGTH]).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666))
-            .unwrap();
-        assert_eq!(Segment::open(66).unwrap_err(), Errno::EACCES);
-        std::fs::remove_file(path).unwrap();
-    }
-
-    #[test]
-    fn addresses_fit_a_word() {
-        let address = SocketAddrV4::new(Ipv4Addr::new(255, 1, 2, 254), 65535);
-        assert_eq!(unpack(pack(address)), address);
-        assert_ne!(pack(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)), 0);
-    }
-}
+#[path = "segment_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The devices that `FI_TCAM_DEVICE` names: values for other parameters, each with
+//! its source in docs/devices.md. A parameter that is set itself wins.
+
+/// A device.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// Name, as in `FI_TCAM_DEVICE`.
+    pub name: &'static str,
+    /// Names and values of the parameters it sets.
+    pub sets: &'static [(&'static str, &'static str)],
+}
+
+/// Every device.
+pub const MODELS: [Model; 7] = [
+    Model { name: "generic", sets: &[] },
+    Model {
+        name: "cassini-hybrid",
+        sets: &[
+            ("prq_entries", "15360"),
+            ("umq_entries", "15360"),
+            ("overflow", "sticky"),
+            ("pool", "node"),
+            ("pool_entries", "65536"),
+            ("pool_max", "15360"),
+        ],
+    },
+    Model { name: "cassini-software", sets: &[("prq_entries", "0"), ("umq_entries", "0")] },
+    Model {
+        name: "connectx",
+        sets: &[
+            ("prq_entries", "1024"),
+            ("umq_entries", "0"),
+            ("overflow", "prefix"),
+            ("refuse", "any-source,non-contiguous"),
+        ],
+    },
+    Model { name: "portals4-ref", sets: &[("prq_entries", "1024"), ("umq_entries", "1024")] },
+    Model { name: "alpu", sets: &[("prq_entries", "256"), ("umq_entries", "256")] },
+    Model { name: "ideal", sets: &[("prq_entries", "65536"), ("umq_entries", "65536")] },
+];
+
+/// Names of the devices.
+pub(crate) const NAMES: [&str; MODELS.len()] = {
+    let mut names = [""; MODELS.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = MODELS[index].name;
+        index += 1;
+    }
+    names
+};
+
+/// What a device sets a parameter to.
+pub(crate) fn preset(device: &str, param: &str) -> Option<&'static str> {
+    let model = MODELS.iter().find(|model| model.name == device)?;
+    model.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::{PARAMS, Params};
+
+    #[test]
+    fn what_devices_set_is_allowed() {
+        for model in MODELS {
+            for (name, _) in model.sets {
+                assert!(PARAMS.iter().any(|param| param.name == *name), "{}: {name}", model.name);
+            }
+            let lookup = |name: &str| (name == "device").then(|| model.name.to_owned());
+            let params = Params::from_lookup(lookup).unwrap();
+            for (name, value) in model.sets {
+                assert_eq!(params.text(name), *value, "{}", model.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_set_itself_wins() {
+        let set = [("device", "alpu"), ("prq_entries", "128")];
+        let lookup = |name: &str| {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        let params = Params::from_lookup(lookup).unwrap();
+        assert_eq!((params.number("prq_entries"), params.number("umq_entries")), (128, 256));
+    }
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The pool of table entries that the endpoints of a user on this host share: a file
+//! in `/dev/shm` for each size of pool, with the words of a [`Ledger`].
+//!
+//! ```text
+//!  0      header: identity | entries
+//!  64     state
+//!  4 K    members: 1024 lines: word | pid, port | inode | started | reserved, max
+//!  68 K   end
+//! ```
+//!
+//! Every member holds the file locked, shared (`flock`): who gets it alone knows
+//! that nobody is left, and makes the words anew or removes the file. Joining,
+//! leaving and returning what a dead member held are done by one at a time, under
+//! the file's record lock (`fcntl`); taking entries and giving them back needs no
+//! lock. A member lives as long as its endpoint's segment does.
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
+};
+
+use ffi::Errno;
+use matching::pool::{EntryPool, Ledger, MAX_MEMBERS, Refusal, Share, Words};
+use memmap2::{MmapOptions, MmapRaw};
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, fcntl_lock, flock, ftruncate};
+
+use super::segment::{DIRECTORY, Owner, namespace, options, user};
+
+const IDENTITY: usize = 0;
+const ENTRIES: usize = 8;
+const STATE: usize = 64;
+const MEMBERS: usize = 4096;
+const MEMBER: usize = 64;
+const LENGTH: usize = MEMBERS + MAX_MEMBERS as usize * MEMBER;
+
+/// Words of a member.
+const WORD: usize = 0;
+const PROCESS: usize = 8;
+const INODE: usize = 16;
+const STARTED: usize = 24;
+const SHARE: usize = 32;
+
+/// "tcampol" and the version of this layout.
+const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x01");
+
+/// Members looked at each time.
+const MEMBERS_A_LOOK: usize = 8;
+
+/// Record locks belong to a process, and closing any of its files ends them: its
+/// threads take turns, from before they open the file until it is closed or unlocked.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The only one that adds and removes members, as long as it lives.
+struct Only<'a>(&'a File);
+
+impl<'a> Only<'a> {
+    fn lock(file: &'a File, how: FlockOperation) -> io::Result<Self> {
+        fcntl_lock(file, how)?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Only<'_> {
+    fn drop(&mut self) {
+        let _ = fcntl_lock(self.0, FlockOperation::Unlock);
+    }
+}
+
+/// The mapped file.
+#[derive(Debug)]
+struct Map(MmapRaw);
+
+// SAFETY: the mapping is shared with other processes anyway, and is only used
+// through atomics.
+unsafe impl Sync for Map {}
+
+impl Map {
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LENGTH);
+        // SAFETY: aligned and within the mapping, which lives as long as self.
+        // Only atomics are ever referenced; other processes use them as such.
+        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().add(offset).cast()) }
+    }
+
+    fn field(&self, number: u16, offset: usize) -> &AtomicU64 {
+        self.word(MEMBERS + usize::from(number % MAX_MEMBERS) * MEMBER + offset)
+    }
+
+    /// Who has a number; none if nobody.
+    fn owner(&self, number: u16) -> Option<Owner> {
+        let process = self.field(number, PROCESS).load(Ordering::Acquire);
+        (process != 0).then(|| Owner {
+            pid: (process >> 32) as u32,
+            port: process as u16,
+            inode: self.field(number, INODE).load(Ordering::Relaxed),
+            started: self.field(number, STARTED).load(Ordering::Relaxed),
+        })
+    }
+
+    fn share(&self, number: u16) -> Share {
+        let share = self.field(number, SHARE).load(Ordering::Relaxed);
+        Share { reserved: (share >> 32) as u32, max: share as u32 }
+    }
+
+    fn set_owner(&self, number: u16, owner: &Owner, share: Share) {
+        let share = u64::from(share.reserved) << 32 | u64::from(share.max);
+        self.field(number, SHARE).store(share, Ordering::Relaxed);
+        self.field(number, INODE).store(owner.inode, Ordering::Relaxed);
+        self.field(number, STARTED).store(owner.started, Ordering::Relaxed);
+        let process = u64::from(owner.pid) << 32 | 1 << 16 | u64::from(owner.port);
+        self.field(number, PROCESS).store(process, Ordering::Release);
+    }
+
+    fn clear_owner(&self, number: u16) {
+        self.field(number, PROCESS).store(0, Ordering::Release);
+    }
+}
+
+impl Words for Map {
+    fn state(&self) -> &AtomicU64 {
+        self.word(STATE)
+    }
+
+    fn member(&self, number: u16) -> &AtomicU64 {
+        self.field(number, WORD)
+    }
+}
+
+/// `/dev/shm/tcam.pool.<user>.<network namespace>.`
+fn prefix() -> String {
+    format!("tcam.pool.{}.{}.", user(), namespace())
+}
+
+fn path_of(entries: u32) -> PathBuf {
+    Path::new(DIRECTORY).join(format!("{}{entries}", prefix()))
+}
+
+/// Removes the pools that nobody is a member of.
+pub(crate) fn clean_up() {
+    let prefix = prefix();
+    for entry in std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            let _turn = TURN.lock();
+            if let Ok(file) = options().open(entry.path()) {
+                remove_if_alone(&file, &entry.path());
+            }
+        }
+    }
+}
+
+/// Removes a pool without members.
+fn remove_if_alone(file: &File, path: &Path) {
+    let alone = fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        && flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    // Who waits for the lock sees that its file is unlinked and starts over.
+    if alone && file.metadata().is_ok_and(|meta| meta.nlink() > 0) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// An endpoint's membership of the pool.
+#[derive(Debug)]
+pub(crate) struct NodePool {
+    ledger: Ledger<Map>,
+    entries: u32,
+    number: u16,
+    share: Share,
+    path: PathBuf,
+    /// With the shared lock; none once it left.
+    file: Mutex<Option<File>>,
+    /// The process that joined: a child that was forked is no member.
+    pid: u32,
+    /// Member that the next look begins with.
+    next: AtomicU16,
+    said: AtomicBool,
+}
+
+impl NodePool {
+    /// Makes an endpoint a member of the pool of `entries`, which is made if need be.
+    ///
+    /// # Errors
+    /// `EACCES` another user's file is in the way, `EPROTO` the file is damaged,
+    /// `ENOSPC` `/dev/shm` or the pool is full, `EINVAL` more would be reserved than
+    /// there is.
+    pub(crate) fn join(entries: u32, share: Share, owner: &Owner) -> Result<Self, Errno> {
+        let path = path_of(entries);
+        loop {
+            let _turn = TURN.lock();
+            let file = options().create(true).truncate(false).open(&path).map_err(|error| {
+                tracing::error!("cannot open {}: {error}", path.display());
+                error
+            })?;
+            let meta = file.metadata()?;
+            if meta.uid() != user() || meta.mode() & 0o077 != 0 {
+                tracing::error!("{} belongs to another user or is open to others", path.display());
+                return Err(Errno::EACCES);
+            }
+            let only = Only::lock(&file, FlockOperation::LockExclusive)?;
+            if file.metadata()?.nlink() == 0 {
+                continue;
+            }
+            let joined = Self::join_file(&file, entries, &path, share, owner);
+            if joined.is_err() {
+                remove_if_alone(&file, &path);
+            }
+            drop(only);
+            let (ledger, number) = joined?;
+            return Ok(Self {
+                ledger,
+                entries,
+                number,
+                share,
+                path,
+                file: Mutex::new(Some(file)),
+                pid: std::process::id(),
+                next: AtomicU16::new(0),
+                said: AtomicBool::new(false),
+            });
+        }
+    }
+
+    fn join_file(
+        file: &File,
+        entries: u32,
+        path: &Path,
+        share: Share,
+        owner: &Owner,
+    ) -> Result<(Ledger<Map>, u16), Errno> {
+        let damaged = |_| {
+            tracing::error!("{} is damaged or of another version of tcam", path.display());
+            Errno::EPROTO
+        };
+        let fresh = flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if fresh {
+            // Whatever is left of a pool without members.
+            ftruncate(file, 0).map_err(io::Error::from)?;
+            fallocate(file, FallocateFlags::empty(), 0, LENGTH as u64).map_err(|error| {
+                tracing::error!(
+                    "{DIRECTORY} has no room for a pool of {LENGTH} bytes ({error}): \
+                     enlarge it (mount -o remount,size=...) or remove what fills it"
+                );
+                io::Error::from(error)
+            })?;
+        }
+        // A file shorter than the mapping would be a SIGBUS later.
+        if file.metadata()?.len() != LENGTH as u64 {
+            return Err(damaged(Refusal::Damaged));
+        }
+        let map = Map(MmapOptions::new().len(LENGTH).map_raw(file)?);
+        if fresh {
+            map.word(ENTRIES).store(u64::from(entries), Ordering::Relaxed);
+            map.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
+        }
+        flock(file, FlockOperation::NonBlockingLockShared).map_err(io::Error::from)?;
+        let identity = map.word(IDENTITY).load(Ordering::Relaxed);
+        if identity != MAGIC || map.word(ENTRIES).load(Ordering::Relaxed) != u64::from(entries) {
+            return Err(damaged(Refusal::Damaged));
+        }
+        let ledger = Ledger::new(map, entries);
+        for number in 0..MAX_MEMBERS {
+            return_dead(&ledger, entries, number).map_err(damaged)?;
+        }
+        let map = ledger.words();
+        let (taken, free): (Vec<u16>, Vec<u16>) =
+            (0..MAX_MEMBERS).partition(|&number| map.owner(number).is_some());
+        let reserved = taken.iter().map(|&number| u64::from(map.share(number).reserved));
+        let reserved = reserved.sum::<u64>() + u64::from(share.reserved);
+        if reserved > u64::from(entries) {
+            let members = taken.len() + 1;
+            tracing::error!(
+                "FI_TCAM_POOL_RESERVED={}: {members} endpoints would reserve {reserved} entries of \
+                 a pool of {entries}",
+                share.reserved
+            );
+            return Err(Errno::EINVAL);
+        }
+        let Some(&number) = free.first() else {
+            tracing::error!("{MAX_MEMBERS} endpoints share the pool: there is no room for more");
+            return Err(Errno::ENOSPC);
+        };
+        map.set_owner(number, owner, share);
+        ledger.join(number, share).map_err(damaged)?;
+        Ok((ledger, number))
+    }
+
+    /// Returns what some members that died held, if any did.
+    pub(crate) fn look_around(&self) {
+        let map = self.ledger.words();
+        let first = self.next.load(Ordering::Relaxed);
+        let members = (0..MAX_MEMBERS).map(|step| (first + step) % MAX_MEMBERS);
+        let members = members.filter(|&number| number != self.number);
+        for number in members.filter(|&number| map.owner(number).is_some()).take(MEMBERS_A_LOOK) {
+            self.next.store((number + 1) % MAX_MEMBERS, Ordering::Relaxed);
+            if map.owner(number).is_some_and(|owner| !owner.lives())
+                && let Some(file) = &*self.file.lock()
+                && let Some(_turn) = TURN.try_lock()
+                && let Ok(_only) = Only::lock(file, FlockOperation::NonBlockingLockExclusive)
+                && return_dead(&self.ledger, self.entries, number).is_err()
+            {
+                self.say_damaged();
+            }
+        }
+    }
+
+    /// Gives everything back; the last member removes the file.
+    pub(crate) fn leave(&self) {
+        if self.pid != std::process::id() {
+            return;
+        }
+        let _turn = TURN.lock();
+        let Some(file) = self.file.lock().take() else { return };
+        let Ok(_only) = Only::lock(&file, FlockOperation::LockExclusive) else { return };
+        if self.ledger.leave(self.number, self.share).is_err() {
+            self.say_damaged();
+        }
+        self.ledger.words().clear_owner(self.number);
+        remove_if_alone(&file, &self.path);
+    }
+
+    #[cold]
+    fn say_damaged(&self) {
+        if !self.said.swap(true, Ordering::Relaxed) {
+            tracing::error!("{} is damaged: it gives no entries", self.path.display());
+        }
+    }
+
+    fn check(&self, done: Result<(), Refusal>) -> Result<(), Refusal> {
+        if done == Err(Refusal::Damaged) {
+            self.say_damaged();
+        }
+        done
+    }
+}
+
+/// Returns what a member held if it died. The caller is the only one who may.
+fn return_dead(ledger: &Ledger<Map>, entries: u32, number: u16) -> Result<(), Refusal> {
+    let map = ledger.words();
+    let Some(owner) = map.owner(number).filter(|owner| !owner.lives()) else { return Ok(()) };
+    tracing::info!("returning the entries of process {}, which died", owner.pid);
+    let share = map.share(number);
+    if share.reserved > entries {
+        return Err(Refusal::Damaged);
+    }
+    ledger.leave(number, share)?;
+    map.clear_owner(number);
+    Ok(())
+}
+
+impl EntryPool for NodePool {
+    fn take(&self) -> Result<(), Refusal> {
+        self.check(self.ledger.take(self.number, self.share))
+    }
+
+    fn give_back(&self) {
+        let _ = self.check(self.ledger.give_back(self.number, self.share));
+    }
+}
+
+impl Drop for NodePool {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(test)]
+#[path = "node_pool_tests.rs"]
+mod tests;

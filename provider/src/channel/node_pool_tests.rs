@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The shared pool: members that leave and die, files that are in the way.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use super::super::segment::Segment;
+use super::*;
+
+const SHARE: Share = Share { reserved: 0, max: 100 };
+
+/// An endpoint's segment at a port that no test program listens on.
+fn segment(port: u16) -> Segment {
+    Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
+}
+
+/// A pool of a size that no other test uses.
+fn join(entries: u32, of: &Segment) -> Result<NodePool, Errno> {
+    NodePool::join(entries, SHARE, &of.owner())
+}
+
+#[test]
+fn endpoints_share_entries_and_the_last_removes_the_file() {
+    let (one, other) = (segment(90), segment(91));
+    let (first, second) = (join(1001, &one).unwrap(), join(1001, &other).unwrap());
+    assert_ne!(first.number, second.number);
+    for _ in 0..60 {
+        assert_eq!((first.take(), second.take()), (Ok(()), Ok(())));
+    }
+    assert_eq!(second.ledger.taken(), Ok(120));
+    first.give_back();
+    drop(first);
+    assert_eq!(second.ledger.taken(), Ok(60));
+    assert!(path_of(1001).exists());
+    clean_up();
+    assert!(path_of(1001).exists(), "it has a member");
+    drop(second);
+    assert!(!path_of(1001).exists());
+}
+
+#[test]
+fn what_a_dead_member_held_is_returned() {
+    let (one, other) = (segment(92), segment(93));
+    let (first, second) = (join(1002, &one).unwrap(), join(1002, &other).unwrap());
+    for _ in 0..5 {
+        first.take().unwrap();
+    }
+    second.look_around();
+    assert_eq!(second.ledger.taken(), Ok(5), "it lives");
+    // Its segment goes as it does when a process is killed, and the process with it.
+    let map = second.ledger.words();
+    let gone = Owner { inode: 1, started: 1, ..one.owner() };
+    map.set_owner(first.number, &gone, SHARE);
+    // Who looks around does not wait for its turn.
+    while second.ledger.taken() != Ok(0) {
+        second.look_around();
+    }
+    assert_eq!(map.owner(first.number), None);
+    drop(first);
+    assert_eq!(second.take(), Ok(()));
+}
+
+#[test]
+fn a_pool_without_members_is_made_anew_whatever_it_holds() {
+    let one = segment(94);
+    for content in [vec![], vec![0xff; LENGTH], vec![7; 100]] {
+        std::fs::write(path_of(1003), content).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(path_of(1003), mode).unwrap();
+        let pool = join(1003, &one).unwrap();
+        assert_eq!((pool.take(), pool.ledger.taken()), (Ok(()), Ok(1)));
+    }
+    assert!(!path_of(1003).exists());
+}
+
+#[test]
+fn damage_is_an_error() {
+    let (one, other) = (segment(95), segment(96));
+    let pool = join(1004, &one).unwrap();
+    let map = pool.ledger.words();
+    map.word(ENTRIES).store(7, Ordering::Relaxed);
+    assert_eq!(join(1004, &other).unwrap_err(), Errno::EPROTO);
+    map.word(ENTRIES).store(1004, Ordering::Relaxed);
+    assert!(join(1004, &other).is_ok());
+    for word in [u64::MAX, 0x1_ffff] {
+        map.word(STATE).store(word, Ordering::Relaxed);
+        assert_eq!(pool.take(), Err(Refusal::Damaged));
+        pool.give_back();
+        assert_eq!(join(1004, &other).unwrap_err(), Errno::EPROTO);
+    }
+}
+
+#[test]
+fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
+    let (one, other) = (segment(97), segment(98));
+    let share = Share { reserved: 600, max: 600 };
+    let pool = NodePool::join(1005, share, &one.owner()).unwrap();
+    let refused = NodePool::join(1005, share, &other.owner()).unwrap_err();
+    assert_eq!(refused, Errno::EINVAL);
+    drop(pool);
+    std::fs::write(path_of(1006), "").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(path_of(1006), mode).unwrap();
+    assert_eq!(join(1006, &one).unwrap_err(), Errno::EACCES);
+    std::fs::remove_file(path_of(1006)).unwrap();
+}

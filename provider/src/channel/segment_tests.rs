@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Segments: found, left behind, damaged.
+
+use std::net::Ipv4Addr;
+
+use super::*;
+
+/// A port from a range that no test program listens on, different per test.
+fn address(port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
+}
+
+#[test]
+fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
+    let own = Segment::create(address(61)).unwrap();
+    assert_eq!(Segment::create(address(61)).unwrap_err(), Errno::EADDRINUSE);
+    let opened = Segment::open(61).unwrap();
+    assert_eq!(opened.pid(), std::process::id());
+    assert_eq!(opened.liveness(), Liveness::Alive);
+    drop(own);
+    assert_eq!(opened.liveness(), Liveness::Closed);
+    assert_eq!(Segment::open(61).unwrap_err(), Errno::ECONNREFUSED);
+}
+
+#[test]
+fn what_a_dead_owner_left_is_removed() {
+    let own = Segment::create(address(62)).unwrap();
+    let opened = Segment::open(62).unwrap();
+    // The lock goes as it does when a process is killed; the file stays.
+    rustix::fs::flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
+    assert_eq!(opened.liveness(), Liveness::Dead);
+    assert!(!path_of(user(), 62).exists());
+}
+
+#[test]
+fn who_lost_only_its_file_lives() {
+    let own = Segment::create(address(67)).unwrap();
+    let opened = Segment::open(67).unwrap();
+    std::fs::remove_file(path_of(user(), 67)).unwrap();
+    assert_eq!(opened.liveness(), Liveness::Alive);
+    drop(own);
+    assert_eq!(opened.liveness(), Liveness::Closed);
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    for (port, content, errno) in [
+        (63, vec![0; LENGTH], Errno::EPROTO),
+        (64, vec![1; 100], Errno::EPROTO),
+        (65, vec![0xff; LENGTH], Errno::EPROTO),
+    ] {
+        let path = path_of(user(), port);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+            .unwrap();
+        assert_eq!(Segment::open(port).unwrap_err(), errno);
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn files_open_to_others_are_refused() {
+    let path = path_of(user(), 66);
+    std::fs::write(&path, vec![0; LENGTH]).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    assert_eq!(Segment::open(66).unwrap_err(), Errno::EACCES);
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn addresses_fit_a_word() {
+    let address = SocketAddrV4::new(Ipv4Addr::new(255, 1, 2, 254), 65535);
+    assert_eq!(unpack(pack(address)), address);
+    assert_ne!(pack(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)), 0);
+}
