@@ -238,6 +238,9 @@ pub struct QueueCounters {
     pub spills: u64,
     /// Elements moved from the host to a slot that became free.
     pub promotions: u64,
+    /// Elements whose poster or sender was held back (`flow-control`).
+    #[serde(default)]
+    pub held_back: u64,
     /// Elements cancelled, claimed or discarded while in the table.
     pub table_cancels: u64,
     /// Elements cancelled, claimed or discarded while on the host.
@@ -347,6 +350,7 @@ impl QueueCounters {
         self.host_kept += other.host_kept;
         self.spills += other.spills;
         self.promotions += other.promotions;
+        self.held_back += other.held_back;
         self.table_cancels += other.table_cancels;
         self.host_cancels += other.host_cancels;
         self.table_occupancy += other.table_occupancy;

@@ -63,11 +63,15 @@ pub enum Overflow {
     /// Once full, everything new goes to the host for good; what is in the table
     /// stays there until it is matched (CXI's hybrid mode).
     Sticky,
+    /// Who brings an element is held back until a slot frees (CXI's hardware mode):
+    /// a receive is not posted ([`Offload::has_room`]), the sender of a message waits
+    /// ([`Offload::holds_back`]). What is inserted all the same spills.
+    FlowControl,
 }
 
 impl Overflow {
     /// Every model.
-    pub const ALL: [Self; 3] = [Self::Spill, Self::Prefix, Self::Sticky];
+    pub const ALL: [Self; 4] = [Self::Spill, Self::Prefix, Self::Sticky, Self::FlowControl];
 
     /// Name, as in `FI_TCAM_OVERFLOW`.
     #[must_use]
@@ -76,7 +80,13 @@ impl Overflow {
             Self::Spill => "spill",
             Self::Prefix => "prefix",
             Self::Sticky => "sticky",
+            Self::FlowControl => "flow-control",
         }
+    }
+
+    /// Whether what waits on the host enters the table when a slot frees.
+    const fn promotes(self) -> bool {
+        matches!(self, Self::Spill | Self::FlowControl)
     }
 }
 
@@ -147,7 +157,9 @@ pub struct Offload {
     overflow: Overflow,
     /// `Sticky`: the table was full once.
     software: bool,
-    /// Overflow is `Spill`, and every entry of the table is its own.
+    /// `FlowControl`: an element is held back.
+    holding: bool,
+    /// The overflow model promotes, and every entry of the table is its own.
     plain: bool,
     /// Elements on the host that may enter the table, and those that may not.
     waiting: usize,
@@ -184,7 +196,8 @@ impl Offload {
             host: Host::new(config.engine, &config.engine_config),
             overflow: config.overflow,
             software: false,
-            plain: config.overflow == Overflow::Spill,
+            holding: false,
+            plain: config.overflow.promotes(),
             waiting: 0,
             refused: 0,
             pool: None,
@@ -251,7 +264,7 @@ impl Offload {
 
     fn admit_by_model(&mut self) -> Result<(), Block> {
         match self.overflow {
-            Overflow::Spill => self.promote_waiting()?,
+            Overflow::Spill | Overflow::FlowControl => self.promote_waiting()?,
             Overflow::Prefix if self.on_host() == 0 => {}
             Overflow::Prefix if self.table.is_full() => return Err(Block::TableFull),
             Overflow::Prefix => return Err(Block::Order),
@@ -259,6 +272,33 @@ impl Offload {
             Overflow::Sticky => return Err(Block::Sticky),
         }
         self.draw()
+    }
+
+    /// Whether an element may be inserted now, without a device that holds it back. One
+    /// that is held back counts once, however often it asks.
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        self.overflow != Overflow::FlowControl || self.has_entry()
+    }
+
+    fn has_entry(&mut self) -> bool {
+        if self.table.capacity() == 0 {
+            return true;
+        }
+        let admitted = !self.table.is_full() && self.admit().is_ok();
+        if let (true, Some(pool)) = (admitted, &self.pool) {
+            pool.give_back();
+        }
+        self.counters.held_back += u64::from(!admitted && !self.holding);
+        self.holding = !admitted;
+        admitted
+    }
+
+    /// Whether who brings elements is to wait, since some found no entry.
+    #[inline]
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.overflow == Overflow::FlowControl && self.waiting != 0 && self.table.capacity() != 0
     }
 
     /// Elements on the host.
@@ -285,6 +325,9 @@ impl Offload {
         let collective = self.classifier.is_collective(element.bits, element.ignore);
         self.counters.kinds.of_mut(collective).block_reasons.count(reason);
         let refused = reason == Block::Refused;
+        if !refused && self.overflow == Overflow::FlowControl && self.table.capacity() != 0 {
+            self.counters.held_back += u64::from(!std::mem::take(&mut self.holding));
+        }
         self.refused += usize::from(refused);
         self.waiting += usize::from(!refused);
         self.software |= !refused;
@@ -428,7 +471,7 @@ impl Offload {
                 self.host.remove(handle);
                 self.refused -= usize::from(refused);
                 self.waiting -= usize::from(!refused);
-                if self.overflow == Overflow::Spill && (refused || self.pool.is_some()) {
+                if self.overflow.promotes() && (refused || self.pool.is_some()) {
                     // What waits behind something else goes on waiting.
                     let _ = self.promote_waiting();
                 }
@@ -467,7 +510,7 @@ impl Offload {
     /// Moves the oldest host element into the table, which has room and an entry
     /// from the pool for it, unless the element may not enter.
     fn promote(&mut self) -> Result<(), Block> {
-        if self.overflow != Overflow::Spill || self.waiting == 0 {
+        if !self.overflow.promotes() || self.waiting == 0 {
             return Err(Block::Order);
         }
         let Some(oldest) = self.host.oldest().filter(|oldest| !self.is_refused(oldest.token))

@@ -185,7 +185,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let entries = config.entries;
     let spill = config.overflow == Overflow::Spill && !with.refusals && with.pool.is_none();
     let layout = config.engine_config.layout;
-    let mut collective = 0;
+    let (mut collective, mut held_back) = (0, 0);
     let pool = with.pool.map(LocalPool::new);
     let mut neighbour = pool.as_ref().map(Neighbour::new);
     let mut queue = match &pool {
@@ -205,14 +205,26 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
         }
         match *op {
             Op::Insert { bits, ignore, source, refuse } => {
+                let refused = refuse && with.refusals;
+                let room = refused || queue.has_room();
+                assert!(room || config.overflow == Overflow::FlowControl);
+                held_back += u64::from(!room);
+                if !room && bits % 2 == 0 {
+                    // As a poster that comes again later; others push in all the same.
+                    continue;
+                }
                 let element = Element { bits, ignore, source, token: tokens.take() };
                 collective += u64::from(layout.is_collective(&Key { bits, ignore, source }));
-                let placed = if refuse && with.refusals {
+                let placed = if refused {
                     queue.refuse(element);
                     Place::Host
                 } else {
                     queue.insert(element)
                 };
+                if config.overflow == Overflow::FlowControl && entries > 0 && !refused {
+                    assert_eq!(placed == Place::Table, room);
+                    assert!(room || queue.holds_back());
+                }
                 assert!(!spill || placed == place(oracle.elements().len()));
                 oracle.insert(element);
             }
@@ -252,6 +264,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let counters = queue.counters();
     counters.check().unwrap();
     assert_eq!(counters.kinds.collective.inserts, collective);
+    assert!((counters.held_back == 0) == (held_back == 0));
     assert_eq!(counters.table_occupancy + counters.host_occupancy, oracle.elements().len() as u64);
     assert_eq!(counters.search_depth.hit.total(), counters.table_matches + counters.host_matches);
     assert_eq!(counters.search_depth.miss.total(), counters.misses);

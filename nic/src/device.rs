@@ -103,6 +103,9 @@ pub struct Grant<R> {
 pub enum Post<R, M> {
     /// The receive waits.
     Pending,
+    /// The table has no room, and the receive was not posted (`flow-control`): to be
+    /// posted again when an entry frees, or to the host with [`Context::post_anyway`].
+    HeldBack(Receive<R>),
     /// An unexpected message goes to it. A multi-receive buffer with room left
     /// comes back to be posted again.
     Matched {
@@ -157,9 +160,19 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     /// Posts a receive: the oldest unexpected message that matches goes to it,
-    /// otherwise it waits in the PRQ.
+    /// otherwise it waits in the PRQ, if that takes it.
     #[inline]
-    pub fn post(&mut self, mut receive: Receive<R>) -> Post<R, M> {
+    pub fn post(&mut self, receive: Receive<R>) -> Post<R, M> {
+        if !self.prq.has_room() && self.umq.find(&receive.key).is_none() {
+            return Post::HeldBack(receive);
+        }
+        self.post_anyway(receive)
+    }
+
+    /// The same for a receive that is not to be held back: it goes to the host if the
+    /// table has no room.
+    #[inline]
+    pub fn post_anyway(&mut self, mut receive: Receive<R>) -> Post<R, M> {
         self.counters.posts += 1;
         if let Some(found) = self.umq.search(&receive.key) {
             self.umq.remove_matched(found.token);
@@ -216,6 +229,21 @@ impl<R: Clone, M> Context<R, M> {
         let token = self.unexpected.insert(Unexpected { envelope, message }) as u32;
         let source = Source::new(envelope.source);
         self.umq.insert(Element { bits: envelope.bits, ignore: 0, source, token });
+    }
+
+    /// Whether messages that find no receive wait for an entry of the UMQ, and their
+    /// senders with them (`flow-control`).
+    #[inline]
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.umq.holds_back()
+    }
+
+    /// Whether a receive waits for such a message.
+    #[must_use]
+    pub fn expects(&self, envelope: &Envelope) -> bool {
+        let source = Source::new(envelope.source);
+        self.prq.find(&Key { bits: envelope.bits, ignore: 0, source }).is_some()
     }
 
     /// The oldest unexpected message that matches, left in place.

@@ -154,8 +154,11 @@ proptest! {
     fn device_and_two_lists_agree(
         ops in proptest::collection::vec(op(), 0..200),
         entries in prop_oneof![Just(0_usize), Just(1), Just(7), Just(64)],
+        overflow in proptest::sample::select(&Overflow::ALL[..]),
     ) {
-        let mut device = Device::<u32, u32>::new(&config(entries)).unwrap();
+        let mut config = config(entries);
+        (config.prq.overflow, config.umq.overflow) = (overflow, overflow);
+        let mut device = Device::<u32, u32>::new(&config).unwrap();
         let mut posts: Vec<(u64, u64, Option<u32>, u32)> = Vec::new();
         let mut messages: Vec<(u64, u32, u32)> = Vec::new();
         for (id, op) in (0_u32..).zip(ops) {
@@ -169,6 +172,10 @@ proptest! {
                         Post::Pending => {
                             prop_assert_eq!(expected, None);
                             posts.push(post);
+                        }
+                        Post::HeldBack(_) => {
+                            prop_assert_eq!(overflow, Overflow::FlowControl);
+                            prop_assert_eq!((expected, posts.len()), (None, entries));
                         }
                         Post::Matched { message, .. } => {
                             let index = expected.expect("the lists match too");

@@ -12,7 +12,7 @@ pub struct Model {
 }
 
 /// Every device.
-pub const MODELS: [Model; 7] = [
+pub const MODELS: [Model; 8] = [
     Model { name: "generic", sets: &[] },
     Model {
         name: "cassini-hybrid",
@@ -20,6 +20,19 @@ pub const MODELS: [Model; 7] = [
             ("prq_entries", "15360"),
             ("umq_entries", "15360"),
             ("overflow", "sticky"),
+            ("pool", "node"),
+            ("pool_entries", "65536"),
+            ("pool_max", "15360"),
+        ],
+    },
+    Model {
+        name: "cassini-hardware",
+        sets: &[
+            ("prq_entries", "15360"),
+            ("umq_entries", "15360"),
+            ("overflow", "flow-control"),
+            ("flow_timeout", "5000"),
+            ("exhausted", "fail"),
             ("pool", "node"),
             ("pool_entries", "65536"),
             ("pool_max", "15360"),

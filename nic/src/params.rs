@@ -58,11 +58,26 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "overflow",
-        values: Values::Words(&["spill", "prefix", "sticky"]),
+        values: Values::Words(&["spill", "prefix", "sticky", "flow-control"]),
         default: "spill",
         help: "What happens when a table is full: spill to the host engine, the oldest element there \
                is promoted when an entry frees; prefix: nothing enters the table while the host \
-               holds any; sticky: everything new goes to the host for good.",
+               holds any; sticky: everything new goes to the host for good; flow-control: posts and \
+               senders are held back until an entry frees.",
+    },
+    Param {
+        name: "flow_timeout",
+        values: Values::Number(0, 3_600_000),
+        default: "10",
+        help: "Milliseconds that posted receives are held back (FI_EAGAIN) when no entry frees \
+               (overflow=flow-control).",
+    },
+    Param {
+        name: "exhausted",
+        values: Values::Words(&["spill", "fail"]),
+        default: "spill",
+        help: "What becomes of a posted receive after flow_timeout: spill to the host engine until \
+               an entry is free again, or fail with FI_ENOSPC as on a NIC that has none.",
     },
     Param {
         name: "refuse",

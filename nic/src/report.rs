@@ -271,6 +271,7 @@ impl fmt::Display for ContextCounters {
             ("not matched", prq.misses, umq.misses),
             ("spills", prq.spills, umq.spills),
             ("promotions", prq.promotions, umq.promotions),
+            ("held back", prq.held_back, umq.held_back),
             ("high water, table", prq.table_high_water, umq.table_high_water),
             ("high water, host", prq.host_high_water, umq.host_high_water),
             ("high water, both", prq.high_water, umq.high_water),

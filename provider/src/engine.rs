@@ -39,6 +39,7 @@ use crate::{
     cntr::Counter,
     cq::CompletionQueue,
     domain::Domain,
+    flow::Flow,
     idle::{Idle, Policy},
     init,
     rendezvous::{Stream, Transfer},
@@ -165,6 +166,8 @@ pub(crate) struct Engine {
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
 
+    /// What `FI_TCAM_OVERFLOW=flow-control` holds back.
+    pub(crate) flow: Flow,
     /// The last send found no room: no message will tell when there is some.
     pub(crate) wants_room: bool,
 
@@ -268,6 +271,10 @@ impl Engine {
             next_age: 0,
             transfers: Slab::new(),
             streams: VecDeque::new(),
+            flow: Flow::new(
+                params.number("flow_timeout") as u64,
+                params.text("exhausted") == "fail",
+            ),
             wants_room: false,
             eager_size,
             inject_size: attr::inject_size(eager_size),

@@ -18,6 +18,7 @@ mod engine;
 mod ep;
 mod eq;
 mod fabric;
+mod flow;
 mod idle;
 mod init;
 mod liveness;

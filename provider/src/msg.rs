@@ -194,7 +194,7 @@ impl Engine {
             return Err(Errno::EBADFLAGS);
         }
         let (bits, ignore) = op.tag.unwrap_or((0, 0));
-        let mut receive = Receive {
+        let receive = Receive {
             key: Key { bits, ignore, source: self.source_key(op.source)? },
             multi: multi.then(|| MultiRecv {
                 len: op.buffer.len() as u64,
@@ -209,17 +209,25 @@ impl Engine {
                 multi,
             },
         };
+        let mut posted = self.device.context(tagged).post(receive);
+        if let Post::Pending = posted {
+            self.flow.posted();
+            return Ok(());
+        }
         loop {
-            match self.device.context(tagged).post(receive) {
+            let next = match posted {
                 Post::Pending => return Ok(()),
+                Post::HeldBack(receive) => {
+                    self.flow.hold_post()?;
+                    receive
+                }
                 Post::Matched { grant, envelope, message, rest } => {
                     self.deliver_kept(own, grant, &envelope, message);
-                    match rest {
-                        Some(rest) => receive = rest,
-                        None => return Ok(()),
-                    }
+                    let Some(rest) = rest else { return Ok(()) };
+                    rest
                 }
-            }
+            };
+            posted = self.device.context(tagged).post_anyway(next);
         }
     }
 

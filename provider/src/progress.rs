@@ -56,6 +56,7 @@ impl Engine {
         while count < BATCH {
             let Some(slot) = self.receiver.peek(own) else { break };
             match slot.header {
+                Some(header) if self.flow.holds_ring() && self.is_held_back(own, &header) => break,
                 Some(header) => self.handle(own, &header, slot.payload),
                 None => tracing::warn!("a peer wrote a slot that is no message"),
             }
@@ -112,6 +113,9 @@ impl Engine {
             }
             None => {
                 context.keep(envelope, kept(header, Body::Bytes(bytes.keep())));
+                if context.holds_back() {
+                    self.flow.hold_ring();
+                }
                 false
             }
         }
@@ -156,12 +160,17 @@ impl Engine {
                 let about = (header.flags, header.data, header.op);
                 self.fetch(own, grant, &envelope, about, &remote);
             }
-            None => context.keep(envelope, kept(header, Body::Remote(remote))),
+            None => {
+                context.keep(envelope, kept(header, Body::Remote(remote)));
+                if context.holds_back() {
+                    self.flow.hold_ring();
+                }
+            }
         }
     }
 }
 
-fn is_tagged(header: &Header) -> bool {
+pub(crate) fn is_tagged(header: &Header) -> bool {
     header.flags & crate::channel::wire::TAGGED != 0
 }
 

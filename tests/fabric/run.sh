@@ -33,6 +33,12 @@ for client in "${clients[@]}"; do
     done
 done
 unset FI_TCAM_PRQ_ENTRIES FI_TCAM_UMQ_ENTRIES FI_TCAM_KERNEL_COPY
+cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/flow" "$here/flow.c" -lfabric || exit 1
+for exhausted in spill fail; do
+    run "flow, $exhausted" env FI_TCAM_OVERFLOW=flow-control FI_TCAM_EXHAUSTED=$exhausted \
+        FI_TCAM_FLOW_TIMEOUT=200 FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
+        "$build/flow" $exhausted
+done
 # With locks, and with every kernel this processor has.
 if [ ! -x "$build/messages" ]; then
     cc -O1 -o "$build/messages" "$here/messages.c" -lfabric || exit 1

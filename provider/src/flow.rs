@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `FI_TCAM_OVERFLOW=flow-control`: what has no room waits where it comes from.
+//!
+//! ```text
+//! a receive without an entry   fi_trecv answers FI_EAGAIN. After FI_TCAM_FLOW_TIMEOUT
+//!                              without a free entry this receive and those after it
+//!                              go to the host, until one is free; or, with
+//!                              FI_TCAM_EXHAUSTED=fail, fi_trecv answers FI_ENOSPC
+//! a message without either     is kept on the host, and the ring of the endpoint
+//!                              stands still: senders wait as it fills up.
+//!                              Until an entry frees, a receive expects what is next
+//!                              in the ring, or RECOVERY is over
+//! ```
+//!
+//! An end to each wait is what keeps programs alive: a receive may wait for a message
+//! behind one that no receive is posted for, and a program may post all its receives
+//! before anybody sends. CXI moves unexpected messages to host memory for the first
+//! (fi_cxi(7), flow control), and has no answer to the second.
+
+use std::time::{Duration, Instant};
+
+use ffi::Errno;
+use nic::device::Envelope;
+
+use crate::{
+    channel::{
+        segment::Segment,
+        wire::{Header, Kind},
+    },
+    engine::Engine,
+    progress::is_tagged,
+};
+
+/// Longest standstill for a message.
+const RECOVERY: Duration = Duration::from_micros(100);
+
+/// What is held back at the moment.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// How long receives are held back without a free entry.
+    timeout: Duration,
+    /// Whether they fail then.
+    fails: bool,
+    /// When the first receive was held back of those since an entry was free.
+    posts: Option<Instant>,
+    /// Until when the ring stands still, if it does.
+    ring: Option<Instant>,
+}
+
+impl Flow {
+    /// `timeout` in milliseconds.
+    pub(crate) fn new(timeout: u64, fails: bool) -> Self {
+        Self { timeout: Duration::from_millis(timeout), fails, posts: None, ring: None }
+    }
+
+    /// An entry was free for a receive.
+    #[inline]
+    pub(crate) fn posted(&mut self) {
+        self.posts = None;
+    }
+
+    /// Whether a receive that is held back may go to the host.
+    #[cold]
+    pub(crate) fn hold_post(&mut self) -> Result<(), Errno> {
+        let since = *self.posts.get_or_insert_with(Instant::now);
+        if since.elapsed() <= self.timeout {
+            return Err(Errno::EAGAIN);
+        }
+        if !self.fails {
+            return Ok(());
+        }
+        self.posts = None;
+        tracing::error!(
+            "no entry for a posted receive became free in {:?}: more FI_TCAM_PRQ_ENTRIES or \
+             FI_TCAM_EXHAUSTED=spill let the program run",
+            self.timeout
+        );
+        Err(Errno::ENOSPC)
+    }
+
+    /// A message found neither receive nor entry.
+    #[cold]
+    pub(crate) fn hold_ring(&mut self) {
+        self.ring = Some(Instant::now() + RECOVERY);
+    }
+
+    /// Whether the ring may stand still.
+    #[inline]
+    pub(crate) fn holds_ring(&self) -> bool {
+        self.ring.is_some()
+    }
+}
+
+impl Engine {
+    /// Whether the next message in the ring is to stay there.
+    #[cold]
+    pub(crate) fn is_held_back(&mut self, own: &Segment, header: &Header) -> bool {
+        if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {
+            return false;
+        }
+        let over = self.flow.ring.is_none_or(|until| Instant::now() >= until);
+        if over || !self.device.contexts().iter().any(|context| context.holds_back()) {
+            self.flow.ring = None;
+            return false;
+        }
+        let Some(source) = self.source_of(own, header.peer) else { return false };
+        let envelope = Envelope { source, bits: header.bits, len: header.len };
+        let context = self.device.context(is_tagged(header));
+        context.holds_back() && !context.expects(&envelope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(15);
+
+    #[test]
+    fn receives_go_to_the_host_after_a_while_until_an_entry_is_free() {
+        let mut flow = Flow::new(20, false);
+        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+        std::thread::sleep(SHORT);
+        flow.posted();
+        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+        std::thread::sleep(2 * SHORT);
+        assert_eq!(flow.hold_post(), Ok(()));
+        assert_eq!(flow.hold_post(), Ok(()));
+        flow.posted();
+        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+    }
+
+    #[test]
+    fn or_they_fail() {
+        let mut flow = Flow::new(10, true);
+        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+        std::thread::sleep(SHORT);
+        assert_eq!(flow.hold_post(), Err(Errno::ENOSPC));
+        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN), "and the next waits anew");
+    }
+}
