@@ -103,3 +103,57 @@ fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
     assert_eq!(join(1006, &one).unwrap_err(), Errno::EACCES);
     std::fs::remove_file(path_of(1006)).unwrap();
 }
+
+/// Port of the process that [`killed_processes_leave_accounts_that_add_up`] starts.
+const PORT: &str = "TCAM_TEST_VICTIM";
+
+#[test]
+fn killed_processes_leave_accounts_that_add_up() {
+    let own = segment(99);
+    let pool = join(1007, &own).unwrap();
+    for round in 0..10_u16 {
+        let mut victims = [100, 101].map(|port| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "channel::node_pool::tests::victim", "--ignored"])
+                .env(PORT, port.to_string())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        });
+        let members = || (0..MAX_MEMBERS).filter(|&n| pool.ledger.words().owner(n).is_some());
+        while members().count() < 3 {
+            let ended = victims.iter_mut().any(|victim| victim.try_wait().unwrap().is_some());
+            assert!(!ended, "a victim ended by itself");
+        }
+        // At another instant each time, while it takes and gives back.
+        for _ in 0..3000 + 777 * round {
+            if pool.take().is_ok() {
+                pool.give_back();
+            }
+        }
+        pool.take().unwrap();
+        for victim in &mut victims {
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+        }
+        while members().count() > 1 {
+            pool.look_around();
+        }
+        assert_eq!(pool.ledger.taken(), Ok(u32::from(round) + 1), "only our own are left");
+    }
+}
+
+#[test]
+#[ignore = "killed_processes_leave_accounts_that_add_up runs it"]
+fn victim() {
+    let Ok(port) = std::env::var(PORT) else { return };
+    let own = segment(port.parse().unwrap());
+    let pool = join(1007, &own).unwrap();
+    for held in (0..90).cycle() {
+        if held < 45 {
+            let _ = pool.take();
+        } else {
+            pool.give_back();
+        }
+    }
+}
