@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks what reports say of programs whose queues are known: which kind of
-traffic was matched where, and why elements were not in the table."""
+traffic was matched where, why elements were not in the table, and what searches
+would have cost."""
 
 import argparse
 import json
@@ -38,12 +39,17 @@ def run(arguments, name, mpi, ranks, settings=(), options=()):
     ]  # fmt: skip
     code = bounded(command, log, arguments.timeout)
     print(f"{mpi}, {ranks} ranks, {name}", flush=True)
-    reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
-    found = {report["rank"]: report["tagged"] for report in reports}
+    found = {report["rank"]: report["tagged"] for report in reports(mpi, name)}
     if code != 0 or set(found) != set(range(ranks)):
         check(False, f"{' '.join(command)}: exit code {code}, reports of {sorted(found)}; {log}")
         return None
     return found
+
+
+def reports(mpi, name):
+    """The reports of a run."""
+    paths = (TARGET / "model-tests" / mpi / name).glob("*.json")
+    return [json.loads(path.read_text()) for path in paths]
 
 
 def reasons(queue):
@@ -138,6 +144,27 @@ def devices(arguments, mpi):
         check(seen["connectx"][0] > 15_900, f"connectx: {seen['connectx']} spills")
 
 
+def timing(arguments, mpi):
+    """Modelled time passes, and is told apart from measured time."""
+    options = ["--posted=200", "--others=10", "--unexpected=50"]
+    settings = ["prq_entries=16", "umq_entries=16", "table_ns=20000", "host_ns=1500.5"]
+    found = run(arguments, "timing", mpi, 2, settings, options)
+    for report in reports(mpi, "timing") if found else ():
+        modelled = 0
+        for context in ("tagged", "msg"):
+            for queue in QUEUES:
+                time = report[context][queue]["modelled"]
+                check(time["table_ps"] == 20_000_000 * time["table_searches"], f"table: {time}")
+                check(time["host_ps"] == 1_500_500 * time["host_searches"], f"host: {time}")
+                modelled += time["table_ps"] + time["host_ps"]
+        tagged = report["tagged"]
+        searches = sum(tagged[queue]["modelled"]["table_searches"] for queue in QUEUES)
+        expected = tagged["posts"] + tagged["arrivals"] + tagged["peeks"]
+        check(searches == expected, f"{searches} searches of the table, not {expected}")
+        elapsed = report["elapsed_s"]
+        check(modelled * 1e-12 < elapsed, f"{modelled} ps modelled in {elapsed} s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
@@ -148,6 +175,7 @@ def main():
         kinds(arguments, mpi)
     pool(arguments, "mpich")
     devices(arguments, "mpich")
+    timing(arguments, "mpich")
     print("failed" if failed else "passed")
     return 1 if failed else 0
 

@@ -76,6 +76,8 @@ pub(crate) struct Summary {
     pub(crate) libfabric: String,
     /// Longest time an endpoint was open, in seconds.
     pub(crate) seconds: f64,
+    /// Seconds that the timing model charged to all ranks together.
+    pub(crate) modelled: f64,
     /// Tagged messages: those of MPI.
     pub(crate) tagged: ContextCounters,
     /// Untagged messages: those an MPI uses for itself.
@@ -100,6 +102,7 @@ impl Summary {
             ranks.extend(report.rank);
             sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
             sum.seconds = sum.seconds.max(report.elapsed_s);
+            sum.modelled += report.modelled_s();
             sum.tagged.merge(&report.tagged);
             sum.msg.merge(&report.msg);
             for (name, channel) in &report.channels {

@@ -85,6 +85,9 @@ pub(crate) fn summary(sum: &Summary) -> String {
             part_of(kind.table_matches, matched),
         );
     }
+    if sum.modelled > 0.0 {
+        let _ = writeln!(text, "Modelled time: {:.6} s of all ranks together", sum.modelled);
+    }
     if sum.msg.arrivals > 0 {
         let _ = writeln!(
             text,

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::timing::ModelledTime;
+
 /// Number of buckets of a [`Histogram`]: 0, 1, 2-3, 4-7, ... up to 2^31 and more.
 pub const BUCKETS: usize = 33;
 
@@ -267,6 +269,9 @@ pub struct QueueCounters {
     /// The same by kind of traffic.
     #[serde(default)]
     pub kinds: ByKind<KindCounters>,
+    /// What the timing model charged.
+    #[serde(default)]
+    pub modelled: ModelledTime,
     /// Search depths; empty when not asked for.
     pub search_depth: SearchDepth,
 }
@@ -364,6 +369,7 @@ impl QueueCounters {
         self.block_reasons.merge(&other.block_reasons);
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);
+        self.modelled.merge(&other.modelled);
         self.search_depth.hit.merge(&other.search_depth.hit);
         self.search_depth.miss.merge(&other.search_depth.miss);
     }

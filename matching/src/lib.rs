@@ -15,6 +15,7 @@ mod engine;
 mod offload;
 pub mod oracle;
 pub mod pool;
+pub mod timing;
 mod traffic;
 
 pub use counters::{

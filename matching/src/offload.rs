@@ -22,6 +22,8 @@
 //! [`Overflow::Spill`] what waits on the host still enters the table before
 //! anything younger, and an entry that frees goes to the oldest that waits.
 
+mod observe;
+
 use std::sync::Arc;
 
 use ternary_cam::{Handle, Table, TableError};
@@ -29,6 +31,7 @@ use ternary_cam::{Handle, Table, TableError};
 use crate::counters::{Block, Histogram, KindCounters, QueueCounters, SearchDepth};
 use crate::engine::{Engine, EngineConfig, Host, HostEngine, HostHandle};
 use crate::pool::EntryPool;
+use crate::timing::Timing;
 use crate::traffic::Classifier;
 use crate::{Element, Kernel, Key};
 
@@ -175,6 +178,9 @@ pub struct Offload {
     matched: Option<Found>,
     counters: QueueCounters,
     depths: bool,
+    timing: Option<Timing>,
+    /// Depths or timing are wanted.
+    observed: bool,
 }
 
 impl Offload {
@@ -206,15 +212,21 @@ impl Offload {
             age: 0,
             matched: None,
             depths: config.depths,
+            timing: None,
+            observed: config.depths,
         })
     }
 
-    /// An empty queue whose table draws its entries from a pool.
-    ///
-    /// # Errors
-    /// As [`Offload::new`].
-    pub fn with_pool(config: &OffloadConfig, pool: Arc<dyn EntryPool>) -> Result<Self, TableError> {
-        Ok(Self { pool: Some(pool), plain: false, ..Self::new(config)? })
+    /// The same queue, empty still, whose table draws its entries from a pool.
+    #[must_use]
+    pub fn with_pool(self, pool: Arc<dyn EntryPool>) -> Self {
+        Self { pool: Some(pool), plain: false, ..self }
+    }
+
+    /// The same queue, whose searches are charged.
+    #[must_use]
+    pub fn with_timing(self, timing: Timing) -> Self {
+        Self { timing: Some(timing), observed: true, ..self }
     }
 
     /// Adds an element, the youngest, and says where it went.
@@ -365,28 +377,14 @@ impl Offload {
             Some(Found { place: Place::Host, .. }) => counters.host_matches += 1,
             None => counters.misses += 1,
         }
-        if self.depths {
-            self.record_depth(found);
+        if self.observed {
+            self.observe(key, found);
         }
         self.matched = found;
         found
     }
 
-    fn record_depth(&mut self, found: Option<Found>) {
-        let Some(found) = found else {
-            let all = self.len() as u64;
-            self.counters.search_depth.miss.record(all);
-            return;
-        };
-        let depth = match self.locations[found.token as usize] {
-            Location::Table { handle, .. } => self.table.depth(handle),
-            Location::Host { handle, .. } => self.table.len() + self.host.depth(handle),
-            Location::Nowhere => unreachable!("a live element has a place"),
-        };
-        self.counters.search_depth.hit.record(depth as u64);
-    }
-
-    /// The oldest element that matches, not counted (a peek).
+    /// The oldest element that matches, neither counted nor charged.
     #[inline]
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {

@@ -188,13 +188,10 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let (mut collective, mut held_back) = (0, 0);
     let pool = with.pool.map(LocalPool::new);
     let mut neighbour = pool.as_ref().map(Neighbour::new);
-    let mut queue = match &pool {
-        None => Offload::new(&config).unwrap(),
-        Some(pool) => {
-            let member = pool.join(Share { reserved: 1, max: 6 }).unwrap();
-            Offload::with_pool(&config, Arc::new(member)).unwrap()
-        }
-    };
+    let mut queue = Offload::new(&config).unwrap();
+    if let Some(pool) = &pool {
+        queue = queue.with_pool(Arc::new(pool.join(Share { reserved: 1, max: 6 }).unwrap()));
+    }
     let mut oracle = Oracle::default();
     let mut tokens = Tokens::default();
     let mut depths = 0;

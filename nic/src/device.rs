@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use matching::pool::EntryPool;
+use matching::timing::Timing;
 use matching::{Element, Key, Offload, OffloadConfig, Source, TagLayout};
 use slab::Slab;
 
@@ -32,6 +33,8 @@ pub struct DeviceConfig {
     pub pool: Option<Arc<dyn EntryPool>>,
     /// Receives that stay on the host.
     pub refuse: Refuse,
+    /// What searches are charged; nothing if the timing model is off.
+    pub timing: Option<Timing>,
 }
 
 /// Receives that a device does not take.
@@ -45,10 +48,14 @@ pub struct Refuse {
 
 impl DeviceConfig {
     fn queue(&self, config: &OffloadConfig) -> Result<Offload, DeviceError> {
-        Ok(match &self.pool {
-            None => Offload::new(config)?,
-            Some(pool) => Offload::with_pool(config, Arc::clone(pool))?,
-        })
+        let mut queue = Offload::new(config)?;
+        if let Some(pool) = &self.pool {
+            queue = queue.with_pool(Arc::clone(pool));
+        }
+        if let Some(timing) = &self.timing {
+            queue = queue.with_timing(timing.clone());
+        }
+        Ok(queue)
     }
 }
 
@@ -249,7 +256,7 @@ impl<R: Clone, M> Context<R, M> {
     /// The oldest unexpected message that matches, left in place.
     pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
         self.counters.peeks += 1;
-        let found = self.umq.find(key)?;
+        let found = self.umq.peek(key)?;
         let unexpected = &self.unexpected[found.token as usize];
         Some((unexpected.envelope, &unexpected.message))
     }
@@ -276,7 +283,7 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
-        let found = self.umq.find(key)?;
+        let found = self.umq.peek(key)?;
         self.umq.cancel(found.token);
         Some(self.unexpected.remove(found.token as usize))
     }

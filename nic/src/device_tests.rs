@@ -16,7 +16,7 @@ fn config(entries: usize) -> DeviceConfig {
         depths: true,
         ..OffloadConfig::default()
     };
-    DeviceConfig { prq: offload, umq: offload, pool: None, refuse: Refuse::default() }
+    DeviceConfig { prq: offload, umq: offload, pool: None, refuse: Refuse::default(), timing: None }
 }
 
 fn any_source(bits: u64, data: u32) -> Receive<u32> {

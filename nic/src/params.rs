@@ -14,6 +14,8 @@ pub const PREFIX: &str = "FI_TCAM_";
 pub enum Values {
     /// A whole number from the first to the second, both included.
     Number(u64, u64),
+    /// A number from the first to the second, both included, with or without decimals.
+    Decimal(u32, u32),
     /// One of these words.
     Words(&'static [&'static str]),
     /// Several of these words, separated by commas, or `none`.
@@ -165,6 +167,25 @@ pub const PARAMS: &[Param] = &[
         help: "Compare kernel of the table; auto takes the best one this processor has.",
     },
     Param {
+        name: "table_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each search of a table.",
+    },
+    Param {
+        name: "host_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each search on the host.",
+    },
+    Param {
+        name: "host_entry_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each entry that a linear search on the host \
+               compares.",
+    },
+    Param {
         name: "report",
         values: Values::Text,
         default: "",
@@ -226,6 +247,7 @@ impl Values {
     pub fn describe(&self) -> String {
         match self {
             Self::Number(low, high) => format!("a whole number from {low} to {high}"),
+            Self::Decimal(low, high) => format!("a number from {low} to {high}"),
             Self::Words(words) => words.join(", "),
             Self::Set(words) => format!("{NONE}, or one or more of {}", words.join(",")),
             Self::Text => "any text".to_owned(),
@@ -237,6 +259,9 @@ impl Values {
             Self::Number(low, high) => {
                 value.parse::<u64>().is_ok_and(|number| (*low..=*high).contains(&number))
             }
+            Self::Decimal(low, high) => value
+                .parse::<f64>()
+                .is_ok_and(|number| (f64::from(*low)..=f64::from(*high)).contains(&number)),
             Self::Words(words) => words.contains(&value),
             Self::Set(words) => value == NONE || value.split(',').all(|word| words.contains(&word)),
             Self::Text => true,
@@ -324,6 +349,17 @@ impl Params {
         self.text(name).parse().expect("checked when the parameters were read")
     }
 
+    /// The value of a [`Values::Decimal`] parameter in thousandths: picoseconds of
+    /// nanoseconds.
+    ///
+    /// # Panics
+    /// If the parameter is no number: a mistake in this program.
+    #[must_use]
+    pub fn thousandths(&self, name: &str) -> u64 {
+        let value: f64 = self.text(name).parse().expect("checked when the parameters were read");
+        (value * 1000.0).round() as u64
+    }
+
     /// Whether a [`Values::Set`] parameter has a word.
     #[must_use]
     pub fn has(&self, name: &str, word: &str) -> bool {
@@ -362,6 +398,17 @@ mod tests {
         }
         let error = Params::from_lookup(lookup(&[("kernel", "sse9")])).unwrap_err();
         assert_eq!(error.to_string(), "FI_TCAM_KERNEL=sse9: allowed is auto, avx512, avx2, scalar");
+    }
+
+    #[test]
+    fn decimals_are_numbers() {
+        let params = |value| Params::from_lookup(lookup(&[("table_ns", value)]));
+        assert_eq!(params("35").unwrap().thousandths("table_ns"), 35_000);
+        assert_eq!(params("0.25").unwrap().thousandths("table_ns"), 250);
+        for wrong in ["-1", "NaN", "inf", "1e10", ""] {
+            let error = params(wrong).unwrap_err().to_string();
+            assert!(error.contains("a number from 0 to 1000000000"), "{error}");
+        }
     }
 
     #[test]

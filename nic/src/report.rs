@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use matching::timing::ModelledTime;
 use matching::{ByKind, KindCounters, QueueCounters};
 use serde::{Deserialize, Serialize};
 
@@ -194,6 +195,13 @@ impl Report {
         Ok(serde_json::to_string_pretty(self)?)
     }
 
+    /// Seconds that the timing model charged, a part of [`Report::elapsed_s`].
+    #[must_use]
+    pub fn modelled_s(&self) -> f64 {
+        let queues = [&self.tagged.prq, &self.tagged.umq, &self.msg.prq, &self.msg.umq];
+        queues.into_iter().map(|queue| queue.modelled.seconds()).sum()
+    }
+
     /// Checks that the counts of both contexts add up.
     ///
     /// # Errors
@@ -231,7 +239,11 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rank = self.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
         writeln!(f, "tcam {} on libfabric {}: {rank}pid {}", self.tcam, self.libfabric, self.pid)?;
-        writeln!(f, "{} at {}, {:.3} s", self.program, self.address, self.elapsed_s)?;
+        write!(f, "{} at {}, {:.3} s", self.program, self.address, self.elapsed_s)?;
+        match self.modelled_s() {
+            0.0 => writeln!(f)?,
+            modelled => writeln!(f, ", of which {modelled:.6} s are modelled time")?,
+        }
         for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
             if context.posts + context.arrivals > 0 {
                 writeln!(f, "\n{name}: {context}")?;
@@ -277,6 +289,15 @@ impl fmt::Display for ContextCounters {
             ("high water, both", prq.high_water, umq.high_water),
         ] {
             writeln!(f, "  {name:<22}{prq:>14}{umq:>14}")?;
+        }
+        if prq.modelled != ModelledTime::default() || umq.modelled != ModelledTime::default() {
+            let us = |ps: u64| ps as f64 * 1e-6;
+            for (name, prq, umq) in [
+                ("modelled us, table", prq.modelled.table_ps, umq.modelled.table_ps),
+                ("modelled us, host", prq.modelled.host_ps, umq.modelled.host_ps),
+            ] {
+                writeln!(f, "  {name:<22}{:>14.3}{:>14.3}", us(prq), us(umq))?;
+            }
         }
         let kinds = &self.kinds;
         writeln!(f, "  {:<22}{:>14}{:>14}", "traffic", "collective", "point-to-point")?;

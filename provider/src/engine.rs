@@ -17,6 +17,7 @@ use ffi::{
     Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
 };
 use matching::pool::{EntryPool, Share};
+use matching::timing::{Costs, Timing};
 use matching::{EngineConfig, Kernel, OffloadConfig, Source};
 use nic::{
     device::{Device, DeviceConfig, Envelope, Grant, Refuse},
@@ -42,6 +43,7 @@ use crate::{
     flow::Flow,
     idle::{Idle, Policy},
     init,
+    pace::Spin,
     rendezvous::{Stream, Transfer},
 };
 
@@ -214,6 +216,16 @@ fn offload(params: &Params, entries: &str) -> Result<OffloadConfig> {
     })
 }
 
+/// The timing model, if anything costs something.
+fn timing(params: &Params) -> Option<Timing> {
+    let costs = Costs {
+        table: params.thousandths("table_ns"),
+        host: params.thousandths("host_ns"),
+        host_entry: params.thousandths("host_entry_ns"),
+    };
+    (costs != Costs::default()).then(|| Timing { costs, pace: Arc::new(Spin::new()) })
+}
+
 /// The membership of the pool, if endpoints share one.
 fn node_pool(params: &Params, own: &Segment) -> Result<Option<Arc<NodePool>>> {
     if params.text("pool") == "endpoint" {
@@ -241,6 +253,7 @@ impl Engine {
                 any_source: params.has("refuse", "any-source"),
                 non_contiguous: params.has("refuse", "non-contiguous"),
             },
+            timing: timing(params),
         };
         let device = Device::new(&config).map_err(|error| {
             tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));

@@ -23,6 +23,7 @@ mod idle;
 mod init;
 mod liveness;
 mod msg;
+mod pace;
 mod peers;
 mod progress;
 mod rendezvous;

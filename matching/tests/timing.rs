@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The timing model charges the searches that a device would make, and what the
+//! counters say was charged is what passed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use matching::timing::{Costs, ModelledTime, Pace, Timing};
+use matching::{Element, Key, Offload, OffloadConfig, Source};
+
+/// Adds up instead of waiting.
+#[derive(Debug, Default)]
+struct Sum(AtomicU64);
+
+impl Pace for Sum {
+    fn spend(&self, picoseconds: u64) {
+        self.0.fetch_add(picoseconds, Ordering::Relaxed);
+    }
+}
+
+const COSTS: Costs = Costs { table: 10, host: 1000, host_entry: 100_000 };
+
+fn queue(entries: usize) -> (Offload, Arc<Sum>) {
+    let pace = Arc::new(Sum::default());
+    let config = OffloadConfig { entries, ..OffloadConfig::default() };
+    let timing = Timing { costs: COSTS, pace: pace.clone() };
+    (Offload::new(&config).unwrap().with_timing(timing), pace)
+}
+
+fn key(bits: u64) -> Key {
+    Key { bits, ignore: 0, source: Source::new(1) }
+}
+
+fn insert(queue: &mut Offload, bits: u64) {
+    let token = bits as u32;
+    queue.insert(Element { bits, ignore: 0, source: Source::new(1), token });
+}
+
+#[test]
+fn what_is_searched_is_charged() {
+    let (mut queue, pace) = queue(2);
+    let spent = || pace.0.swap(0, Ordering::Relaxed);
+    assert_eq!((queue.search(&key(0)), spent()), (None, 10));
+    for bits in 0..5 {
+        insert(&mut queue, bits);
+    }
+    assert_eq!(spent(), 0, "posting is no search");
+    queue.search(&key(1)).unwrap();
+    assert_eq!(spent(), 10, "what is on the host is younger");
+    queue.search(&key(4)).unwrap();
+    assert_eq!(spent(), 10 + 1000 + 3 * 100_000);
+    queue.search(&key(9));
+    assert_eq!(spent(), 10 + 1000 + 3 * 100_000, "all of the host");
+    queue.peek(&key(2)).unwrap();
+    assert_eq!(spent(), 10 + 1000 + 100_000);
+    queue.find(&key(2)).unwrap();
+    assert_eq!(spent(), 0);
+    let counters = queue.counters();
+    let modelled = ModelledTime {
+        table_searches: 5,
+        table_ps: 50,
+        host_searches: 3,
+        host_entries: 7,
+        host_ps: 703_000,
+    };
+    assert_eq!(counters.modelled, modelled);
+    counters.check().unwrap();
+}
+
+#[test]
+fn an_older_refused_element_makes_the_host_be_searched_too() {
+    let (mut queue, pace) = queue(2);
+    queue.refuse(Element { bits: 7, ignore: 0, source: Source::ANY, token: 7 });
+    insert(&mut queue, 1);
+    queue.search(&key(1)).unwrap();
+    assert_eq!(pace.0.load(Ordering::Relaxed), 10 + 1000 + 100_000);
+}
+
+#[test]
+fn without_a_table_only_the_host_costs() {
+    let (mut queue, pace) = queue(0);
+    insert(&mut queue, 1);
+    queue.search(&key(1)).unwrap();
+    assert_eq!(pace.0.load(Ordering::Relaxed), 1000 + 100_000);
+}
