@@ -286,15 +286,17 @@ impl Offload {
         self.draw()
     }
 
-    /// Whether an element may be inserted now, without a device that holds it back. One
-    /// that is held back counts once, however often it asks.
+    /// Whether [`Offload::has_room`] is to be asked before [`Offload::insert`].
     #[inline]
-    pub fn has_room(&mut self) -> bool {
-        self.overflow != Overflow::FlowControl || self.has_entry()
+    #[must_use]
+    pub fn is_flow_controlled(&self) -> bool {
+        self.overflow == Overflow::FlowControl && self.table.capacity() != 0
     }
 
-    fn has_entry(&mut self) -> bool {
-        if self.table.capacity() == 0 {
+    /// Whether an element may be inserted now, or whoever brings it is held back. That
+    /// counts once, however often he asks.
+    pub fn has_room(&mut self) -> bool {
+        if !self.is_flow_controlled() {
             return true;
         }
         let admitted = !self.table.is_full() && self.admit().is_ok();
@@ -310,7 +312,7 @@ impl Offload {
     #[inline]
     #[must_use]
     pub fn holds_back(&self) -> bool {
-        self.overflow == Overflow::FlowControl && self.waiting != 0 && self.table.capacity() != 0
+        self.waiting != 0 && self.is_flow_controlled()
     }
 
     /// Elements on the host.
@@ -337,7 +339,7 @@ impl Offload {
         let collective = self.classifier.is_collective(element.bits, element.ignore);
         self.counters.kinds.of_mut(collective).block_reasons.count(reason);
         let refused = reason == Block::Refused;
-        if !refused && self.overflow == Overflow::FlowControl && self.table.capacity() != 0 {
+        if !refused && self.is_flow_controlled() {
             self.counters.held_back += u64::from(!std::mem::take(&mut self.holding));
         }
         self.refused += usize::from(refused);

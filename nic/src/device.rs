@@ -170,7 +170,7 @@ impl<R: Clone, M> Context<R, M> {
     /// otherwise it waits in the PRQ, if that takes it.
     #[inline]
     pub fn post(&mut self, receive: Receive<R>) -> Post<R, M> {
-        if !self.prq.has_room() && self.umq.find(&receive.key).is_none() {
+        if self.prq.is_flow_controlled() && self.holds_post(&receive) {
             return Post::HeldBack(receive);
         }
         self.post_anyway(receive)
@@ -198,6 +198,12 @@ impl<R: Clone, M> Context<R, M> {
             self.prq.insert(element);
         }
         Post::Pending
+    }
+
+    /// Whether a receive needs an entry that is not there.
+    #[cold]
+    fn holds_post(&mut self, receive: &Receive<R>) -> bool {
+        !self.refuses(receive) && self.umq.find(&receive.key).is_none() && !self.prq.has_room()
     }
 
     #[cold]

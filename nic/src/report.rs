@@ -246,7 +246,7 @@ impl fmt::Display for Report {
         }
         for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
             if context.posts + context.arrivals > 0 {
-                writeln!(f, "\n{name}: {context}")?;
+                write!(f, "\n{name}: {context}")?;
             }
         }
         writeln!(
@@ -274,7 +274,7 @@ impl fmt::Display for ContextCounters {
             self.posts, self.arrivals, self.bytes, self.unexpected, self.peeks
         )?;
         let (prq, umq) = (&self.prq, &self.umq);
-        writeln!(f, "  {:<22}{:>14}{:>14}", "queue", "PRQ", "UMQ")?;
+        writeln!(f, "  {:<22}{:>16}{:>16}", "queue", "PRQ", "UMQ")?;
         for (name, prq, umq) in [
             ("table entries", prq.entries, umq.entries),
             ("inserted", prq.inserts, umq.inserts),
@@ -288,7 +288,7 @@ impl fmt::Display for ContextCounters {
             ("high water, host", prq.host_high_water, umq.host_high_water),
             ("high water, both", prq.high_water, umq.high_water),
         ] {
-            writeln!(f, "  {name:<22}{prq:>14}{umq:>14}")?;
+            writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
         }
         if prq.modelled != ModelledTime::default() || umq.modelled != ModelledTime::default() {
             let us = |ps: u64| ps as f64 * 1e-6;
@@ -296,11 +296,11 @@ impl fmt::Display for ContextCounters {
                 ("modelled us, table", prq.modelled.table_ps, umq.modelled.table_ps),
                 ("modelled us, host", prq.modelled.host_ps, umq.modelled.host_ps),
             ] {
-                writeln!(f, "  {name:<22}{:>14.3}{:>14.3}", us(prq), us(umq))?;
+                writeln!(f, "  {name:<22}{:>16.3}{:>16.3}", us(prq), us(umq))?;
             }
         }
         let kinds = &self.kinds;
-        writeln!(f, "  {:<22}{:>14}{:>14}", "traffic", "collective", "point-to-point")?;
+        writeln!(f, "  {:<22}{:>16}{:>16}", "traffic", "collective", "point-to-point")?;
         for (name, of) in [
             ("receives posted", (|kind| kind.posts) as fn(&KindTraffic) -> u64),
             ("messages arrived", |kind| kind.arrivals),
@@ -308,7 +308,7 @@ impl fmt::Display for ContextCounters {
             ("matched on the host", |kind| kind.host_matches),
         ] {
             let (collective, rest) = (of(&kinds.collective), of(&kinds.point_to_point));
-            writeln!(f, "  {name:<22}{collective:>14}{rest:>14}")?;
+            writeln!(f, "  {name:<22}{collective:>16}{rest:>16}")?;
         }
         for (queue, counters) in [("PRQ", prq), ("UMQ", umq)] {
             let reasons = &counters.kinds;
@@ -318,7 +318,7 @@ impl fmt::Display for ContextCounters {
             {
                 if collective + rest > 0 {
                     let name = format!("{queue}: {reason}");
-                    writeln!(f, "  {name:<22}{collective:>14}{rest:>14}")?;
+                    writeln!(f, "  {name:<22}{collective:>16}{rest:>16}")?;
                 }
             }
         }

@@ -101,6 +101,12 @@ fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(path_of(1006), mode).unwrap();
     assert_eq!(join(1006, &one).unwrap_err(), Errno::EACCES);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(path_of(1006), mode).unwrap();
+    // Only root can give files away.
+    if std::os::unix::fs::chown(path_of(1006), Some(54_321), None).is_ok() {
+        assert_eq!(join(1006, &one).unwrap_err(), Errno::EACCES);
+    }
     std::fs::remove_file(path_of(1006)).unwrap();
 }
 
