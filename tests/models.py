@@ -170,7 +170,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
     parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
     arguments = parser.parse_args()
-    for mpi in ("mpich", "openmpi5"):
+    for mpi in MPIS:
         build(mpi)
         kinds(arguments, mpi)
     pool(arguments, "mpich")
