@@ -142,6 +142,14 @@ def devices(arguments, mpi):
     if len(seen) == len(expected):
         check(seen["alpu"][0] > seen["portals4-ref"][0] > seen["cassini-hybrid"][0], f"{seen}")
         check(seen["connectx"][0] > 15_900, f"connectx: {seen['connectx']} spills")
+    # By itself this one fails; here it lets the program go on.
+    settings = ["device=cassini-hardware", "exhausted=spill", "flow_timeout=10"]
+    found = run(arguments, "cassini-hardware", mpi, 4, settings, options) or {}
+    for queue in QUEUES if found else ():
+        held = found[0][queue]["held_back"]
+        print(f"    cassini-hardware: {queue} held back {held}, {reasons(found[0][queue])}")
+        check(held > 0, f"cassini-hardware: nobody was held back for the {queue}")
+        check(set(reasons(found[0][queue])) == {"pool_share"}, f"cassini-hardware: {queue}")
 
 
 def timing(arguments, mpi):
