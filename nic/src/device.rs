@@ -21,6 +21,7 @@ use matching::{Element, Key, Offload, OffloadConfig, Source, TagLayout};
 use slab::Slab;
 
 use crate::report::ContextCounters;
+use crate::trace::{self, Op, Recorder};
 
 /// Sizes and behaviour of a device.
 #[derive(Clone, Debug)]
@@ -83,6 +84,13 @@ pub struct Receive<R> {
     pub data: R,
 }
 
+impl<R> From<&Receive<R>> for trace::Posted {
+    fn from(receive: &Receive<R>) -> Self {
+        let Receive { key, multi, non_contiguous, .. } = *receive;
+        Self { key, multi, non_contiguous }
+    }
+}
+
 /// State of a multi-receive buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiRecv {
@@ -128,10 +136,14 @@ pub enum Post<R, M> {
 }
 
 struct Posted<R> {
+    /// How many were posted before.
+    number: u64,
     receive: Receive<R>,
 }
 
 struct Unexpected<M> {
+    /// How many arrived before.
+    number: u64,
     envelope: Envelope,
     message: M,
 }
@@ -146,6 +158,9 @@ pub struct Context<R, M> {
     umq: Offload,
     claimed: HashMap<u64, Unexpected<M>>,
     counters: ContextCounters,
+    recorder: Option<Box<dyn Recorder>>,
+    /// The last record is of a receive that was held back.
+    held: bool,
 }
 
 impl<R: Clone, M> Context<R, M> {
@@ -163,7 +178,24 @@ impl<R: Clone, M> Context<R, M> {
             umq: config.queue(&config.umq)?,
             claimed: HashMap::new(),
             counters: ContextCounters::default(),
+            recorder: None,
+            held: false,
         })
+    }
+
+    /// Has every operation from now on recorded; there must have been none.
+    pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) {
+        self.recorder = Some(recorder);
+    }
+
+    #[inline]
+    fn note(&mut self, op: impl FnOnce() -> Op) {
+        if let Some(recorder) = &mut self.recorder {
+            for record in op().records().into_iter().flatten() {
+                recorder.record(record);
+            }
+            self.held = false;
+        }
     }
 
     /// Posts a receive: the oldest unexpected message that matches goes to it,
@@ -171,26 +203,44 @@ impl<R: Clone, M> Context<R, M> {
     #[inline]
     pub fn post(&mut self, receive: Receive<R>) -> Post<R, M> {
         if self.prq.is_flow_controlled() && self.holds_post(&receive) {
+            // Who asks again and again learns nothing new.
+            if !std::mem::replace(&mut self.held, true) {
+                self.note(|| Op::Held((&receive).into()));
+                self.held = true;
+            }
             return Post::HeldBack(receive);
         }
-        self.post_anyway(receive)
+        self.note(|| Op::Post((&receive).into()));
+        self.put(receive)
+    }
+
+    /// Asks whether a receive would be held back, which counts if it would.
+    pub fn ask_room(&mut self, receive: &Receive<R>) {
+        let _ = self.prq.is_flow_controlled() && self.holds_post(receive);
     }
 
     /// The same for a receive that is not to be held back: it goes to the host if the
     /// table has no room.
     #[inline]
-    pub fn post_anyway(&mut self, mut receive: Receive<R>) -> Post<R, M> {
+    pub fn post_anyway(&mut self, receive: Receive<R>) -> Post<R, M> {
+        self.note(|| Op::PostAnyway((&receive).into()));
+        self.put(receive)
+    }
+
+    #[inline]
+    fn put(&mut self, mut receive: Receive<R>) -> Post<R, M> {
+        let number = self.counters.posts;
         self.counters.posts += 1;
         if let Some(found) = self.umq.search(&receive.key) {
             self.umq.remove_matched(found.token);
-            let Unexpected { envelope, message } = self.unexpected.remove(found.token as usize);
+            let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
             let grant = grant(&mut receive, envelope.len);
             let rest = (!grant.last).then_some(receive);
             return Post::Matched { grant, envelope, message, rest };
         }
         let Key { bits, ignore, source } = receive.key;
         let refused = self.refuse != Refuse::default() && self.refuses(&receive);
-        let token = self.posted.insert(Posted { receive }) as u32;
+        let token = self.posted.insert(Posted { number, receive }) as u32;
         let element = Element { bits, ignore, source, token };
         if refused {
             self.prq.refuse(element);
@@ -216,6 +266,7 @@ impl<R: Clone, M> Context<R, M> {
     /// Without one the caller must [`keep`](Self::keep) the message.
     #[inline]
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
+        self.note(|| Op::Arrive(*envelope));
         self.counters.arrivals += 1;
         self.counters.bytes += envelope.len;
         let key = Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) };
@@ -239,7 +290,8 @@ impl<R: Clone, M> Context<R, M> {
     /// Keeps a message that [`arrive`](Self::arrive) found no receive for.
     pub fn keep(&mut self, envelope: Envelope, message: M) {
         self.counters.unexpected += 1;
-        let token = self.unexpected.insert(Unexpected { envelope, message }) as u32;
+        let number = self.counters.arrivals.saturating_sub(1);
+        let token = self.unexpected.insert(Unexpected { number, envelope, message }) as u32;
         let source = Source::new(envelope.source);
         self.umq.insert(Element { bits: envelope.bits, ignore: 0, source, token });
     }
@@ -261,6 +313,7 @@ impl<R: Clone, M> Context<R, M> {
 
     /// The oldest unexpected message that matches, left in place.
     pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
+        self.note(|| Op::Peek(*key));
         self.counters.peeks += 1;
         let found = self.umq.peek(key)?;
         let unexpected = &self.unexpected[found.token as usize];
@@ -289,6 +342,7 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
+        self.note(|| Op::Take(*key));
         let found = self.umq.peek(key)?;
         self.umq.cancel(found.token);
         Some(self.unexpected.remove(found.token as usize))
@@ -299,7 +353,9 @@ impl<R: Clone, M> Context<R, M> {
         let token =
             self.prq.iter_tokens().find(|&token| which(&self.posted[token as usize].receive))?;
         self.prq.cancel(token);
-        Some(self.posted.remove(token as usize).receive)
+        let Posted { number, receive } = self.posted.remove(token as usize);
+        self.note(|| Op::Cancel(number));
+        Some(receive)
     }
 
     /// Drops unexpected messages that `which` accepts; answers how many.
@@ -314,7 +370,8 @@ impl<R: Clone, M> Context<R, M> {
             .collect();
         for &token in &tokens {
             self.umq.cancel(token);
-            self.unexpected.remove(token as usize);
+            let Unexpected { number, .. } = self.unexpected.remove(token as usize);
+            self.note(|| Op::Drop(number));
         }
         tokens.len()
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A sans-IO model of a NIC's tag-matching unit: posted receives, arrivals,
-//! capacity and counters ([`device`]), the `FI_TCAM_*` parameters ([`params`])
-//! and what is reported in the end ([`report`]).
+//! capacity and counters ([`device`]), the `FI_TCAM_*` parameters ([`params`]),
+//! what is reported in the end ([`report`]), and what is recorded on the way
+//! ([`trace`]) to be asked again ([`replay`]).
 //!
 //! No sockets, no clocks, no unsafe: the provider drives it live, the lab
 //! offline, with the same answers.
@@ -10,4 +11,6 @@
 pub mod device;
 pub mod models;
 pub mod params;
+pub mod replay;
 pub mod report;
+pub mod trace;

@@ -193,6 +193,19 @@ pub const PARAMS: &[Param] = &[
                %r is the rank, %p the process id, %h the host name. `.json` and `.txt` are written.",
     },
     Param {
+        name: "trace",
+        values: Values::Text,
+        default: "",
+        help: "Directory where what is asked of the device is recorded, a file for each matching \
+               context, for tcam replay.",
+    },
+    Param {
+        name: "trace_max",
+        values: Values::Number(1, 1_048_576),
+        default: "1024",
+        help: "Largest file of a trace in MiB; the recording ends there.",
+    },
+    Param {
         name: "eager_size",
         values: Values::Number(0, 16_384),
         default: "4096",

@@ -29,7 +29,7 @@ use crate::{
     cq::CompletionQueue,
     domain::Domain,
     engine::{Engine, Reports},
-    report,
+    report, trace,
 };
 
 /// What an endpoint shares with the queues that drive it.
@@ -77,7 +77,8 @@ impl Endpoint {
         };
         let (socket, address) = address::hold_port(wanted)?;
         let own = Segment::create(address)?;
-        let engine = Engine::new(domain, info, pack(address), &own)?;
+        let mut engine = Engine::new(domain, info, pack(address), &own)?;
+        trace::start(&mut engine, address)?;
         tracing::info!("endpoint {address}");
         let port = Arc::new(Port {
             address,

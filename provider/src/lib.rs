@@ -29,6 +29,7 @@ mod progress;
 mod rendezvous;
 mod report;
 mod tagged;
+mod trace;
 
 #[cfg(test)]
 mod hostile_tests;

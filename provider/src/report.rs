@@ -66,7 +66,7 @@ fn make(port: &Port, engine: &Engine, written_at: WrittenAt) -> Report {
         version: VERSION,
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
         libfabric: init::libfabric_version(),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        host: host(),
         pid: std::process::id(),
         rank: rank(),
         address: port.address.to_string(),
@@ -86,7 +86,13 @@ fn make(port: &Port, engine: &Engine, written_at: WrittenAt) -> Report {
     }
 }
 
-fn rank() -> Option<u32> {
+/// Name of this host.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Rank of this process, as its launcher says.
+pub(crate) fn rank() -> Option<u32> {
     RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 

@@ -7,7 +7,8 @@
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
 //!   with `process_vm_readv` once they are matched.
 //! - [`node_pool`] carries no messages: it is the pool of table entries that
-//!   endpoints share (`FI_TCAM_POOL=node`).
+//!   endpoints share (`FI_TCAM_POOL=node`). Neither does [`tape`], the file of a
+//!   trace (`FI_TCAM_TRACE`).
 //!
 //! Memory is a constant an endpoint ([`segment::LENGTH`], 1.3 MiB), none a peer.
 //!
@@ -25,4 +26,5 @@ pub(crate) mod node_pool;
 pub(crate) mod pool;
 pub(crate) mod ring;
 pub(crate) mod segment;
+pub(crate) mod tape;
 pub(crate) mod wire;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A replay counts what was counted live, and what would have been with another
+//! configuration.
+
+use std::sync::{Arc, Mutex};
+
+use matching::{HostEngine, Key, OffloadConfig, Overflow, Source};
+use proptest::prelude::*;
+
+use super::*;
+use crate::device::{Envelope, MultiRecv, Refuse};
+use crate::trace::{HEADER, Header, Reader, Recorder};
+
+/// Keeps a trace in memory.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Recorder for Memory {
+    fn record(&mut self, words: [u64; 4]) {
+        self.0.lock().unwrap().extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+}
+
+fn config(entries: usize, engine: HostEngine, overflow: Overflow) -> DeviceConfig {
+    let queue = OffloadConfig { entries, engine, overflow, depths: true, ..Default::default() };
+    DeviceConfig { prq: queue, umq: queue, pool: None, refuse: Refuse::default(), timing: None }
+}
+
+fn key() -> impl Strategy<Value = Key> {
+    let source = prop_oneof![Just(Source::ANY), (0..3_u32).prop_map(Source::new)];
+    let ignore = prop_oneof![3 => Just(0), 1 => Just(3)];
+    (0..4_u64, ignore, source).prop_map(|(bits, ignore, source)| Key { bits, ignore, source })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let multi = proptest::option::weighted(0.1, Just(MultiRecv { len: 64, used: 0, min: 16 }));
+    let posted = (key(), multi, any::<bool>()).prop_map(|(key, multi, non_contiguous)| Posted {
+        key,
+        multi,
+        non_contiguous,
+    });
+    let envelope =
+        (0..3_u32, 0..4_u64).prop_map(|(source, bits)| Envelope { source, bits, len: 24 });
+    prop_oneof![
+        8 => posted.prop_map(Op::Post),
+        8 => envelope.prop_map(Op::Arrive),
+        1 => key().prop_map(Op::Peek),
+        1 => key().prop_map(Op::Take),
+        1 => (0..50_u64).prop_map(Op::Cancel),
+        1 => (0..50_u64).prop_map(Op::Drop),
+    ]
+}
+
+fn play<'a>(config: &DeviceConfig, ops: impl IntoIterator<Item = &'a Op>) -> Replay {
+    let mut replay = Replay::new(config).unwrap();
+    ops.into_iter().for_each(|op| replay.play(op));
+    replay
+}
+
+proptest! {
+    #[test]
+    fn a_trace_answers_for_every_configuration(
+        ops in proptest::collection::vec(op(), 0..150),
+        recorded in (0..9_usize, proptest::sample::select(&Overflow::ALL[..])),
+    ) {
+        let recorded = config(recorded.0, HostEngine::List, recorded.1);
+        let trace = Memory::default();
+        let mut live = Replay::new(&recorded).unwrap();
+        live.context.set_recorder(Box::new(trace.clone()));
+        ops.iter().for_each(|op| live.play(op));
+
+        let mut file = Header::default().to_bytes();
+        assert_eq!(file.len(), HEADER);
+        file.extend_from_slice(&trace.0.lock().unwrap());
+        let read: Vec<Op> =
+            Reader::new(&file[..]).unwrap().map(|timed| timed.unwrap().1).collect();
+        prop_assert_eq!(play(&recorded, &read).counters(), live.counters());
+        for overflow in Overflow::ALL {
+            for (entries, engine) in [(0, HostEngine::ColPnp), (3, HostEngine::List), (64, HostEngine::RankArray)] {
+                let other = config(entries, engine, overflow);
+                prop_assert_eq!(play(&other, &read).counters(), play(&other, &ops).counters());
+            }
+        }
+    }
+}

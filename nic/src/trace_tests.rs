@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Traces are read as they were written, and every damage is an error.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn key() -> impl Strategy<Value = Key> {
+    let source = prop_oneof![Just(Source::ANY), (0..u32::MAX).prop_map(Source::new)];
+    (any::<u64>(), any::<u64>(), source).prop_map(|(bits, ignore, source)| Key {
+        bits,
+        ignore,
+        source,
+    })
+}
+
+fn posted() -> impl Strategy<Value = Posted> {
+    let multi = proptest::option::of(
+        (any::<u64>(), any::<u64>(), any::<u64>()).prop_map(|(len, used, min)| MultiRecv {
+            len,
+            used: used.min(len),
+            min,
+        }),
+    );
+    (key(), multi, any::<bool>()).prop_map(|(key, multi, non_contiguous)| Posted {
+        key,
+        multi,
+        non_contiguous,
+    })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let envelope = (0..u32::MAX, any::<u64>(), any::<u64>())
+        .prop_map(|(source, bits, len)| Envelope { source, bits, len });
+    prop_oneof![
+        posted().prop_map(Op::Post),
+        posted().prop_map(Op::PostAnyway),
+        posted().prop_map(Op::Held),
+        envelope.prop_map(Op::Arrive),
+        key().prop_map(Op::Peek),
+        key().prop_map(Op::Take),
+        any::<u64>().prop_map(Op::Cancel),
+        any::<u64>().prop_map(Op::Drop),
+        prop_oneof![Just(Stop::Size), Just(Stop::Disk)].prop_map(Op::Stop),
+    ]
+}
+
+fn header() -> Header {
+    let config = [("prq_entries".to_owned(), "7".to_owned())].into();
+    Header { context: "tagged".to_owned(), rank: Some(3), config, ..Header::default() }
+}
+
+fn file(ops: &[(u64, Op)]) -> Vec<u8> {
+    let mut bytes = header().to_bytes();
+    for (time, op) in ops {
+        for words in op.records().into_iter().flatten() {
+            bytes.extend(stamped(words, *time).iter().flat_map(|word| word.to_le_bytes()));
+        }
+    }
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Result<Vec<Timed>, TraceError> {
+    Reader::new(bytes)?.collect()
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(
+        ops in proptest::collection::vec((0..1_u64 << 56, op()), 0..50),
+        zeros in 0..3_usize,
+    ) {
+        let mut bytes = file(&ops);
+        // What a killed process leaves behind the last record.
+        bytes.resize(bytes.len() + zeros * RECORD, 0);
+        let reader = Reader::new(&bytes[..]).unwrap();
+        prop_assert_eq!(reader.header(), &header());
+        prop_assert_eq!(read(&bytes).unwrap(), ops);
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_operations_and_nothing_else(
+        ops in proptest::collection::vec((0..1_u64 << 56, op()), 1..20),
+        at in any::<prop::sample::Index>(),
+        to in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = file(&ops);
+        let len = cut.index(bytes.len() + 1);
+        bytes.truncate(len);
+        if !bytes.is_empty() {
+            let at = at.index(bytes.len());
+            bytes[at] = to;
+        }
+        if let Ok(found) = read(&bytes) {
+            prop_assert!(found.len() <= ops.len());
+        }
+    }
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let whole = file(&[(5, Op::Cancel(3)), (6, Op::Drop(1))]);
+    let error = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert_eq!(error(b""), "an empty file: nothing was recorded");
+    assert_eq!(error(b"PNG"), "no trace of tcam");
+    assert_eq!(
+        error(b"tcam-trace 2\n{}"),
+        "a trace of another version of tcam: this one reads version 1"
+    );
+    assert_eq!(error(&whole[..100]), "cut off in the header, after 100 of 8192 bytes");
+    assert_eq!(error(&whole[..whole.len() - 3]), "cut off in record 1");
+    let mut damaged = whole.clone();
+    damaged[HEADER + RECORD] = 0x3f;
+    assert_eq!(error(&damaged), "record 1 is damaged");
+    let mut damaged = whole;
+    damaged[MAGIC.len()] = b'x';
+    assert!(error(&damaged).starts_with("the header is damaged: "));
+}
+
+#[test]
+fn a_header_too_long_loses_its_configuration_only() {
+    let config = [("report".to_owned(), "x".repeat(2 * HEADER))].into();
+    let bytes = Header { config, ..header() }.to_bytes();
+    assert_eq!(bytes.len(), HEADER);
+    let read = Reader::new(&bytes[..]).unwrap().header().clone();
+    assert_eq!(read, Header { config: BTreeMap::new(), ..header() });
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `FI_TCAM_TRACE`: what is asked of the device, recorded (see `nic::trace`).
+
+use std::{
+    io,
+    net::SocketAddrV4,
+    path::{Path, PathBuf},
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use ffi::{Errno, Result};
+use nic::{
+    params::Params,
+    trace::{Header, Recorder, Stop, stamped},
+};
+
+use crate::{channel::tape::Tape, engine::Engine, init, report};
+
+/// Records from one look at the clock to the next: reading it takes longer than
+/// recording.
+const CLOCK: u32 = 16;
+/// Bytes of a unit of `FI_TCAM_TRACE_MAX`.
+const MIB: u64 = 1 << 20;
+
+/// The trace of one context. Its file is made with the first record.
+#[derive(Debug)]
+struct Trace {
+    path: PathBuf,
+    header: Header,
+    max: u64,
+    state: State,
+    started: Instant,
+    now: u64,
+    records: u32,
+}
+
+#[derive(Debug)]
+enum State {
+    New,
+    Recording(Tape),
+    Stopped,
+}
+
+impl Recorder for Trace {
+    #[inline]
+    fn record(&mut self, words: [u64; 4]) {
+        if self.records.is_multiple_of(CLOCK) {
+            self.now = self.started.elapsed().as_nanos() as u64;
+        }
+        self.records = self.records.wrapping_add(1);
+        match &mut self.state {
+            State::Recording(tape) => {
+                if let Err(stop) = tape.push(stamped(words, self.now)) {
+                    self.stop(stop);
+                }
+            }
+            State::New => self.begin(words),
+            State::Stopped => {}
+        }
+    }
+}
+
+impl Trace {
+    #[cold]
+    fn begin(&mut self, words: [u64; 4]) {
+        match Tape::create(&self.path, &self.header.to_bytes(), self.max) {
+            Ok(tape) => {
+                self.state = State::Recording(tape);
+                self.record(words);
+            }
+            Err(error) => {
+                self.state = State::Stopped;
+                eprintln!("tcam: no trace, {}: {error}", self.path.display());
+            }
+        }
+    }
+
+    #[cold]
+    fn stop(&mut self, stop: Stop) {
+        self.state = State::Stopped;
+        let why = match stop {
+            Stop::Size => format!("FI_TCAM_TRACE_MAX={} MiB is reached", self.max / MIB),
+            Stop::Disk => "the disk is full".to_owned(),
+        };
+        eprintln!(
+            "tcam: the trace {} ends after {} records: {why}; the program goes on",
+            self.path.display(),
+            self.records
+        );
+    }
+}
+
+/// Has an endpoint recorded, if that is wanted.
+///
+/// # Errors
+/// The directory cannot be made: said on the error output, since the recording is
+/// what the run is for.
+pub(crate) fn start(engine: &mut Engine, address: SocketAddrV4) -> Result<()> {
+    let params = &engine.domain.params;
+    let directory = params.text("trace");
+    if directory.is_empty() {
+        return Ok(());
+    }
+    let directory = Path::new(directory).to_owned();
+    if let Err(error) = std::fs::create_dir_all(&directory) {
+        eprintln!("tcam: cannot record to FI_TCAM_TRACE={}: {error}", directory.display());
+        return Err(errno(&error));
+    }
+    let max = params.number("trace_max") as u64 * MIB;
+    let header = header(params, address)?;
+    let name = match header.rank {
+        Some(rank) => format!("{rank}.{}.{}", header.pid, address.port()),
+        None => format!("p.{}.{}", header.pid, address.port()),
+    };
+    for (context, of) in [("tagged", &mut engine.device.tagged), ("msg", &mut engine.device.msg)] {
+        of.set_recorder(Box::new(Trace {
+            path: directory.join(format!("{name}.{context}.trace")),
+            header: Header { context: context.to_owned(), ..header.clone() },
+            max,
+            state: State::New,
+            started: Instant::now(),
+            now: 0,
+            records: 0,
+        }));
+    }
+    Ok(())
+}
+
+fn errno(error: &io::Error) -> Errno {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Errno::ENOSPC,
+        io::ErrorKind::PermissionDenied => Errno::EACCES,
+        _ => Errno::EINVAL,
+    }
+}
+
+fn header(params: &Params, address: SocketAddrV4) -> Result<Header> {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Header {
+        context: String::new(),
+        tcam: env!("CARGO_PKG_VERSION").to_owned(),
+        libfabric: init::libfabric_version(),
+        host: report::host(),
+        pid: std::process::id(),
+        rank: report::rank(),
+        address: address.to_string(),
+        program: std::env::current_exe().unwrap_or_default().display().to_string(),
+        start_ns: since_1970.as_nanos() as u64,
+        layout: init::tag_layout(params)?.name().to_owned(),
+        config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+    })
+}
