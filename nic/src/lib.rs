@@ -8,6 +8,7 @@
 //! offline, with the same answers.
 #![forbid(unsafe_code)]
 
+mod config;
 pub mod device;
 pub mod models;
 pub mod params;

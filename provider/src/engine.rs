@@ -8,7 +8,6 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    str::FromStr,
     sync::Arc,
     time::Instant,
 };
@@ -16,11 +15,11 @@ use std::{
 use ffi::{
     Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
 };
+use matching::Source;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
-use matching::{EngineConfig, Kernel, OffloadConfig, Source};
 use nic::{
-    device::{Device, DeviceConfig, Envelope, Grant, Refuse},
+    device::{Device, DeviceConfig, Envelope, Grant},
     params::Params,
     report::ChannelCounters,
 };
@@ -189,33 +188,6 @@ pub(crate) const UNKNOWN: u32 = u32::MAX;
 /// Smallest rest of a multi-receive buffer unless the application sets one.
 const MIN_MULTI_RECV: usize = 64;
 
-/// The value of a parameter that names something. The names allowed are those
-/// of the type, which a test compares.
-fn named<T: FromStr>(params: &Params, name: &str) -> Result<T> {
-    params.text(name).parse().map_err(|_| Errno::EINVAL)
-}
-
-fn offload(params: &Params, entries: &str) -> Result<OffloadConfig> {
-    let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
-    Ok(OffloadConfig {
-        entries: params.number(entries),
-        kernel: match params.text("kernel") {
-            "auto" => Kernel::best(),
-            _ => named(params, "kernel")?,
-        },
-        engine: named(params, "host_engine")?,
-        engine_config: EngineConfig {
-            layout: init::tag_layout(params)?,
-            theta: number("theta")?,
-            k_collective: number("k_col")?,
-            k_point_to_point: number("k_pnp")?,
-            processes: number("nprocs")?,
-        },
-        overflow: named(params, "overflow")?,
-        depths: !params.text("report").is_empty(),
-    })
-}
-
 /// The timing model, if anything costs something.
 fn timing(params: &Params) -> Option<Timing> {
     let costs = Costs {
@@ -246,14 +218,9 @@ impl Engine {
         let params = &domain.params;
         let node_pool = node_pool(params, own)?;
         let config = DeviceConfig {
-            prq: offload(params, "prq_entries")?,
-            umq: offload(params, "umq_entries")?,
             pool: node_pool.clone().map(|pool| pool as Arc<dyn EntryPool>),
-            refuse: Refuse {
-                any_source: params.has("refuse", "any-source"),
-                non_contiguous: params.has("refuse", "non-contiguous"),
-            },
             timing: timing(params),
+            ..DeviceConfig::from_params(params, init::tag_layout(params)?)
         };
         let device = Device::new(&config).map_err(|error| {
             tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
@@ -458,23 +425,5 @@ impl Engine {
         }
         let peer = self.av.as_ref().and_then(|av| av.peer(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use matching::{HostEngine, Overflow, TagLayout};
-    use nic::params::{PARAMS, Values};
-
-    #[test]
-    fn the_words_allowed_are_the_names_there_are() {
-        let words = |name| match PARAMS.iter().find(|param| param.name == name).unwrap().values {
-            Values::Words(words) => words.to_vec(),
-            _ => panic!("{name} is no choice of words"),
-        };
-        assert_eq!(words("host_engine"), HostEngine::ALL.map(HostEngine::name));
-        assert_eq!(words("overflow"), Overflow::ALL.map(Overflow::name));
-        let layouts = words("tag_layout");
-        assert_eq!((layouts[0], &layouts[1..]), ("auto", &TagLayout::ALL.map(TagLayout::name)[..]));
     }
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The device that parameters describe, live and in a replay.
+
+use std::str::FromStr;
+
+use matching::{EngineConfig, Kernel, OffloadConfig, TagLayout};
+
+use crate::device::{DeviceConfig, Refuse};
+use crate::params::Params;
+
+/// The value of a parameter that names something. The words allowed are the names
+/// there are, which a test compares.
+fn named<T: FromStr>(params: &Params, name: &str) -> T {
+    match params.text(name).parse() {
+        Ok(value) => value,
+        Err(_) => unreachable!("checked when the parameters were read"),
+    }
+}
+
+fn number(params: &Params, name: &str) -> u32 {
+    u32::try_from(params.number(name)).expect("checked when the parameters were read")
+}
+
+/// One queue, whose table has the entries that a parameter says.
+fn queue(params: &Params, entries: &str, layout: TagLayout) -> OffloadConfig {
+    OffloadConfig {
+        entries: params.number(entries),
+        kernel: match params.text("kernel") {
+            "auto" => Kernel::best(),
+            _ => named(params, "kernel"),
+        },
+        engine: named(params, "host_engine"),
+        engine_config: EngineConfig {
+            layout,
+            theta: number(params, "theta"),
+            k_collective: number(params, "k_col"),
+            k_point_to_point: number(params, "k_pnp"),
+            processes: number(params, "nprocs"),
+        },
+        overflow: named(params, "overflow"),
+        depths: !params.text("report").is_empty(),
+    }
+}
+
+impl DeviceConfig {
+    /// The device of these parameters, for match bits of this layout, without a pool
+    /// that others share and without the timing model: both need a host.
+    #[must_use]
+    pub fn from_params(params: &Params, layout: TagLayout) -> Self {
+        Self {
+            prq: queue(params, "prq_entries", layout),
+            umq: queue(params, "umq_entries", layout),
+            pool: None,
+            refuse: Refuse {
+                any_source: params.has("refuse", "any-source"),
+                non_contiguous: params.has("refuse", "non-contiguous"),
+            },
+            timing: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::{HostEngine, Overflow, TagLayout};
+
+    use crate::params::{PARAMS, Values};
+
+    #[test]
+    fn the_words_allowed_are_the_names_there_are() {
+        let words = |name| match PARAMS.iter().find(|param| param.name == name).unwrap().values {
+            Values::Words(words) => words.to_vec(),
+            _ => panic!("{name} is no choice of words"),
+        };
+        assert_eq!(words("host_engine"), HostEngine::ALL.map(HostEngine::name));
+        assert_eq!(words("overflow"), Overflow::ALL.map(Overflow::name));
+        let layouts = words("tag_layout");
+        assert_eq!((layouts[0], &layouts[1..]), ("auto", &TagLayout::ALL.map(TagLayout::name)[..]));
+    }
+}
