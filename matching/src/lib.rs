@@ -14,6 +14,7 @@ mod counters;
 mod engine;
 mod offload;
 pub mod oracle;
+mod overflow;
 pub mod pool;
 pub mod timing;
 mod traffic;
@@ -24,6 +25,7 @@ pub use counters::{
 pub use engine::{
     ColPnp, Engine, EngineConfig, HostEngine, HostHandle, HostHit, List, RankArray, UnknownEngine,
 };
-pub use offload::{Found, Offload, OffloadConfig, Overflow, Place, UnknownOverflow};
+pub use offload::{Found, Offload, OffloadConfig, Place};
+pub use overflow::{Overflow, UnknownOverflow};
 pub use ternary_cam::{Entry as Element, Kernel, Key, Source, TableError};
 pub use traffic::{CollectiveId, TagLayout, Traffic, UnknownLayout};

@@ -22,18 +22,22 @@
 //! [`Overflow::Spill`] what waits on the host still enters the table before
 //! anything younger, and an entry that frees goes to the oldest that waits.
 
+mod admit;
+mod config;
 mod observe;
+
+pub use config::OffloadConfig;
 
 use std::sync::Arc;
 
 use ternary_cam::{Handle, Table, TableError};
 
 use crate::counters::{Block, Histogram, KindCounters, QueueCounters, SearchDepth};
-use crate::engine::{Engine, EngineConfig, Host, HostEngine, HostHandle};
+use crate::engine::{Engine, Host, HostHandle};
 use crate::pool::EntryPool;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
-use crate::{Element, Kernel, Key};
+use crate::{Element, Key, Overflow};
 
 /// Where an element lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,96 +55,6 @@ pub struct Found {
     pub token: u32,
     /// Where it lay.
     pub place: Place,
-}
-
-/// What happens when the table is full (`FI_TCAM_OVERFLOW`), because NICs differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Overflow {
-    /// The element goes to the host; the oldest host element is promoted when a
-    /// slot frees.
-    #[default]
-    Spill,
-    /// The table holds a bounded prefix: nothing enters it while the host holds
-    /// any element, and nothing is promoted (ConnectX).
-    Prefix,
-    /// Once full, everything new goes to the host for good; what is in the table
-    /// stays there until it is matched (CXI's hybrid mode).
-    Sticky,
-    /// Who brings an element is held back until a slot frees (CXI's hardware mode):
-    /// a receive is not posted ([`Offload::has_room`]), the sender of a message waits
-    /// ([`Offload::holds_back`]). What is inserted all the same spills.
-    FlowControl,
-}
-
-impl Overflow {
-    /// Every model.
-    pub const ALL: [Self; 4] = [Self::Spill, Self::Prefix, Self::Sticky, Self::FlowControl];
-
-    /// Name, as in `FI_TCAM_OVERFLOW`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Spill => "spill",
-            Self::Prefix => "prefix",
-            Self::Sticky => "sticky",
-            Self::FlowControl => "flow-control",
-        }
-    }
-
-    /// Whether what waits on the host enters the table when a slot frees.
-    const fn promotes(self) -> bool {
-        matches!(self, Self::Spill | Self::FlowControl)
-    }
-}
-
-impl std::fmt::Display for Overflow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// Not the name of an [`Overflow`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no overflow model: there are {all}", all = Overflow::ALL.map(Overflow::name).join(", "))]
-pub struct UnknownOverflow(String);
-
-impl std::str::FromStr for Overflow {
-    type Err = UnknownOverflow;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|overflow| overflow.name() == name);
-        found.ok_or_else(|| UnknownOverflow(name.to_owned()))
-    }
-}
-
-/// How a queue is built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffloadConfig {
-    /// Capacity of the table, 0 to 65,536; 0 keeps everything on the host.
-    pub entries: usize,
-    /// Compare kernel of the table.
-    pub kernel: Kernel,
-    /// Engine behind the table.
-    pub engine: HostEngine,
-    /// Parameters of the engine.
-    pub engine_config: EngineConfig,
-    /// What happens when the table is full.
-    pub overflow: Overflow,
-    /// Whether to record search-depth histograms.
-    pub depths: bool,
-}
-
-impl Default for OffloadConfig {
-    fn default() -> Self {
-        Self {
-            entries: 4096,
-            kernel: Kernel::best(),
-            engine: HostEngine::default(),
-            engine_config: EngineConfig::default(),
-            overflow: Overflow::default(),
-            depths: false,
-        }
-    }
 }
 
 /// Where the element of a token lies.
@@ -267,66 +181,10 @@ impl Offload {
         age
     }
 
-    /// Whether an element may enter the table if it has room, with an entry drawn
-    /// from the pool.
-    #[inline]
-    fn admit(&mut self) -> Result<(), Block> {
-        if self.plain && self.waiting == 0 { Ok(()) } else { self.admit_by_model() }
-    }
-
-    fn admit_by_model(&mut self) -> Result<(), Block> {
-        match self.overflow {
-            Overflow::Spill | Overflow::FlowControl => self.promote_waiting()?,
-            Overflow::Prefix if self.on_host() == 0 => {}
-            Overflow::Prefix if self.table.is_full() => return Err(Block::TableFull),
-            Overflow::Prefix => return Err(Block::Order),
-            Overflow::Sticky if !self.software => {}
-            Overflow::Sticky => return Err(Block::Sticky),
-        }
-        self.draw()
-    }
-
-    /// Whether [`Offload::has_room`] is to be asked before [`Offload::insert`].
-    #[inline]
-    #[must_use]
-    pub fn is_flow_controlled(&self) -> bool {
-        self.overflow == Overflow::FlowControl && self.table.capacity() != 0
-    }
-
-    /// Whether an element may be inserted now, or whoever brings it is held back. That
-    /// counts once, however often he asks.
-    pub fn has_room(&mut self) -> bool {
-        if !self.is_flow_controlled() {
-            return true;
-        }
-        let admitted = !self.table.is_full() && self.admit().is_ok();
-        if let (true, Some(pool)) = (admitted, &self.pool) {
-            pool.give_back();
-        }
-        self.counters.held_back += u64::from(!admitted && !self.holding);
-        self.holding = !admitted;
-        admitted
-    }
-
-    /// Whether who brings elements is to wait, since some found no entry.
-    #[inline]
-    #[must_use]
-    pub fn holds_back(&self) -> bool {
-        self.waiting != 0 && self.is_flow_controlled()
-    }
-
     /// Elements on the host.
     #[inline]
     fn on_host(&self) -> usize {
         self.waiting + self.refused
-    }
-
-    /// Draws an entry from the pool, if there is one.
-    fn draw(&self) -> Result<(), Block> {
-        if self.table.is_full() {
-            return Err(Block::TableFull);
-        }
-        self.pool.as_ref().map_or(Ok(()), |pool| pool.take().map_err(Block::from))
     }
 
     #[cold]
@@ -485,49 +343,6 @@ impl Offload {
                 Some(Place::Table)
             }
         }
-    }
-
-    /// Gives an entry that is there to the oldest host element or, if that may not
-    /// enter, back to the pool.
-    fn pass_on(&mut self) -> Result<(), Block> {
-        let promoted = self.promote();
-        if let (Err(_), Some(pool)) = (promoted, &self.pool) {
-            pool.give_back();
-        }
-        promoted
-    }
-
-    /// Moves host elements that wait for the table into it, oldest first.
-    #[cold]
-    fn promote_waiting(&mut self) -> Result<(), Block> {
-        while self.waiting > 0 {
-            self.draw()?;
-            self.pass_on()?;
-        }
-        Ok(())
-    }
-
-    /// Moves the oldest host element into the table, which has room and an entry
-    /// from the pool for it, unless the element may not enter.
-    fn promote(&mut self) -> Result<(), Block> {
-        if !self.overflow.promotes() || self.waiting == 0 {
-            return Err(Block::Order);
-        }
-        let Some(oldest) = self.host.oldest().filter(|oldest| !self.is_refused(oldest.token))
-        else {
-            return Err(Block::Order);
-        };
-        let element = self.host.remove(oldest.handle);
-        let handle = self.table.insert(element).expect("there is room");
-        self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
-        self.waiting -= 1;
-        self.counters.promotions += 1;
-        self.note_table_growth();
-        Ok(())
-    }
-
-    fn is_refused(&self, token: u32) -> bool {
-        matches!(self.locations[token as usize], Location::Host { refused: true, .. })
     }
 
     /// Elements in table and host.

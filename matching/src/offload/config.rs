@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! How a queue is built.
+
+use crate::engine::{EngineConfig, HostEngine};
+use crate::{Kernel, Overflow};
+
+/// How a queue is built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OffloadConfig {
+    /// Capacity of the table, 0 to 65,536; 0 keeps everything on the host.
+    pub entries: usize,
+    /// Compare kernel of the table.
+    pub kernel: Kernel,
+    /// Engine behind the table.
+    pub engine: HostEngine,
+    /// Parameters of the engine.
+    pub engine_config: EngineConfig,
+    /// What happens when the table is full.
+    pub overflow: Overflow,
+    /// Whether to record search-depth histograms.
+    pub depths: bool,
+}
+
+impl Default for OffloadConfig {
+    fn default() -> Self {
+        Self {
+            entries: 4096,
+            kernel: Kernel::best(),
+            engine: HostEngine::default(),
+            engine_config: EngineConfig::default(),
+            overflow: Overflow::default(),
+            depths: false,
+        }
+    }
+}
