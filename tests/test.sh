@@ -22,7 +22,7 @@ say "MPI programs"
 python3 tests/mpi.py
 say "MPI programs, other host engines and overflow models"
 for setting in host_engine=list host_engine=rank-array host_engine=col-list \
-    host_engine=list-pnp overflow=prefix overflow=sticky overflow=flow-control \
+    host_engine=list-pnp queue=linked overflow=prefix overflow=sticky overflow=flow-control \
     refuse=any-source pool=node kernel_copy=off; do
     python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 --set "$setting"
 done

@@ -23,9 +23,10 @@ pub use counters::{
     BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
 };
 pub use engine::{
-    ColPnp, Engine, EngineConfig, HostEngine, HostHandle, HostHit, List, RankArray, UnknownEngine,
+    ColPnp, Engine, EngineConfig, HostEngine, HostHandle, HostHit, Linked, List, Packed, Queue,
+    Queues, RankArray, UnknownEngine, UnknownQueue,
 };
 pub use offload::{Found, Offload, OffloadConfig, Place};
 pub use overflow::{Overflow, UnknownOverflow};
-pub use ternary_cam::{Entry as Element, Kernel, Key, Source, TableError};
+pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};
 pub use traffic::{CollectiveId, TagLayout, Traffic, UnknownLayout};

@@ -113,7 +113,7 @@ impl Offload {
                 ..QueueCounters::default()
             },
             table,
-            host: Host::new(config.engine, &config.engine_config),
+            host: Host::new(config.engine, &config.engine_config, config.kernel)?,
             overflow: config.overflow,
             software: false,
             holding: false,

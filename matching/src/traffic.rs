@@ -162,7 +162,9 @@ impl TagLayout {
             Self::OpenMpi => Fields::open_mpi(field(34, 30), field(0, 32), None),
             Self::OpenMpiTag1 => Fields::open_mpi(field(52, 12), field(0, 32), Some(field(34, 18))),
             Self::OpenMpiTag2 => Fields::open_mpi(field(40, 24), field(0, 20), Some(field(22, 18))),
-            Self::Opaque => Fields { collective: 0, ..Self::Mpich.fields() },
+            Self::Opaque => {
+                Fields { collective: 0, ..Fields::mpich(field(32, 32), field(0, 32), None) }
+            }
         }
     }
 }
@@ -224,6 +226,12 @@ impl Fields {
     pub(crate) const fn call(&self, bits: u64) -> u32 {
         let tag = self.tag.of(bits);
         if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
+    }
+
+    /// The fields by which elements of a source differ.
+    #[inline]
+    pub(crate) const fn tag_and_communicator(&self, bits: u64) -> (u32, u32) {
+        (self.tag.of(bits), self.communicator.of(bits))
     }
 
     /// What everything that `key` can match belongs to; nothing if it can match

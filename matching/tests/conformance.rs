@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One suite over every table size, kernel, engine and overflow model: random sequences
+//! One suite over every table size, kernel, engine, queue and overflow model: random sequences
 //! of operations, with the match bits of every tag layout, must find what the naive list
 //! finds, and the counts must add up.
 
@@ -9,7 +9,7 @@ use matching::oracle::Oracle;
 use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
     Element, EngineConfig, Found, HostEngine, Kernel, Key, Offload, OffloadConfig, Overflow, Place,
-    QueueCounters, Source, TagLayout,
+    Queue, QueueCounters, Source, TagLayout,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -296,35 +296,40 @@ fn check_found(
     }
 }
 
-/// Every kernel with the usual engine, and every engine and overflow model with
-/// the usual kernel: they do not meet each other's code. θ is small, so that engines
-/// look for partners and make levels.
+/// Every kernel with the usual engine, which shares it with the table, and with the one
+/// whose queue is longest; and every engine, queue and overflow model with the usual
+/// kernel. θ is small, so that engines look for partners and make levels.
 fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
     let engine_config = EngineConfig { layout: *layout, theta: 4, ..EngineConfig::default() };
     let usual = OffloadConfig { entries, depths: true, engine_config, ..OffloadConfig::default() };
     for name in ["avx512", "avx2", "scalar"] {
         let kernel: Kernel = name.parse().unwrap();
         if kernel.is_available() {
-            replay(OffloadConfig { kernel, ..usual }, With::default(), ops);
+            for engine in [HostEngine::List, HostEngine::ColPnp] {
+                replay(OffloadConfig { kernel, engine, ..usual }, With::default(), ops);
+            }
         } else {
             eprintln!("SKIPPED: this processor has no {kernel}");
         }
     }
-    for engine in HostEngine::ALL {
-        for overflow in Overflow::ALL {
-            let config = OffloadConfig { engine, overflow, ..usual };
-            replay(config, With::default(), ops);
-            if engine == usual.engine {
-                replay(config, With { refusals: true, pool: None }, ops);
-                replay(config, With { refusals: false, pool: Some(8) }, ops);
-                replay(config, With { refusals: true, pool: Some(3) }, ops);
+    for queue in Queue::ALL {
+        let engine_config = EngineConfig { queue, ..engine_config };
+        for engine in HostEngine::ALL {
+            for overflow in Overflow::ALL {
+                let config = OffloadConfig { engine, engine_config, overflow, ..usual };
+                replay(config, With::default(), ops);
+                if engine == usual.engine {
+                    replay(config, With { refusals: true, pool: None }, ops);
+                    replay(config, With { refusals: false, pool: Some(8) }, ops);
+                    replay(config, With { refusals: true, pool: Some(3) }, ops);
+                }
             }
         }
+        // With the usual θ, short queues are searched as one list.
+        let engine_config = EngineConfig { theta: 100, ..engine_config };
+        let config = OffloadConfig { engine: HostEngine::ColPnp, engine_config, ..usual };
+        replay(config, With::default(), ops);
     }
-    // With the usual θ, short queues are searched as one list.
-    let engine_config = EngineConfig { layout: *layout, ..EngineConfig::default() };
-    let config = OffloadConfig { engine: HostEngine::ColPnp, engine_config, ..usual };
-    replay(config, With::default(), ops);
 }
 
 proptest! {
@@ -356,6 +361,15 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
+
+    #[test]
+    fn table_of_1024(ops in sequence(9000)) {
+        replay_everywhere(1024, &ops);
+    }
+}
+
 /// The sequences reach what they are there to test.
 #[test]
 fn engines_make_queues_for_the_sequences() {
@@ -364,16 +378,19 @@ fn engines_make_queues_for_the_sequences() {
     for _ in 0..8 {
         let strategy = prop::collection::vec(op(TagLayout::Mpich, Use::Posted), 1200);
         let ops = strategy.new_tree(&mut runner).unwrap().current();
-        let [usual, counters] = [100, 4].map(|theta| {
-            let layout = TagLayout::Mpich;
-            let engine_config = EngineConfig { layout, theta, ..EngineConfig::default() };
-            let engine = HostEngine::ColPnp;
-            let config = OffloadConfig { entries: 0, engine, engine_config, ..Default::default() };
-            replay(OffloadConfig { depths: true, ..config }, With::default(), &ops)
-        });
-        assert!(usual.high_water > 100, "more than a list");
-        made.0 += usize::from(counters.dedicated_collective > 0);
-        made.1 += usize::from(counters.dedicated_point_to_point > 4);
+        for queue in Queue::ALL {
+            let [usual, counters] = [100, 4].map(|theta| {
+                let layout = TagLayout::Mpich;
+                let engine_config = EngineConfig { queue, layout, theta, ..Default::default() };
+                let engine = HostEngine::ColPnp;
+                let config =
+                    OffloadConfig { entries: 0, engine, engine_config, ..Default::default() };
+                replay(OffloadConfig { depths: true, ..config }, With::default(), &ops)
+            });
+            assert!(usual.high_water > 100, "more than a list");
+            made.0 += usize::from(counters.dedicated_collective > 0);
+            made.1 += usize::from(counters.dedicated_point_to_point > 4);
+        }
     }
-    assert!(made.0 >= 6 && made.1 >= 6, "{made:?}");
+    assert!(made.0 >= 12 && made.1 >= 12, "{made:?}");
 }

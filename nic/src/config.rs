@@ -31,6 +31,7 @@ fn queue(params: &Params, entries: &str, layout: TagLayout) -> OffloadConfig {
         },
         engine: named(params, "host_engine"),
         engine_config: EngineConfig {
+            queue: named(params, "queue"),
             layout,
             theta: number(params, "theta"),
             k_collective: number(params, "k_col"),
@@ -62,7 +63,7 @@ impl DeviceConfig {
 
 #[cfg(test)]
 mod tests {
-    use matching::{HostEngine, Overflow, TagLayout};
+    use matching::{HostEngine, Overflow, Queue, TagLayout};
 
     use crate::params::{PARAMS, Values};
 
@@ -74,6 +75,7 @@ mod tests {
         };
         assert_eq!(words("host_engine"), HostEngine::ALL.map(HostEngine::name));
         assert_eq!(words("overflow"), Overflow::ALL.map(Overflow::name));
+        assert_eq!(words("queue"), Queue::ALL.map(Queue::name));
         let layouts = words("tag_layout");
         assert_eq!((layouts[0], &layouts[1..]), ("auto", &TagLayout::ALL.map(TagLayout::name)[..]));
     }

@@ -121,6 +121,13 @@ pub const PARAMS: &[Param] = &[
                or both.",
     },
     Param {
+        name: "queue",
+        values: Values::Words(&["packed", "linked"]),
+        default: "packed",
+        help: "Queues of the host engine: packed, arrays searched by the compare kernel; or \
+               linked, lists as in the papers.",
+    },
+    Param {
         name: "tag_layout",
         values: Values::Words(&[
             "auto",
@@ -164,7 +171,8 @@ pub const PARAMS: &[Param] = &[
         name: "kernel",
         values: Values::Words(&["auto", "avx512", "avx2", "scalar"]),
         default: "auto",
-        help: "Compare kernel of the table; auto takes the best one this processor has.",
+        help: "Compare kernel of the table and of packed queues; auto takes the best one this \
+               processor has.",
     },
     Param {
         name: "table_ns",

@@ -87,9 +87,11 @@ mod kernel;
 mod nursery;
 mod pattern;
 mod scan;
+mod scanner;
 mod slot;
 mod table;
 
 pub use entry::{Entry, Key, Source};
 pub use kernel::{Kernel, UnknownKernel};
+pub use scanner::Scanner;
 pub use table::{Full, Handle, Hit, Table, TableError};

@@ -40,8 +40,8 @@
 
 use std::cell::Cell;
 
-use super::{HostHit, peers::Map, queues::Queues};
-use crate::{CollectiveId, Key};
+use super::{HostHit, peers::Map, queue::Queues};
+use crate::CollectiveId;
 
 /// Searches after which a first call has been profiled enough.
 const LONG_CALL: u64 = 1024;
@@ -101,7 +101,7 @@ pub(super) struct Col {
 }
 
 impl Col {
-    pub(super) fn new(queues: &mut Queues) -> Self {
+    pub(super) fn new(queues: &mut impl Queues) -> Self {
         Self {
             pq: queues.make(1),
             known: Map::default(),
@@ -126,7 +126,7 @@ impl Col {
         call: u32,
         source: u32,
         cap: usize,
-        queues: &mut Queues,
+        queues: &mut impl Queues,
     ) -> usize {
         let at = self.find(id).unwrap_or_else(|| self.add(id));
         let profile = &self.profiles[at];
@@ -171,7 +171,7 @@ impl Col {
     /// The first call of a p is over: makes a level of as many queues as a search
     /// compared elements, if there is room and the operation has fewer.
     #[cold]
-    fn finish(&mut self, at: usize, cap: usize, queues: &mut Queues) {
+    fn finish(&mut self, at: usize, cap: usize, queues: &mut impl Queues) {
         let profile = &mut self.profiles[at];
         profile.done = true;
         let operation = profile.operation;
@@ -207,18 +207,18 @@ impl Col {
 
     /// The older of `best` and the oldest match among the elements of `id` from
     /// `source`.
-    pub(super) fn older_match(
+    pub(super) fn older_match<Q: Queues>(
         &self,
         id: CollectiveId,
         source: u32,
-        queues: &Queues,
-        key: &Key,
+        queues: &Q,
+        probe: &Q::Probe,
         mut best: Option<HostHit>,
     ) -> Option<HostHit> {
         let Some(at) = self.find(id) else { return best };
         let profile = &self.profiles[at];
         if profile.in_pq > 0 {
-            let (found, compared) = queues.older_match_counted(self.pq, key, best);
+            let (found, compared) = queues.older_match_counted(self.pq, probe, best);
             best = found;
             if !profile.done && compared > 0 {
                 profile.compared.set(profile.compared.get() + compared);
@@ -227,7 +227,7 @@ impl Col {
         }
         self.levels[profile.operation]
             .iter()
-            .fold(best, |best, level| queues.older_match(level.queue(source), key, best))
+            .fold(best, |best, level| queues.older_match(level.queue(source), probe, best))
     }
 }
 
@@ -247,20 +247,23 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Element, Source, engine::HostHandle};
+    use crate::{
+        Element, Key, Source,
+        engine::{HostHandle, Linked},
+    };
 
     const GATHER: CollectiveId = CollectiveId { communicator: 1, operation: 3 };
     const SMALLER: CollectiveId = CollectiveId { communicator: 9, operation: 3 };
 
     struct Harness {
-        queues: Queues,
+        queues: Linked,
         col: Col,
         age: u64,
     }
 
     impl Harness {
         fn new() -> Self {
-            let mut queues = Queues::new();
+            let mut queues = Linked::default();
             let col = Col::new(&mut queues);
             Self { queues, col, age: 0 }
         }

@@ -25,7 +25,7 @@
 //!   of point-to-point elements looks at. A search with such a key looks at every
 //!   queue that may hold a match. The oldest match of all wins, and a queue is
 //!   walked only to the age of the best so far.
-//! - *Short queues*: while there are no more than θ elements, [`SHORT`] once there
+//! - *Short queues*: while there are no more than θ elements, [`Queues::LIST`] once there
 //!   are collective ones among more than that, searches walk the list of all of
 //!   them, which costs less than finding out where to look, and new elements wait
 //!   for a queue until there are more. COL does not profile these searches.
@@ -35,12 +35,8 @@
 //! - *n*, unless it is told, is the number of sources seen so far.
 
 use super::{Engine, EngineConfig, HostHandle, HostHit};
-use super::{col::Col, peers::Seen, pnp::Pnp, queues::Queues};
+use super::{col::Col, peers::Seen, pnp::Pnp, queue::Queues};
 use crate::{CollectiveId, Element, Key, Traffic, traffic::Fields};
-
-/// Most elements that are searched as one list if there are collective ones; fewer
-/// if θ is less.
-const SHORT: usize = 32;
 
 /// Queue of elements whose kind is hidden, and of collective ones from any source.
 const HIDDEN: usize = 0;
@@ -48,8 +44,8 @@ const HIDDEN: usize = 0;
 const ANY: usize = 1;
 
 /// See the module.
-pub struct ColPnp {
-    queues: Queues,
+pub struct ColPnp<Q> {
+    queues: Q,
     fields: Fields,
     config: EngineConfig,
     /// Most elements that are searched as one list. With more, all have a queue.
@@ -70,12 +66,11 @@ enum Lane {
     Collective(CollectiveId, u32),
 }
 
-impl ColPnp {
-    /// An engine with both; `k_collective` or `k_point_to_point` 0 makes one of
-    /// them a list.
+impl<Q: Queues> ColPnp<Q> {
+    /// An engine with both, on an empty storage; `k_collective` or
+    /// `k_point_to_point` 0 makes one of them a list.
     #[must_use]
-    pub fn new(config: &EngineConfig) -> Self {
-        let mut queues = Queues::new();
+    pub fn new(config: &EngineConfig, mut queues: Q) -> Self {
         queues.ensure(2);
         let theta = config.theta.max(1) as usize;
         let mut engine = Self {
@@ -91,6 +86,10 @@ impl ColPnp {
         };
         engine.set_caps(config.processes);
         engine
+    }
+
+    pub(super) const fn queues(&self) -> &Q {
+        &self.queues
     }
 
     /// k·sqrt(n).
@@ -116,17 +115,17 @@ impl ColPnp {
     }
 
     #[inline(never)]
-    fn search_queues(&self, key: &Key) -> Option<HostHit> {
-        let hidden = || self.queues.older_match(HIDDEN, key, None);
+    fn search_queues(&self, key: &Key, probe: &Q::Probe) -> Option<HostHit> {
+        let hidden = || self.queues.older_match(HIDDEN, probe, None);
         match self.lane(key) {
-            Lane::Hidden => self.queues.oldest_match(key),
-            Lane::PointToPoint(None) => self.match_of_any_source(key),
+            Lane::Hidden => self.queues.oldest_match(probe),
+            Lane::PointToPoint(None) => self.match_of_any_source(probe),
             Lane::PointToPoint(Some(source)) => {
-                let best = self.queues.older_match(ANY, key, hidden());
-                self.pnp.older_match(source, &self.queues, key, best)
+                let best = self.queues.older_match(ANY, probe, hidden());
+                self.pnp.older_match(source, &self.queues, probe, best)
             }
             Lane::Collective(id, source) => {
-                self.col.older_match(id, source, &self.queues, key, hidden())
+                self.col.older_match(id, source, &self.queues, probe, hidden())
             }
         }
     }
@@ -146,8 +145,8 @@ impl ColPnp {
     /// for one list. `youngest` is the last of them.
     #[inline(never)]
     fn place(&mut self, youngest: &Element) {
-        if self.short > SHORT && matches!(self.lane(&key_of(youngest)), Lane::Collective(..)) {
-            self.short = SHORT;
+        if self.short > Q::LIST && matches!(self.lane(&key_of(youngest)), Lane::Collective(..)) {
+            self.short = Q::LIST;
         }
         if self.queues.len() <= self.short {
             return;
@@ -180,18 +179,9 @@ impl ColPnp {
     }
 
     /// The oldest match of a point-to-point key that names no source.
-    fn match_of_any_source(&self, key: &Key) -> Option<HostHit> {
-        let near = self.queues.match_within(self.short, key);
-        if near.is_some() {
-            return near;
-        }
-        if self.pnp.dedicated() >= self.queues.len() {
-            return self.queues.oldest_match(key);
-        }
-        [HIDDEN, ANY]
-            .into_iter()
-            .chain(self.pnp.queues())
-            .fold(None, |best, queue| self.queues.older_match(queue, key, best))
+    fn match_of_any_source(&self, probe: &Q::Probe) -> Option<HostHit> {
+        let queues = [HIDDEN, ANY].into_iter().chain(self.pnp.queues());
+        self.queues.oldest_match_in(self.pnp.dedicated(), queues, probe)
     }
 }
 
@@ -200,11 +190,11 @@ fn key_of(element: &Element) -> Key {
     Key { bits: element.bits, ignore: element.ignore, source: element.source }
 }
 
-impl Engine for ColPnp {
+impl<Q: Queues> Engine for ColPnp<Q> {
     #[inline]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let handle = self.queues.push(element, age);
-        if self.queues.len() > SHORT.min(self.short) {
+        if self.queues.len() > Q::LIST.min(self.short) {
             self.place(&element);
         }
         handle
@@ -212,10 +202,11 @@ impl Engine for ColPnp {
 
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
+        let probe = self.queues.probe(key);
         if self.queues.len() <= self.short {
-            self.queues.oldest_match(key)
+            self.queues.oldest_match(&probe)
         } else {
-            self.search_queues(key)
+            self.search_queues(key, &probe)
         }
     }
 

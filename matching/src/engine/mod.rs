@@ -6,12 +6,15 @@ mod col_pnp;
 mod list;
 mod peers;
 mod pnp;
-mod queues;
+mod queue;
 mod rank_array;
 
 pub use col_pnp::ColPnp;
 pub use list::List;
+pub use queue::{Linked, Packed, Queue, Queues, UnknownQueue};
 pub use rank_array::RankArray;
+
+use ternary_cam::{Kernel, Scanner, TableError};
 
 use crate::{Element, Key, TagLayout};
 
@@ -86,9 +89,12 @@ pub enum HostEngine {
     ColPnp,
 }
 
-/// Parameters of an engine. Those that have one queue, or one a source, use none.
+/// Parameters of an engine. Those that have one queue, or one a source, use the
+/// first two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
+    /// How its queues are stored (`FI_TCAM_QUEUE`).
+    pub queue: Queue,
     /// How match bits tell collective from point-to-point (`FI_TCAM_TAG_LAYOUT`).
     pub layout: TagLayout,
     /// Length of a shared queue at which partners get their own (`FI_TCAM_THETA`).
@@ -104,6 +110,7 @@ pub struct EngineConfig {
 impl Default for EngineConfig {
     fn default() -> Self {
         Self {
+            queue: Queue::default(),
             layout: TagLayout::default(),
             theta: 100,
             k_collective: 8,
@@ -153,23 +160,52 @@ impl std::str::FromStr for HostEngine {
 
 /// The engine of a queue, chosen when it is made.
 pub(crate) enum Host {
-    List(List),
-    RankArray(RankArray),
-    ColPnp(Box<ColPnp>),
+    Packed(HostOn<Packed>),
+    Linked(HostOn<Linked>),
+}
+
+/// An engine on a storage.
+pub(crate) enum HostOn<Q> {
+    List(List<Q>),
+    RankArray(RankArray<Q>),
+    ColPnp(Box<ColPnp<Q>>),
 }
 
 impl Host {
-    pub(crate) fn new(engine: HostEngine, config: &EngineConfig) -> Self {
-        let col_pnp = |k_collective, k_point_to_point| {
-            let config = EngineConfig { k_collective, k_point_to_point, ..*config };
-            Self::ColPnp(Box::new(ColPnp::new(&config)))
+    /// An engine; `kernel` is what searches packed queues.
+    pub(crate) fn new(
+        engine: HostEngine,
+        config: &EngineConfig,
+        kernel: Kernel,
+    ) -> Result<Self, TableError> {
+        Ok(match config.queue {
+            Queue::Packed => {
+                let queues = Packed::new(config, Scanner::new(kernel)?);
+                Self::Packed(HostOn::new(engine, config, queues))
+            }
+            Queue::Linked => Self::Linked(HostOn::new(engine, config, Linked::default())),
+        })
+    }
+}
+
+impl<Q: Queues> HostOn<Q> {
+    fn new(engine: HostEngine, config: &EngineConfig, queues: Q) -> Self {
+        let (k_collective, k_point_to_point) = match engine {
+            HostEngine::List => return Self::List(List::new(queues)),
+            HostEngine::RankArray => return Self::RankArray(RankArray::new(queues)),
+            HostEngine::ColList => (config.k_collective, 0),
+            HostEngine::ListPnp => (0, config.k_point_to_point),
+            HostEngine::ColPnp => (config.k_collective, config.k_point_to_point),
         };
-        match engine {
-            HostEngine::List => Self::List(List::default()),
-            HostEngine::RankArray => Self::RankArray(RankArray::default()),
-            HostEngine::ColList => col_pnp(config.k_collective, 0),
-            HostEngine::ListPnp => col_pnp(0, config.k_point_to_point),
-            HostEngine::ColPnp => col_pnp(config.k_collective, config.k_point_to_point),
+        let config = EngineConfig { k_collective, k_point_to_point, ..*config };
+        Self::ColPnp(Box::new(ColPnp::new(&config, queues)))
+    }
+
+    fn queues(&self) -> &Q {
+        match self {
+            Self::List(engine) => engine.queues(),
+            Self::RankArray(engine) => engine.queues(),
+            Self::ColPnp(engine) => engine.queues(),
         }
     }
 }
@@ -178,9 +214,12 @@ impl Host {
 macro_rules! each {
     ($host:expr, $engine:ident => $call:expr) => {
         match $host {
-            Host::List($engine) => $call,
-            Host::RankArray($engine) => $call,
-            Host::ColPnp($engine) => $call,
+            Host::Packed(HostOn::List($engine)) => $call,
+            Host::Packed(HostOn::RankArray($engine)) => $call,
+            Host::Packed(HostOn::ColPnp($engine)) => $call,
+            Host::Linked(HostOn::List($engine)) => $call,
+            Host::Linked(HostOn::RankArray($engine)) => $call,
+            Host::Linked(HostOn::ColPnp($engine)) => $call,
         }
     };
 }
@@ -215,12 +254,10 @@ impl Engine for Host {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let (list, ranks, col_pnp) = match self {
-            Self::List(engine) => (Some(engine.iter()), None, None),
-            Self::RankArray(engine) => (None, Some(engine.iter()), None),
-            Self::ColPnp(engine) => (None, None, Some(engine.iter())),
+        let (packed, linked) = match self {
+            Self::Packed(engine) => (Some(engine.queues().iter()), None),
+            Self::Linked(engine) => (None, Some(engine.queues().iter())),
         };
-        let list = list.into_iter().flatten();
-        list.chain(ranks.into_iter().flatten()).chain(col_pnp.into_iter().flatten())
+        packed.into_iter().flatten().chain(linked.into_iter().flatten())
     }
 }

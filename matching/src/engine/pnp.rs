@@ -28,8 +28,8 @@
 //! - *Any-source receives* have a queue of their own, which every search of
 //!   point-to-point elements looks at, and ages decide (`col_pnp`).
 
-use super::{HostHit, peers::Map, queues::Queues};
-use crate::{Element, Key};
+use super::{HostHit, peers::Map, queue::Queues};
+use crate::Element;
 
 /// A source with a queue of its own.
 struct Partner {
@@ -53,7 +53,7 @@ pub(super) struct Pnp {
 }
 
 impl Pnp {
-    pub(super) fn new(theta: usize, queues: &mut Queues) -> Self {
+    pub(super) fn new(theta: usize, queues: &mut impl Queues) -> Self {
         Self {
             theta,
             partners: Map::default(),
@@ -71,7 +71,7 @@ impl Pnp {
         source: u32,
         cap: usize,
         source_of: impl Fn(&Element) -> u32,
-        queues: &mut Queues,
+        queues: &mut impl Queues,
     ) -> usize {
         if let Some(partner) = self.partners.get(&source) {
             return partner.queue;
@@ -107,7 +107,7 @@ impl Pnp {
         &mut self,
         cap: usize,
         source_of: impl Fn(&Element) -> u32,
-        queues: &mut Queues,
+        queues: &mut impl Queues,
     ) {
         let last = self.last_shared();
         let total = queues.len_of(last);
@@ -140,11 +140,11 @@ impl Pnp {
     }
 
     /// The older of `best` and the oldest match among the elements of `source`.
-    pub(super) fn older_match(
+    pub(super) fn older_match<Q: Queues>(
         &self,
         source: u32,
-        queues: &Queues,
-        key: &Key,
+        queues: &Q,
+        probe: &Q::Probe,
         best: Option<HostHit>,
     ) -> Option<HostHit> {
         let partner = self.partners.get(&source);
@@ -152,7 +152,7 @@ impl Pnp {
         let shared = partner.map_or(self.shared.len(), |partner| partner.level + 2);
         let own = partner.map(|partner| partner.queue);
         for queue in self.shared[..shared].iter().copied().chain(own) {
-            let found = queues.older_match(queue, key, best);
+            let found = queues.older_match(queue, probe, best);
             if found != best {
                 return found;
             }
@@ -164,17 +164,17 @@ impl Pnp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use crate::{Key, Source, engine::Linked};
 
     struct Harness {
-        queues: Queues,
+        queues: Linked,
         pnp: Pnp,
         age: u64,
     }
 
     impl Harness {
         fn new(theta: usize) -> Self {
-            let mut queues = Queues::new();
+            let mut queues = Linked::default();
             let pnp = Pnp::new(theta, &mut queues);
             Self { queues, pnp, age: 0 }
         }

@@ -10,20 +10,24 @@
 //!
 //! Memory grows with the number of sources, which is what COL+PNP avoids.
 
-use super::{Engine, HostHandle, HostHit, queues::Queues};
+use super::{Engine, HostHandle, HostHit, queue::Queues};
 use crate::{Element, Key, Source};
 
 /// Queue of elements that name no source.
 const ANY: usize = 0;
 
 /// See the module.
-pub struct RankArray(Queues);
+pub struct RankArray<Q>(Q);
 
-impl Default for RankArray {
-    fn default() -> Self {
-        let mut queues = Queues::new();
+impl<Q: Queues> RankArray<Q> {
+    /// An engine on an empty storage.
+    pub fn new(mut queues: Q) -> Self {
         queues.ensure(1);
         Self(queues)
+    }
+
+    pub(super) const fn queues(&self) -> &Q {
+        &self.0
     }
 }
 
@@ -31,7 +35,7 @@ fn queue_of(source: Source) -> usize {
     source.get().map_or(ANY, |source| source as usize + 1)
 }
 
-impl Engine for RankArray {
+impl<Q: Queues> Engine for RankArray<Q> {
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let queue = queue_of(element.source);
         self.0.ensure(queue + 1);
@@ -39,11 +43,10 @@ impl Engine for RankArray {
     }
 
     fn first_match(&self, key: &Key) -> Option<HostHit> {
+        let probe = self.0.probe(key);
         match queue_of(key.source) {
-            ANY => {
-                (0..self.0.count()).fold(None, |best, queue| self.0.older_match(queue, key, best))
-            }
-            queue => self.0.older_match(ANY, key, self.0.older_match(queue, key, None)),
+            ANY => self.0.oldest_match_in(self.0.count(), 0..self.0.count(), &probe),
+            queue => self.0.older_match(ANY, &probe, self.0.older_match(queue, &probe, None)),
         }
     }
 

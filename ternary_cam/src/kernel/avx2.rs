@@ -5,12 +5,13 @@
 use std::arch::x86_64::_mm_castsi128_ps;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_ps, _mm_or_si128,
-    _mm_set1_epi32, _mm256_and_si256, _mm256_andnot_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64,
-    _mm256_load_si256, _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256,
-    _mm256_xor_si256,
+    _mm_set1_epi32, _mm256_and_si256, _mm256_andnot_si256, _mm256_castsi256_pd,
+    _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_load_si256,
+    _mm256_loadu_si256, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{Block, LANES, first_with};
+use super::{Block, LANES, WORDS, Word, first_with, first_word_with};
 use crate::entry::{Key, Source};
 
 /// Entries a step: 64-bit lanes of a 256-bit vector.
@@ -24,6 +25,46 @@ pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> 
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn first_word(
+    words: &[u32],
+    key: Word,
+    accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let value = _mm256_set1_epi32(key.value.cast_signed());
+    let care = _mm256_set1_epi32((!key.ignore).cast_signed());
+    let half = |at| {
+        let differ = _mm256_xor_si256(load8_words(words, at), value);
+        zeros(_mm256_and_si256(differ, care))
+    };
+    first_word_with(words.len(), |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
+}
+
+#[target_feature(enable = "avx2")]
+pub(super) fn first_ternary_word(
+    words: &[u32],
+    ignore: &[u32],
+    key: Word,
+    accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let value = _mm256_set1_epi32(key.value.cast_signed());
+    let care = _mm256_set1_epi32((!key.ignore).cast_signed());
+    let half = |at| {
+        let differ = _mm256_xor_si256(load8_words(words, at), value);
+        let differ = _mm256_andnot_si256(load8_words(ignore, at), differ);
+        zeros(_mm256_and_si256(differ, care))
+    };
+    first_word_with(words.len(), |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
+}
+
+/// Bit `i` is set when word `i` is zero.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn zeros(words: __m256i) -> u64 {
+    let zero = _mm256_cmpeq_epi32(words, _mm256_setzero_si256());
+    u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(zero)).cast_unsigned())
 }
 
 /// Bit `i` is set when entry `i` of the block matches.
@@ -68,4 +109,12 @@ fn load4_sources(words: &[u32; LANES], at: usize) -> __m128i {
     let words: &[u32; STEP] = words[at..at + STEP].try_into().expect("STEP words");
     // SAFETY: `words` is 16 readable bytes, aligned as above.
     unsafe { _mm_load_si128(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load8_words(words: &[u32], at: usize) -> __m256i {
+    let words: &[u32; WORDS / 2] = words[at..at + WORDS / 2].try_into().expect("WORDS / 2 words");
+    // SAFETY: `words` is 32 readable bytes.
+    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }

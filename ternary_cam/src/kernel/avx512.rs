@@ -3,11 +3,12 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_cmpeq_epi32_mask, _mm512_load_si512, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
+    __m512i, _mm512_cmpeq_epi32_mask, _mm512_load_si512, _mm512_loadu_si512, _mm512_set1_epi32,
+    _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi32_mask, _mm512_testn_epi64_mask,
+    _mm512_xor_si512,
 };
 
-use super::{Block, LANES, first_with};
+use super::{Block, LANES, WORDS, Word, first_with, first_word_with};
 use crate::entry::{Key, Source};
 
 /// Entries a step: 32-bit lanes of a 512-bit vector.
@@ -24,6 +25,41 @@ pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> 
 #[target_feature(enable = "avx512f,avx512vl,popcnt")]
 pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn first_word(
+    words: &[u32],
+    key: Word,
+    accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let value = _mm512_set1_epi32(key.value.cast_signed());
+    let care = _mm512_set1_epi32((!key.ignore).cast_signed());
+    let step = |at| {
+        let differ = _mm512_xor_si512(load16_words(words, at), value);
+        u64::from(_mm512_testn_epi32_mask(differ, care))
+    };
+    first_word_with(words.len(), step, accept)
+}
+
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn first_ternary_word(
+    words: &[u32],
+    ignore: &[u32],
+    key: Word,
+    accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let value = _mm512_set1_epi32(key.value.cast_signed());
+    let care = _mm512_set1_epi32((!key.ignore).cast_signed());
+    let step = |at| {
+        let differ = _mm512_ternarylogic_epi64::<XOR_ANDNOT>(
+            load16_words(words, at),
+            value,
+            load16_words(ignore, at),
+        );
+        u64::from(_mm512_testn_epi32_mask(differ, care))
+    };
+    first_word_with(words.len(), step, accept)
 }
 
 /// Bit `i` is set when entry `i` of the block matches.
@@ -79,4 +115,12 @@ fn load16_sources(words: &[u32; LANES], at: usize) -> __m512i {
     let words: &[u32; STEP] = words[at..at + STEP].try_into().expect("STEP words");
     // SAFETY: `words` is 64 readable bytes, aligned as above.
     unsafe { _mm512_load_si512(words.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn load16_words(words: &[u32], at: usize) -> __m512i {
+    let words: &[u32; WORDS] = words[at..at + WORDS].try_into().expect("WORDS words");
+    // SAFETY: `words` is 64 readable bytes.
+    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }

@@ -12,7 +12,30 @@ mod avx2;
 mod avx512;
 mod scalar;
 
+use crate::age_log::Bits;
 use crate::entry::{Key, Source};
+
+/// Words a kernel compares at once.
+pub(crate) const WORDS: usize = 16;
+
+/// So many words are compared in place: entering a kernel would cost as much.
+pub(crate) const FEW_WORDS: usize = 8;
+
+/// A word to search for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    pub(crate) value: u32,
+    /// Bits that are not compared.
+    pub(crate) ignore: u32,
+}
+
+impl Word {
+    /// The bits in which it differs from a word that ignores some itself.
+    #[inline(always)]
+    pub(crate) const fn differs(self, word: u32, ignore: u32) -> u32 {
+        (word ^ self.value) & !(ignore | self.ignore)
+    }
+}
 
 /// Entries in a block: the bits of one bitmap word.
 pub(crate) const LANES: usize = u64::BITS as usize;
@@ -146,6 +169,83 @@ pub(crate) fn count_ones(kernel: Kernel, words: &[u64]) -> usize {
         Kernel::Avx2 => unsafe { avx2::count_ones(words) },
         _ => scalar::count_ones(words),
     }
+}
+
+/// Index of the first word that agrees with the key and that `accept` takes; the
+/// words number [`FEW_WORDS`] or a multiple of [`WORDS`]. `kernel` must be available.
+#[inline]
+pub(crate) fn first_word(
+    kernel: Kernel,
+    words: &[u32],
+    key: Word,
+    mut accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    if words.len() == FEW_WORDS {
+        return Bits(scalar::step::<FEW_WORDS>(words, 0, key)).find(|&at| accept(at));
+    }
+    match kernel {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a scanner is only made with a kernel this processor supports.
+        Kernel::Avx512 => unsafe { avx512::first_word(words, key, accept) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kernel::Avx2 => unsafe { avx2::first_word(words, key, accept) },
+        _ => scalar::first_word(words, key, accept),
+    }
+}
+
+/// [`first_word`] among words with ignore bits of their own.
+#[inline]
+pub(crate) fn first_ternary_word(
+    kernel: Kernel,
+    words: &[u32],
+    ignore: &[u32],
+    key: Word,
+    mut accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    if words.len() == FEW_WORDS {
+        let hits = scalar::ternary_step::<FEW_WORDS>(words, ignore, 0, key);
+        return Bits(hits).find(|&at| accept(at));
+    }
+    match kernel {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a scanner is only made with a kernel this processor supports.
+        Kernel::Avx512 => unsafe { avx512::first_ternary_word(words, ignore, key, accept) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kernel::Avx2 => unsafe { avx2::first_ternary_word(words, ignore, key, accept) },
+        _ => scalar::first_ternary_word(words, ignore, key, accept),
+    }
+}
+
+/// The loop around every kernel of words. `step` compares [`WORDS`] of them.
+#[inline(always)]
+fn first_word_with(
+    len: usize,
+    step: impl Fn(usize) -> u64,
+    mut accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let mut offer = |at: usize, hits: u64| Bits(hits).map(|hit| at + hit).find(|&at| accept(at));
+    let mut at = 0;
+    while at + 4 * WORDS <= len {
+        let hits = [0, 1, 2, 3].map(|quarter| step(at + quarter * WORDS));
+        if hits[0] | hits[1] | hits[2] | hits[3] != 0 {
+            let hits = (0..4).fold(0, |all, quarter| all | hits[quarter] << (quarter * WORDS));
+            let found = offer(at, hits);
+            if found.is_some() {
+                return found;
+            }
+        }
+        at += 4 * WORDS;
+    }
+    while at < len {
+        let found = offer(at, step(at));
+        if found.is_some() {
+            return found;
+        }
+        at += WORDS;
+    }
+    None
 }
 
 /// The loop around every kernel: skips dead blocks, stops at the first hit.

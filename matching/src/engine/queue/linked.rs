@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Storage of the engines with more than one queue: linked lists that share
-//! their nodes, and one list of all of them in age order.
+//! `linked`: linked lists that share their nodes, and one list of all of them in
+//! age order, as the papers have it.
 //!
 //! ```text
 //! queue 0    head -> [ 4 ] ----------------> [ 2 ] <- tail
@@ -9,14 +9,10 @@
 //!                                                        ^ unplaced
 //! ```
 //!
-//! Every list is in age order, because elements come in age order. So a search
-//! takes the first match of each queue that may hold one, the oldest of them
-//! wins, and a queue whose head is younger than what was found is not walked.
-//!
-//! The youngest elements may wait for their place in a queue: they are in the list
-//! of all only.
+//! A queue whose head is younger than what was found elsewhere is not walked.
 
-use super::{HostHandle, HostHit};
+use super::Queues;
+use crate::engine::{HostHandle, HostHit};
 use crate::{Element, Key};
 
 /// No node, no queue.
@@ -25,6 +21,9 @@ const NIL: u32 = u32::MAX;
 /// Lists that a node is in: that of all, that of its queue.
 const ALL: usize = 0;
 const OWN: usize = 1;
+
+/// Oldest elements of all that are compared before many queues are.
+const NEAR: usize = 100;
 
 /// An element: all there is to know while it is in no queue.
 struct Node {
@@ -47,7 +46,7 @@ struct Ends {
 const EMPTY: Ends = Ends { head: NIL, tail: NIL, len: 0 };
 
 /// See the module.
-pub(super) struct Queues {
+pub struct Linked {
     nodes: Vec<Node>,
     /// The one before each node in its queue.
     own_prev: Vec<u32>,
@@ -58,8 +57,8 @@ pub(super) struct Queues {
     unused: u32,
 }
 
-impl Queues {
-    pub(super) fn new() -> Self {
+impl Default for Linked {
+    fn default() -> Self {
         Self {
             nodes: Vec::new(),
             own_prev: Vec::new(),
@@ -69,37 +68,47 @@ impl Queues {
             unused: NIL,
         }
     }
+}
 
-    /// Makes sure that there are queues 0 to `count - 1`.
-    pub(super) fn ensure(&mut self, count: usize) {
+impl Linked {
+    fn next_unplaced(&self) -> u32 {
+        self.nodes.get(self.placed as usize).map_or(self.all.head, |node| node.next[ALL])
+    }
+
+    /// The oldest match among the `limit` oldest elements of all.
+    fn match_within(&self, limit: usize, key: &Key) -> Option<HostHit> {
+        let mut walk = self.walk(self.all.head, ALL).take(limit);
+        walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| hit(index, node))
+    }
+
+    fn walk(&self, head: u32, list: usize) -> impl Iterator<Item = (u32, &Node)> + '_ {
+        let node = |index: u32| self.nodes.get(index as usize).map(|node| (index, node));
+        std::iter::successors(node(head), move |(_, last)| node(last.next[list]))
+    }
+}
+
+impl Queues for Linked {
+    type Probe = Key;
+
+    const LIST: usize = 32;
+
+    #[inline]
+    fn probe(&self, key: &Key) -> Key {
+        *key
+    }
+
+    fn ensure(&mut self, count: usize) {
         if count > self.queues.len() {
             self.queues.resize(count, EMPTY);
         }
     }
 
-    /// Makes `count` queues and says which is the first.
-    pub(super) fn make(&mut self, count: usize) -> usize {
-        let first = self.queues.len();
-        self.ensure(first + count);
-        first
-    }
-
-    /// Queues there are, empty ones too.
-    pub(super) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.queues.len()
     }
 
-    /// Appends an element, the youngest of all, to a queue.
-    pub(super) fn insert(&mut self, queue: usize, element: Element, age: u64) -> HostHandle {
-        debug_assert_eq!(self.next_unplaced(), NIL, "older elements are placed first");
-        let handle = self.push(element, age);
-        self.place(queue);
-        handle
-    }
-
-    /// Adds an element, the youngest of all, without a queue.
     #[inline]
-    pub(super) fn push(&mut self, element: Element, age: u64) -> HostHandle {
+    fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let tail = self.all.tail;
         let node = Node { element, age, next: [NIL; 2], prev: tail, queue: NIL };
         let index = match self.unused {
@@ -122,17 +131,11 @@ impl Queues {
         HostHandle(index)
     }
 
-    fn next_unplaced(&self) -> u32 {
-        self.nodes.get(self.placed as usize).map_or(self.all.head, |node| node.next[ALL])
-    }
-
-    /// The oldest element without a queue.
-    pub(super) fn unplaced(&self) -> Option<&Element> {
+    fn unplaced(&self) -> Option<&Element> {
         self.nodes.get(self.next_unplaced() as usize).map(|node| &node.element)
     }
 
-    /// Appends the oldest element without a queue to one.
-    pub(super) fn place(&mut self, queue: usize) {
+    fn place(&mut self, queue: usize) {
         let index = self.next_unplaced();
         self.placed = index;
         self.nodes[index as usize].queue = queue as u32;
@@ -149,16 +152,14 @@ impl Queues {
         ends.len += 1;
     }
 
-    /// The queue of an element, if it has one.
     #[inline]
-    pub(super) fn queue_of(&self, handle: HostHandle) -> Option<usize> {
+    fn queue_of(&self, handle: HostHandle) -> Option<usize> {
         let queue = self.nodes[handle.0 as usize].queue;
         (queue != NIL).then_some(queue as usize)
     }
 
-    /// Takes an element out that has no queue.
     #[inline]
-    pub(super) fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
+    fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
         let index = handle.0;
         let node = &mut self.nodes[index as usize];
         let (element, next, prev) = (node.element, node.next[ALL], node.prev);
@@ -176,8 +177,7 @@ impl Queues {
         element
     }
 
-    /// Takes an element out that has a queue.
-    pub(super) fn remove(&mut self, handle: HostHandle) -> Element {
+    fn remove(&mut self, handle: HostHandle) -> Element {
         let index = handle.0;
         let node = &self.nodes[index as usize];
         let next = node.next[OWN];
@@ -198,20 +198,13 @@ impl Queues {
         self.remove_unplaced(handle)
     }
 
-    /// The older of `best` and the first match of a queue.
     #[inline]
-    pub(super) fn older_match(
-        &self,
-        queue: usize,
-        key: &Key,
-        best: Option<HostHit>,
-    ) -> Option<HostHit> {
+    fn older_match(&self, queue: usize, key: &Key, best: Option<HostHit>) -> Option<HostHit> {
         self.older_match_counted(queue, key, best).0
     }
 
-    /// [`Queues::older_match`], and how many elements were compared.
     #[inline]
-    pub(super) fn older_match_counted(
+    fn older_match_counted(
         &self,
         queue: usize,
         key: &Key,
@@ -233,9 +226,8 @@ impl Queues {
         (best, compared)
     }
 
-    /// The oldest match of all.
     #[inline]
-    pub(super) fn oldest_match(&self, key: &Key) -> Option<HostHit> {
+    fn oldest_match(&self, key: &Key) -> Option<HostHit> {
         let mut index = self.all.head;
         while let Some(node) = self.nodes.get(index as usize) {
             if node.element.matches(key) {
@@ -246,46 +238,42 @@ impl Queues {
         None
     }
 
-    /// The oldest match among the `limit` oldest elements of all.
-    pub(super) fn match_within(&self, limit: usize, key: &Key) -> Option<HostHit> {
-        let mut walk = self.walk(self.all.head, ALL).take(limit);
-        walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| hit(index, node))
+    fn oldest_match_in(
+        &self,
+        count: usize,
+        queues: impl Iterator<Item = usize>,
+        key: &Key,
+    ) -> Option<HostHit> {
+        if count >= self.len() {
+            return self.oldest_match(key);
+        }
+        self.match_within(NEAR, key)
+            .or_else(|| queues.fold(None, |best, queue| self.older_match(queue, key, best)))
     }
 
-    /// Elements in a queue.
-    pub(super) fn len_of(&self, queue: usize) -> usize {
+    fn len_of(&self, queue: usize) -> usize {
         self.queues[queue].len as usize
     }
 
-    /// The elements of a queue, oldest first.
-    pub(super) fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
+    fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
         self.walk(self.queues[queue].head, OWN).map(|(_, node)| &node.element)
     }
 
-    /// The oldest element of all.
-    pub(super) fn oldest(&self) -> Option<HostHit> {
+    fn oldest(&self) -> Option<HostHit> {
         self.nodes.get(self.all.head as usize).map(|node| hit(self.all.head, node))
     }
 
-    /// Rank by age of an element, from 1.
-    pub(super) fn depth(&self, handle: HostHandle) -> usize {
+    fn depth(&self, handle: HostHandle) -> usize {
         let mut walk = self.walk(self.all.head, ALL);
         walk.position(|(index, _)| index == handle.0).map_or(0, |before| before + 1)
     }
 
-    /// Elements there are.
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.all.len as usize
     }
 
-    /// Tokens and ages, oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.walk(self.all.head, ALL).map(|(_, node)| (node.element.token, node.age))
-    }
-
-    fn walk(&self, head: u32, list: usize) -> impl Iterator<Item = (u32, &Node)> + '_ {
-        let node = |index: u32| self.nodes.get(index as usize).map(|node| (index, node));
-        std::iter::successors(node(head), move |(_, last)| node(last.next[list]))
     }
 }
 

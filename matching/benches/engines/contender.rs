@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Who is measured: every engine on both storages, and UCX's hash.
+
+use matching::{
+    ColPnp, Element, Engine, EngineConfig, Kernel, Key, Linked, List, Packed, RankArray, Scanner,
+    TagLayout,
+};
+
+use crate::{matcher::Matcher, peers::Ucx, stream::Stream};
+
+/// Engine and storage.
+pub(crate) const CONTENDERS: [[&str; 2]; 9] = [
+    ["list", "linked"],
+    ["list", "packed"],
+    ["rank-array", "linked"],
+    ["rank-array", "packed"],
+    ["col-list", "packed"],
+    ["list-pnp", "packed"],
+    ["col-pnp", "linked"],
+    ["col-pnp", "packed"],
+    ["UCX", "hash"],
+];
+pub(crate) const LINKED_COL_PNP: usize = 6;
+pub(crate) const COL_PNP: usize = 7;
+pub(crate) const UCX: usize = 8;
+
+/// An engine that counts ages.
+pub(crate) struct Aged<E> {
+    engine: E,
+    age: u64,
+}
+
+impl<E: Engine> Aged<E> {
+    const fn new(engine: E) -> Self {
+        Self { engine, age: 0 }
+    }
+}
+
+impl<E: Engine> Matcher for Aged<E> {
+    #[inline]
+    fn insert(&mut self, element: Element) {
+        self.engine.insert(element, self.age);
+        self.age += 1;
+    }
+
+    #[inline]
+    fn take(&mut self, key: &Key) -> Option<u32> {
+        let hit = self.engine.first_match(key)?;
+        Some(self.engine.remove(hit.handle).token)
+    }
+
+    #[inline]
+    fn find(&self, key: &Key) -> Option<u32> {
+        self.engine.first_match(key).map(|hit| hit.token)
+    }
+}
+
+/// A matcher, and how many queues it made.
+pub(crate) trait Contender: Matcher {
+    fn dedicated(&self) -> (usize, usize) {
+        (0, 0)
+    }
+}
+
+impl Contender for Ucx {}
+
+impl<E: Engine> Contender for Aged<E> {
+    fn dedicated(&self) -> (usize, usize) {
+        self.engine.dedicated()
+    }
+}
+
+/// Who does something with each contender.
+pub(crate) trait Visitor {
+    fn visit<C: Contender + 'static>(&mut self, contender: C);
+}
+
+/// Visits the contenders in the order of [`CONTENDERS`].
+pub(crate) fn visit_all(stream: &Stream, visitor: &mut impl Visitor) {
+    let config = |k_collective, k_point_to_point| EngineConfig {
+        layout: TagLayout::Mpich,
+        k_collective,
+        k_point_to_point,
+        processes: stream.processes as u32,
+        ..EngineConfig::default()
+    };
+    let linked = Linked::default;
+    let scanner = Scanner::new(Kernel::best()).expect("the best there is");
+    let packed = || Packed::new(&config(0, 0), scanner);
+    let k = stream.k;
+    visitor.visit(Aged::new(List::new(linked())));
+    visitor.visit(Aged::new(List::new(packed())));
+    visitor.visit(Aged::new(RankArray::new(linked())));
+    visitor.visit(Aged::new(RankArray::new(packed())));
+    visitor.visit(Aged::new(ColPnp::new(&config(k, 0), packed())));
+    visitor.visit(Aged::new(ColPnp::new(&config(0, k), packed())));
+    visitor.visit(Aged::new(ColPnp::new(&config(k, k), linked())));
+    visitor.visit(Aged::new(ColPnp::new(&config(k, k), packed())));
+    // The check holds two steps at once.
+    visitor.visit(Ucx::new(2 * stream.posts.len(), stream.unexpected));
+}

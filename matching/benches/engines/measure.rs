@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Replaying a stream, timed or checked.
+
+use std::time::{Duration, Instant};
+
+use matching::{Element, oracle::Oracle};
+
+use crate::{
+    contender::{Contender, Visitor, visit_all},
+    stream::{Kind, Order, Random, Stream},
+};
+
+/// Steps before those that are measured.
+const WARM_UP: usize = 4;
+/// Orders that are prepared.
+const ORDERS: usize = 8;
+/// Turns of each contender.
+const TURNS: u32 = 5;
+
+/// Nanoseconds an operation, a number a step.
+#[derive(Default)]
+struct Samples(Vec<f64>);
+
+impl Samples {
+    fn add(&mut self, time: Duration, clock: Duration, operations: usize) {
+        let time = time.saturating_sub(clock);
+        self.0.push(time.as_nanos() as f64 / operations as f64);
+    }
+
+    fn median(&self) -> f64 {
+        let mut samples = self.0.clone();
+        samples.sort_by(f64::total_cmp);
+        samples.get(samples.len() / 2).copied().unwrap_or(0.0)
+    }
+}
+
+/// What a contender took.
+#[derive(Default)]
+pub(crate) struct Costs {
+    post: Samples,
+    search: [Samples; 2],
+    /// Elements of each kind in a step.
+    elements: [usize; 2],
+    pub(crate) dedicated: (usize, usize),
+}
+
+impl Costs {
+    pub(crate) const fn has(&self, kind: Kind) -> bool {
+        self.elements[kind as usize] > 0
+    }
+
+    pub(crate) fn search(&self, kind: Kind) -> f64 {
+        self.search[kind as usize].median()
+    }
+
+    /// Of both kinds.
+    pub(crate) fn searches(&self) -> f64 {
+        let total: f64 = Kind::ALL
+            .into_iter()
+            .map(|kind| self.search(kind) * self.elements[kind as usize] as f64)
+            .sum();
+        total / self.elements.iter().sum::<usize>() as f64
+    }
+
+    pub(crate) fn post(&self) -> f64 {
+        self.post.median()
+    }
+}
+
+/// What reading the clock adds to a time.
+fn clock() -> Duration {
+    let mut times: Vec<_> = (0..1001)
+        .map(|_| {
+            let before = Instant::now();
+            before.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+/// A contender in the middle of its stream.
+struct Runner<C> {
+    contender: C,
+    step: usize,
+    costs: Costs,
+}
+
+trait Run {
+    fn turn(&mut self, stream: &Stream, orders: &[Order], clock: Duration, time: Duration);
+    fn finish(self: Box<Self>) -> Costs;
+}
+
+impl<C: Contender> Run for Runner<C> {
+    fn turn(&mut self, stream: &Stream, orders: &[Order], clock: Duration, time: Duration) {
+        let (contender, costs) = (&mut self.contender, &mut self.costs);
+        let began = Instant::now();
+        let first = self.step;
+        while self.step < first + WARM_UP + ORDERS || began.elapsed() < time {
+            // The first steps of a turn find the caches full of another's elements.
+            let measured = self.step >= first + WARM_UP;
+            let before = Instant::now();
+            for post in &stream.posts {
+                contender.insert(post.element);
+            }
+            if measured {
+                costs.post.add(before.elapsed(), clock, stream.posts.len());
+            }
+            for (kind, keys) in &orders[self.step % ORDERS] {
+                let before = Instant::now();
+                for (key, token) in keys {
+                    assert_eq!(contender.take(key), Some(*token));
+                }
+                if measured && !keys.is_empty() {
+                    costs.search[*kind as usize].add(before.elapsed(), clock, keys.len());
+                }
+            }
+            self.step += 1;
+        }
+    }
+
+    fn finish(mut self: Box<Self>) -> Costs {
+        self.costs.dedicated = self.contender.dedicated();
+        self.costs
+    }
+}
+
+struct Runners(Vec<Box<dyn Run>>, [usize; 2]);
+
+impl Visitor for Runners {
+    fn visit<C: Contender + 'static>(&mut self, contender: C) {
+        let costs = Costs { elements: self.1, ..Costs::default() };
+        self.0.push(Box::new(Runner { contender, step: 0, costs }));
+    }
+}
+
+/// Measures every contender for so long.
+pub(crate) fn all(stream: &Stream, time: Duration) -> Vec<Costs> {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let orders: Vec<_> = (0..ORDERS).map(|_| stream.order(&mut random)).collect();
+    let elements =
+        Kind::ALL.map(|kind| stream.posts.iter().filter(|post| post.kind == kind).count());
+    let mut runners = Runners(Vec::new(), elements);
+    visit_all(stream, &mut runners);
+    let clock = clock();
+    for _ in 0..TURNS {
+        for runner in &mut runners.0 {
+            runner.turn(stream, &orders, clock, time / TURNS);
+        }
+    }
+    runners.0.into_iter().map(Run::finish).collect()
+}
+
+struct Check<'a>(&'a Stream);
+
+impl Visitor for Check<'_> {
+    /// Steps that overlap, with other answers than the stream's own tokens.
+    fn visit<C: Contender + 'static>(&mut self, mut contender: C) {
+        let stream = self.0;
+        let mut random = Random(0x9e37_79b9_7f4a_7c15);
+        let mut oracle = Oracle::default();
+        let posts = stream.posts.len();
+        let post = |step: usize, contender: &mut C, oracle: &mut Oracle| {
+            for (at, post) in stream.posts.iter().enumerate() {
+                let element = Element { token: (step * posts + at) as u32, ..post.element };
+                contender.insert(element);
+                oracle.insert(element);
+            }
+        };
+        post(0, &mut contender, &mut oracle);
+        for step in 1..6 {
+            post(step, &mut contender, &mut oracle);
+            for (key, _) in stream.order(&mut random).into_iter().flat_map(|(_, keys)| keys) {
+                let (_, token) = oracle.find(&key).expect("every key finds an element");
+                assert_eq!(contender.find(&key), Some(token));
+                assert_eq!(contender.take(&key), Some(token));
+                oracle.remove(token);
+            }
+        }
+        assert_eq!(oracle.elements().len(), posts);
+    }
+}
+
+/// Checks every contender.
+pub(crate) fn check_all(stream: &Stream) {
+    visit_all(stream, &mut Check(stream));
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Storage of the engines: queues of elements, and the list of all of them.
+//!
+//! Each is in age order, because elements come in age order. So a search takes the
+//! first match of each queue that may hold one, and the oldest of them wins.
+//!
+//! The youngest elements may wait for their place in a queue: they are in the list
+//! of all only.
+
+mod line;
+mod linked;
+mod packed;
+mod print;
+
+pub use linked::Linked;
+pub use packed::Packed;
+
+use super::{HostHandle, HostHit};
+use crate::{Element, Key};
+
+/// How the queues of an engine are stored (`FI_TCAM_QUEUE`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Queue {
+    /// Arrays searched by the compare kernel of the table.
+    #[default]
+    Packed,
+    /// Linked lists, as in the papers.
+    Linked,
+}
+
+impl Queue {
+    /// Every storage.
+    pub const ALL: [Self; 2] = [Self::Packed, Self::Linked];
+
+    /// Name, as in `FI_TCAM_QUEUE`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packed => "packed",
+            Self::Linked => "linked",
+        }
+    }
+}
+
+impl std::fmt::Display for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Not the name of a [`Queue`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no queue: there are {all}", all = Queue::ALL.map(Queue::name).join(", "))]
+pub struct UnknownQueue(String);
+
+impl std::str::FromStr for Queue {
+    type Err = UnknownQueue;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|queue| queue.name() == name);
+        found.ok_or_else(|| UnknownQueue(name.to_owned()))
+    }
+}
+
+/// Queues by number, and the list of all elements. See the module.
+pub trait Queues {
+    /// A key, prepared for searches.
+    type Probe;
+
+    /// Up to so many elements are found sooner in the list of all than by finding
+    /// out in which queue they are.
+    const LIST: usize;
+
+    /// Prepares a key.
+    fn probe(&self, key: &Key) -> Self::Probe;
+
+    /// Makes sure that there are queues 0 to `count - 1`.
+    fn ensure(&mut self, count: usize);
+
+    /// Makes `count` queues and says which is the first.
+    fn make(&mut self, count: usize) -> usize {
+        let first = self.count();
+        self.ensure(first + count);
+        first
+    }
+
+    /// Queues there are, empty ones too.
+    fn count(&self) -> usize;
+
+    /// Appends an element, the youngest of all, to a queue.
+    #[inline]
+    fn insert(&mut self, queue: usize, element: Element, age: u64) -> HostHandle {
+        debug_assert_eq!(self.unplaced(), None, "older elements are placed first");
+        let handle = self.push(element, age);
+        self.place(queue);
+        handle
+    }
+
+    /// Adds an element, the youngest of all, without a queue.
+    fn push(&mut self, element: Element, age: u64) -> HostHandle;
+
+    /// The oldest element without a queue.
+    fn unplaced(&self) -> Option<&Element>;
+
+    /// Appends the oldest element without a queue to one.
+    fn place(&mut self, queue: usize);
+
+    /// The queue of an element, if it has one.
+    fn queue_of(&self, handle: HostHandle) -> Option<usize>;
+
+    /// Takes an element out that has no queue.
+    fn remove_unplaced(&mut self, handle: HostHandle) -> Element;
+
+    /// Takes an element out that has a queue.
+    fn remove(&mut self, handle: HostHandle) -> Element;
+
+    /// The older of `best` and the first match of a queue.
+    fn older_match(
+        &self,
+        queue: usize,
+        probe: &Self::Probe,
+        best: Option<HostHit>,
+    ) -> Option<HostHit>;
+
+    /// [`Queues::older_match`], and how many elements a list would have compared.
+    fn older_match_counted(
+        &self,
+        queue: usize,
+        probe: &Self::Probe,
+        best: Option<HostHit>,
+    ) -> (Option<HostHit>, u64);
+
+    /// The oldest match of all.
+    fn oldest_match(&self, probe: &Self::Probe) -> Option<HostHit>;
+
+    /// The oldest match of all, known to be in one of these queues, of which there
+    /// are `count`.
+    fn oldest_match_in(
+        &self,
+        count: usize,
+        queues: impl Iterator<Item = usize>,
+        probe: &Self::Probe,
+    ) -> Option<HostHit>;
+
+    /// Elements in a queue.
+    fn len_of(&self, queue: usize) -> usize;
+
+    /// The elements of a queue, oldest first.
+    fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_;
+
+    /// The oldest element of all.
+    fn oldest(&self) -> Option<HostHit>;
+
+    /// Rank by age of an element, from 1.
+    fn depth(&self, handle: HostHandle) -> usize;
+
+    /// Elements there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Tokens and ages, oldest first.
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_parsed() {
+        for queue in Queue::ALL {
+            assert_eq!(queue.name().parse(), Ok(queue));
+        }
+        assert_eq!(
+            "array".parse::<Queue>().unwrap_err().to_string(),
+            "`array` is no queue: there are packed, linked"
+        );
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `packed`: arrays of fingerprints (`print`), a line of them (`line`) for each queue
+//! and one for all, searched by the compare kernels of the table.
+//!
+//! ```text
+//! line of queue 0    b
+//! line of queue 1    a, d          the words of these point to slots
+//! line of all        a, b, d, e    e is unplaced
+//!
+//! slot               element, age, its place in the line of all and in its queue's
+//! ```
+//!
+//! A search compares fingerprints, 16 at a time, and then the elements of those that
+//! agree, which is seldom more than one. A handle is the number of a slot, and a slot
+//! a cache line: what is found is also removed without another.
+
+use ternary_cam::Scanner;
+
+use super::{
+    Queues,
+    line::{Line, Places},
+    print::Print,
+};
+use crate::engine::{EngineConfig, HostHandle, HostHit};
+use crate::{Element, Key, traffic::Fields};
+
+/// No slot, no queue.
+const NIL: u32 = u32::MAX;
+
+/// Line of all elements; that of queue `n` is `n + 1`.
+const ALL_LINE: usize = 0;
+
+/// Lines that an element is in: that of all, that of its queue.
+const ALL: usize = 0;
+const OWN: usize = 1;
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Slot {
+    element: Element,
+    age: u64,
+    /// Its places in its lines.
+    at: [u32; 2],
+    /// Its queue, or the next unused slot.
+    queue: u32,
+}
+
+/// See the module.
+pub struct Packed {
+    slots: Vec<Slot>,
+    unused: u32,
+    lines: Vec<Line>,
+    places: Places,
+    /// Place in the line of all from which on elements have no queue.
+    unplaced: u32,
+    fields: Fields,
+    scanner: Scanner,
+}
+
+/// A key and its fingerprint.
+pub struct Probe {
+    key: Key,
+    print: Print,
+}
+
+impl Packed {
+    /// No queue yet. Match bits are told apart best in the layout of `config`.
+    #[must_use]
+    pub fn new(config: &EngineConfig, scanner: Scanner) -> Self {
+        Self {
+            slots: Vec::new(),
+            unused: NIL,
+            lines: vec![Line::default()],
+            places: Places::default(),
+            unplaced: 0,
+            fields: config.layout.fields(),
+            scanner,
+        }
+    }
+
+    fn slot(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+
+    fn hit(&self, slot: u32) -> HostHit {
+        let Slot { element, age, .. } = self.slot(slot);
+        HostHit { handle: HostHandle(slot), token: element.token, age: *age }
+    }
+
+    #[inline]
+    fn push_to(&mut self, line: usize, list: usize, print: Print, slot: u32) {
+        if self.lines[line].is_at_end() {
+            self.close_up(line, list);
+        }
+        let at = self.lines[line].push(print, slot, &mut self.places);
+        self.slots[slot as usize].at[list] = at;
+    }
+
+    #[inline]
+    fn remove_from(&mut self, line: usize, list: usize, slot: u32) {
+        let at = self.slots[slot as usize].at[list];
+        self.lines[line].remove(at, &mut self.places);
+        if self.lines[line].is_sparse() {
+            self.close_up(line, list);
+        }
+    }
+
+    #[cold]
+    fn close_up(&mut self, line: usize, list: usize) {
+        let mut placed = 0;
+        let (slots, unplaced) = (&mut self.slots, self.unplaced);
+        self.lines[line].close_up(&mut self.places, |slot, from, to| {
+            slots[slot as usize].at[list] = to;
+            placed += u32::from(from < unplaced);
+        });
+        if list == ALL {
+            self.unplaced = self.lines[ALL_LINE].head + placed;
+        }
+    }
+
+    fn next_unplaced(&self) -> Option<(u32, u32)> {
+        self.lines[ALL_LINE].iter(self.unplaced, &self.places).next()
+    }
+
+    #[inline]
+    fn first(&self, line: &Line, probe: &Probe) -> Option<u32> {
+        line.first(self.scanner, probe.print, &self.places, |slot| {
+            self.slot(slot).element.matches(&probe.key)
+        })
+    }
+}
+
+impl Queues for Packed {
+    type Probe = Probe;
+
+    const LIST: usize = 100;
+
+    #[inline]
+    fn probe(&self, key: &Key) -> Probe {
+        Probe { key: *key, print: Print::new(&self.fields, key) }
+    }
+
+    fn ensure(&mut self, count: usize) {
+        if count >= self.lines.len() {
+            self.lines.resize(count + 1, Line::default());
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.lines.len() - 1
+    }
+
+    #[inline]
+    fn push(&mut self, element: Element, age: u64) -> HostHandle {
+        let Element { bits, ignore, source, .. } = element;
+        let print = Print::new(&self.fields, &Key { bits, ignore, source });
+        let slot = Slot { element, age, at: [0; 2], queue: NIL };
+        let index = match self.unused {
+            NIL => {
+                self.slots.push(slot);
+                u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 elements")
+            }
+            index => {
+                self.unused = self.slot(index).queue;
+                self.slots[index as usize] = slot;
+                index
+            }
+        };
+        self.push_to(ALL_LINE, ALL, print, index);
+        HostHandle(index)
+    }
+
+    #[inline]
+    fn unplaced(&self) -> Option<&Element> {
+        self.next_unplaced().map(|(_, slot)| &self.slot(slot).element)
+    }
+
+    #[inline]
+    fn place(&mut self, queue: usize) {
+        let Some((at, slot)) = self.next_unplaced() else { return };
+        self.unplaced = at + 1;
+        self.slots[slot as usize].queue = queue as u32;
+        let print = self.lines[ALL_LINE].print(at, &self.places);
+        self.push_to(queue + 1, OWN, print, slot);
+    }
+
+    #[inline]
+    fn queue_of(&self, handle: HostHandle) -> Option<usize> {
+        let queue = self.slot(handle.0).queue;
+        (queue != NIL).then_some(queue as usize)
+    }
+
+    #[inline]
+    fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
+        self.remove_from(ALL_LINE, ALL, handle.0);
+        self.unplaced = self.unplaced.min(self.lines[ALL_LINE].tail);
+        let slot = &mut self.slots[handle.0 as usize];
+        slot.queue = self.unused;
+        self.unused = handle.0;
+        slot.element
+    }
+
+    #[inline]
+    fn remove(&mut self, handle: HostHandle) -> Element {
+        let queue = self.slot(handle.0).queue;
+        self.remove_from(queue as usize + 1, OWN, handle.0);
+        self.remove_unplaced(handle)
+    }
+
+    #[inline]
+    fn older_match(&self, queue: usize, probe: &Probe, best: Option<HostHit>) -> Option<HostHit> {
+        let Some(line) = self.lines.get(queue + 1).filter(|line| line.len > 0) else { return best };
+        let Some(slot) = self.first(line, probe) else { return best };
+        match best {
+            Some(hit) if hit.age < self.slot(slot).age => best,
+            _ => Some(self.hit(slot)),
+        }
+    }
+
+    fn older_match_counted(
+        &self,
+        queue: usize,
+        probe: &Probe,
+        best: Option<HostHit>,
+    ) -> (Option<HostHit>, u64) {
+        let found = self.older_match(queue, probe, best);
+        let line = &self.lines[queue + 1];
+        let compared = match found {
+            Some(hit) if found != best => {
+                line.rank(self.slot(hit.handle.0).at[OWN], &self.places) as u64
+            }
+            _ => u64::from(line.len),
+        };
+        (found, compared)
+    }
+
+    #[inline]
+    fn oldest_match(&self, probe: &Probe) -> Option<HostHit> {
+        self.first(&self.lines[ALL_LINE], probe).map(|slot| self.hit(slot))
+    }
+
+    fn oldest_match_in(
+        &self,
+        _: usize,
+        _: impl Iterator<Item = usize>,
+        probe: &Probe,
+    ) -> Option<HostHit> {
+        self.oldest_match(probe)
+    }
+
+    fn len_of(&self, queue: usize) -> usize {
+        self.lines[queue + 1].len as usize
+    }
+
+    fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
+        let slots = self.lines[queue + 1].iter(0, &self.places);
+        slots.map(|(_, slot)| &self.slot(slot).element)
+    }
+
+    fn oldest(&self) -> Option<HostHit> {
+        self.lines[ALL_LINE].iter(0, &self.places).next().map(|(_, slot)| self.hit(slot))
+    }
+
+    fn depth(&self, handle: HostHandle) -> usize {
+        self.lines[ALL_LINE].rank(self.slot(handle.0).at[ALL], &self.places)
+    }
+
+    fn len(&self) -> usize {
+        self.lines[ALL_LINE].len as usize
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.lines[ALL_LINE].iter(0, &self.places).map(|(_, slot)| {
+            let Slot { element, age, .. } = self.slot(slot);
+            (element.token, *age)
+        })
+    }
+}
