@@ -71,20 +71,16 @@ pub enum Traffic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
     shift: u32,
-    width: u32,
+    mask: u64,
 }
 
 impl Field {
     const fn new(shift: u32, width: u32) -> Self {
-        Self { shift, width }
-    }
-
-    const fn mask(self) -> u64 {
-        (u64::MAX >> (u64::BITS - self.width)) << self.shift
+        Self { shift, mask: (u64::MAX >> (u64::BITS - width)) << shift }
     }
 
     const fn of(self, bits: u64) -> u32 {
-        ((bits & self.mask()) >> self.shift) as u32
+        ((bits & self.mask) >> self.shift) as u32
     }
 }
 
@@ -95,6 +91,8 @@ pub(crate) struct Fields {
     collective: u64,
     communicator: Field,
     tag: Field,
+    /// The bits of both.
+    told_by: u64,
     source: Option<Field>,
     /// Whether collective tags are negative.
     negative: bool,
@@ -193,6 +191,7 @@ impl Fields {
             collective: 1 << communicator.shift,
             communicator,
             tag,
+            told_by: communicator.mask | tag.mask,
             source,
             negative: false,
             nonblocking: MPICH_NONBLOCKING,
@@ -201,9 +200,10 @@ impl Fields {
 
     const fn open_mpi(communicator: Field, tag: Field, source: Option<Field>) -> Self {
         Self {
-            collective: 1 << (tag.shift + tag.width - 1),
+            collective: 1 << tag.mask.ilog2(),
             communicator,
             tag,
+            told_by: communicator.mask | tag.mask,
             source,
             negative: true,
             nonblocking: OPEN_MPI_NONBLOCKING,
@@ -228,10 +228,10 @@ impl Fields {
         if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
     }
 
-    /// The fields by which elements of a source differ.
+    /// The bits by which elements of a source differ.
     #[inline]
-    pub(crate) const fn tag_and_communicator(&self, bits: u64) -> (u32, u32) {
-        (self.tag.of(bits), self.communicator.of(bits))
+    pub(crate) const fn tag_and_communicator(&self) -> u64 {
+        self.told_by
     }
 
     /// What everything that `key` can match belongs to; nothing if it can match
@@ -241,9 +241,8 @@ impl Fields {
             return None;
         }
         let kind = self.kind(key.bits);
-        let told_by = self.communicator.mask() | self.tag.mask();
         match kind {
-            Traffic::Collective(_) if key.ignore & told_by != 0 => None,
+            Traffic::Collective(_) if key.ignore & self.told_by != 0 => None,
             _ => Some(kind),
         }
     }
@@ -253,7 +252,7 @@ impl Fields {
     pub(crate) const fn source(&self, key: &Key) -> Source {
         match self.source {
             None => key.source,
-            Some(field) if key.ignore & field.mask() != 0 => Source::ANY,
+            Some(field) if key.ignore & field.mask != 0 => Source::ANY,
             Some(field) => Source::new(field.of(key.bits)),
         }
     }

@@ -146,8 +146,9 @@ pub const PARAMS: &[Param] = &[
     Param {
         name: "theta",
         values: Values::Number(1, 65_536),
-        default: "100",
-        help: "Elements in a shared queue at which PNP gives the busiest sources their own.",
+        default: "512",
+        help: "Elements in a shared queue at which PNP gives the busiest sources their own; up \
+               to so many are searched as one list. 100 is best for linked queues.",
     },
     Param {
         name: "k_col",

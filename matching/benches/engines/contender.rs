@@ -84,6 +84,8 @@ pub(crate) fn visit_all(stream: &Stream, visitor: &mut impl Visitor) {
         processes: stream.processes as u32,
         ..EngineConfig::default()
     };
+    // What the paper found best for lists.
+    let as_the_paper = |k| EngineConfig { theta: 100, ..config(k, k) };
     let linked = Linked::default;
     let scanner = Scanner::new(Kernel::best()).expect("the best there is");
     let packed = || Packed::new(&config(0, 0), scanner);
@@ -94,7 +96,7 @@ pub(crate) fn visit_all(stream: &Stream, visitor: &mut impl Visitor) {
     visitor.visit(Aged::new(RankArray::new(packed())));
     visitor.visit(Aged::new(ColPnp::new(&config(k, 0), packed())));
     visitor.visit(Aged::new(ColPnp::new(&config(0, k), packed())));
-    visitor.visit(Aged::new(ColPnp::new(&config(k, k), linked())));
+    visitor.visit(Aged::new(ColPnp::new(&as_the_paper(k), linked())));
     visitor.visit(Aged::new(ColPnp::new(&config(k, k), packed())));
     // The check holds two steps at once.
     visitor.visit(Ucx::new(2 * stream.posts.len(), stream.unexpected));

@@ -12,23 +12,36 @@ use crate::{
 
 /// Steps before those that are measured.
 const WARM_UP: usize = 4;
-/// Orders that are prepared.
+/// Keys in all orders that are prepared, and orders at least: few short ones would be
+/// learnt by the branch predictor.
+const KEYS: usize = 16_384;
 const ORDERS: usize = 8;
 /// Turns of each contender.
 const TURNS: u32 = 5;
 
-/// Nanoseconds an operation, a number a step.
+/// Operations of one sample at least: the clock ticks every 10 ns.
+const SAMPLE: usize = 1024;
+
+/// Nanoseconds an operation, a number for each few steps.
 #[derive(Default)]
-struct Samples(Vec<f64>);
+struct Samples {
+    all: Vec<f64>,
+    time: f64,
+    operations: usize,
+}
 
 impl Samples {
-    fn add(&mut self, time: Duration, clock: Duration, operations: usize) {
-        let time = time.saturating_sub(clock);
-        self.0.push(time.as_nanos() as f64 / operations as f64);
+    fn add(&mut self, time: Duration, clock: f64, operations: usize) {
+        self.time += time.as_nanos() as f64 - clock;
+        self.operations += operations;
+        if self.operations >= SAMPLE {
+            self.all.push(self.time / self.operations as f64);
+            (self.time, self.operations) = (0.0, 0);
+        }
     }
 
     fn median(&self) -> f64 {
-        let mut samples = self.0.clone();
+        let mut samples = self.all.clone();
         samples.sort_by(f64::total_cmp);
         samples.get(samples.len() / 2).copied().unwrap_or(0.0)
     }
@@ -67,16 +80,16 @@ impl Costs {
     }
 }
 
-/// What reading the clock adds to a time.
-fn clock() -> Duration {
-    let mut times: Vec<_> = (0..1001)
+/// Nanoseconds that reading the clock adds to a time.
+fn clock() -> f64 {
+    const READINGS: u32 = 10_000;
+    let total: Duration = (0..READINGS)
         .map(|_| {
             let before = Instant::now();
             before.elapsed()
         })
-        .collect();
-    times.sort_unstable();
-    times[times.len() / 2]
+        .sum();
+    total.as_nanos() as f64 / f64::from(READINGS)
 }
 
 /// A contender in the middle of its stream.
@@ -87,12 +100,12 @@ struct Runner<C> {
 }
 
 trait Run {
-    fn turn(&mut self, stream: &Stream, orders: &[Order], clock: Duration, time: Duration);
+    fn turn(&mut self, stream: &Stream, orders: &[Order], clock: f64, time: Duration);
     fn finish(self: Box<Self>) -> Costs;
 }
 
 impl<C: Contender> Run for Runner<C> {
-    fn turn(&mut self, stream: &Stream, orders: &[Order], clock: Duration, time: Duration) {
+    fn turn(&mut self, stream: &Stream, orders: &[Order], clock: f64, time: Duration) {
         let (contender, costs) = (&mut self.contender, &mut self.costs);
         let began = Instant::now();
         let first = self.step;
@@ -106,7 +119,7 @@ impl<C: Contender> Run for Runner<C> {
             if measured {
                 costs.post.add(before.elapsed(), clock, stream.posts.len());
             }
-            for (kind, keys) in &orders[self.step % ORDERS] {
+            for (kind, keys) in &orders[self.step % orders.len()] {
                 let before = Instant::now();
                 for (key, token) in keys {
                     assert_eq!(contender.take(key), Some(*token));
@@ -137,7 +150,8 @@ impl Visitor for Runners {
 /// Measures every contender for so long.
 pub(crate) fn all(stream: &Stream, time: Duration) -> Vec<Costs> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
-    let orders: Vec<_> = (0..ORDERS).map(|_| stream.order(&mut random)).collect();
+    let orders = ORDERS.max(KEYS / stream.posts.len());
+    let orders: Vec<_> = (0..orders).map(|_| stream.order(&mut random)).collect();
     let elements =
         Kind::ALL.map(|kind| stream.posts.iter().filter(|post| post.kind == kind).count());
     let mut runners = Runners(Vec::new(), elements);

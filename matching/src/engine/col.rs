@@ -40,7 +40,10 @@
 
 use std::cell::Cell;
 
-use super::{HostHit, peers::Map, queue::Queues};
+use super::{
+    peers::Map,
+    queue::{Best, Queues},
+};
 use crate::CollectiveId;
 
 /// Searches after which a first call has been profiled enough.
@@ -213,16 +216,14 @@ impl Col {
         source: u32,
         queues: &Q,
         probe: &Q::Probe,
-        mut best: Option<HostHit>,
-    ) -> Option<HostHit> {
+        mut best: Best,
+    ) -> Best {
         let Some(at) = self.find(id) else { return best };
         let profile = &self.profiles[at];
         if profile.in_pq > 0 {
-            let (found, compared) = queues.older_match_counted(self.pq, probe, best);
-            best = found;
-            if !profile.done && compared > 0 {
-                profile.compared.set(profile.compared.get() + compared);
-                profile.searches.set(profile.searches.get() + 1);
+            best = queues.older_match(self.pq, probe, best);
+            if !profile.done {
+                profile.note(queues.compared(self.pq, best));
             }
         }
         self.levels[profile.operation]
@@ -235,6 +236,14 @@ impl Profile {
     fn new(id: CollectiveId, operation: usize) -> Self {
         let (compared, searches) = Default::default();
         Self { id, operation, in_pq: 0, call: 0, compared, searches, done: false }
+    }
+
+    /// A search compared so many elements of pq.
+    fn note(&self, compared: u64) {
+        if compared > 0 {
+            self.compared.set(self.compared.get() + compared);
+            self.searches.set(self.searches.get() + 1);
+        }
     }
 
     fn is_over(&self, call: u32) -> bool {
@@ -279,8 +288,8 @@ mod tests {
         fn search(&self, id: CollectiveId, source: u32) -> Option<HostHandle> {
             let bits = u64::from(id.communicator);
             let key = Key { bits, ignore: 0, source: Source::new(source) };
-            let found = self.col.older_match(id, source, &self.queues, &key, None);
-            found.map(|hit| hit.handle)
+            let found = self.col.older_match(id, source, &self.queues, &key, Best::NONE);
+            self.queues.hit(found).map(|hit| hit.handle)
         }
 
         fn remove(&mut self, id: CollectiveId, handle: HostHandle) {

@@ -25,8 +25,8 @@
 //!   of point-to-point elements looks at. A search with such a key looks at every
 //!   queue that may hold a match. The oldest match of all wins, and a queue is
 //!   walked only to the age of the best so far.
-//! - *Short queues*: while there are no more than θ elements, [`Queues::LIST`] once there
-//!   are collective ones among more than that, searches walk the list of all of
+//! - *Short queues*: while there are no more than θ elements, or [`Queues::LIST`] once
+//!   there are collective ones among more than that, searches walk the list of all of
 //!   them, which costs less than finding out where to look, and new elements wait
 //!   for a queue until there are more. COL does not profile these searches.
 //! - *The cap* k·sqrt(n) is split as in the evaluation, k_C·sqrt(n) queues for COL
@@ -35,7 +35,12 @@
 //! - *n*, unless it is told, is the number of sources seen so far.
 
 use super::{Engine, EngineConfig, HostHandle, HostHit};
-use super::{col::Col, peers::Seen, pnp::Pnp, queue::Queues};
+use super::{
+    col::Col,
+    peers::Seen,
+    pnp::Pnp,
+    queue::{Best, Queues},
+};
 use crate::{CollectiveId, Element, Key, Traffic, traffic::Fields};
 
 /// Queue of elements whose kind is hidden, and of collective ones from any source.
@@ -50,6 +55,8 @@ pub struct ColPnp<Q> {
     config: EngineConfig,
     /// Most elements that are searched as one list. With more, all have a queue.
     short: usize,
+    /// There may be elements without a queue.
+    waiting: bool,
     seen: Seen,
     /// Most dedicated queues of each.
     col_cap: usize,
@@ -80,6 +87,7 @@ impl<Q: Queues> ColPnp<Q> {
             fields: config.layout.fields(),
             config: *config,
             short: theta,
+            waiting: false,
             seen: Seen::default(),
             col_cap: 0,
             pnp_cap: 0,
@@ -115,8 +123,8 @@ impl<Q: Queues> ColPnp<Q> {
     }
 
     #[inline(never)]
-    fn search_queues(&self, key: &Key, probe: &Q::Probe) -> Option<HostHit> {
-        let hidden = || self.queues.older_match(HIDDEN, probe, None);
+    fn search_queues(&self, key: &Key, probe: &Q::Probe) -> Best {
+        let hidden = || self.queues.older_match(HIDDEN, probe, Best::NONE);
         match self.lane(key) {
             Lane::Hidden => self.queues.oldest_match(probe),
             Lane::PointToPoint(None) => self.match_of_any_source(probe),
@@ -141,20 +149,33 @@ impl<Q: Queues> ColPnp<Q> {
         element
     }
 
-    /// Gives a queue to each element that waits for one, if there are now too many
-    /// for one list. `youngest` is the last of them.
+    /// Gives a queue to the youngest element, if there are now too many for one list,
+    /// after those that wait for one.
     #[inline(never)]
-    fn place(&mut self, youngest: &Element) {
-        if self.short > Q::LIST && matches!(self.lane(&key_of(youngest)), Lane::Collective(..)) {
+    fn place(&mut self, youngest: HostHandle, element: &Element) {
+        let key = key_of(element);
+        if self.short > Q::LIST && matches!(self.lane(&key), Lane::Collective(..)) {
             self.short = Q::LIST;
         }
         if self.queues.len() <= self.short {
+            self.waiting = true;
             return;
         }
-        while let Some(element) = self.queues.unplaced() {
-            let key = key_of(element);
+        if self.waiting {
+            self.place_all();
+            return;
+        }
+        let queue = self.queue_for(&key);
+        self.queues.place(youngest, queue);
+    }
+
+    #[cold]
+    fn place_all(&mut self) {
+        self.waiting = false;
+        while let Some(handle) = self.queues.unplaced() {
+            let key = key_of(self.queues.element(handle));
             let queue = self.queue_for(&key);
-            self.queues.place(queue);
+            self.queues.place(handle, queue);
         }
     }
 
@@ -179,7 +200,7 @@ impl<Q: Queues> ColPnp<Q> {
     }
 
     /// The oldest match of a point-to-point key that names no source.
-    fn match_of_any_source(&self, probe: &Q::Probe) -> Option<HostHit> {
+    fn match_of_any_source(&self, probe: &Q::Probe) -> Best {
         let queues = [HIDDEN, ANY].into_iter().chain(self.pnp.queues());
         self.queues.oldest_match_in(self.pnp.dedicated(), queues, probe)
     }
@@ -195,7 +216,9 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let handle = self.queues.push(element, age);
         if self.queues.len() > Q::LIST.min(self.short) {
-            self.place(&element);
+            self.place(handle, &element);
+        } else {
+            self.waiting = true;
         }
         handle
     }
@@ -203,11 +226,11 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
         let probe = self.queues.probe(key);
-        if self.queues.len() <= self.short {
+        self.queues.hit(if self.queues.len() <= self.short {
             self.queues.oldest_match(&probe)
         } else {
             self.search_queues(key, &probe)
-        }
+        })
     }
 
     #[inline]

@@ -28,7 +28,10 @@
 //! - *Any-source receives* have a queue of their own, which every search of
 //!   point-to-point elements looks at, and ages decide (`col_pnp`).
 
-use super::{HostHit, peers::Map, queue::Queues};
+use super::{
+    peers::Map,
+    queue::{Best, Queues},
+};
 use crate::Element;
 
 /// A source with a queue of its own.
@@ -145,8 +148,8 @@ impl Pnp {
         source: u32,
         queues: &Q,
         probe: &Q::Probe,
-        best: Option<HostHit>,
-    ) -> Option<HostHit> {
+        best: Best,
+    ) -> Best {
         let partner = self.partners.get(&source);
         // Base and the levels up to the partner's own.
         let shared = partner.map_or(self.shared.len(), |partner| partner.level + 2);
@@ -203,7 +206,8 @@ mod tests {
                 for other in 0..5 {
                     let source_key = Source::new(other);
                     let key = Key { bits: age as u64, ignore: 0, source: source_key };
-                    let found = self.pnp.older_match(other, &self.queues, &key, None);
+                    let found = self.pnp.older_match(other, &self.queues, &key, Best::NONE);
+                    let found = self.queues.hit(found);
                     let expected = (other == source).then_some(age as u64);
                     assert_eq!(found.map(|hit| hit.age), expected);
                 }

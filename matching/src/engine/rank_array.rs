@@ -10,7 +10,10 @@
 //!
 //! Memory grows with the number of sources, which is what COL+PNP avoids.
 
-use super::{Engine, HostHandle, HostHit, queue::Queues};
+use super::{
+    Engine, HostHandle, HostHit,
+    queue::{Best, Queues},
+};
 use crate::{Element, Key, Source};
 
 /// Queue of elements that name no source.
@@ -44,10 +47,10 @@ impl<Q: Queues> Engine for RankArray<Q> {
 
     fn first_match(&self, key: &Key) -> Option<HostHit> {
         let probe = self.0.probe(key);
-        match queue_of(key.source) {
+        self.0.hit(match queue_of(key.source) {
             ANY => self.0.oldest_match_in(self.0.count(), 0..self.0.count(), &probe),
-            queue => self.0.older_match(ANY, &probe, self.0.older_match(queue, &probe, None)),
-        }
+            queue => self.0.older_match(ANY, &probe, self.0.older_match(queue, &probe, Best::NONE)),
+        })
     }
 
     fn remove(&mut self, handle: HostHandle) -> Element {

@@ -30,6 +30,7 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
 #[target_feature(enable = "avx2")]
 pub(super) fn first_word(
     words: &[u32],
+    live: &[u64],
     key: Word,
     accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
@@ -39,13 +40,14 @@ pub(super) fn first_word(
         let differ = _mm256_xor_si256(load8_words(words, at), value);
         zeros(_mm256_and_si256(differ, care))
     };
-    first_word_with(words.len(), |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
+    first_word_with(words.len(), live, |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
 }
 
 #[target_feature(enable = "avx2")]
 pub(super) fn first_ternary_word(
     words: &[u32],
     ignore: &[u32],
+    live: &[u64],
     key: Word,
     accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
@@ -56,7 +58,7 @@ pub(super) fn first_ternary_word(
         let differ = _mm256_andnot_si256(load8_words(ignore, at), differ);
         zeros(_mm256_and_si256(differ, care))
     };
-    first_word_with(words.len(), |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
+    first_word_with(words.len(), live, |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
 }
 
 /// Bit `i` is set when word `i` is zero.

@@ -30,6 +30,7 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn first_word(
     words: &[u32],
+    live: &[u64],
     key: Word,
     accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
@@ -39,13 +40,14 @@ pub(super) fn first_word(
         let differ = _mm512_xor_si512(load16_words(words, at), value);
         u64::from(_mm512_testn_epi32_mask(differ, care))
     };
-    first_word_with(words.len(), step, accept)
+    first_word_with(words.len(), live, step, accept)
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn first_ternary_word(
     words: &[u32],
     ignore: &[u32],
+    live: &[u64],
     key: Word,
     accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
@@ -59,7 +61,7 @@ pub(super) fn first_ternary_word(
         );
         u64::from(_mm512_testn_epi32_mask(differ, care))
     };
-    first_word_with(words.len(), step, accept)
+    first_word_with(words.len(), live, step, accept)
 }
 
 /// Bit `i` is set when entry `i` of the block matches.

@@ -10,6 +10,7 @@
 
 mod avx2;
 mod avx512;
+mod few;
 mod scalar;
 
 use crate::age_log::Bits;
@@ -18,7 +19,7 @@ use crate::entry::{Key, Source};
 /// Words a kernel compares at once.
 pub(crate) const WORDS: usize = 16;
 
-/// So many words are compared in place: entering a kernel would cost as much.
+/// Words that are compared at once without a kernel.
 pub(crate) const FEW_WORDS: usize = 8;
 
 /// A word to search for.
@@ -171,26 +172,25 @@ pub(crate) fn count_ones(kernel: Kernel, words: &[u64]) -> usize {
     }
 }
 
-/// Index of the first word that agrees with the key and that `accept` takes; the
-/// words number [`FEW_WORDS`] or a multiple of [`WORDS`]. `kernel` must be available.
+/// Index of the first live word that agrees with the key and that `accept` takes; the
+/// words number a multiple of [`WORDS`], and `live` has a bit for each. `kernel` must be
+/// available.
 #[inline]
 pub(crate) fn first_word(
     kernel: Kernel,
     words: &[u32],
+    live: &[u64],
     key: Word,
-    mut accept: impl FnMut(usize) -> bool,
+    accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    if words.len() == FEW_WORDS {
-        return Bits(scalar::step::<FEW_WORDS>(words, 0, key)).find(|&at| accept(at));
-    }
     match kernel {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a scanner is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::first_word(words, key, accept) },
+        Kernel::Avx512 => unsafe { avx512::first_word(words, live, key, accept) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::first_word(words, key, accept) },
-        _ => scalar::first_word(words, key, accept),
+        Kernel::Avx2 => unsafe { avx2::first_word(words, live, key, accept) },
+        _ => scalar::first_word(words, live, key, accept),
     }
 }
 
@@ -198,52 +198,109 @@ pub(crate) fn first_word(
 #[inline]
 pub(crate) fn first_ternary_word(
     kernel: Kernel,
-    words: &[u32],
-    ignore: &[u32],
+    (words, ignore): (&[u32], &[u32]),
+    live: &[u64],
     key: Word,
-    mut accept: impl FnMut(usize) -> bool,
+    accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    if words.len() == FEW_WORDS {
-        let hits = scalar::ternary_step::<FEW_WORDS>(words, ignore, 0, key);
-        return Bits(hits).find(|&at| accept(at));
-    }
     match kernel {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a scanner is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::first_ternary_word(words, ignore, key, accept) },
+        Kernel::Avx512 => unsafe { avx512::first_ternary_word(words, ignore, live, key, accept) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::first_ternary_word(words, ignore, key, accept) },
-        _ => scalar::first_ternary_word(words, ignore, key, accept),
+        Kernel::Avx2 => unsafe { avx2::first_ternary_word(words, ignore, live, key, accept) },
+        _ => scalar::first_ternary_word(words, ignore, live, key, accept),
     }
+}
+
+/// [`first_word`] of 8 or 16 words, in place: entering a kernel would cost as much.
+#[inline(always)]
+pub(crate) fn first_of_few(
+    words: &[u32],
+    live: u64,
+    key: Word,
+    mut accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let (words, more) = words.split_first_chunk()?;
+    let mut hits = few::agree(words, &[0; FEW_WORDS], key);
+    if let Ok(words) = more.try_into() {
+        hits |= few::agree(words, &[0; FEW_WORDS], key) << FEW_WORDS;
+    }
+    first_live(0, hits, live, &mut accept)
+}
+
+/// [`first_ternary_word`] of 8 or 16 words.
+#[inline]
+pub(crate) fn first_ternary_of_few(
+    words: &[u32],
+    ignore: &[u32],
+    live: u64,
+    key: Word,
+    mut accept: impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    let (words, more) = words.split_first_chunk()?;
+    let (ignore, more_ignore) = ignore.split_first_chunk()?;
+    let mut hits = few::agree(words, ignore, key);
+    if let (Ok(words), Ok(ignore)) = (more.try_into(), more_ignore.try_into()) {
+        hits |= few::agree(words, ignore, key) << FEW_WORDS;
+    }
+    first_live(0, hits, live, &mut accept)
+}
+
+/// The first of the hits that is live and that `accept` takes; the lowest bit is of the
+/// word at `at`.
+///
+/// The first hit usually is both. That is tested by a branch, so that the processor
+/// goes on before it knows what the last removal wrote into `live`.
+#[inline(always)]
+fn first_live(
+    at: usize,
+    hits: u64,
+    live: u64,
+    accept: &mut impl FnMut(usize) -> bool,
+) -> Option<usize> {
+    if hits == 0 {
+        return None;
+    }
+    let first = hits.trailing_zeros() as usize;
+    if live >> first & 1 == 1 && accept(at + first) {
+        return Some(at + first);
+    }
+    Bits(hits & (hits - 1) & live).map(|hit| at + hit).find(|&at| accept(at))
 }
 
 /// The loop around every kernel of words. `step` compares [`WORDS`] of them.
 #[inline(always)]
 fn first_word_with(
     len: usize,
+    live: &[u64],
     step: impl Fn(usize) -> u64,
     mut accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    let mut offer = |at: usize, hits: u64| Bits(hits).map(|hit| at + hit).find(|&at| accept(at));
-    let mut at = 0;
-    while at + 4 * WORDS <= len {
-        let hits = [0, 1, 2, 3].map(|quarter| step(at + quarter * WORDS));
-        if hits[0] | hits[1] | hits[2] | hits[3] != 0 {
-            let hits = (0..4).fold(0, |all, quarter| all | hits[quarter] << (quarter * WORDS));
-            let found = offer(at, hits);
-            if found.is_some() {
-                return found;
+    for (block, &live) in live.iter().enumerate() {
+        let at = block * LANES;
+        if live == 0 {
+            continue;
+        }
+        let mut hits = 0;
+        if at + LANES <= len {
+            let steps = [0, 1, 2, 3].map(|number| step(at + number * WORDS));
+            if steps[0] | steps[1] | steps[2] | steps[3] == 0 {
+                continue;
+            }
+            for (number, step) in steps.into_iter().enumerate() {
+                hits |= step << (number * WORDS);
+            }
+        } else {
+            for number in 0..(len - at) / WORDS {
+                hits |= step(at + number * WORDS) << (number * WORDS);
             }
         }
-        at += 4 * WORDS;
-    }
-    while at < len {
-        let found = offer(at, step(at));
+        let found = first_live(at, hits, live, &mut accept);
         if found.is_some() {
             return found;
         }
-        at += WORDS;
     }
     None
 }

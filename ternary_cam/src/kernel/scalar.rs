@@ -28,42 +28,27 @@ pub(super) fn candidates(block: &Block, key: &Key) -> u64 {
 
 pub(super) fn first_word(
     words: &[u32],
+    live: &[u64],
     key: Word,
     accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    first_word_with(words.len(), |at| step::<WORDS>(words, at, key), accept)
+    let step = |at| zeros(|lane| key.differs(words[at + lane], 0));
+    first_word_with(words.len(), live, step, accept)
 }
 
 pub(super) fn first_ternary_word(
     words: &[u32],
     ignore: &[u32],
+    live: &[u64],
     key: Word,
     accept: impl FnMut(usize) -> bool,
 ) -> Option<usize> {
-    first_word_with(words.len(), |at| ternary_step::<WORDS>(words, ignore, at, key), accept)
+    let step = |at| zeros(|lane| key.differs(words[at + lane], ignore[at + lane]));
+    first_word_with(words.len(), live, step, accept)
 }
 
-/// Bit `i` is set when word `at + i` of `N` agrees with the key.
+/// Bit `i` is set when `differs` of lane `i` is zero.
 #[inline(always)]
-pub(super) fn step<const N: usize>(words: &[u32], at: usize, key: Word) -> u64 {
-    let words: &[u32; N] = words[at..at + N].try_into().expect("N words");
-    zeros::<N>(|lane| key.differs(words[lane], 0))
-}
-
-/// [`step`] of words with ignore bits of their own.
-#[inline(always)]
-pub(super) fn ternary_step<const N: usize>(
-    words: &[u32],
-    ignore: &[u32],
-    at: usize,
-    key: Word,
-) -> u64 {
-    let words: &[u32; N] = words[at..at + N].try_into().expect("N words");
-    let ignore: &[u32; N] = ignore[at..at + N].try_into().expect("N words");
-    zeros::<N>(|lane| key.differs(words[lane], ignore[lane]))
-}
-
-#[inline(always)]
-fn zeros<const N: usize>(differs: impl Fn(usize) -> u32) -> u64 {
-    (0..N).fold(0, |hits, lane| hits | u64::from(differs(lane) == 0) << lane)
+fn zeros(differs: impl Fn(usize) -> u32) -> u64 {
+    (0..WORDS).fold(0, |hits, lane| hits | u64::from(differs(lane) == 0) << lane)
 }

@@ -11,7 +11,7 @@
 //!
 //! A queue whose head is younger than what was found elsewhere is not walked.
 
-use super::Queues;
+use super::{Best, Queues};
 use crate::engine::{HostHandle, HostHit};
 use crate::{Element, Key};
 
@@ -76,9 +76,9 @@ impl Linked {
     }
 
     /// The oldest match among the `limit` oldest elements of all.
-    fn match_within(&self, limit: usize, key: &Key) -> Option<HostHit> {
+    fn match_within(&self, limit: usize, key: &Key) -> Option<Best> {
         let mut walk = self.walk(self.all.head, ALL).take(limit);
-        walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| hit(index, node))
+        walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| best(index, node))
     }
 
     fn walk(&self, head: u32, list: usize) -> impl Iterator<Item = (u32, &Node)> + '_ {
@@ -131,12 +131,20 @@ impl Queues for Linked {
         HostHandle(index)
     }
 
-    fn unplaced(&self) -> Option<&Element> {
-        self.nodes.get(self.next_unplaced() as usize).map(|node| &node.element)
+    fn unplaced(&self) -> Option<HostHandle> {
+        let next = self.next_unplaced();
+        (next != NIL).then_some(HostHandle(next))
     }
 
-    fn place(&mut self, queue: usize) {
-        let index = self.next_unplaced();
+    #[inline]
+    fn element(&self, handle: HostHandle) -> &Element {
+        &self.nodes[handle.0 as usize].element
+    }
+
+    #[inline]
+    fn place(&mut self, handle: HostHandle, queue: usize) {
+        debug_assert_eq!(self.unplaced(), Some(handle), "older elements are placed first");
+        let index = handle.0;
         self.placed = index;
         self.nodes[index as usize].queue = queue as u32;
         let ends = &mut self.queues[queue];
@@ -199,43 +207,35 @@ impl Queues for Linked {
     }
 
     #[inline]
-    fn older_match(&self, queue: usize, key: &Key, best: Option<HostHit>) -> Option<HostHit> {
-        self.older_match_counted(queue, key, best).0
-    }
-
-    #[inline]
-    fn older_match_counted(
-        &self,
-        queue: usize,
-        key: &Key,
-        best: Option<HostHit>,
-    ) -> (Option<HostHit>, u64) {
-        let before = best.map_or(u64::MAX, |best| best.age);
+    fn older_match(&self, queue: usize, key: &Key, oldest: Best) -> Best {
         let mut index = self.queues.get(queue).map_or(NIL, |ends| ends.head);
-        let mut compared = 0;
         while let Some(node) = self.nodes.get(index as usize) {
-            if node.age > before {
+            if node.age > oldest.age {
                 break;
             }
-            compared += 1;
             if node.element.matches(key) {
-                return (Some(hit(index, node)), compared);
+                return best(index, node);
             }
             index = node.next[OWN];
         }
-        (best, compared)
+        oldest
+    }
+
+    fn compared(&self, queue: usize, best: Best) -> u64 {
+        let walk = self.walk(self.queues[queue].head, OWN);
+        walk.take_while(|(_, node)| node.age <= best.age).count() as u64
     }
 
     #[inline]
-    fn oldest_match(&self, key: &Key) -> Option<HostHit> {
+    fn oldest_match(&self, key: &Key) -> Best {
         let mut index = self.all.head;
         while let Some(node) = self.nodes.get(index as usize) {
             if node.element.matches(key) {
-                return Some(hit(index, node));
+                return best(index, node);
             }
             index = node.next[ALL];
         }
-        None
+        Best::NONE
     }
 
     fn oldest_match_in(
@@ -243,12 +243,18 @@ impl Queues for Linked {
         count: usize,
         queues: impl Iterator<Item = usize>,
         key: &Key,
-    ) -> Option<HostHit> {
+    ) -> Best {
         if count >= self.len() {
             return self.oldest_match(key);
         }
-        self.match_within(NEAR, key)
-            .or_else(|| queues.fold(None, |best, queue| self.older_match(queue, key, best)))
+        let near = self.match_within(NEAR, key);
+        let fold = || queues.fold(Best::NONE, |best, queue| self.older_match(queue, key, best));
+        near.unwrap_or_else(fold)
+    }
+
+    #[inline]
+    fn hit(&self, best: Best) -> Option<HostHit> {
+        self.nodes.get(best.handle as usize).map(|node| hit(best.handle, node))
     }
 
     fn len_of(&self, queue: usize) -> usize {
@@ -279,4 +285,8 @@ impl Queues for Linked {
 
 fn hit(index: u32, node: &Node) -> HostHit {
     HostHit { handle: HostHandle(index), token: node.element.token, age: node.age }
+}
+
+const fn best(index: u32, node: &Node) -> Best {
+    Best { handle: index, age: node.age }
 }

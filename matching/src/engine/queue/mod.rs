@@ -62,6 +62,25 @@ impl std::str::FromStr for Queue {
     }
 }
 
+/// The oldest match so far. It fits two registers: a search hands it from queue to
+/// queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Best {
+    handle: u32,
+    age: u64,
+}
+
+impl Best {
+    /// No match yet.
+    pub const NONE: Self = Self { handle: u32::MAX, age: u64::MAX };
+
+    /// The older one.
+    #[inline]
+    const fn or(self, other: Self) -> Self {
+        if self.age <= other.age { self } else { other }
+    }
+}
+
 /// Queues by number, and the list of all elements. See the module.
 pub trait Queues {
     /// A key, prepared for searches.
@@ -90,9 +109,8 @@ pub trait Queues {
     /// Appends an element, the youngest of all, to a queue.
     #[inline]
     fn insert(&mut self, queue: usize, element: Element, age: u64) -> HostHandle {
-        debug_assert_eq!(self.unplaced(), None, "older elements are placed first");
         let handle = self.push(element, age);
-        self.place(queue);
+        self.place(handle, queue);
         handle
     }
 
@@ -100,10 +118,13 @@ pub trait Queues {
     fn push(&mut self, element: Element, age: u64) -> HostHandle;
 
     /// The oldest element without a queue.
-    fn unplaced(&self) -> Option<&Element>;
+    fn unplaced(&self) -> Option<HostHandle>;
 
     /// Appends the oldest element without a queue to one.
-    fn place(&mut self, queue: usize);
+    fn place(&mut self, handle: HostHandle, queue: usize);
+
+    /// An element.
+    fn element(&self, handle: HostHandle) -> &Element;
 
     /// The queue of an element, if it has one.
     fn queue_of(&self, handle: HostHandle) -> Option<usize>;
@@ -115,23 +136,14 @@ pub trait Queues {
     fn remove(&mut self, handle: HostHandle) -> Element;
 
     /// The older of `best` and the first match of a queue.
-    fn older_match(
-        &self,
-        queue: usize,
-        probe: &Self::Probe,
-        best: Option<HostHit>,
-    ) -> Option<HostHit>;
+    fn older_match(&self, queue: usize, probe: &Self::Probe, best: Best) -> Best;
 
-    /// [`Queues::older_match`], and how many elements a list would have compared.
-    fn older_match_counted(
-        &self,
-        queue: usize,
-        probe: &Self::Probe,
-        best: Option<HostHit>,
-    ) -> (Option<HostHit>, u64);
+    /// How many elements of a queue a list would have compared to find `best`, or that
+    /// none is older.
+    fn compared(&self, queue: usize, best: Best) -> u64;
 
     /// The oldest match of all.
-    fn oldest_match(&self, probe: &Self::Probe) -> Option<HostHit>;
+    fn oldest_match(&self, probe: &Self::Probe) -> Best;
 
     /// The oldest match of all, known to be in one of these queues, of which there
     /// are `count`.
@@ -140,7 +152,10 @@ pub trait Queues {
         count: usize,
         queues: impl Iterator<Item = usize>,
         probe: &Self::Probe,
-    ) -> Option<HostHit>;
+    ) -> Best;
+
+    /// What was found, for others.
+    fn hit(&self, best: Best) -> Option<HostHit>;
 
     /// Elements in a queue.
     fn len_of(&self, queue: usize) -> usize;

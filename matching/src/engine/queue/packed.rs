@@ -17,7 +17,7 @@
 use ternary_cam::Scanner;
 
 use super::{
-    Queues,
+    Best, Queues,
     line::{Line, Places},
     print::Print,
 };
@@ -82,12 +82,7 @@ impl Packed {
         &self.slots[slot as usize]
     }
 
-    fn hit(&self, slot: u32) -> HostHit {
-        let Slot { element, age, .. } = self.slot(slot);
-        HostHit { handle: HostHandle(slot), token: element.token, age: *age }
-    }
-
-    #[inline]
+    #[inline(always)]
     fn push_to(&mut self, line: usize, list: usize, print: Print, slot: u32) {
         if self.lines[line].is_at_end() {
             self.close_up(line, list);
@@ -96,11 +91,10 @@ impl Packed {
         self.slots[slot as usize].at[list] = at;
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove_from(&mut self, line: usize, list: usize, slot: u32) {
         let at = self.slots[slot as usize].at[list];
-        self.lines[line].remove(at, &mut self.places);
-        if self.lines[line].is_sparse() {
+        if self.lines[line].remove(at, &mut self.places) {
             self.close_up(line, list);
         }
     }
@@ -114,26 +108,30 @@ impl Packed {
             placed += u32::from(from < unplaced);
         });
         if list == ALL {
-            self.unplaced = self.lines[ALL_LINE].head + placed;
+            let line = &self.lines[ALL_LINE];
+            self.unplaced = line.tail - line.len + placed;
         }
     }
 
-    fn next_unplaced(&self) -> Option<(u32, u32)> {
-        self.lines[ALL_LINE].iter(self.unplaced, &self.places).next()
+    /// [`Packed::first`], out of line: queues are searched from several places.
+    #[inline(never)]
+    fn first_in(&self, line: &Line, probe: &Probe) -> Best {
+        self.first(line, probe)
     }
 
-    #[inline]
-    fn first(&self, line: &Line, probe: &Probe) -> Option<u32> {
-        line.first(self.scanner, probe.print, &self.places, |slot| {
+    #[inline(always)]
+    fn first(&self, line: &Line, probe: &Probe) -> Best {
+        let found = line.first(self.scanner, probe.print, &self.places, |slot| {
             self.slot(slot).element.matches(&probe.key)
-        })
+        });
+        found.map_or(Best::NONE, |slot| Best { handle: slot, age: self.slot(slot).age })
     }
 }
 
 impl Queues for Packed {
     type Probe = Probe;
 
-    const LIST: usize = 100;
+    const LIST: usize = usize::MAX;
 
     #[inline]
     fn probe(&self, key: &Key) -> Probe {
@@ -170,18 +168,25 @@ impl Queues for Packed {
         HostHandle(index)
     }
 
-    #[inline]
-    fn unplaced(&self) -> Option<&Element> {
-        self.next_unplaced().map(|(_, slot)| &self.slot(slot).element)
+    fn unplaced(&self) -> Option<HostHandle> {
+        let at = self.lines[ALL_LINE].next(self.unplaced, &self.places)?;
+        Some(HostHandle(self.places.slot(at)))
     }
 
     #[inline]
-    fn place(&mut self, queue: usize) {
-        let Some((at, slot)) = self.next_unplaced() else { return };
+    fn element(&self, handle: HostHandle) -> &Element {
+        &self.slot(handle.0).element
+    }
+
+    #[inline(always)]
+    fn place(&mut self, handle: HostHandle, queue: usize) {
+        debug_assert_eq!(self.unplaced(), Some(handle), "older elements are placed first");
+        let slot = &mut self.slots[handle.0 as usize];
+        slot.queue = queue as u32;
+        let at = slot.at[ALL];
         self.unplaced = at + 1;
-        self.slots[slot as usize].queue = queue as u32;
         let print = self.lines[ALL_LINE].print(at, &self.places);
-        self.push_to(queue + 1, OWN, print, slot);
+        self.push_to(queue + 1, OWN, print, handle.0);
     }
 
     #[inline]
@@ -190,7 +195,7 @@ impl Queues for Packed {
         (queue != NIL).then_some(queue as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
         self.remove_from(ALL_LINE, ALL, handle.0);
         self.unplaced = self.unplaced.min(self.lines[ALL_LINE].tail);
@@ -200,52 +205,44 @@ impl Queues for Packed {
         slot.element
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&mut self, handle: HostHandle) -> Element {
         let queue = self.slot(handle.0).queue;
         self.remove_from(queue as usize + 1, OWN, handle.0);
         self.remove_unplaced(handle)
     }
 
-    #[inline]
-    fn older_match(&self, queue: usize, probe: &Probe, best: Option<HostHit>) -> Option<HostHit> {
-        let Some(line) = self.lines.get(queue + 1).filter(|line| line.len > 0) else { return best };
-        let Some(slot) = self.first(line, probe) else { return best };
-        match best {
-            Some(hit) if hit.age < self.slot(slot).age => best,
-            _ => Some(self.hit(slot)),
+    #[inline(always)]
+    fn older_match(&self, queue: usize, probe: &Probe, best: Best) -> Best {
+        match self.lines.get(queue + 1) {
+            Some(line) if line.len > 0 => best.or(self.first_in(line, probe)),
+            _ => best,
         }
     }
 
-    fn older_match_counted(
-        &self,
-        queue: usize,
-        probe: &Probe,
-        best: Option<HostHit>,
-    ) -> (Option<HostHit>, u64) {
-        let found = self.older_match(queue, probe, best);
+    fn compared(&self, queue: usize, best: Best) -> u64 {
         let line = &self.lines[queue + 1];
-        let compared = match found {
-            Some(hit) if found != best => {
-                line.rank(self.slot(hit.handle.0).at[OWN], &self.places) as u64
+        match self.slots.get(best.handle as usize) {
+            Some(slot) if slot.queue == queue as u32 => {
+                line.rank(slot.at[OWN], &self.places) as u64
             }
             _ => u64::from(line.len),
-        };
-        (found, compared)
+        }
+    }
+
+    #[inline(always)]
+    fn oldest_match(&self, probe: &Probe) -> Best {
+        self.first(&self.lines[ALL_LINE], probe)
+    }
+
+    fn oldest_match_in(&self, _: usize, _: impl Iterator<Item = usize>, probe: &Probe) -> Best {
+        self.oldest_match(probe)
     }
 
     #[inline]
-    fn oldest_match(&self, probe: &Probe) -> Option<HostHit> {
-        self.first(&self.lines[ALL_LINE], probe).map(|slot| self.hit(slot))
-    }
-
-    fn oldest_match_in(
-        &self,
-        _: usize,
-        _: impl Iterator<Item = usize>,
-        probe: &Probe,
-    ) -> Option<HostHit> {
-        self.oldest_match(probe)
+    fn hit(&self, best: Best) -> Option<HostHit> {
+        let Slot { element, age, .. } = self.slots.get(best.handle as usize)?;
+        Some(HostHit { handle: HostHandle(best.handle), token: element.token, age: *age })
     }
 
     fn len_of(&self, queue: usize) -> usize {
@@ -253,12 +250,13 @@ impl Queues for Packed {
     }
 
     fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
-        let slots = self.lines[queue + 1].iter(0, &self.places);
-        slots.map(|(_, slot)| &self.slot(slot).element)
+        let slots = self.lines[queue + 1].iter(&self.places);
+        slots.map(|slot| &self.slot(slot).element)
     }
 
     fn oldest(&self) -> Option<HostHit> {
-        self.lines[ALL_LINE].iter(0, &self.places).next().map(|(_, slot)| self.hit(slot))
+        let oldest = self.lines[ALL_LINE].iter(&self.places).next()?;
+        self.hit(Best { handle: oldest, ..Best::NONE })
     }
 
     fn depth(&self, handle: HostHandle) -> usize {
@@ -270,7 +268,7 @@ impl Queues for Packed {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.lines[ALL_LINE].iter(0, &self.places).map(|(_, slot)| {
+        self.lines[ALL_LINE].iter(&self.places).map(|slot| {
             let Slot { element, age, .. } = self.slot(slot);
             (element.token, *age)
         })

@@ -3,23 +3,20 @@
 //! the bits that neither ignores.
 //!
 //! ```text
-//! 31     30..19        18..12              11..0
-//! live | source (12) | communicator (7) | tag (12)
+//! 31..20        19..0
+//! source (12) | tag and communicator (20)
 //! ```
 //!
-//! Each field is folded: exclusive or of the values, union of the ignore bits. So a
-//! pattern that ignores a part of the tag is still told apart by the rest of it, and
-//! one from any source by its tag. What the layout has besides (protocol bits, which
-//! every receive ignores) is left out. The live bit is never ignored: a word of
-//! zeros agrees with nothing.
+//! Both fields are hashes, and a pattern that ignores a part of what is hashed ignores
+//! the field: one from any source is told apart by its tag, one with any tag by its
+//! source. What the layout has besides (protocol bits, which every receive ignores) is
+//! left out.
 
 use crate::{Key, Source, traffic::Fields};
 
-/// Set in each fingerprint.
-const LIVE: u32 = 1 << 31;
-const SOURCE: u32 = 0xfff << SOURCE_AT;
-const SOURCE_AT: u32 = 19;
-const COMMUNICATOR_AT: u32 = 12;
+const TAG_BITS: u32 = 20;
+const TAG: u32 = (1 << TAG_BITS) - 1;
+const SOURCE: u32 = !TAG;
 
 /// Fingerprint of a pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,32 +27,24 @@ pub(super) struct Print {
 }
 
 impl Print {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(fields: &Fields, key: &Key) -> Self {
-        let (tag, communicator) = fields.tag_and_communicator(key.bits);
-        let value = LIVE
-            | (tag ^ tag >> 12 ^ tag >> 24) & 0xfff
-            | fold_communicator(communicator, |a, b| a ^ b) << COMMUNICATOR_AT;
-        let mut ignore = 0;
-        if key.ignore != 0 {
-            let (tag, communicator) = fields.tag_and_communicator(key.ignore);
-            ignore = (tag | tag >> 12 | tag >> 24) & 0xfff
-                | fold_communicator(communicator, |a, b| a | b) << COMMUNICATOR_AT;
+        let told_by = fields.tag_and_communicator();
+        // Multiples of the golden ratio lie far apart in their highest bits.
+        let tag = (key.bits & told_by).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut print = Self { value: (tag >> (u64::BITS - TAG_BITS)) as u32, ignore: 0 };
+        if key.ignore & told_by != 0 {
+            print.ignore = TAG;
         }
         match fields.source(key) {
-            Source::ANY => Self { value, ignore: ignore | SOURCE },
+            Source::ANY => print.ignore |= SOURCE,
             source => {
                 let source = source.get().unwrap_or_default();
-                let source = (source ^ source >> 12 ^ source >> 24) & 0xfff;
-                Self { value: value | source << SOURCE_AT, ignore }
+                print.value |= source.wrapping_mul(0x9e37_79b9) & SOURCE;
             }
         }
+        print
     }
-}
-
-#[inline]
-fn fold_communicator(bits: u32, join: impl Fn(u32, u32) -> u32) -> u32 {
-    (1..5).fold(bits, |all, part| join(all, bits >> (7 * part))) & 0x7f
 }
 
 #[cfg(test)]
@@ -92,7 +81,6 @@ mod tests {
                 let own = Key { bits, ignore: ignores.0, source: sources.0 };
                 let (a, b) = (Print::new(&fields, &own), Print::new(&fields, &key));
                 prop_assert_eq!((a.value ^ b.value) & !(a.ignore | b.ignore), 0);
-                prop_assert_eq!((a.value & LIVE, a.ignore & LIVE), (LIVE, 0));
             }
         }
     }
