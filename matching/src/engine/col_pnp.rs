@@ -55,7 +55,7 @@ pub struct ColPnp<Q> {
     config: EngineConfig,
     /// Most elements that are searched as one list. With more, all have a queue.
     short: usize,
-    /// There may be elements without a queue.
+    /// There may be elements without a queue; if so, there are no more than `short`.
     waiting: bool,
     seen: Seen,
     /// Most dedicated queues of each.
@@ -226,7 +226,7 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
         let probe = self.queues.probe(key);
-        self.queues.hit(if self.queues.len() <= self.short {
+        self.queues.hit(if self.waiting || self.queues.prefers_list(self.short) {
             self.queues.oldest_match(&probe)
         } else {
             self.search_queues(key, &probe)

@@ -30,8 +30,9 @@ const WORD: u32 = u64::BITS;
 /// A line closes up when it spans so many times its elements.
 const SPARSE: u32 = 8;
 
-/// A queue. Places count from the begin of the arrays.
+/// A queue, in half a cache line. Places count from the begin of the arrays.
 #[derive(Clone, Copy, Default)]
+#[repr(align(32))]
 pub(super) struct Line {
     start: u32,
     end: u32,
@@ -68,6 +69,12 @@ impl Line {
     #[inline]
     pub(super) const fn is_at_end(&self) -> bool {
         self.tail == self.end
+    }
+
+    /// Places that a search passes.
+    #[inline]
+    pub(super) const fn span(&self) -> u32 {
+        self.tail - self.head
     }
 
     /// Adds the youngest and returns its place. There must be room.
@@ -126,8 +133,7 @@ impl Line {
         while places.live[(self.head / WORD) as usize] == 0 {
             self.head += WORD;
         }
-        let span = self.tail - self.head;
-        span > WORD && span > SPARSE * self.len
+        self.span() > WORD && self.span() > SPARSE * self.len
     }
 
     /// Moves the elements together, into a longer region if they fill more than half
@@ -192,7 +198,7 @@ impl Line {
         places: &Places,
         mut accept: impl FnMut(u32) -> bool,
     ) -> Option<u32> {
-        let steps = (self.tail - self.head).div_ceil(Scanner::STEP as u32);
+        let steps = self.span().div_ceil(Scanner::STEP as u32);
         let all = self.head as usize..(self.head + steps * Scanner::STEP as u32) as usize;
         let live = &places.live[all.start / WORD as usize..all.end.div_ceil(WORD as usize)];
         // The head of a short line may be in the middle of a word.
@@ -247,6 +253,11 @@ impl Places {
     #[inline]
     pub(super) fn slot(&self, at: u32) -> u32 {
         self.slots[at as usize]
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
     }
 
     /// A region of so many places, all holes: where it starts and ends.

@@ -253,6 +253,11 @@ impl Queues for Linked {
     }
 
     #[inline]
+    fn prefers_list(&self, short: usize) -> bool {
+        self.len() <= short
+    }
+
+    #[inline]
     fn hit(&self, best: Best) -> Option<HostHit> {
         self.nodes.get(best.handle as usize).map(|node| hit(best.handle, node))
     }

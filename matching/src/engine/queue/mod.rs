@@ -86,8 +86,8 @@ pub trait Queues {
     /// A key, prepared for searches.
     type Probe;
 
-    /// Up to so many elements are found sooner in the list of all than by finding
-    /// out in which queue they are.
+    /// Up to so many elements, with collective ones among them, are found sooner in the
+    /// list of all than by finding out in which queue they are.
     const LIST: usize;
 
     /// Prepares a key.
@@ -153,6 +153,10 @@ pub trait Queues {
         queues: impl Iterator<Item = usize>,
         probe: &Self::Probe,
     ) -> Best;
+
+    /// Whether elements that have queues are found sooner in the list of all; `short` is
+    /// how many a list has that is not split.
+    fn prefers_list(&self, short: usize) -> bool;
 
     /// What was found, for others.
     fn hit(&self, best: Best) -> Option<HostHit>;

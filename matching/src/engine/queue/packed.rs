@@ -27,6 +27,9 @@ use crate::{Element, Key, traffic::Fields};
 /// No slot, no queue.
 const NIL: u32 = u32::MAX;
 
+/// Places that are searched as fast as it is found out which queue to search.
+const NEAR: u32 = 64;
+
 /// Line of all elements; that of queue `n` is `n + 1`.
 const ALL_LINE: usize = 0;
 
@@ -240,6 +243,12 @@ impl Queues for Packed {
     }
 
     #[inline]
+    fn prefers_list(&self, _: usize) -> bool {
+        // Holes are searched as well.
+        self.lines[ALL_LINE].span() <= NEAR
+    }
+
+    #[inline]
     fn hit(&self, best: Best) -> Option<HostHit> {
         let Slot { element, age, .. } = self.slots.get(best.handle as usize)?;
         Some(HostHit { handle: HostHandle(best.handle), token: element.token, age: *age })
@@ -272,5 +281,100 @@ impl Queues for Packed {
             let Slot { element, age, .. } = self.slot(slot);
             (element.token, *age)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kernel, Source};
+
+    /// Tokens and, in order of age, their handles.
+    struct Harness {
+        queues: Packed,
+        expected: Vec<(u32, HostHandle)>,
+        age: u64,
+    }
+
+    const QUEUES: usize = 3;
+
+    impl Harness {
+        fn new() -> Self {
+            let scanner = Scanner::new(Kernel::best()).unwrap();
+            let mut queues = Packed::new(&EngineConfig::default(), scanner);
+            queues.ensure(QUEUES);
+            Self { queues, expected: Vec::new(), age: 0 }
+        }
+
+        fn push(&mut self) {
+            let token = self.age as u32;
+            let ignore = if self.age % 50 == 49 { 1 } else { 0 };
+            let bits = 2 * self.age;
+            let element = Element { bits, ignore, source: Source::new(1), token };
+            let handle = self.queues.insert(token as usize % QUEUES, element, self.age);
+            self.expected.push((token, handle));
+            self.age += 1;
+        }
+
+        fn remove(&mut self, rank: usize) {
+            let (token, handle) = self.expected.remove(rank);
+            let key = Key { bits: 2 * u64::from(token), ignore: 0, source: Source::new(1) };
+            let probe = self.queues.probe(&key);
+            let queue = self.queues.queue_of(handle).unwrap();
+            let found = self.queues.older_match(queue, &probe, Best::NONE);
+            assert_eq!(self.queues.hit(found).unwrap().token, token);
+            assert_eq!(self.queues.oldest_match(&probe), found);
+            assert_eq!(self.queues.depth(handle), rank + 1);
+            assert_eq!(self.queues.remove(handle).token, token);
+            assert_eq!(self.queues.oldest_match(&probe), Best::NONE);
+        }
+
+        fn check(&self) {
+            let tokens = self.expected.iter().map(|&(token, _)| token);
+            assert!(self.queues.iter().map(|(token, _)| token).eq(tokens.clone()));
+            assert_eq!(self.queues.oldest().map(|hit| hit.token), tokens.clone().next());
+            for queue in 0..QUEUES {
+                let of_queue = tokens.clone().filter(|&token| token as usize % QUEUES == queue);
+                assert_eq!(self.queues.len_of(queue), of_queue.clone().count());
+                assert!(self.queues.elements(queue).map(|element| element.token).eq(of_queue));
+            }
+        }
+    }
+
+    #[test]
+    fn lines_grow_close_up_and_empty_in_every_order() {
+        type Pick = fn(usize, usize) -> usize;
+        let picks: [Pick; 4] =
+            [|_, _| 0, |len, _| len - 1, |len, step| step * 37 % len, |len, _| len / 2];
+        let mut harness = Harness::new();
+        for pick in picks {
+            for most in [1, 5, 9, 40, 70, 500] {
+                (0..most).for_each(|_| harness.push());
+                // As many come as go, then all go.
+                for step in 0..2 * most {
+                    harness.remove(pick(harness.expected.len(), step));
+                    harness.push();
+                }
+                for step in 0..most {
+                    harness.remove(pick(harness.expected.len(), step));
+                    if step % 64 == 0 {
+                        harness.check();
+                    }
+                }
+                harness.check();
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_allocated_once_the_longest_is_known() {
+        let mut harness = Harness::new();
+        let mut lengths = Vec::new();
+        for _ in 0..4 {
+            (0..300).for_each(|_| harness.push());
+            (0..300).for_each(|_| harness.remove(0));
+            lengths.push((harness.queues.slots.capacity(), harness.queues.places.len()));
+        }
+        assert!(lengths.iter().all(|&length| length == lengths[0]), "{lengths:?}");
     }
 }
