@@ -62,7 +62,7 @@ fn options() -> Options {
 fn title(text: &str) {
     println!("\n{text}");
     for line in [0, 1] {
-        let names: String = CONTENDERS.iter().map(|names| format!("{:>14}", names[line])).collect();
+        let names: String = CONTENDERS.iter().map(|names| format!("{:>15}", names[line])).collect();
         println!("  {:<12}{names}", "");
     }
 }
@@ -71,7 +71,7 @@ fn title(text: &str) {
 fn row(name: &str, times: &[f64], paper: &str) {
     let list = times[0];
     let columns: String =
-        times.iter().map(|time| format!("{time:>7.1} {:>5.1}x", list / time)).collect();
+        times.iter().map(|time| format!("{time:>8.1} {:>5.1}x", list / time)).collect();
     println!("  {name:<12}{columns}   {paper}");
 }
 

@@ -131,6 +131,12 @@ impl Col {
         self.dedicated
     }
 
+    /// Whether there were any elements.
+    #[inline]
+    pub(super) fn is_used(&self) -> bool {
+        self.profiles.len() > 1
+    }
+
     /// The queue for a new element of `source` in call `call` of `id`. `cap` is how
     /// many dedicated queues there may be.
     pub(super) fn place(

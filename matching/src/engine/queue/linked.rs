@@ -253,7 +253,7 @@ impl Queues for Linked {
     }
 
     #[inline]
-    fn prefers_list(&self, short: usize) -> bool {
+    fn prefers_list(&self, short: usize, _: bool) -> bool {
         self.len() <= short
     }
 

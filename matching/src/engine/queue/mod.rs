@@ -155,8 +155,8 @@ pub trait Queues {
     ) -> Best;
 
     /// Whether elements that have queues are found sooner in the list of all; `short` is
-    /// how many a list has that is not split.
-    fn prefers_list(&self, short: usize) -> bool;
+    /// how many a list has before it is split, `split` whether one was.
+    fn prefers_list(&self, short: usize, split: bool) -> bool;
 
     /// What was found, for others.
     fn hit(&self, best: Best) -> Option<HostHit>;

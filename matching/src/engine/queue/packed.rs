@@ -243,9 +243,9 @@ impl Queues for Packed {
     }
 
     #[inline]
-    fn prefers_list(&self, _: usize) -> bool {
+    fn prefers_list(&self, _: usize, split: bool) -> bool {
         // Holes are searched as well.
-        self.lines[ALL_LINE].span() <= NEAR
+        !split || self.lines[ALL_LINE].span() <= NEAR
     }
 
     #[inline]
