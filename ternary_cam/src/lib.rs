@@ -51,6 +51,8 @@
 //!                                 scalar; of all entries when searches ask for it
 //! ```
 //!
+//! A [`Scanner`] (scanner.rs) lends the kernels to queues of others.
+//!
 //! **The age rule.** Every entry has a serial number (slot.rs); the lower is the
 //! older. Everything deep is older than the nursery; a group of equal entries in an
 //! index is a ring that starts with its oldest; in the scan the lower position is

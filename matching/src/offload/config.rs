@@ -9,7 +9,7 @@ use crate::{Kernel, Overflow};
 pub struct OffloadConfig {
     /// Capacity of the table, 0 to 65,536; 0 keeps everything on the host.
     pub entries: usize,
-    /// Compare kernel of the table.
+    /// Compare kernel of the table and of packed queues.
     pub kernel: Kernel,
     /// Engine behind the table.
     pub engine: HostEngine,
