@@ -177,6 +177,11 @@ impl Line {
         }
         let all = self.start as usize..self.end as usize;
         let live = places.live[(self.start / WORD) as usize] >> (self.start % WORD);
+        if self.len == 1 {
+            // Its word may be too new to be read as a part of a vector.
+            let slot = places.slots[all.start + live.trailing_zeros() as usize];
+            return accept(slot).then_some(slot);
+        }
         let (words, slots) = (&places.words[all.clone()], &places.slots[all.clone()]);
         let accept = |at: usize| accept(slots[at]);
         let found = if self.mixed {
