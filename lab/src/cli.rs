@@ -24,11 +24,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Task {
     Run(Run),
+    Record(Record),
+    Replay(Replay),
     Sweep(Sweep),
     Doctor(Doctor),
 }
 
-/// What run and sweep have in common.
+/// What run, record and sweep have in common.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Sets a parameter of the provider, such as kernel=scalar (FI_TCAM_KERNEL);
@@ -44,10 +46,6 @@ pub(crate) struct Common {
     /// Which MPI the program uses; auto asks the launcher.
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
     pub(crate) mpi: MpiChoice,
-
-    /// The program, with its launcher: mpiexec -n 4 ./app
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// Value of `--mpi`.
@@ -99,9 +97,76 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
-/// Runs a program once a table size and draws the capacity curve.
+/// Runs a program once and records what is asked of the tables of its ranks.
+///
+/// Writes a trace for each matching context and the report of each rank to a
+/// directory; `tcam replay` and `tcam sweep --trace` ask the traces again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam record -- mpiexec -n 4 ./app
+  tcam record --out app.trace --max 4096 -- mpiexec -n 16 ./app input")]
+pub(crate) struct Record {
+    /// Where the traces and reports go; those of an earlier run are removed.
+    #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
+    pub(crate) out: PathBuf,
+
+    /// Largest trace in MiB; the recording ends there, the program goes on.
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub(crate) max: u32,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Plays traces to another table, engine or overflow model.
+///
+/// Prints what the tables would have counted. Everything is as recorded but for
+/// what is set here; time does not pass, and the costs of the timing model are
+/// counted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam replay tcam-trace
+  tcam replay --prq 64 --umq 64 --set overflow=prefix tcam-trace
+  tcam replay --set device=connectx --report connectx tcam-trace
+  tcam replay --against tcam-trace tcam-trace")]
+pub(crate) struct Replay {
+    /// Entries of the table of posted receives.
+    #[arg(long, value_name = "N")]
+    pub(crate) prq: Option<usize>,
+
+    /// Entries of the table of unexpected messages.
+    #[arg(long, value_name = "N")]
+    pub(crate) umq: Option<usize>,
+
+    /// Sets a parameter of the device, such as host_engine=list.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Keeps a report for each rank in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Compares with the reports of a run; the exit code is 1 if they differ.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+
+    /// Traces, or directories of traces.
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<PathBuf>,
+}
+
+/// Runs a program, or replays its traces, once a table size and draws the capacity
+/// curve.
 ///
 /// Writes curve.svg, curve.png, sweep.csv and, for every run, the program's
 /// output and the reports of its ranks to the output directory.
@@ -111,7 +176,8 @@ pub(crate) struct Run {
   --prq 100,200,400      these three
 Examples:
   tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
-  tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app")]
+  tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app
+  tcam sweep --trace tcam-trace --prq 0,16,...,65536")]
 pub(crate) struct Sweep {
     /// Entries of the table of posted receives, one run each.
     #[arg(long, value_name = "LIST", default_value = "0,64,...,8192")]
@@ -130,8 +196,17 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "DIR", default_value = "tcam-sweep")]
     pub(crate) out: PathBuf,
 
+    /// Traces, or directories of traces, to replay instead of running a program. With
+    /// the overflow model `spill` one pass answers for all sizes.
+    #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["command", "repeat"])]
+    pub(crate) trace: Vec<PathBuf>,
+
     #[command(flatten)]
     pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required_unless_present = "trace", value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Says why the provider is not found or not chosen, and what to do.
@@ -168,6 +243,6 @@ mod tests {
         let cli = Cli::parse_from(["tcam", "run", "--prq", "7", "--", "mpiexec", "--prq", "8"]);
         let Task::Run(run) = cli.task else { panic!("not run: {cli:?}") };
         assert_eq!(run.prq, Some(7));
-        assert_eq!(run.common.command, ["mpiexec", "--prq", "8"]);
+        assert_eq!(run.command, ["mpiexec", "--prq", "8"]);
     }
 }

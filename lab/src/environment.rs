@@ -71,6 +71,11 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The value of a parameter that is set here.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// Sets one parameter.
     pub(crate) fn set(&mut self, name: &str, value: &impl ToString) {
         self.0.insert(name.to_owned(), value.to_string());

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nic::params::ParamError;
 use nic::report::ReportError;
+use nic::trace::TraceError;
 
 /// A failure of tcam, or of the program it ran.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,26 @@ pub(crate) enum Error {
 
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: std::io::Error },
+
+    #[error("{path}: {error}")]
+    Trace { path: PathBuf, error: TraceError },
+
+    #[error("{0}: no trace (*.trace) there; `tcam record` makes them")]
+    NoTraces(PathBuf),
+
+    #[error("{path}: recorded with the tag layout `{layout}`, which this tcam does not know")]
+    Layout { path: PathBuf, layout: String },
+
+    #[error("the replay went wrong: {0}")]
+    Replay(String),
+
+    #[error(
+        "the pool has no room for all endpoints, or their reserved shares are more than it has"
+    )]
+    Pool,
+
+    #[error("no report of process {pid} at {address} to compare with")]
+    NoReportOf { pid: u32, address: String },
 
     #[error("{program}: cannot be started: {error}")]
     Start { program: String, error: std::io::Error },

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod curve;
 mod doctor;
 mod environment;
 mod error;
@@ -12,11 +13,14 @@ mod library;
 mod numbers;
 mod plot;
 mod reading;
+mod record;
+mod replay;
 mod reports;
 mod run;
 mod sizes;
 mod sweep;
 mod table;
+mod traces;
 
 use std::process::ExitCode;
 
@@ -31,7 +35,10 @@ const OWN_FAILURE: u8 = 125;
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Run(arguments) => run::run(&arguments),
-        Task::Sweep(arguments) => sweep::sweep(&arguments),
+        Task::Record(arguments) => record::record(&arguments),
+        Task::Replay(arguments) => replay::replay(&arguments),
+        Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
+        Task::Sweep(arguments) => curve::sweep(&arguments),
         Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),
     };
     match done {

@@ -14,7 +14,7 @@ use plotters::prelude::{BitMapBackend, IntoDrawingArea, RGBColor, SVGBackend};
 
 use crate::error::Error;
 use crate::numbers::whole;
-use crate::reading::{Point, needs, reading};
+use crate::reading::{Cost, Point, needs, reading};
 use canvas::{Align, Canvas, DARK, GREY, Surface};
 use panel::{Axis, Marker, Panel, Series};
 
@@ -142,6 +142,10 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> R
             line(UMQ, &|point| point.peaks[1].elements as f64),
         ],
     )?;
+    if let Some((title, unit)) = points[0].cost.map(Cost::title) {
+        let cost = line(BOTH, &|point| point.cost.map_or(0.0, Cost::value));
+        return panel(frame(1, 1), title, unit, Axis::Linear, vec![cost]);
+    }
     let mut time = line(BOTH, &|point| point.seconds[1]);
     time.spread = points.iter().map(|point| (point.seconds[0], point.seconds[2])).collect();
     let repeated = time.spread.iter().any(|(low, high)| low < high);

@@ -21,6 +21,32 @@ pub(crate) struct Point {
     pub(crate) peaks: [Peak; 2],
     /// Seconds of the run: shortest, median, longest.
     pub(crate) seconds: [f64; 3],
+    /// What a message costs, if nothing was run.
+    pub(crate) cost: Option<Cost>,
+}
+
+/// What matching costs a message in a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Cost {
+    /// Nanoseconds of the timing model.
+    Modelled(f64),
+    /// Entries that a linear search on the host compares.
+    Compared(f64),
+}
+
+impl Cost {
+    /// What is drawn, and its unit.
+    pub(crate) fn title(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Modelled(_) => ("Modelled time of matching", "ns a message"),
+            Self::Compared(_) => ("Entries compared on the host", "entries a message"),
+        }
+    }
+
+    pub(crate) fn value(self) -> f64 {
+        let (Self::Modelled(value) | Self::Compared(value)) = self;
+        value
+    }
 }
 
 /// The middle one of some values, the lower of two.
@@ -60,6 +86,7 @@ impl Point {
                 median(seconds()),
                 seconds().fold(0.0, f64::max),
             ],
+            cost: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! `tcam run`: one run, its reports summed.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitStatus;
 
 use crate::cli;
@@ -33,14 +34,26 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
         }
     };
     let directory = reports::prepare(directory)?;
-    let mpi = common.mpi.fixed().or_else(|| launcher::detect(&common.command));
-    let environment = Environment::new(mpi, &library, &settings, &directory)?;
+    start(common, &arguments.command, &library, &settings, &directory)
+}
+
+/// Runs a command with its reports in a directory and prints their summary. Returns
+/// the program's exit code.
+pub(crate) fn start(
+    common: &cli::Common,
+    command: &[OsString],
+    library: &Library,
+    settings: &Settings,
+    directory: &Path,
+) -> Result<u8, Error> {
+    let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));
+    let environment = Environment::new(mpi, library, settings, directory)?;
     let status = environment
-        .command(&common.command)
+        .command(command)
         .status()
-        .map_err(|error| Error::Start { program: program(&common.command), error })?;
+        .map_err(|error| Error::Start { program: program(command), error })?;
     let code = exit_code(status);
-    match Summary::of(&reports::read(&directory)?) {
+    match Summary::of(&reports::read(directory)?) {
         Some(sum) => eprint!("{}", table::summary(&sum)),
         // A program that failed has said why itself.
         None if code != 0 => eprintln!("tcam: {}", Error::NoReports),

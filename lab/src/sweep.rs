@@ -36,9 +36,9 @@ struct Plan<'a> {
     out: PathBuf,
 }
 
-/// One line of `sweep.csv`: one run.
+/// One line of `sweep.csv`: one run, or one replay.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(crate) struct Row {
     prq_entries: usize,
     umq_entries: usize,
     repeat: u32,
@@ -71,8 +71,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     settings.check()?;
     fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
     let plan = Plan {
-        command: &common.command,
-        mpi: common.mpi.fixed().or_else(|| launcher::detect(&common.command)),
+        command: &arguments.command,
+        mpi: common.mpi.fixed().or_else(|| launcher::detect(&arguments.command)),
         library: Library::find(common.provider.as_deref())?,
         settings,
         out: arguments.out.clone(),
@@ -109,15 +109,21 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let points: Vec<_> =
         pairs.iter().zip(&runs).map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
     let title = title(plan.command, plan.mpi, &runs[0][0]);
-    let [svg, png] = plot::draw(&plan.out, &title, &points)?;
-    println!("{}", points_table(&points));
-    println!("Table: {}", csv_path.display());
+    show(&plan.out, &title, &points)?;
+    Ok(0)
+}
+
+/// Draws and prints the points of a sweep.
+pub(crate) fn show(out: &Path, title: &str, points: &[Point]) -> Result<(), Error> {
+    let [svg, png] = plot::draw(out, title, points)?;
+    println!("{}", points_table(points));
+    println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
-    for line in reading(&points) {
+    for line in reading(points) {
         println!("{line}");
     }
-    Ok(0)
+    Ok(())
 }
 
 fn progress_bar(runs: u64) -> ProgressBar {
@@ -195,7 +201,7 @@ fn points_table(points: &[Point]) -> Table {
         "UMQ spills",
         "PRQ high water",
         "UMQ high water",
-        "time",
+        points[0].cost.map_or("time", |cost| cost.title().1),
     ]);
     for point in points {
         let spills = |queue: usize| {
@@ -208,7 +214,10 @@ fn points_table(points: &[Point]) -> Table {
             spills(1),
             whole(point.peaks[0].elements),
             whole(point.peaks[1].elements),
-            format!("{:.2} s", point.seconds[1]),
+            match point.cost {
+                None => format!("{:.2} s", point.seconds[1]),
+                Some(cost) => format!("{:.1}", cost.value()),
+            },
         ]);
     }
     table::align(&mut table);
@@ -216,7 +225,13 @@ fn points_table(points: &[Point]) -> Table {
 }
 
 impl Row {
-    fn of(prq: usize, umq: usize, repeat: u32, wall_seconds: f64, sum: &Summary) -> Self {
+    pub(crate) fn of(
+        prq: usize,
+        umq: usize,
+        repeat: u32,
+        wall_seconds: f64,
+        sum: &Summary,
+    ) -> Self {
         let (posted, unexpected) = (&sum.tagged.prq, &sum.tagged.umq);
         Self {
             prq_entries: prq,

@@ -115,6 +115,10 @@ impl BlockReasons {
     }
 
     pub(crate) fn count(&mut self, reason: Block) {
+        self.add(reason, 1);
+    }
+
+    pub(crate) fn add(&mut self, reason: Block, count: u64) {
         *match reason {
             Block::TableFull => &mut self.table_full,
             Block::Disabled => &mut self.disabled,
@@ -123,7 +127,7 @@ impl BlockReasons {
             Block::PoolShare => &mut self.pool_share,
             Block::PoolEmpty => &mut self.pool_empty,
             Block::Refused => &mut self.refused,
-        } += 1;
+        } += count;
     }
 
     fn total(&self) -> i128 {
@@ -335,8 +339,16 @@ impl QueueCounters {
         Ok(())
     }
 
+    /// The same with what is counted by kind summed up: the hot path counts that by
+    /// kind only.
+    pub(crate) fn with_sums_of_kinds(self) -> Self {
+        let KindCounters { inserts, searches, table_matches, host_matches, misses, block_reasons } =
+            self.of_both_kinds();
+        Self { inserts, searches, table_matches, host_matches, misses, block_reasons, ..self }
+    }
+
     /// What was done for both kinds together.
-    pub(crate) fn of_both_kinds(&self) -> KindCounters {
+    fn of_both_kinds(&self) -> KindCounters {
         let mut sum = self.kinds.collective.clone();
         sum.merge(&self.kinds.point_to_point);
         sum

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod counters;
+mod curve;
 mod engine;
 mod offload;
 pub mod oracle;
@@ -22,6 +23,7 @@ mod traffic;
 pub use counters::{
     BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
 };
+pub use curve::Curve;
 pub use engine::{
     ColPnp, Engine, EngineConfig, HostEngine, HostHandle, HostHit, Linked, List, Packed, Queue,
     Queues, RankArray, UnknownEngine, UnknownQueue,

@@ -32,7 +32,8 @@ use std::sync::Arc;
 
 use ternary_cam::{Handle, Table, TableError};
 
-use crate::counters::{Block, Histogram, KindCounters, QueueCounters, SearchDepth};
+use crate::counters::{Block, Histogram, QueueCounters, SearchDepth};
+use crate::curve::Curve;
 use crate::engine::{Engine, Host, HostHandle};
 use crate::pool::EntryPool;
 use crate::timing::Timing;
@@ -93,7 +94,8 @@ pub struct Offload {
     counters: QueueCounters,
     depths: bool,
     timing: Option<Timing>,
-    /// Depths or timing are wanted.
+    curve: Option<Box<Curve>>,
+    /// Depths, timing or the curve are wanted.
     observed: bool,
 }
 
@@ -127,6 +129,7 @@ impl Offload {
             matched: None,
             depths: config.depths,
             timing: None,
+            curve: None,
             observed: config.depths,
         })
     }
@@ -141,6 +144,19 @@ impl Offload {
     #[must_use]
     pub fn with_timing(self, timing: Timing) -> Self {
         Self { timing: Some(timing), observed: true, ..self }
+    }
+
+    /// Keeps the capacity curve from now on; the queue must be empty. It is right with
+    /// [`Overflow::Spill`] and neither pool nor refusals.
+    pub fn keep_curve(&mut self) {
+        self.curve = Some(Box::default());
+        self.observed = true;
+    }
+
+    /// The capacity curve, if it is kept.
+    #[must_use]
+    pub fn curve(&self) -> Option<&Curve> {
+        self.curve.as_deref()
     }
 
     /// Adds an element, the youngest, and says where it went.
@@ -178,6 +194,9 @@ impl Offload {
         self.age += 1;
         let collective = self.classifier.is_collective(element.bits, element.ignore);
         self.counters.kinds.of_mut(collective).inserts += 1;
+        if self.observed {
+            self.observe_insert(collective);
+        }
         age
     }
 
@@ -238,7 +257,7 @@ impl Offload {
             None => counters.misses += 1,
         }
         if self.observed {
-            self.observe(key, found);
+            self.observe(key, found, collective);
         }
         self.matched = found;
         found
@@ -300,6 +319,9 @@ impl Offload {
     /// discarded. Whether it was there.
     pub fn cancel(&mut self, token: u32) -> bool {
         self.settle();
+        if self.observed {
+            self.observe_cancel(token);
+        }
         let place = self.take(token);
         match place {
             Some(Place::Table) => self.counters.table_cancels += 1,
@@ -312,7 +334,11 @@ impl Offload {
     /// Counts a match that was not taken out as kept.
     #[inline]
     fn settle(&mut self) {
-        match self.matched.take() {
+        let matched = self.matched.take();
+        if let (Some(_), Some(curve)) = (matched, &mut self.curve) {
+            curve.keep();
+        }
+        match matched {
             None => {}
             Some(Found { place: Place::Table, .. }) => self.counters.table_kept += 1,
             Some(Found { place: Place::Host, .. }) => self.counters.host_kept += 1,
@@ -322,6 +348,9 @@ impl Offload {
     /// Frees an element's place and promotes.
     #[inline]
     fn take(&mut self, token: u32) -> Option<Place> {
+        if self.observed {
+            self.observe_departure(token);
+        }
         let location = self.locations.get_mut(token as usize)?;
         match std::mem::replace(location, Location::Nowhere) {
             Location::Nowhere => None,
@@ -362,16 +391,7 @@ impl Offload {
     pub fn counters(&self) -> QueueCounters {
         let (collective, point_to_point) = self.host.dedicated();
         let kept = |place| u64::from(self.matched.is_some_and(|found| found.place == place));
-        // The hot path counts by kind only.
-        let KindCounters { inserts, searches, table_matches, host_matches, misses, block_reasons } =
-            self.counters.of_both_kinds();
         QueueCounters {
-            inserts,
-            searches,
-            table_matches,
-            host_matches,
-            misses,
-            block_reasons,
             table_kept: self.counters.table_kept + kept(Place::Table),
             host_kept: self.counters.host_kept + kept(Place::Host),
             table_occupancy: self.table.len() as u64,
@@ -380,6 +400,7 @@ impl Offload {
             dedicated_point_to_point: point_to_point as u64,
             ..self.counters.clone()
         }
+        .with_sums_of_kinds()
     }
 
     /// Tokens of every element, oldest first.

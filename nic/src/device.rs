@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use matching::pool::EntryPool;
 use matching::timing::Timing;
-use matching::{Element, Key, Offload, OffloadConfig, Source, TagLayout};
+use matching::{Curve, Element, Key, Offload, OffloadConfig, Source, TagLayout};
 use slab::Slab;
 
 use crate::report::ContextCounters;
@@ -181,6 +181,18 @@ impl<R: Clone, M> Context<R, M> {
             recorder: None,
             held: false,
         })
+    }
+
+    /// Keeps the capacity curves of both queues, which must be empty.
+    pub fn keep_curves(&mut self) {
+        self.prq.keep_curve();
+        self.umq.keep_curve();
+    }
+
+    /// The capacity curves of PRQ and UMQ, if they are kept.
+    #[must_use]
+    pub fn curves(&self) -> Option<[&Curve; 2]> {
+        Some([self.prq.curve()?, self.umq.curve()?])
     }
 
     /// Has every operation from now on recorded; there must have been none.

@@ -24,6 +24,11 @@ impl Replay {
         Ok(Self { context: Context::new(config)?, posts: 0, arrivals: 0 })
     }
 
+    /// Keeps the capacity curves of both queues, from the start.
+    pub fn keep_curves(&mut self) {
+        self.context.keep_curves();
+    }
+
     /// Does an operation.
     pub fn play(&mut self, op: &Op) {
         match op {

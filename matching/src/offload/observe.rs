@@ -15,11 +15,50 @@ impl Offload {
     }
 
     #[cold]
-    pub(super) fn observe(&mut self, key: &Key, found: Option<Found>) {
+    pub(super) fn observe(&mut self, key: &Key, found: Option<Found>, collective: bool) {
+        let depth = found.and_then(|found| self.depth(found.token));
+        let len = self.len();
         if self.depths {
-            self.record_depth(found);
+            let depths = &mut self.counters.search_depth;
+            match depth {
+                Some(depth) => depths.hit.record(depth as u64),
+                None => depths.miss.record(len as u64),
+            }
+        }
+        match (&mut self.curve, depth) {
+            (Some(curve), Some(depth)) => curve.matched(depth, collective),
+            (Some(curve), None) => curve.missed(len),
+            (None, _) => {}
         }
         self.charge(key, found);
+    }
+
+    #[cold]
+    pub(super) fn observe_insert(&mut self, collective: bool) {
+        let len = self.len();
+        if let Some(curve) = &mut self.curve {
+            curve.insert(len, collective);
+        }
+    }
+
+    #[cold]
+    pub(super) fn observe_cancel(&mut self, token: u32) {
+        if self.curve.is_some()
+            && let (Some(depth), Some(curve)) = (self.depth(token), &mut self.curve)
+        {
+            curve.cancel(depth);
+        }
+    }
+
+    #[cold]
+    pub(super) fn observe_departure(&mut self, token: u32) {
+        if self.curve.is_none() {
+            return;
+        }
+        let (depth, len) = (self.depth(token), self.len());
+        if let (Some(depth), Some(curve)) = (depth, &mut self.curve) {
+            curve.leave(depth, len);
+        }
     }
 
     /// Charges the search that found this, if the timing model is on.
@@ -51,17 +90,12 @@ impl Offload {
         hit.map_or(self.host.len(), |handle| self.host.depth(handle)) as u64
     }
 
-    fn record_depth(&mut self, found: Option<Found>) {
-        let Some(found) = found else {
-            let all = self.len() as u64;
-            self.counters.search_depth.miss.record(all);
-            return;
-        };
-        let depth = match self.locations[found.token as usize] {
-            Location::Table { handle, .. } => self.table.depth(handle),
-            Location::Host { handle, .. } => self.table.len() + self.host.depth(handle),
-            Location::Nowhere => unreachable!("a live element has a place"),
-        };
-        self.counters.search_depth.hit.record(depth as u64);
+    /// Entries that a linear search in table and host compares to reach an element.
+    fn depth(&self, token: u32) -> Option<usize> {
+        match *self.locations.get(token as usize)? {
+            Location::Table { handle, .. } => Some(self.table.depth(handle)),
+            Location::Host { handle, .. } => Some(self.table.len() + self.host.depth(handle)),
+            Location::Nowhere => None,
+        }
     }
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam sweep --trace`: the capacity curve of traces.
+//!
+//! With the overflow model `spill`, one pass over a trace answers for every table
+//! size (`matching::Curve`); otherwise, and where the timing model is on, every size
+//! is replayed.
+
+use std::fs;
+use std::path::Path;
+
+use matching::Curve;
+use nic::params::Params;
+use nic::report::ContextCounters;
+
+use crate::cli;
+use crate::environment::Settings;
+use crate::error::Error;
+use crate::numbers::whole;
+use crate::reading::{Cost, Point};
+use crate::replay::{self, Curves};
+use crate::reports::Summary;
+use crate::sizes;
+use crate::sweep::{Row, show};
+use crate::table;
+use crate::traces::{self, Counted, Trace};
+
+/// Shares of the elements that may spill, in per cent, for which the smallest table
+/// is told.
+const SHARES: [f64; 4] = [0.0, 1.0, 5.0, 10.0];
+/// Ranks that are told apart in the table of the smallest tables.
+const RANKS: usize = 8;
+/// Least cost: entries compared on the host are counted, but take no time.
+const LEAST: &str = "0.001";
+
+/// Draws the curve and says how small the table may be. Returns 0.
+pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
+    let pairs = sizes::pairs(&arguments.prq, &arguments.umq)?;
+    let settings = Settings::parse(&arguments.common.set)?;
+    let found = traces::find(&arguments.trace)?;
+    fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
+    let params = found[0].params(&settings)?;
+    let (points, rows) = if is_charged(&params) || !is_plain(&params) {
+        replays(&pairs, &found, &settings, is_charged(&params))?
+    } else {
+        let passed = replay::curves(&found, &settings)?;
+        println!("{}", smallest(&passed));
+        points_of(&pairs, &passed, &settings)?
+    };
+    write(&arguments.out, &rows)?;
+    show(&arguments.out, &title(&found), &points)?;
+    Ok(0)
+}
+
+/// Whether the timing model is on.
+fn is_charged(params: &Params) -> bool {
+    ["table_ns", "host_ns", "host_entry_ns"].iter().any(|name| params.thousandths(name) > 0)
+}
+
+/// Whether the table always holds the oldest elements.
+fn is_plain(params: &Params) -> bool {
+    params.text("overflow") == "spill"
+        && params.text("pool") == "endpoint"
+        && params.text("refuse") == "none"
+}
+
+type Swept = (Vec<Point>, Vec<Row>);
+
+fn points_of(
+    pairs: &[(usize, usize)],
+    passed: &[Curves],
+    settings: &Settings,
+) -> Result<Swept, Error> {
+    let mut swept = (Vec::new(), Vec::new());
+    for &(prq, umq) in pairs {
+        let mut compared = 0;
+        let counted: Vec<Counted> = passed
+            .iter()
+            .map(|Curves { counted, curves: [of_prq, of_umq] }| {
+                if counted.trace.header.context == "tagged" {
+                    compared += of_prq.host_entries(prq) + of_umq.host_entries(umq);
+                }
+                let (prq, umq) = (
+                    of_prq.counters(&counted.counters.prq, prq),
+                    of_umq.counters(&counted.counters.umq, umq),
+                );
+                let kinds = ContextCounters::kinds_of(&prq, &umq);
+                let counters = ContextCounters { prq, umq, kinds, ..counted.counters.clone() };
+                Counted { counters, ..counted.clone() }
+            })
+            .collect();
+        add(&mut swept, (prq, umq), &counted, settings, |sum| {
+            Cost::Compared(compared as f64 / messages(sum))
+        })?;
+    }
+    Ok(swept)
+}
+
+fn replays(
+    pairs: &[(usize, usize)],
+    found: &[Trace],
+    settings: &Settings,
+    charged: bool,
+) -> Result<Swept, Error> {
+    let mut swept = (Vec::new(), Vec::new());
+    for &(prq, umq) in pairs {
+        let mut settings = settings.clone();
+        settings.set("prq_entries", &prq);
+        settings.set("umq_entries", &umq);
+        if !charged {
+            settings.set("host_entry_ns", &LEAST);
+        }
+        let counted = replay::all(found, &settings)?;
+        add(&mut swept, (prq, umq), &counted, &settings, |sum| {
+            let of = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
+            let compared: u64 = of.iter().map(|queue| queue.host_entries).sum();
+            match charged {
+                true => Cost::Modelled(sum.modelled * 1e9 / messages(sum)),
+                false => Cost::Compared(compared as f64 / messages(sum)),
+            }
+        })?;
+    }
+    Ok(swept)
+}
+
+fn messages(sum: &Summary) -> f64 {
+    sum.tagged.arrivals.max(1) as f64
+}
+
+/// Adds the point of one size.
+fn add(
+    (points, rows): &mut Swept,
+    (prq, umq): (usize, usize),
+    counted: &[Counted],
+    settings: &Settings,
+    cost: impl Fn(&Summary) -> Cost,
+) -> Result<(), Error> {
+    let reports = traces::reports(counted, settings)?;
+    for report in &reports {
+        report.check().map_err(Error::Replay)?;
+    }
+    let Some(sum) = Summary::of(&reports) else { return Ok(()) };
+    let mut point = Point::of(prq, umq, std::slice::from_ref(&sum));
+    point.cost = Some(cost(&sum));
+    points.push(point);
+    rows.push(Row::of(prq, umq, 1, 0.0, &sum));
+    Ok(())
+}
+
+fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
+    let path = out.join("sweep.csv");
+    let failed = |error| Error::Csv { path: path.clone(), error };
+    let mut csv = csv::Writer::from_path(&path).map_err(failed)?;
+    for row in rows {
+        csv.serialize(row).map_err(failed)?;
+    }
+    csv.flush().map_err(Error::io(&path))
+}
+
+/// Headline: the program and its ranks.
+fn title(found: &[Trace]) -> String {
+    let program = &found[0].header.program;
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let mut processes: Vec<_> =
+        found.iter().map(|trace| (&trace.header.host, trace.header.pid)).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    format!("{name} on {} ranks, replayed", processes.len())
+}
+
+/// The smallest tables for some shares of spills: of all ranks together, of each kind
+/// of traffic, of the ranks that need most.
+fn smallest(passed: &[Curves]) -> comfy_table::Table {
+    let tagged: Vec<_> =
+        passed.iter().filter(|of| of.counted.trace.header.context == "tagged").collect();
+    let mut sum = [Curve::default(), Curve::default()];
+    for Curves { curves, .. } in &tagged {
+        sum[0].merge(&curves[0]);
+        sum[1].merge(&curves[1]);
+    }
+    let mut table = table::blank();
+    let mut header = vec!["smallest table with".to_owned(), "queue".to_owned()];
+    header.extend(SHARES.map(|share| match share {
+        0.0 => "no spill".to_owned(),
+        share => format!("{share} % spilled"),
+    }));
+    table.set_header(header);
+    let both = |[collective, rest]: [u64; 2]| collective + rest;
+    let mut row = |what: &str, curves: [&Curve; 2], which: &dyn Fn([u64; 2]) -> u64| {
+        for (queue, curve) in ["PRQ", "UMQ"].iter().zip(curves) {
+            let mut cells = vec![what.to_owned(), (*queue).to_owned()];
+            cells.extend(SHARES.map(|share| whole(curve.smallest(share / 100.0, which) as u64)));
+            table.add_row(cells);
+        }
+    };
+    let all = [&sum[0], &sum[1]];
+    row("all ranks", all, &both);
+    row("collective", all, &|[collective, _]| collective);
+    row("point-to-point", all, &|[_, rest]| rest);
+    let mut ranks: Vec<_> = tagged
+        .iter()
+        .map(|of| {
+            let need = of.curves.each_ref().map(|curve| curve.smallest(0.0, both));
+            (need[0].max(need[1]), of)
+        })
+        .collect();
+    ranks.sort_by_key(|(need, _)| std::cmp::Reverse(*need));
+    for (_, of) in ranks.iter().take(RANKS) {
+        let header = &of.counted.trace.header;
+        let name = header.rank.map_or_else(|| header.pid.to_string(), |rank| rank.to_string());
+        row(&format!("rank {name}"), [&of.curves[0], &of.curves[1]], &both);
+    }
+    table::align(&mut table);
+    table
+}

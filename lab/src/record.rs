@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam record`: one run, its traces kept.
+
+use std::fs;
+
+use crate::cli;
+use crate::environment::Settings;
+use crate::error::Error;
+use crate::library::Library;
+use crate::numbers::whole;
+use crate::reports;
+use crate::run;
+use crate::traces;
+
+/// Runs the command and says what was recorded. Returns the program's exit code.
+pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
+    let common = &arguments.common;
+    let mut settings = Settings::parse(&common.set)?;
+    let library = Library::find(common.provider.as_deref())?;
+    let directory = reports::prepare(&arguments.out)?;
+    for earlier in traces::find(std::slice::from_ref(&directory)).unwrap_or_default() {
+        fs::remove_file(&earlier.path).map_err(Error::io(&earlier.path))?;
+    }
+    settings.set("trace", &directory.display());
+    settings.set("trace_max", &arguments.max);
+    settings.check()?;
+    let code = run::start(common, &arguments.command, &library, &settings, &directory)?;
+    let found = traces::find(std::slice::from_ref(&directory))?;
+    let records: u64 = found.iter().map(|trace| trace.records).sum();
+    eprintln!(
+        "{} operations recorded in {} traces; `tcam replay {dir}` and `tcam sweep --trace {dir}` \
+         ask them again",
+        whole(records),
+        found.len(),
+        dir = arguments.out.display()
+    );
+    Ok(code)
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam replay`: traces played to another table, engine or overflow model.
+
+use std::collections::BinaryHeap;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use std::{cmp::Reverse, sync::Arc};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use matching::Curve;
+use matching::pool::{EntryPool, LocalPool, Share};
+use nic::device::DeviceConfig;
+use nic::params::Params;
+use nic::replay::Replay;
+use nic::report::Report;
+use nic::trace::{Op, Reader, Stop, Timed, TraceError};
+
+use crate::cli;
+use crate::environment::Settings;
+use crate::error::Error;
+use crate::numbers::whole;
+use crate::reports::{self, Summary};
+use crate::table;
+use crate::traces::{self, Counted, Endpoint, Trace};
+
+/// Records from one step of the progress bar to the next.
+const STEP: u64 = 1 << 16;
+
+/// Replays the traces and prints what was counted. Returns 1 if that is not what the
+/// reports to compare with say.
+pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
+    let mut settings = Settings::parse(&arguments.set)?;
+    for (name, entries) in [("prq_entries", arguments.prq), ("umq_entries", arguments.umq)] {
+        if let Some(entries) = entries {
+            settings.set(name, &entries);
+        }
+    }
+    let found = traces::find(&arguments.traces)?;
+    let started = Instant::now();
+    let counted = all(&found, &settings)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let reports = traces::reports(&counted, &settings)?;
+    for report in &reports {
+        report.check().map_err(Error::Replay)?;
+    }
+    if let Some(directory) = &arguments.report {
+        write(directory, &reports)?;
+    }
+    let records: u64 = counted.iter().map(|counted| counted.trace.records).sum();
+    if let Some(sum) = Summary::of(&reports) {
+        eprint!("{}", table::summary(&sum));
+    }
+    eprintln!(
+        "{} operations of {} traces in {seconds:.2} s: {:.1} million a second",
+        whole(records),
+        found.len(),
+        records as f64 / seconds / 1e6
+    );
+    match &arguments.against {
+        Some(directory) => compare(&reports, &reports::read(directory)?),
+        None => Ok(0),
+    }
+}
+
+/// Writes reports as the provider would.
+fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
+    let directory = reports::prepare(directory)?;
+    for report in reports {
+        let base = directory.join(report.rank.unwrap_or(report.pid).to_string());
+        let (json, text) = (base.with_extension("json"), base.with_extension("txt"));
+        let content =
+            report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
+        fs::write(&json, content).map_err(Error::io(&json))?;
+        fs::write(&text, report.to_string()).map_err(Error::io(&text))?;
+    }
+    Ok(())
+}
+
+/// Says where the reports of a replay are not those of the run.
+fn compare(replayed: &[Report], live: &[Report]) -> Result<u8, Error> {
+    let mut different = 0;
+    for report in replayed {
+        let same = |other: &&Report| {
+            (&other.host, other.pid, &other.address) == (&report.host, report.pid, &report.address)
+        };
+        let Some(other) = live.iter().find(same) else {
+            return Err(Error::NoReportOf { pid: report.pid, address: report.address.clone() });
+        };
+        for (name, of_replay, of_run) in
+            [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]
+        {
+            if of_replay != of_run {
+                different += 1;
+                let rank = report.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
+                eprintln!("{rank}{name}: the replay counted\n{of_replay}and the run\n{of_run}");
+            }
+        }
+    }
+    if different == 0 {
+        eprintln!("The replay counted what the {} reports say.", replayed.len());
+    }
+    Ok(u8::from(different > 0))
+}
+
+/// Replays every trace, as many at a time as there are cores; those that share a
+/// pool together, in the order of their times.
+pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
+    let first = traces[0].params(settings)?;
+    let bar = progress_bar(traces.iter().map(|trace| trace.records).sum());
+    if first.text("pool") == "node" {
+        return together(traces, settings, &bar);
+    }
+    each(traces, &bar, |trace, bar| {
+        let device = trace.device(&trace.params(settings)?)?;
+        let mut replay = new(&device)?;
+        let seconds = play(trace, &mut replay, bar)?;
+        Ok(Counted { trace: trace.clone(), counters: replay.counters(), seconds })
+    })
+}
+
+/// One trace, the counts of the table it was played to and the curves of PRQ and UMQ.
+pub(crate) struct Curves {
+    pub(crate) counted: Counted,
+    pub(crate) curves: [Curve; 2],
+}
+
+/// Replays every trace once for the capacity curves.
+pub(crate) fn curves(traces: &[Trace], settings: &Settings) -> Result<Vec<Curves>, Error> {
+    let bar = progress_bar(traces.iter().map(|trace| trace.records).sum());
+    each(traces, &bar, |trace, bar| {
+        let device = trace.device(&trace.params(settings)?)?;
+        let mut replay = new(&device)?;
+        replay.keep_curves();
+        let seconds = play(trace, &mut replay, bar)?;
+        let counted = Counted { trace: trace.clone(), counters: replay.counters(), seconds };
+        let curves = replay.context().curves().map(|curves| curves.map(Clone::clone));
+        Ok(Curves { counted, curves: curves.unwrap_or_default() })
+    })
+}
+
+/// Does the same with every trace, as many at a time as there are cores.
+fn each<T: Send>(
+    traces: &[Trace],
+    bar: &ProgressBar,
+    work: impl Fn(&Trace, &ProgressBar) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(traces.len());
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Result<T, Error>>>> =
+        Mutex::new(traces.iter().map(|_| None).collect());
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
+                    && let Some(trace) = traces.get(at)
+                {
+                    let result = work(trace, bar);
+                    results.lock().expect("no worker panics")[at] = Some(result);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    results.into_inner().expect("no worker panics").into_iter().flatten().collect()
+}
+
+fn new(config: &DeviceConfig) -> Result<Replay, Error> {
+    Replay::new(config).map_err(|error| Error::Replay(error.to_string()))
+}
+
+/// Plays a trace; the seconds it lasted.
+fn play(trace: &Trace, replay: &mut Replay, bar: &ProgressBar) -> Result<f64, Error> {
+    let (mut count, mut last) = (0, 0);
+    for timed in trace.reader()? {
+        let (time, op) = timed.map_err(|error| trace.error(error))?;
+        note_stop(trace, &op);
+        replay.play(&op);
+        last = time;
+        count += 1;
+        if count % STEP == 0 {
+            bar.inc(STEP);
+        }
+    }
+    bar.inc(count % STEP);
+    Ok(last as f64 * 1e-9)
+}
+
+fn note_stop(trace: &Trace, op: &Op) {
+    let why = match op {
+        Op::Stop(Stop::Size) => "FI_TCAM_TRACE_MAX was reached",
+        Op::Stop(Stop::Disk) => "the disk was full",
+        _ => return,
+    };
+    eprintln!("{}: the recording ended before its program: {why}", trace.path.display());
+}
+
+/// A trace that is played together with others.
+struct Player<'a> {
+    trace: &'a Trace,
+    reader: Reader<std::io::BufReader<fs::File>>,
+    replay: Replay,
+    last: u64,
+}
+
+impl Player<'_> {
+    fn next(&mut self) -> Result<Option<(u64, Op)>, Error> {
+        let next: Option<Result<Timed, TraceError>> = self.reader.next();
+        let next = next.transpose().map_err(|error| self.trace.error(error))?;
+        Ok(next.map(|(time, op)| {
+            self.last = time;
+            (self.trace.header.start_ns + time, op)
+        }))
+    }
+}
+
+/// Replays traces whose endpoints share the pool of their host.
+fn together(
+    traces: &[Trace],
+    settings: &Settings,
+    bar: &ProgressBar,
+) -> Result<Vec<Counted>, Error> {
+    let mut hosts: Vec<(String, LocalPool)> = Vec::new();
+    let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
+    let mut players = Vec::new();
+    for trace in traces {
+        let params = trace.params(settings)?;
+        let header = &trace.header;
+        let key = trace.endpoint();
+        if !hosts.iter().any(|(host, _)| *host == header.host) {
+            hosts.push((header.host.clone(), LocalPool::new(number(&params, "pool_entries"))));
+        }
+        if !members.iter().any(|(member, _)| *member == key) {
+            let pool = hosts.iter().find(|(host, _)| *host == header.host).map(|(_, pool)| pool);
+            let share = Share {
+                reserved: number(&params, "pool_reserved"),
+                max: number(&params, "pool_max"),
+            };
+            let member = pool.and_then(|pool| pool.join(share).ok()).ok_or(Error::Pool)?;
+            members.push((key.clone(), Arc::new(member)));
+        }
+        let mut device = trace.device(&params)?;
+        device.pool =
+            members.iter().find(|(member, _)| *member == key).map(|(_, pool)| Arc::clone(pool));
+        let (reader, replay) = (trace.reader()?, new(&device)?);
+        players.push(Player { trace, reader, replay, last: 0 });
+    }
+    // The earliest next operation of all traces; as its place breaks ties.
+    let mut queue = BinaryHeap::new();
+    let mut next: Vec<Option<Op>> = Vec::new();
+    for (at, player) in players.iter_mut().enumerate() {
+        let first = player.next()?;
+        next.push(first.map(|(_, op)| op));
+        queue.extend(first.map(|(time, _)| Reverse((time, at))));
+    }
+    let mut count = 0;
+    while let Some(Reverse((_, at))) = queue.pop() {
+        if let Some(op) = next[at].take() {
+            note_stop(players[at].trace, &op);
+            players[at].replay.play(&op);
+        }
+        let following = players[at].next()?;
+        next[at] = following.map(|(_, op)| op);
+        queue.extend(following.map(|(time, _)| Reverse((time, at))));
+        count += 1;
+        if count % STEP == 0 {
+            bar.inc(STEP);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(players
+        .into_iter()
+        .map(|player| Counted {
+            trace: player.trace.clone(),
+            counters: player.replay.counters(),
+            seconds: player.last as f64 * 1e-9,
+        })
+        .collect())
+}
+
+fn number(params: &Params, name: &str) -> u32 {
+    u32::try_from(params.number(name)).unwrap_or(u32::MAX)
+}
+
+fn progress_bar(records: u64) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let style = ProgressStyle::with_template(
+        "{bar:30} {human_pos}/{human_len} operations, {per_sec}, {eta} left",
+    )
+    .expect("the template is constant");
+    ProgressBar::with_draw_target(Some(records), target).with_style(style)
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Traces on the disk, and what they are replayed to.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use matching::TagLayout;
+use matching::timing::{Costs, Pace, Timing};
+use nic::device::DeviceConfig;
+use nic::params::Params;
+use nic::report::{ContextCounters, FORMAT, Report, VERSION};
+use nic::trace::{HEADER, Header, RECORD, Reader, TraceError};
+
+use crate::environment::Settings;
+use crate::error::Error;
+
+/// Bytes read at a time.
+const BUFFER: usize = 1 << 20;
+
+/// A trace on the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    pub(crate) path: PathBuf,
+    pub(crate) header: Header,
+    /// Records at most.
+    pub(crate) records: u64,
+}
+
+/// Host, process and address: what the traces of both contexts have in common.
+pub(crate) type Endpoint = (String, u32, String);
+
+/// The traces named, and those in the directories named, in order.
+pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
+    let mut paths = Vec::new();
+    for name in names {
+        if name.is_dir() {
+            for entry in fs::read_dir(name).map_err(Error::io(name))? {
+                let path = entry.map_err(Error::io(name))?.path();
+                if path.extension() == Some(OsStr::new("trace")) {
+                    paths.push(path);
+                }
+            }
+        } else {
+            paths.push(name.clone());
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    let traces: Result<Vec<_>, _> = paths.into_iter().map(Trace::open).collect();
+    match traces?.as_slice() {
+        [] => Err(Error::NoTraces(names.first().cloned().unwrap_or_default())),
+        traces => Ok(traces.to_vec()),
+    }
+}
+
+impl Trace {
+    fn open(path: PathBuf) -> Result<Self, Error> {
+        let len = fs::metadata(&path).map_err(Error::io(&path))?.len();
+        let header = reader(&path)?.header().clone();
+        let records = len.saturating_sub(HEADER as u64) / RECORD as u64;
+        Ok(Self { path, header, records })
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        (self.header.host.clone(), self.header.pid, self.header.address.clone())
+    }
+
+    pub(crate) fn reader(&self) -> Result<Reader<BufReader<File>>, Error> {
+        reader(&self.path)
+    }
+
+    pub(crate) fn error(&self, error: TraceError) -> Error {
+        Error::Trace { path: self.path.clone(), error }
+    }
+
+    /// The parameters it was recorded with, but for those set here.
+    pub(crate) fn params(&self, settings: &Settings) -> Result<Params, Error> {
+        // Devices set parameters, which were recorded with their values, too.
+        let device = settings.get("device");
+        let recorded = |name: &str| match device {
+            Some(_) => None,
+            None => self.header.config.get(name).cloned(),
+        };
+        let set = |name: &str| settings.get(name).map(str::to_owned);
+        Ok(Params::from_lookup(|name| set(name).or_else(|| recorded(name)))?)
+    }
+
+    /// The device of these parameters. Costs are counted, time does not pass.
+    pub(crate) fn device(&self, params: &Params) -> Result<DeviceConfig, Error> {
+        let layout = match params.text("tag_layout") {
+            "auto" => self.header.layout.parse(),
+            name => name.parse(),
+        };
+        let layout: TagLayout = layout.map_err(|_| Error::Layout {
+            path: self.path.clone(),
+            layout: self.header.layout.clone(),
+        })?;
+        let mut config = DeviceConfig::from_params(params, layout);
+        (config.prq.depths, config.umq.depths) = (true, true);
+        let costs = Costs {
+            table: params.thousandths("table_ns"),
+            host: params.thousandths("host_ns"),
+            host_entry: params.thousandths("host_entry_ns"),
+        };
+        if costs != Costs::default() {
+            config.timing = Some(Timing { costs, pace: std::sync::Arc::new(NoTime) });
+        }
+        Ok(config)
+    }
+}
+
+fn reader(path: &Path) -> Result<Reader<BufReader<File>>, Error> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    Reader::new(BufReader::with_capacity(BUFFER, file))
+        .map_err(|error| Error::Trace { path: path.to_owned(), error })
+}
+
+/// Time that does not pass.
+#[derive(Debug)]
+struct NoTime;
+
+impl Pace for NoTime {
+    fn spend(&self, _picoseconds: u64) {}
+}
+
+/// What was counted for one trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub(crate) trace: Trace,
+    pub(crate) counters: ContextCounters,
+    /// From the first record to the last.
+    pub(crate) seconds: f64,
+}
+
+/// A report for each endpoint.
+pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Report>, Error> {
+    let mut reports: BTreeMap<Endpoint, Report> = BTreeMap::new();
+    for Counted { trace, counters, seconds } in counted {
+        let header = &trace.header;
+        let params = trace.params(settings)?;
+        let report = reports.entry(trace.endpoint()).or_insert_with(|| Report {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            tcam: env!("CARGO_PKG_VERSION").to_owned(),
+            libfabric: header.libfabric.clone(),
+            host: header.host.clone(),
+            pid: header.pid,
+            rank: header.rank,
+            address: header.address.clone(),
+            program: header.program.clone(),
+            config: params
+                .iter()
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
+            ..Report::default()
+        });
+        report.elapsed_s = report.elapsed_s.max(*seconds);
+        let (context, entries) = match header.context.as_str() {
+            "tagged" => (&mut report.tagged, &mut report.msg),
+            _ => (&mut report.msg, &mut report.tagged),
+        };
+        *context = counters.clone();
+        // Of the context that nothing happened in, the sizes are known.
+        if entries.posts + entries.arrivals == 0 {
+            entries.prq.entries = counters.prq.entries;
+            entries.umq.entries = counters.umq.entries;
+        }
+    }
+    let mut reports: Vec<Report> = reports.into_values().collect();
+    reports.sort_by_key(|report| (report.rank, report.pid));
+    Ok(reports)
+}
