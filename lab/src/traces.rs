@@ -11,6 +11,7 @@ use matching::TagLayout;
 use matching::timing::{Costs, Pace, Timing};
 use nic::device::DeviceConfig;
 use nic::params::Params;
+use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION};
 use nic::trace::{HEADER, Header, RECORD, Reader, TraceError};
 
@@ -141,6 +142,9 @@ pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Re
     for Counted { trace, counters, seconds } in counted {
         let header = &trace.header;
         let params = trace.params(settings)?;
+        // There is no trace of a context that nothing happened in.
+        let untouched = Replay::new(&trace.device(&params)?).map(|replay| replay.counters());
+        let untouched = untouched.map_err(|error| Error::Replay(error.to_string()))?;
         let report = reports.entry(trace.endpoint()).or_insert_with(|| Report {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -155,18 +159,14 @@ pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Re
                 .iter()
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
+            tagged: untouched.clone(),
+            msg: untouched,
             ..Report::default()
         });
         report.elapsed_s = report.elapsed_s.max(*seconds);
-        let (context, entries) = match header.context.as_str() {
-            "tagged" => (&mut report.tagged, &mut report.msg),
-            _ => (&mut report.msg, &mut report.tagged),
-        };
-        *context = counters.clone();
-        // Of the context that nothing happened in, the sizes are known.
-        if entries.posts + entries.arrivals == 0 {
-            entries.prq.entries = counters.prq.entries;
-            entries.umq.entries = counters.umq.entries;
+        match header.context.as_str() {
+            "tagged" => report.tagged = counters.clone(),
+            _ => report.msg = counters.clone(),
         }
     }
     let mut reports: Vec<Report> = reports.into_values().collect();
