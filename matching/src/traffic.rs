@@ -279,6 +279,10 @@ impl std::str::FromStr for TagLayout {
 }
 
 #[cfg(test)]
+#[path = "traffic_tests.rs"]
+mod captured;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

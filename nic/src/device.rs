@@ -183,6 +183,12 @@ impl<R: Clone, M> Context<R, M> {
         })
     }
 
+    /// How match bits tell collective from point-to-point.
+    #[must_use]
+    pub fn layout(&self) -> TagLayout {
+        self.layout
+    }
+
     /// Keeps the capacity curves of both queues, which must be empty.
     pub fn keep_curves(&mut self) {
         self.prq.keep_curve();

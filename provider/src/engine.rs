@@ -217,10 +217,11 @@ impl Engine {
     ) -> Result<Self> {
         let params = &domain.params;
         let node_pool = node_pool(params, own)?;
+        let directed = info.caps & flags::DIRECTED_RECV != 0;
         let config = DeviceConfig {
             pool: node_pool.clone().map(|pool| pool as Arc<dyn EntryPool>),
             timing: timing(params),
-            ..DeviceConfig::from_params(params, init::tag_layout(params)?)
+            ..DeviceConfig::from_params(params, init::tag_layout(params, directed)?)
         };
         let device = Device::new(&config).map_err(|error| {
             tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
@@ -234,7 +235,7 @@ impl Engine {
             tx: reports(info.tx.as_ref().map_or(0, |tx| tx.op_flags)),
             rx: reports(info.rx.as_ref().map_or(0, |rx| rx.op_flags)),
             enabled: false,
-            directed: info.caps & flags::DIRECTED_RECV != 0,
+            directed,
             source: info.caps & flags::SOURCE != 0,
             min_multi_recv: MIN_MULTI_RECV,
             device,

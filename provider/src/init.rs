@@ -39,16 +39,17 @@ pub(crate) fn params() -> Result<Params, Errno> {
     })
 }
 
-/// How match bits tell the kind of traffic.
+/// How match bits tell the kind of traffic on an endpoint whose receives may name a
+/// source (`FI_DIRECTED_RECV`) or not.
 ///
 /// # Errors
 /// `EINVAL` for a name that is none.
-pub(crate) fn tag_layout(params: &Params) -> Result<TagLayout, Errno> {
+pub(crate) fn tag_layout(params: &Params, directed: bool) -> Result<TagLayout, Errno> {
     match params.text("tag_layout") {
         "auto" => {
             // Unreadable: the launcher's variables may still tell.
             let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-            let layout = layout_of(&loaded, |name| std::env::var(name).ok());
+            let layout = layout_of(&loaded, directed, |name| std::env::var(name).ok());
             tracing::info!("FI_TCAM_TAG_LAYOUT=auto: {layout}");
             Ok(layout)
         }
@@ -58,7 +59,7 @@ pub(crate) fn tag_layout(params: &Params) -> Result<TagLayout, Errno> {
 
 /// The layout of the MPI whose library is among the mapped files or, linked
 /// statically, whose launcher set its variables.
-fn layout_of(maps: &str, variable: impl Fn(&str) -> Option<String>) -> TagLayout {
+fn layout_of(maps: &str, directed: bool, variable: impl Fn(&str) -> Option<String>) -> TagLayout {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let libmpi = |version: &str| {
         let mut paths = maps.lines().filter_map(|line| line.split_once('/'));
@@ -85,10 +86,8 @@ fn layout_of(maps: &str, variable: impl Fn(&str) -> Option<String>) -> TagLayout
     if mpich.is_none() && variable("PMI_RANK").is_none() {
         return TagLayout::Opaque;
     }
-    match variable("MPIR_CVAR_CH4_OFI_ENABLE_DATA").as_deref() {
-        Some("0") => TagLayout::MpichSourceInTag,
-        _ => TagLayout::Mpich,
-    }
+    // MPICH has the source in its completion-queue data if receives may name one.
+    if directed { TagLayout::Mpich } else { TagLayout::MpichSourceInTag }
 }
 
 impl Provider for Tcam {
@@ -194,7 +193,7 @@ mod tests {
             )
         };
         let layout = |file: &str, set: &[(&str, &str)]| {
-            layout_of(&maps(file), |name| {
+            layout_of(&maps(file), true, |name| {
                 set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
             })
         };
@@ -204,8 +203,8 @@ mod tests {
         assert_eq!(layout(debian, &tag_1), TagLayout::OpenMpiTag1);
         for mpich in ["/opt/venv/lib/libmpi.so.12", "/usr/lib/libmpich.so.12.1.10"] {
             assert_eq!(layout(mpich, &[]), TagLayout::Mpich);
-            let no_data = [("MPIR_CVAR_CH4_OFI_ENABLE_DATA", "0")];
-            assert_eq!(layout(mpich, &no_data), TagLayout::MpichSourceInTag);
+            let undirected = layout_of(&maps(mpich), false, |_| None);
+            assert_eq!(undirected, TagLayout::MpichSourceInTag);
         }
         // A program without MPI, or with one that is linked statically.
         let other = "/usr/lib/libmpfr.so.6";
@@ -220,7 +219,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("libmpi_shm_heap_proxy.so"), "").unwrap();
         let maps = format!("7f02-7f03 r-xp 0 fe:00 9  {}/libmpi.so.12.0.0\n", folder.display());
-        let layout = layout_of(&maps, |_| None);
+        let layout = layout_of(&maps, true, |_| None);
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(layout, TagLayout::IntelMpi);
     }

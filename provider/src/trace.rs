@@ -9,6 +9,7 @@ use std::{
 };
 
 use ffi::{Errno, Result};
+use matching::TagLayout;
 use nic::{
     params::Params,
     trace::{Header, Recorder, Stop, stamped},
@@ -107,7 +108,7 @@ pub(crate) fn start(engine: &mut Engine, address: SocketAddrV4) -> Result<()> {
         return Err(errno(&error));
     }
     let max = params.number("trace_max") as u64 * MIB;
-    let header = header(params, address)?;
+    let header = header(params, engine.device.tagged.layout(), address);
     let name = match header.rank {
         Some(rank) => format!("{rank}.{}.{}", header.pid, address.port()),
         None => format!("p.{}.{}", header.pid, address.port()),
@@ -134,9 +135,9 @@ fn errno(error: &io::Error) -> Errno {
     }
 }
 
-fn header(params: &Params, address: SocketAddrV4) -> Result<Header> {
+fn header(params: &Params, layout: TagLayout, address: SocketAddrV4) -> Header {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Ok(Header {
+    Header {
         context: String::new(),
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
         libfabric: init::libfabric_version(),
@@ -146,7 +147,7 @@ fn header(params: &Params, address: SocketAddrV4) -> Result<Header> {
         address: address.to_string(),
         program: std::env::current_exe().unwrap_or_default().display().to_string(),
         start_ns: since_1970.as_nanos() as u64,
-        layout: init::tag_layout(params)?.name().to_owned(),
+        layout: layout.name().to_owned(),
         config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-    })
+    }
 }
