@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks what reports say of programs whose queues are known: which kind of
-traffic was matched where, why elements were not in the table, and what searches
-would have cost."""
+traffic was matched where, why elements were not in the table, what searches would
+have cost and what they did cost."""
 
 import argparse
 import json
@@ -173,6 +173,33 @@ def timing(arguments, mpi):
         check(modelled * 1e-12 < elapsed, f"{modelled} ps modelled in {elapsed} s")
 
 
+def observed(arguments, mpi):
+    """Operations are measured, and lengths of queues are recorded."""
+    ranks = 4
+    options = ["--posted=300", "--others=10", "--unexpected=200"]
+    settings = ["prq_entries=16", "umq_entries=16", "times=on", "theta=20"]
+    found = run(arguments, "observed", mpi, ranks, settings, options)
+    for report in reports(mpi, "observed") if found else ():
+        rank, tagged = report["rank"], report["tagged"]
+        spent = sum(
+            time["ns"]
+            for context in ("tagged", "msg")
+            for queue in QUEUES
+            for what in ("search", "insert", "remove")
+            for time in report[context][queue]["measured"][what].values()
+        )
+        check(0 < spent * 1e-9 < report["elapsed_s"], f"rank {rank}: {spent} ns in matching")
+        for queue in QUEUES:
+            time = tagged[queue]["measured"]
+            check(time["insert"]["host"]["count"] == tagged[queue]["spills"], f"{queue}: {time}")
+        lengths = tagged["lengths"]
+        check(lengths["us"] == sorted(lengths["us"]), f"rank {rank}: time goes back")
+        check(lengths["us"][-1] <= report["elapsed_s"] * 1e6, f"rank {rank}: {lengths['us'][-1]}")
+        if rank == 0:
+            longest = max(map(sum, zip(lengths["prq_table"], lengths["prq_host"])))
+            check(longest > 250, f"rank 0: at most {longest} of 300 receives were seen")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
@@ -181,6 +208,7 @@ def main():
     for mpi in MPIS:
         build(mpi)
         kinds(arguments, mpi)
+        observed(arguments, mpi)
     pool(arguments, "mpich")
     devices(arguments, "mpich")
     timing(arguments, "mpich")

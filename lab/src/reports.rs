@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use matching::QueueCounters;
+use matching::measured::MeasuredTime;
 use nic::report::{ChannelCounters, ContextCounters, Report, ReportError, WrittenAt};
 
 use crate::error::Error;
@@ -78,6 +79,8 @@ pub(crate) struct Summary {
     pub(crate) seconds: f64,
     /// Seconds that the timing model charged to all ranks together.
     pub(crate) modelled: f64,
+    /// What matching took on all ranks together, if that was measured.
+    pub(crate) measured: MeasuredTime,
     /// Tagged messages: those of MPI.
     pub(crate) tagged: ContextCounters,
     /// Untagged messages: those an MPI uses for itself.
@@ -103,6 +106,7 @@ impl Summary {
             sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
             sum.seconds = sum.seconds.max(report.elapsed_s);
             sum.modelled += report.modelled_s();
+            sum.measured.merge(&report.measured());
             sum.tagged.merge(&report.tagged);
             sum.msg.merge(&report.msg);
             for (name, channel) in &report.channels {

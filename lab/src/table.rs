@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
 
 use crate::numbers::{bytes, count, percent, share, whole};
@@ -66,6 +67,12 @@ pub(crate) fn summary(sum: &Summary) -> String {
     row("cancelled or claimed", &|queue| whole(queue.table_cancels + queue.host_cancels));
     row("left at the end", &|queue| whole(queue.table_occupancy + queue.host_occupancy));
     row("search depth, median / 99 %", &|queue| depth(&queue.search_depth.hit));
+    if prq.spills + umq.spills > 0 {
+        row("host queues, collective + others", &|queue| {
+            let (collective, others) = (queue.dedicated_collective, queue.dedicated_point_to_point);
+            format!("{} + {}", whole(collective), whole(others))
+        });
+    }
     table.add_row([
         "high-water mark".to_owned(),
         format!("{}{}", whole(sum.prq_peak.elements), rank_of(&sum.prq_peak)),
@@ -87,6 +94,9 @@ pub(crate) fn summary(sum: &Summary) -> String {
     }
     if sum.modelled > 0.0 {
         let _ = writeln!(text, "Modelled time: {:.6} s of all ranks together", sum.modelled);
+    }
+    if sum.measured.ns() > 0 {
+        text += &measured(&sum.measured);
     }
     if sum.msg.arrivals > 0 {
         let _ = writeln!(
@@ -114,6 +124,31 @@ pub(crate) fn summary(sum: &Summary) -> String {
     if !sum.missing.is_empty() {
         let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
         let _ = writeln!(text, "No report of rank {}: killed?", missing.join(", "));
+    }
+    text
+}
+
+/// What matching took, where, and what the host's queues cost beside searching them.
+fn measured(time: &MeasuredTime) -> String {
+    let MeasuredTime { search, insert, remove, .. } = time;
+    let part = |ns| share(percent(ns, time.ns()));
+    let mut text = format!(
+        "Time in matching, measured: {:.6} s of all ranks together; searches {} in tables and {} on \
+         hosts, insertions {} and {}, removals {} and {}\n",
+        time.ns() as f64 * 1e-9,
+        part(search.table.ns),
+        part(search.host.ns),
+        part(insert.table.ns),
+        part(insert.host.ns),
+        part(remove.table.ns),
+        part(remove.host.ns),
+    );
+    if let Some((insertion, dedicate)) = time.overhead() {
+        let _ = writeln!(
+            text,
+            "On hosts, for each second of searches: {insertion:.4} s of insertions, {dedicate:.4} s \
+             of them with queues made"
+        );
     }
     text
 }
@@ -181,6 +216,29 @@ mod tests {
         assert!(text.contains(line), "{text}");
         assert!(text.contains("\n  not in the table: table full 15 (0 collective)\n"), "{text}");
         assert!(text.contains("UMQ did not overflow; high-water mark 0\n"), "{text}");
+    }
+
+    #[test]
+    fn measured_time_is_said_where_there_is_any() {
+        use matching::measured::{ByPlace, Spent};
+        let of = |table, host| {
+            let spent = |ns| Spent { count: 1, ns };
+            ByPlace { table: spent(table), host: spent(host) }
+        };
+        let mut sum = Summary::of(&[sample(0, 10, 25)]).unwrap();
+        assert!(!summary(&sum).contains("measured"));
+        sum.measured = MeasuredTime {
+            search: of(1_000_000, 400_000),
+            insert: of(300_000, 100_000),
+            remove: of(100_000, 100_000),
+            dedicate: Spent { count: 1, ns: 1000 },
+        };
+        let text = summary(&sum);
+        let line = "Time in matching, measured: 0.002000 s of all ranks together; searches 50.0 % in \
+                    tables and 20.0 % on hosts, insertions 15.0 % and 5.0 %, removals 5.0 % and 5.0 %\n\
+                    On hosts, for each second of searches: 0.2500 s of insertions, 0.0025 s of them \
+                    with queues made\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::measured::MeasuredTime;
 use crate::timing::ModelledTime;
 
 /// Number of buckets of a [`Histogram`]: 0, 1, 2-3, 4-7, ... up to 2^31 and more.
@@ -220,6 +221,8 @@ pub struct SearchDepth {
 /// inserts - spills + promotions - (table_matches - table_kept) - table_cancels
 ///                                                               = table_occupancy
 /// block reasons = spills
+/// dedicated queues = those of all levels
+/// measured insertions, removals = those counted (where anything was measured)
 /// collective + point-to-point = all, of inserts, searches, matches, misses and reasons
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -268,6 +271,9 @@ pub struct QueueCounters {
     /// Queues the host engine made for point-to-point partners.
     #[serde(default)]
     pub dedicated_point_to_point: u64,
+    /// The same by level, first level first.
+    #[serde(default)]
+    pub dedicated_levels: ByKind<Vec<u64>>,
     /// Why elements spilled, counted when they did.
     pub block_reasons: BlockReasons,
     /// The same by kind of traffic.
@@ -276,6 +282,9 @@ pub struct QueueCounters {
     /// What the timing model charged.
     #[serde(default)]
     pub modelled: ModelledTime,
+    /// What operations took as measured; zero when not asked for.
+    #[serde(default)]
+    pub measured: MeasuredTime,
     /// Search depths; empty when not asked for.
     pub search_depth: SearchDepth,
 }
@@ -312,7 +321,61 @@ impl QueueCounters {
                 return Err(format!("{name} does not hold: {left} against {right}"));
             }
         }
+        for (name, levels, all) in [
+            ("collective", &self.dedicated_levels.collective, self.dedicated_collective),
+            (
+                "point-to-point",
+                &self.dedicated_levels.point_to_point,
+                self.dedicated_point_to_point,
+            ),
+        ] {
+            // Reports written before levels were counted have none.
+            if !levels.is_empty() && levels.iter().sum::<u64>() != all {
+                return Err(format!("{name}: levels of {levels:?} queues are not {all}"));
+            }
+        }
+        self.check_measured()?;
         self.check_kinds()
+    }
+
+    /// Checks that what was measured was measured each time.
+    fn check_measured(&self) -> Result<(), String> {
+        let MeasuredTime { search, insert, remove, dedicate } = self.measured;
+        if self.measured == MeasuredTime::default() {
+            return Ok(());
+        }
+        let host_removals = sum(&[self.promotions, self.host_matches, self.host_cancels])
+            - i128::from(self.host_kept);
+        let table_removals =
+            sum(&[self.table_matches, self.table_cancels]) - i128::from(self.table_kept);
+        let table_inserts = sum(&[self.inserts, self.promotions]) - i128::from(self.spills);
+        for (name, measured, counted) in [
+            ("insertions in the table", insert.table, table_inserts),
+            ("insertions on the host", insert.host, i128::from(self.spills)),
+            ("removals from the table", remove.table, table_removals),
+            ("removals from the host", remove.host, host_removals),
+        ] {
+            if i128::from(measured.count) != counted {
+                return Err(format!("{} of {counted} {name} were measured", measured.count));
+            }
+        }
+        // Peeks are measured and not counted.
+        let table_searches = if self.entries > 0 { self.searches } else { 0 };
+        if search.table.count < table_searches
+            || search.host.count < self.host_matches
+            || dedicate.count > insert.host.count
+        {
+            return Err(format!(
+                "{} of {table_searches} searches of the table and {} of at least {} on the host \
+                 were measured, and {} of {} insertions there made queues",
+                search.table.count,
+                search.host.count,
+                self.host_matches,
+                dedicate.count,
+                insert.host.count
+            ));
+        }
+        Ok(())
     }
 
     /// Checks that both kinds of traffic together are everything.
@@ -375,6 +438,13 @@ impl QueueCounters {
         self.table_high_water = self.table_high_water.max(other.table_high_water);
         self.host_high_water = self.host_high_water.max(other.host_high_water);
         self.high_water = self.high_water.max(other.high_water);
+        let levels = &mut self.dedicated_levels;
+        if other.dedicated_collective > self.dedicated_collective {
+            levels.collective.clone_from(&other.dedicated_levels.collective);
+        }
+        if other.dedicated_point_to_point > self.dedicated_point_to_point {
+            levels.point_to_point.clone_from(&other.dedicated_levels.point_to_point);
+        }
         self.dedicated_collective = self.dedicated_collective.max(other.dedicated_collective);
         self.dedicated_point_to_point =
             self.dedicated_point_to_point.max(other.dedicated_point_to_point);
@@ -382,6 +452,7 @@ impl QueueCounters {
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);
         self.modelled.merge(&other.modelled);
+        self.measured.merge(&other.measured);
         self.search_depth.hit.merge(&other.search_depth.hit);
         self.search_depth.miss.merge(&other.search_depth.miss);
     }

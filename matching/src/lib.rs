@@ -13,6 +13,7 @@
 mod counters;
 mod curve;
 mod engine;
+pub mod measured;
 mod offload;
 pub mod oracle;
 mod overflow;

@@ -24,17 +24,19 @@
 
 mod admit;
 mod config;
+mod measure;
 mod observe;
 
 pub use config::OffloadConfig;
 
 use std::sync::Arc;
 
-use ternary_cam::{Handle, Table, TableError};
+use ternary_cam::{Handle, Hit, Table, TableError};
 
 use crate::counters::{Block, Histogram, QueueCounters, SearchDepth};
 use crate::curve::Curve;
 use crate::engine::{Engine, Host, HostHandle};
+use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
@@ -95,6 +97,8 @@ pub struct Offload {
     depths: bool,
     timing: Option<Timing>,
     curve: Option<Box<Curve>>,
+    /// Measures what takes time, if that is wanted.
+    watch: Option<Watch>,
     /// Depths, timing or the curve are wanted.
     observed: bool,
 }
@@ -130,6 +134,7 @@ impl Offload {
             depths: config.depths,
             timing: None,
             curve: None,
+            watch: None,
             observed: config.depths,
         })
     }
@@ -159,6 +164,17 @@ impl Offload {
         self.curve.as_deref()
     }
 
+    /// The same queue, whose searches, insertions and removals are measured.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { watch: Some(Watch::new(clock)), ..self }
+    }
+
+    /// Tells how many processes there are, for the number of the host engine's queues.
+    pub fn set_processes(&mut self, n: u32) {
+        self.host.set_processes(n);
+    }
+
     /// Adds an element, the youngest, and says where it went.
     #[inline]
     pub fn insert(&mut self, element: Element) -> Place {
@@ -166,7 +182,7 @@ impl Offload {
         if let Err(reason) = self.admit() {
             return self.spill(element, age, reason);
         }
-        let Ok(handle) = self.table.insert(element) else {
+        let Ok(handle) = self.insert_in_table(element) else {
             return self.spill(element, age, Block::TableFull);
         };
         self.locations[element.token as usize] = Location::Table { handle, age };
@@ -222,7 +238,7 @@ impl Offload {
         self.refused += usize::from(refused);
         self.waiting += usize::from(!refused);
         self.software |= !refused;
-        let handle = self.host.insert(element, age);
+        let handle = self.insert_on_host(element, age);
         self.locations[element.token as usize] = Location::Host { handle, refused };
         let counters = &mut self.counters;
         counters.spills += 1;
@@ -247,7 +263,7 @@ impl Offload {
     #[inline]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
-        let found = self.find(key);
+        let found = self.find_measured(key);
         let collective = self.classifier.is_collective(key.bits, key.ignore);
         let counters = self.counters.kinds.of_mut(collective);
         counters.searches += 1;
@@ -267,7 +283,13 @@ impl Offload {
     #[inline]
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
-        let Some(hit) = self.table.first_match(key) else {
+        self.find_behind(self.table.first_match(key), key)
+    }
+
+    /// The oldest element that matches, given what the table found.
+    #[inline]
+    fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
+        let Some(hit) = hit else {
             if self.on_host() == 0 {
                 return None;
             }
@@ -355,7 +377,7 @@ impl Offload {
         match std::mem::replace(location, Location::Nowhere) {
             Location::Nowhere => None,
             Location::Host { handle, refused } => {
-                self.host.remove(handle);
+                self.remove_from_host(handle);
                 self.refused -= usize::from(refused);
                 self.waiting -= usize::from(!refused);
                 if self.overflow.promotes() && (refused || self.pool.is_some()) {
@@ -365,7 +387,7 @@ impl Offload {
                 Some(Place::Host)
             }
             Location::Table { handle, .. } => {
-                self.table.remove(handle);
+                self.remove_from_table(handle);
                 if !self.plain || self.waiting > 0 {
                     let _ = self.pass_on();
                 }
@@ -380,6 +402,12 @@ impl Offload {
         self.table.len() + self.on_host()
     }
 
+    /// Elements in the table and on the host.
+    #[must_use]
+    pub fn occupancy(&self) -> (usize, usize) {
+        (self.table.len(), self.on_host())
+    }
+
     /// Whether there is no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -390,6 +418,7 @@ impl Offload {
     #[must_use]
     pub fn counters(&self) -> QueueCounters {
         let (collective, point_to_point) = self.host.dedicated();
+        let [of_collective, of_point_to_point] = self.host.levels();
         let kept = |place| u64::from(self.matched.is_some_and(|found| found.place == place));
         QueueCounters {
             table_kept: self.counters.table_kept + kept(Place::Table),
@@ -398,6 +427,10 @@ impl Offload {
             host_occupancy: self.host.len() as u64,
             dedicated_collective: collective as u64,
             dedicated_point_to_point: point_to_point as u64,
+            dedicated_levels: ByKind {
+                collective: of_collective,
+                point_to_point: of_point_to_point,
+            },
             ..self.counters.clone()
         }
         .with_sums_of_kinds()

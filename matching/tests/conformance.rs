@@ -4,7 +4,9 @@
 //! finds, and the counts must add up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use matching::measured::{Clock, MeasuredTime};
 use matching::oracle::Oracle;
 use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
@@ -179,6 +181,16 @@ impl Neighbour {
     }
 }
 
+/// A clock that goes on when it is looked at.
+#[derive(Debug, Default)]
+struct Looks(AtomicU64);
+
+impl Clock for Looks {
+    fn now(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
 /// Replays `ops` on a queue and on the oracle. With `spill` and nothing else the
 /// table holds the oldest elements, so the oracle also knows the place.
 fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
@@ -191,6 +203,11 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let mut queue = Offload::new(&config).unwrap();
     if let Some(pool) = &pool {
         queue = queue.with_pool(Arc::new(pool.join(Share { reserved: 1, max: 6 }).unwrap()));
+    }
+    // Half of the sequences are measured.
+    let measured = ops.len().is_multiple_of(2);
+    if measured {
+        queue = queue.with_clock(Arc::new(Looks::default()));
     }
     let mut oracle = Oracle::default();
     let mut tokens = Tokens::default();
@@ -260,6 +277,9 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     }
     let counters = queue.counters();
     counters.check().unwrap();
+    let inserts = counters.measured.insert.table.count + counters.measured.insert.host.count;
+    assert_eq!(inserts, if measured { counters.inserts + counters.promotions } else { 0 });
+    assert!(measured || counters.measured == MeasuredTime::default());
     assert_eq!(counters.kinds.collective.inserts, collective);
     assert!((counters.held_back == 0) == (held_back == 0));
     assert_eq!(counters.table_occupancy + counters.host_occupancy, oracle.elements().len() as u64);

@@ -15,11 +15,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use matching::measured::Clock;
 use matching::pool::EntryPool;
 use matching::timing::Timing;
 use matching::{Curve, Element, Key, Offload, OffloadConfig, Source, TagLayout};
 use slab::Slab;
 
+use crate::lengths::{Lengths, Sample};
 use crate::report::ContextCounters;
 use crate::trace::{self, Op, Recorder};
 
@@ -36,6 +38,10 @@ pub struct DeviceConfig {
     pub refuse: Refuse,
     /// What searches are charged; nothing if the timing model is off.
     pub timing: Option<Timing>,
+    /// Tells the time to what is recorded of queue lengths; none where there is none.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// Whether the operations of queues are measured by the clock.
+    pub times: bool,
 }
 
 /// Receives that a device does not take.
@@ -55,6 +61,9 @@ impl DeviceConfig {
         }
         if let Some(timing) = &self.timing {
             queue = queue.with_timing(timing.clone());
+        }
+        if let (true, Some(clock)) = (self.times, &self.clock) {
+            queue = queue.with_clock(Arc::clone(clock));
         }
         Ok(queue)
     }
@@ -161,6 +170,9 @@ pub struct Context<R, M> {
     recorder: Option<Box<dyn Recorder>>,
     /// The last record is of a receive that was held back.
     held: bool,
+    clock: Option<Arc<dyn Clock>>,
+    /// Posts and arrivals until the lengths of the queues are recorded.
+    until_sample: u64,
 }
 
 impl<R: Clone, M> Context<R, M> {
@@ -177,9 +189,14 @@ impl<R: Clone, M> Context<R, M> {
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
             umq: config.queue(&config.umq)?,
             claimed: HashMap::new(),
-            counters: ContextCounters::default(),
             recorder: None,
             held: false,
+            counters: ContextCounters {
+                lengths: if config.prq.depths { Lengths::with_room() } else { Lengths::default() },
+                ..ContextCounters::default()
+            },
+            clock: config.clock.clone(),
+            until_sample: if config.prq.depths { 0 } else { u64::MAX },
         })
     }
 
@@ -247,6 +264,7 @@ impl<R: Clone, M> Context<R, M> {
 
     #[inline]
     fn put(&mut self, mut receive: Receive<R>) -> Post<R, M> {
+        self.count_operation();
         let number = self.counters.posts;
         self.counters.posts += 1;
         if let Some(found) = self.umq.search(&receive.key) {
@@ -268,6 +286,28 @@ impl<R: Clone, M> Context<R, M> {
         Post::Pending
     }
 
+    /// Before each post and arrival: records the lengths of the queues, if it is time.
+    #[inline]
+    fn count_operation(&mut self) {
+        if self.until_sample == 0 {
+            self.sample();
+        }
+        self.until_sample -= 1;
+    }
+
+    #[cold]
+    fn sample(&mut self) {
+        let us = self.clock.as_ref().map_or(0, |clock| clock.now() / 1000);
+        let (prq, umq) = (self.prq.occupancy(), self.umq.occupancy());
+        self.until_sample = self.counters.lengths.push(Sample { us, prq, umq });
+    }
+
+    /// Tells how many processes there are: n of the caps on the host engines' queues.
+    pub fn set_processes(&mut self, n: u32) {
+        self.prq.set_processes(n);
+        self.umq.set_processes(n);
+    }
+
     /// Whether a receive needs an entry that is not there.
     #[cold]
     fn holds_post(&mut self, receive: &Receive<R>) -> bool {
@@ -285,6 +325,7 @@ impl<R: Clone, M> Context<R, M> {
     #[inline]
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
         self.note(|| Op::Arrive(*envelope));
+        self.count_operation();
         self.counters.arrivals += 1;
         self.counters.bytes += envelope.len;
         let key = Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) };
@@ -445,6 +486,11 @@ impl<R: Clone, M> Device<R, M> {
     #[inline]
     pub fn context(&mut self, tagged: bool) -> &mut Context<R, M> {
         if tagged { &mut self.tagged } else { &mut self.msg }
+    }
+
+    /// Tells how many processes there are.
+    pub fn set_processes(&mut self, n: u32) {
+        self.contexts().into_iter().for_each(|context| context.set_processes(n));
     }
 
     /// Both contexts.

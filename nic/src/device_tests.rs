@@ -16,7 +16,15 @@ fn config(entries: usize) -> DeviceConfig {
         depths: true,
         ..OffloadConfig::default()
     };
-    DeviceConfig { prq: offload, umq: offload, pool: None, refuse: Refuse::default(), timing: None }
+    DeviceConfig {
+        prq: offload,
+        umq: offload,
+        pool: None,
+        refuse: Refuse::default(),
+        timing: None,
+        clock: None,
+        times: false,
+    }
 }
 
 fn any_source(bits: u64, data: u32) -> Receive<u32> {

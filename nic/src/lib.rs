@@ -10,6 +10,8 @@
 
 mod config;
 pub mod device;
+mod json;
+pub mod lengths;
 pub mod models;
 pub mod params;
 pub mod replay;

@@ -195,6 +195,13 @@ pub const PARAMS: &[Param] = &[
                compares.",
     },
     Param {
+        name: "times",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether searches, insertions and removals are measured, in the table and on the host; \
+               looking at the clock takes longer than most of them.",
+    },
+    Param {
         name: "report",
         values: Values::Text,
         default: "",

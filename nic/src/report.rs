@@ -3,9 +3,12 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use matching::measured::MeasuredTime;
 use matching::timing::ModelledTime;
 use matching::{ByKind, KindCounters, QueueCounters};
 use serde::{Deserialize, Serialize};
+
+use crate::{json, lengths::Lengths};
 
 /// Value of [`Report::format`].
 pub const FORMAT: &str = "tcam-report";
@@ -37,6 +40,10 @@ pub struct Report {
     pub elapsed_s: f64,
     /// What caused the report.
     pub written_at: WrittenAt,
+    /// Processes n of `FI_TCAM_K_COL` and `FI_TCAM_K_PNP` in the end; 0 where it is the
+    /// number of sources seen.
+    #[serde(default)]
+    pub processes: u32,
     /// The `FI_TCAM_*` values in force, by name.
     pub config: BTreeMap<String, String>,
     /// Tagged messages.
@@ -74,6 +81,9 @@ pub struct ContextCounters {
     /// Collective and point-to-point traffic apart.
     #[serde(default)]
     pub kinds: ByKind<KindTraffic>,
+    /// Lengths of both queues over time; empty in a sum.
+    #[serde(default)]
+    pub lengths: Lengths,
     /// Posted receives, searched by arrivals.
     pub prq: QueueCounters,
     /// Unexpected messages, searched by posts.
@@ -142,7 +152,9 @@ impl ContextCounters {
                 self.kinds
             ));
         }
-        Ok(())
+        let mark = |queue: &QueueCounters| [queue.table_high_water, queue.host_high_water];
+        let ([prq_table, prq_host], [umq_table, umq_host]) = (mark(&self.prq), mark(&self.umq));
+        self.lengths.check(self.posts + self.arrivals, [prq_table, prq_host, umq_table, umq_host])
     }
 
     /// Collective and point-to-point traffic as the two queues counted it.
@@ -160,7 +172,7 @@ impl ContextCounters {
         }
     }
 
-    /// Adds another context's counters.
+    /// Adds another context's counters. Lengths have no sum: there are none in it.
     pub fn merge(&mut self, other: &Self) {
         self.posts += other.posts;
         self.arrivals += other.arrivals;
@@ -170,6 +182,7 @@ impl ContextCounters {
         self.prq.merge(&other.prq);
         self.umq.merge(&other.umq);
         self.kinds = Self::kinds_of(&self.prq, &self.umq);
+        self.lengths = Lengths::default();
     }
 }
 
@@ -192,7 +205,7 @@ impl Report {
     /// # Errors
     /// Never in practice: every field can be written as JSON.
     pub fn to_json(&self) -> Result<String, ReportError> {
-        Ok(serde_json::to_string_pretty(self)?)
+        Ok(json::to_string(self)?)
     }
 
     /// Seconds that the timing model charged, a part of [`Report::elapsed_s`].
@@ -200,6 +213,16 @@ impl Report {
     pub fn modelled_s(&self) -> f64 {
         let queues = [&self.tagged.prq, &self.tagged.umq, &self.msg.prq, &self.msg.umq];
         queues.into_iter().map(|queue| queue.modelled.seconds()).sum()
+    }
+
+    /// What the operations of all queues took as measured.
+    #[must_use]
+    pub fn measured(&self) -> MeasuredTime {
+        let mut sum = MeasuredTime::default();
+        for queue in [&self.tagged.prq, &self.tagged.umq, &self.msg.prq, &self.msg.umq] {
+            sum.merge(&queue.measured);
+        }
+        sum
     }
 
     /// Checks that the counts of both contexts add up.
@@ -243,6 +266,10 @@ impl fmt::Display for Report {
         match self.modelled_s() {
             0.0 => writeln!(f)?,
             modelled => writeln!(f, ", of which {modelled:.6} s are modelled time")?,
+        }
+        let matching = self.measured().ns();
+        if matching > 0 {
+            writeln!(f, "{:.6} s in matching, as measured", matching as f64 * 1e-9)?;
         }
         for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
             if context.posts + context.arrivals > 0 {
@@ -299,6 +326,7 @@ impl fmt::Display for ContextCounters {
                 writeln!(f, "  {name:<22}{:>16.3}{:>16.3}", us(prq), us(umq))?;
             }
         }
+        write_measured(f, prq, umq)?;
         let kinds = &self.kinds;
         writeln!(f, "  {:<22}{:>16}{:>16}", "traffic", "collective", "point-to-point")?;
         for (name, of) in [
@@ -323,10 +351,52 @@ impl fmt::Display for ContextCounters {
             }
         }
         for (name, queue) in [("PRQ", prq), ("UMQ", umq)] {
+            for (kind, levels) in queue.dedicated_levels.iter() {
+                if !levels.is_empty() {
+                    let levels: Vec<_> = levels.iter().map(u64::to_string).collect();
+                    let levels = levels.join(" + ");
+                    writeln!(f, "  {name}: dedicated {kind} queues by level: {levels}")?;
+                }
+            }
             if queue.spills == 0 {
                 writeln!(f, "  {name} did not overflow; high-water mark {}", queue.high_water)?;
             }
         }
-        Ok(())
+        write!(f, "{}", self.lengths)
     }
+}
+
+/// What operations took, where that was measured, and what insertions on the host took
+/// for each second of searches there.
+fn write_measured(
+    f: &mut fmt::Formatter<'_>,
+    prq: &QueueCounters,
+    umq: &QueueCounters,
+) -> fmt::Result {
+    let (prq, umq) = (&prq.measured, &umq.measured);
+    if prq.ns() + umq.ns() == 0 {
+        return Ok(());
+    }
+    for (name, of) in [
+        ("us, table searches", (|time| time.search.table.ns) as fn(&MeasuredTime) -> u64),
+        ("us, table insertions", |time| time.insert.table.ns),
+        ("us, table removals", |time| time.remove.table.ns),
+        ("us, host searches", |time| time.search.host.ns),
+        ("us, host insertions", |time| time.insert.host.ns),
+        ("us, host removals", |time| time.remove.host.ns),
+        ("us, queues made", |time| time.dedicate.ns),
+    ] {
+        let us = |time| of(time) as f64 * 1e-3;
+        writeln!(f, "  {name:<22}{:>16.3}{:>16.3}", us(prq), us(umq))?;
+    }
+    let ratios = |of: fn((f64, f64)) -> f64, time: &MeasuredTime| {
+        time.overhead().map_or_else(|| "-".to_owned(), |both| format!("{:.4}", of(both)))
+    };
+    for (name, of) in [
+        ("host insert / search", (|both| both.0) as fn((f64, f64)) -> f64),
+        ("queues made / search", |both| both.1),
+    ] {
+        writeln!(f, "  {name:<22}{:>16}{:>16}", ratios(of, prq), ratios(of, umq))?;
+    }
+    Ok(())
 }

@@ -16,6 +16,7 @@ use ffi::{
     Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
 };
 use matching::Source;
+use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
 use nic::{
@@ -36,6 +37,7 @@ use crate::{
         segment::{Remote, Segment},
         wire::{self, Header},
     },
+    clock::Monotonic,
     cntr::Counter,
     cq::CompletionQueue,
     domain::Domain,
@@ -147,6 +149,8 @@ pub(crate) struct Engine {
     pub(crate) device: Device<RecvOp, Kept>,
     /// What the device's tables draw from, if they share their entries.
     pub(crate) node_pool: Option<Arc<NodePool>>,
+    /// Processes that the device was told of; 0 if none were yet.
+    pub(crate) processes: u32,
 
     /// Our own address as peers list it.
     pub(crate) address: u64,
@@ -214,6 +218,7 @@ impl Engine {
         info: &Info,
         address: u64,
         own: &Segment,
+        opened: Instant,
     ) -> Result<Self> {
         let params = &domain.params;
         let node_pool = node_pool(params, own)?;
@@ -221,6 +226,8 @@ impl Engine {
         let config = DeviceConfig {
             pool: node_pool.clone().map(|pool| pool as Arc<dyn EntryPool>),
             timing: timing(params),
+            clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
+            times: params.text("times") == "on",
             ..DeviceConfig::from_params(params, init::tag_layout(params, directed)?)
         };
         let device = Device::new(&config).map_err(|error| {
@@ -240,6 +247,7 @@ impl Engine {
             min_multi_recv: MIN_MULTI_RECV,
             device,
             node_pool,
+            processes: config.prq.engine_config.processes,
             address,
             receiver: Receiver::default(),
             pool: Pool::new(),

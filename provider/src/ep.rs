@@ -77,12 +77,13 @@ impl Endpoint {
         };
         let (socket, address) = address::hold_port(wanted)?;
         let own = Segment::create(address)?;
-        let mut engine = Engine::new(domain, info, pack(address), &own)?;
+        let opened = Instant::now();
+        let mut engine = Engine::new(domain, info, pack(address), &own, opened)?;
         trace::start(&mut engine, address)?;
         tracing::info!("endpoint {address}");
         let port = Arc::new(Port {
             address,
-            opened: Instant::now(),
+            opened,
             own,
             engine: Serial::new(Some(engine), domain.locked),
             _socket: socket,

@@ -5,6 +5,7 @@
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
     sync::Arc,
+    time::Instant,
 };
 
 use ffi::{Buffer, Context, info::Info, ops::ep::OpFlags, ops::ep::Recv};
@@ -28,7 +29,7 @@ fn endpoint(port: u16) -> (Segment, Engine) {
     let info: Info = attr::offer(8192, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
     let address = pack(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
-    let mut engine = Engine::new(&domain, &info, address, &own).unwrap();
+    let mut engine = Engine::new(&domain, &info, address, &own, Instant::now()).unwrap();
     let av = AddressVector::open(&domain, &ffi::ops::av::Attr::default(), 0).unwrap();
     engine.av = Some(Arc::new(av));
     engine.enabled = true;

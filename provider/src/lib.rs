@@ -11,6 +11,7 @@ mod address;
 mod attr;
 mod av;
 mod channel;
+mod clock;
 mod cntr;
 mod cq;
 mod domain;

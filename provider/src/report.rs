@@ -73,6 +73,7 @@ fn make(port: &Port, engine: &Engine, written_at: WrittenAt) -> Report {
         program: program.display().to_string(),
         elapsed_s: port.opened.elapsed().as_secs_f64(),
         written_at,
+        processes: engine.processes,
         config: config.collect(),
         tagged: engine.device.tagged.counters(),
         msg: engine.device.msg.counters(),

@@ -67,11 +67,14 @@ struct Level {
     queues: u32,
     /// 2^64 / queues, rounded up.
     reciprocal: u64,
+    /// Another operation's.
+    lent: bool,
 }
 
 impl Level {
     const fn new(first: usize, queues: u32) -> Self {
-        Self { first, queues, reciprocal: (u64::MAX / queues as u64).wrapping_add(1) }
+        let reciprocal = (u64::MAX / queues as u64).wrapping_add(1);
+        Self { first, queues, reciprocal, lent: false }
     }
 
     /// source mod queues: the fraction of the quotient, times the divisor. (A division
@@ -135,6 +138,17 @@ impl Col {
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.profiles.len() > 1
+    }
+
+    /// The same by level, those of all operations together.
+    pub(super) fn levels(&self) -> Vec<u64> {
+        let mut sums = vec![0; self.levels.iter().map(Vec::len).max().unwrap_or(0)];
+        for levels in &self.levels {
+            for (sum, level) in sums.iter_mut().zip(levels).filter(|(_, level)| !level.lent) {
+                *sum += u64::from(level.queues);
+            }
+        }
+        sums
     }
 
     /// The queue for a new element of `source` in call `call` of `id`. `cap` is how
@@ -208,7 +222,7 @@ impl Col {
             self.levels[operation].push(level);
             self.dedicated += count;
         } else if let Some(level) = lent.filter(|lent| lent.queues as usize > last) {
-            self.levels[operation].push(level);
+            self.levels[operation].push(Level { lent: true, ..level });
         }
     }
 

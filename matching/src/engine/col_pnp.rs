@@ -259,6 +259,15 @@ impl<Q: Queues> Engine for ColPnp<Q> {
         (self.col.dedicated(), self.pnp.dedicated())
     }
 
+    fn levels(&self) -> [Vec<u64>; 2] {
+        [self.col.levels(), self.pnp.levels()]
+    }
+
+    fn set_processes(&mut self, n: u32) {
+        self.config.processes = n;
+        self.set_caps(n);
+    }
+
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.queues.iter()
     }

@@ -69,6 +69,14 @@ pub trait Engine {
         (0, 0)
     }
 
+    /// The same by level, first level first.
+    fn levels(&self) -> [Vec<u64>; 2] {
+        Default::default()
+    }
+
+    /// Tells how many processes there are: n of the caps on dedicated queues.
+    fn set_processes(&mut self, _n: u32) {}
+
     /// Tokens and ages, oldest first.
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_;
 }
@@ -104,7 +112,8 @@ pub struct EngineConfig {
     pub k_collective: u32,
     /// At most `k_point_to_point * sqrt(n)` queues for partners (`FI_TCAM_K_PNP`).
     pub k_point_to_point: u32,
-    /// Processes n (`FI_TCAM_NPROCS`); 0 takes the sources seen so far.
+    /// Processes n; 0 takes the sources seen so far, until [`Engine::set_processes`]
+    /// tells.
     pub processes: u32,
 }
 
@@ -252,6 +261,14 @@ impl Engine for Host {
 
     fn dedicated(&self) -> (usize, usize) {
         each!(self, engine => engine.dedicated())
+    }
+
+    fn levels(&self) -> [Vec<u64>; 2] {
+        each!(self, engine => engine.levels())
+    }
+
+    fn set_processes(&mut self, n: u32) {
+        each!(self, engine => engine.set_processes(n));
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {

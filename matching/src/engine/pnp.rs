@@ -94,6 +94,15 @@ impl Pnp {
         self.dedicated
     }
 
+    /// The same by level.
+    pub(super) fn levels(&self) -> Vec<u64> {
+        let mut levels = vec![1; self.shared.len() - 1];
+        for partner in self.partners.values() {
+            levels[partner.level] += 1;
+        }
+        levels
+    }
+
     /// All queues, base included.
     pub(super) fn queues(&self) -> impl Iterator<Item = usize> + '_ {
         let own = self.partners.values().map(|partner| partner.queue);

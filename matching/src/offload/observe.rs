@@ -9,7 +9,7 @@ use crate::engine::Engine;
 impl Offload {
     /// The oldest element that matches, not counted as a search but charged as one.
     pub fn peek(&mut self, key: &Key) -> Option<Found> {
-        let found = self.find(key);
+        let found = self.find_measured(key);
         self.charge(key, found);
         found
     }
@@ -72,7 +72,7 @@ impl Offload {
 
     /// Whether the search that found this looked at the host: nothing in the table
     /// matches, or something on the host is older.
-    fn searches_host(&self, found: Option<Found>) -> bool {
+    pub(super) fn searches_host(&self, found: Option<Found>) -> bool {
         let Some(oldest) = self.host.oldest() else { return false };
         match found.map(|found| self.locations[found.token as usize]) {
             Some(Location::Table { age, .. }) => oldest.age < age,

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Lengths of a context's two queues over time, in a bounded series that is allocated
+//! at the start.
+//!
+//! ```text
+//! before operation 0, k, 2k, ... (posts and arrivals together): a sample
+//! the series is full: every second sample goes, and k doubles
+//! ```
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Most samples, an even number.
+const SAMPLES: usize = 512;
+/// Most lines of a table for people.
+const LINES: usize = 16;
+
+/// Lengths of PRQ and UMQ at every k-th operation. Sample `i` is what there was after
+/// `i * every` posts and arrivals.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Lengths {
+    /// k. Zero where nothing was recorded.
+    pub every: u64,
+    /// Microseconds since the endpoint was opened.
+    pub us: Vec<u64>,
+    /// Posted receives in the table.
+    pub prq_table: Vec<u64>,
+    /// Posted receives on the host.
+    pub prq_host: Vec<u64>,
+    /// Unexpected messages in the table.
+    pub umq_table: Vec<u64>,
+    /// Unexpected messages on the host.
+    pub umq_host: Vec<u64>,
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) us: u64,
+    /// Table and host.
+    pub(crate) prq: (usize, usize),
+    pub(crate) umq: (usize, usize),
+}
+
+impl Lengths {
+    /// An empty series that will not allocate.
+    pub(crate) fn with_room() -> Self {
+        let [us, prq_table, prq_host, umq_table, umq_host] =
+            [(); 5].map(|()| Vec::with_capacity(SAMPLES));
+        Self { every: 1, us, prq_table, prq_host, umq_table, umq_host }
+    }
+
+    /// Adds a sample; after how many operations the next one is due.
+    pub(crate) fn push(&mut self, sample: Sample) -> u64 {
+        if self.us.len() == SAMPLES {
+            for column in self.columns_mut() {
+                thin(column);
+            }
+            self.every *= 2;
+        }
+        let Sample { us, prq, umq } = sample;
+        let values = [us, prq.0 as u64, prq.1 as u64, umq.0 as u64, umq.1 as u64];
+        for (column, value) in self.columns_mut().into_iter().zip(values) {
+            column.push(value);
+        }
+        self.every
+    }
+
+    fn columns(&self) -> [&Vec<u64>; 5] {
+        [&self.us, &self.prq_table, &self.prq_host, &self.umq_table, &self.umq_host]
+    }
+
+    fn columns_mut(&mut self) -> [&mut Vec<u64>; 5] {
+        [
+            &mut self.us,
+            &mut self.prq_table,
+            &mut self.prq_host,
+            &mut self.umq_table,
+            &mut self.umq_host,
+        ]
+    }
+
+    /// Checks that there is a sample of every k-th of so many operations, and that no
+    /// queue was longer than it ever was: `marks` are the high-water marks of table
+    /// and host, PRQ and UMQ.
+    ///
+    /// # Errors
+    /// Says what does not hold.
+    pub(crate) fn check(&self, operations: u64, marks: [u64; 4]) -> Result<(), String> {
+        if self.every == 0 {
+            return Ok(());
+        }
+        let samples = operations.div_ceil(self.every);
+        if self.columns().iter().any(|column| column.len() as u64 != samples) {
+            return Err(format!(
+                "lengths: {} samples, one in {} of {operations} operations",
+                self.us.len(),
+                self.every
+            ));
+        }
+        let columns = self.columns();
+        for (column, mark) in columns[1..].iter().zip(marks) {
+            if let Some(length) = column.iter().find(|length| **length > mark) {
+                return Err(format!("lengths: {length} is above the high-water mark {mark}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keeps every second value, the first one among them.
+fn thin(column: &mut Vec<u64>) {
+    let mut at = 0_usize;
+    column.retain(|_| {
+        at += 1;
+        at % 2 == 1
+    });
+}
+
+impl fmt::Display for Lengths {
+    /// A table for people; nothing where nothing was recorded.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.us.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "  {:<22}{:>16}{:>16}{:>16}{:>16}{:>16}",
+            "length after", "ms", "PRQ, table", "PRQ, host", "UMQ, table", "UMQ, host"
+        )?;
+        for at in (0..self.us.len()).step_by(self.us.len().div_ceil(LINES)) {
+            let operations = format!("{} operations", at as u64 * self.every);
+            write!(f, "  {operations:<22}{:>16.3}", self.us[at] as f64 * 1e-3)?;
+            for column in &self.columns()[1..] {
+                write!(f, "{:>16}", column[at])?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_series_is_bounded_and_even() {
+        let mut lengths = Lengths::with_room();
+        let room = lengths.us.capacity();
+        let (mut due, mut taken) = (0, 0);
+        for operation in 0..10_000_u64 {
+            if operation == due {
+                let prq = (operation as usize, 1);
+                due += lengths.push(Sample { us: operation * 3, prq, umq: (0, 2) });
+                taken += 1;
+            }
+        }
+        assert_eq!((lengths.every, lengths.us.len(), lengths.us.capacity()), (32, 313, room));
+        assert_eq!(taken, 512 + 4 * 256 + 57, "only what is kept is looked at, once full");
+        for (at, (&us, &length)) in lengths.us.iter().zip(&lengths.prq_table).enumerate() {
+            assert_eq!((us, length), (at as u64 * 96, at as u64 * 32));
+        }
+        lengths.check(10_000, [9984, 1, 0, 2]).unwrap();
+        assert!(lengths.check(10_000, [9983, 1, 0, 2]).is_err());
+        assert!(lengths.check(10_017, [9984, 1, 0, 2]).is_err());
+        assert_eq!(lengths.to_string().lines().count(), 1 + 16);
+    }
+
+    #[test]
+    fn without_samples_nothing_is_said() {
+        assert_eq!(Lengths::default().to_string(), "");
+        Lengths::default().check(9, [0; 4]).unwrap();
+        Lengths::with_room().check(0, [0; 4]).unwrap();
+    }
+}
