@@ -174,13 +174,15 @@ def timing(arguments, mpi):
 
 
 def observed(arguments, mpi):
-    """Operations are measured, and lengths of queues are recorded."""
+    """Operations are measured, lengths of queues are recorded, and the number of
+    processes comes from the address vector."""
     ranks = 4
     options = ["--posted=300", "--others=10", "--unexpected=200"]
     settings = ["prq_entries=16", "umq_entries=16", "times=on", "theta=20"]
     found = run(arguments, "observed", mpi, ranks, settings, options)
     for report in reports(mpi, "observed") if found else ():
         rank, tagged = report["rank"], report["tagged"]
+        check(report["processes"] == ranks, f"rank {rank}: {report['processes']} processes")
         spent = sum(
             time["ns"]
             for context in ("tagged", "msg")
@@ -198,6 +200,10 @@ def observed(arguments, mpi):
         if rank == 0:
             longest = max(map(sum, zip(lengths["prq_table"], lengths["prq_host"])))
             check(longest > 250, f"rank 0: at most {longest} of 300 receives were seen")
+    settings = [*settings, "nprocs=9"]
+    if run(arguments, "processes", mpi, ranks, settings, options):
+        told = {report["processes"] for report in reports(mpi, "processes")}
+        check(told == {9}, f"FI_TCAM_NPROCS=9 makes {told} processes")
 
 
 def main():

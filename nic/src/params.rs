@@ -166,7 +166,7 @@ pub const PARAMS: &[Param] = &[
         name: "nprocs",
         values: Values::Number(0, 16_777_216),
         default: "0",
-        help: "Processes n of k_col and k_pnp; 0 takes the distinct sources seen so far.",
+        help: "Processes n of k_col and k_pnp; 0 takes the number of addresses in the address vector.",
     },
     Param {
         name: "kernel",

@@ -21,7 +21,7 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use crate::{address, domain::Domain, eq::EventQueue, peers::Words};
+use crate::{address, domain::Domain, eq::EventQueue, peers::Words, progress::Drivers};
 
 /// An address vector.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(crate) struct AddressVector {
     used: AtomicU64,
     free: Mutex<Vec<u64>>,
     eq: Mutex<Option<Arc<EventQueue>>>,
+    /// The endpoints that are told how many addresses there are.
+    pub(crate) endpoints: Drivers,
 }
 
 impl AddressVector {
@@ -55,6 +57,7 @@ impl AddressVector {
             used: AtomicU64::new(0),
             free: Mutex::default(),
             eq: Mutex::default(),
+            endpoints: Drivers::new(domain.locked),
         })
     }
 
@@ -71,6 +74,12 @@ impl AddressVector {
     #[inline]
     pub(crate) fn address_of(&self, peer: u32) -> u64 {
         self.by_peer.get(peer as usize).checked_sub(1).unwrap_or(flags::ADDR_UNSPEC)
+    }
+
+    /// Addresses in the vector.
+    pub(crate) fn count(&self) -> u32 {
+        let free = self.free.lock().len() as u64;
+        u32::try_from(self.used.load(Ordering::Relaxed) - free).unwrap_or(u32::MAX)
     }
 
     fn insert_one(&self, bytes: &[u8]) -> Option<u64> {
@@ -142,6 +151,7 @@ impl ops::av::AddressVector for AddressVector {
                 });
             }
         }
+        self.endpoints.set_processes(self.count());
         if let (true, Some(eq)) = (self.events, eq) {
             eq.push(Event::av_complete(call.av, call.context, inserted));
             return Ok(0);

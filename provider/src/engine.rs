@@ -279,6 +279,14 @@ impl Engine {
         })
     }
 
+    /// Tells the device how many processes there are, unless `FI_TCAM_NPROCS` does.
+    pub(crate) fn set_processes(&mut self, n: u32) {
+        if self.domain.params.text("nprocs") == "0" {
+            self.processes = n;
+            self.device.set_processes(n);
+        }
+    }
+
     /// The link to a peer, opened when first needed.
     #[inline]
     pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Link> {

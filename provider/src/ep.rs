@@ -165,6 +165,9 @@ impl Object for Endpoint {
         report::write(&self.port, WrittenAt::Close);
         let engine = self.port.engine.lock().take();
         if let Some(engine) = engine {
+            if let Some(av) = &engine.av {
+                av.endpoints.remove(&self.port);
+            }
             for reports in [&engine.tx, &engine.rx] {
                 if let Some(cq) = &reports.cq {
                     cq.drivers.remove(&self.port);
@@ -181,10 +184,12 @@ impl Object for Endpoint {
         match other.class() {
             sys::FI_CLASS_AV => {
                 let av = other.get::<AddressVector>()?;
-                self.with(|engine| match engine.av.replace(av) {
+                self.with(|engine| match engine.av.replace(Arc::clone(&av)) {
                     Some(_) => Err(Errno::EINVAL),
                     None => Ok(()),
-                })
+                })?;
+                av.endpoints.add(&self.port);
+                Ok(())
             }
             sys::FI_CLASS_CQ => self.bind_cq(&other.get::<CompletionQueue>()?, bind_flags),
             sys::FI_CLASS_CNTR => self.bind_cntr(&other.get::<Counter>()?, bind_flags),
@@ -197,13 +202,13 @@ impl Object for Endpoint {
     fn control(&self, command: Control<'_>) -> Result<()> {
         self.with(|engine| match command {
             Control::Enable => {
-                if engine.av.is_none() {
-                    return Err(Errno::ENOAV);
-                }
+                let Some(av) = &engine.av else { return Err(Errno::ENOAV) };
+                let addresses = av.count();
                 if engine.tx.cq.is_none() && engine.rx.cq.is_none() {
                     return Err(Errno::ENOCQ);
                 }
                 engine.enabled = true;
+                engine.set_processes(addresses);
                 engine.update_population(&self.port.own);
                 Ok(())
             }

@@ -237,7 +237,8 @@ impl Port {
     }
 }
 
-/// The endpoints that a queue or counter makes progress on when it is read.
+/// The endpoints that a queue or counter makes progress on when it is read, or that
+/// look up their peers in an address vector.
 #[derive(Debug)]
 pub(crate) struct Drivers {
     ports: Serial<Vec<Arc<Port>>>,
@@ -257,6 +258,15 @@ impl Drivers {
 
     pub(crate) fn remove(&self, port: &Arc<Port>) {
         self.ports.lock().retain(|other| !Arc::ptr_eq(other, port));
+    }
+
+    /// Tells every endpoint how many processes there are.
+    pub(crate) fn set_processes(&self, n: u32) {
+        for port in &*self.ports.lock() {
+            if let Some(engine) = &mut *port.engine.lock() {
+                engine.set_processes(n);
+            }
+        }
     }
 
     /// Makes progress on every endpoint.
