@@ -12,11 +12,12 @@ use std::{cmp::Reverse, sync::Arc};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use matching::Curve;
+use matching::measured::Clock;
 use matching::pool::{EntryPool, LocalPool, Share};
 use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
-use nic::report::Report;
+use nic::report::{ContextCounters, Report};
 use nic::trace::{Op, Reader, Stop, Timed, TraceError};
 
 use crate::cli;
@@ -25,7 +26,7 @@ use crate::error::Error;
 use crate::numbers::whole;
 use crate::reports::{self, Summary};
 use crate::table;
-use crate::traces::{self, Counted, Endpoint, Trace};
+use crate::traces::{self, Counted, Endpoint, Trace, TraceClock};
 
 /// Records from one step of the progress bar to the next.
 const STEP: u64 = 1 << 16;
@@ -93,7 +94,7 @@ fn compare(replayed: &[Report], live: &[Report]) -> Result<u8, Error> {
         for (name, of_replay, of_run) in
             [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]
         {
-            if of_replay != of_run {
+            if without_times(of_replay) != without_times(of_run) {
                 different += 1;
                 let rank = report.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
                 eprintln!("{rank}{name}: the replay counted\n{of_replay}and the run\n{of_run}");
@@ -106,6 +107,16 @@ fn compare(replayed: &[Report], live: &[Report]) -> Result<u8, Error> {
     Ok(u8::from(different > 0))
 }
 
+/// The counts but for what a clock said.
+fn without_times(counters: &ContextCounters) -> ContextCounters {
+    let mut counters = counters.clone();
+    counters.lengths.us.clear();
+    for queue in [&mut counters.prq, &mut counters.umq] {
+        queue.measured = Default::default();
+    }
+    counters
+}
+
 /// Replays every trace, as many at a time as there are cores; those that share a
 /// pool together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
@@ -115,9 +126,9 @@ pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>,
         return together(traces, settings, &bar);
     }
     each(traces, &bar, |trace, bar| {
-        let device = trace.device(&trace.params(settings)?)?;
-        let mut replay = new(&device)?;
-        let seconds = play(trace, &mut replay, bar)?;
+        let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
+        let seconds = player.play(bar)?;
+        let replay = player.replay;
         Ok(Counted { trace: trace.clone(), counters: replay.counters(), seconds })
     })
 }
@@ -132,10 +143,10 @@ pub(crate) struct Curves {
 pub(crate) fn curves(traces: &[Trace], settings: &Settings) -> Result<Vec<Curves>, Error> {
     let bar = progress_bar(traces.iter().map(|trace| trace.records).sum());
     each(traces, &bar, |trace, bar| {
-        let device = trace.device(&trace.params(settings)?)?;
-        let mut replay = new(&device)?;
-        replay.keep_curves();
-        let seconds = play(trace, &mut replay, bar)?;
+        let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
+        player.replay.keep_curves();
+        let seconds = player.play(bar)?;
+        let replay = player.replay;
         let counted = Counted { trace: trace.clone(), counters: replay.counters(), seconds };
         let curves = replay.context().curves().map(|curves| curves.map(Clone::clone));
         Ok(Curves { counted, curves: curves.unwrap_or_default() })
@@ -168,27 +179,6 @@ fn each<T: Send>(
     results.into_inner().expect("no worker panics").into_iter().flatten().collect()
 }
 
-fn new(config: &DeviceConfig) -> Result<Replay, Error> {
-    Replay::new(config).map_err(|error| Error::Replay(error.to_string()))
-}
-
-/// Plays a trace; the seconds it lasted.
-fn play(trace: &Trace, replay: &mut Replay, bar: &ProgressBar) -> Result<f64, Error> {
-    let (mut count, mut last) = (0, 0);
-    for timed in trace.reader()? {
-        let (time, op) = timed.map_err(|error| trace.error(error))?;
-        note_stop(trace, &op);
-        replay.play(&op);
-        last = time;
-        count += 1;
-        if count % STEP == 0 {
-            bar.inc(STEP);
-        }
-    }
-    bar.inc(count % STEP);
-    Ok(last as f64 * 1e-9)
-}
-
 fn note_stop(trace: &Trace, op: &Op) {
     let why = match op {
         Op::Stop(Stop::Size) => "FI_TCAM_TRACE_MAX was reached",
@@ -198,22 +188,52 @@ fn note_stop(trace: &Trace, op: &Op) {
     eprintln!("{}: the recording ended before its program: {why}", trace.path.display());
 }
 
-/// A trace that is played together with others.
+/// A trace and what it is played to.
 struct Player<'a> {
     trace: &'a Trace,
     reader: Reader<std::io::BufReader<fs::File>>,
     replay: Replay,
+    clock: Arc<TraceClock>,
     last: u64,
 }
 
-impl Player<'_> {
-    fn next(&mut self) -> Result<Option<(u64, Op)>, Error> {
+impl<'a> Player<'a> {
+    fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
+        let clock = Arc::new(TraceClock::default());
+        let device = DeviceConfig { clock: Some(Arc::clone(&clock) as Arc<dyn Clock>), ..device };
+        let replay = Replay::new(&device).map_err(|error| Error::Replay(error.to_string()))?;
+        Ok(Self { trace, reader: trace.reader()?, replay, clock, last: 0 })
+    }
+
+    /// The next operation, with its time since the start.
+    fn next(&mut self) -> Result<Option<Timed>, Error> {
         let next: Option<Result<Timed, TraceError>> = self.reader.next();
-        let next = next.transpose().map_err(|error| self.trace.error(error))?;
-        Ok(next.map(|(time, op)| {
-            self.last = time;
-            (self.trace.header.start_ns + time, op)
-        }))
+        next.transpose().map_err(|error| self.trace.error(error))
+    }
+
+    fn step(&mut self, (time, op): Timed) {
+        note_stop(self.trace, &op);
+        self.clock.set(time);
+        self.replay.play(&op);
+        self.last = time;
+    }
+
+    /// Plays all; the seconds it lasted.
+    fn play(&mut self, bar: &ProgressBar) -> Result<f64, Error> {
+        let mut count = 0;
+        while let Some(timed) = self.next()? {
+            self.step(timed);
+            count += 1;
+            if count % STEP == 0 {
+                bar.inc(STEP);
+            }
+        }
+        bar.inc(count % STEP);
+        Ok(self.seconds())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.last as f64 * 1e-9
     }
 }
 
@@ -245,26 +265,26 @@ fn together(
         let mut device = trace.device(&params)?;
         device.pool =
             members.iter().find(|(member, _)| *member == key).map(|(_, pool)| Arc::clone(pool));
-        let (reader, replay) = (trace.reader()?, new(&device)?);
-        players.push(Player { trace, reader, replay, last: 0 });
+        players.push(Player::new(trace, device)?);
     }
-    // The earliest next operation of all traces; as its place breaks ties.
+    // The earliest next operation of all traces; its place breaks ties.
     let mut queue = BinaryHeap::new();
-    let mut next: Vec<Option<Op>> = Vec::new();
+    let mut next: Vec<Option<Timed>> = Vec::new();
     for (at, player) in players.iter_mut().enumerate() {
         let first = player.next()?;
-        next.push(first.map(|(_, op)| op));
-        queue.extend(first.map(|(time, _)| Reverse((time, at))));
+        let start = player.trace.header.start_ns;
+        queue.extend(first.map(|(time, _)| Reverse((start.saturating_add(time), at))));
+        next.push(first);
     }
     let mut count = 0;
     while let Some(Reverse((_, at))) = queue.pop() {
-        if let Some(op) = next[at].take() {
-            note_stop(players[at].trace, &op);
-            players[at].replay.play(&op);
+        let player = &mut players[at];
+        if let Some(timed) = next[at].take() {
+            player.step(timed);
         }
-        let following = players[at].next()?;
-        next[at] = following.map(|(_, op)| op);
-        queue.extend(following.map(|(time, _)| Reverse((time, at))));
+        next[at] = player.next()?;
+        let start = player.trace.header.start_ns;
+        queue.extend(next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
         count += 1;
         if count % STEP == 0 {
             bar.inc(STEP);
@@ -276,7 +296,7 @@ fn together(
         .map(|player| Counted {
             trace: player.trace.clone(),
             counters: player.replay.counters(),
-            seconds: player.last as f64 * 1e-9,
+            seconds: player.seconds(),
         })
         .collect())
 }

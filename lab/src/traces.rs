@@ -6,8 +6,10 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use matching::TagLayout;
+use matching::measured::Clock;
 use matching::timing::{Costs, Pace, Timing};
 use nic::device::DeviceConfig;
 use nic::params::Params;
@@ -101,6 +103,7 @@ impl Trace {
         })?;
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
+        config.times = false;
         let costs = Costs {
             table: params.thousandths("table_ns"),
             host: params.thousandths("host_ns"),
@@ -117,6 +120,23 @@ fn reader(path: &Path) -> Result<Reader<BufReader<File>>, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
     Reader::new(BufReader::with_capacity(BUFFER, file))
         .map_err(|error| Error::Trace { path: path.to_owned(), error })
+}
+
+/// The time of a trace.
+#[derive(Debug, Default)]
+pub(crate) struct TraceClock(AtomicU64);
+
+impl TraceClock {
+    /// So many nanoseconds after the start.
+    pub(crate) fn set(&self, now: u64) {
+        self.0.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TraceClock {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Time that does not pass.

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use ternary_cam::{Handle, Hit, Table, TableError};
 
-use crate::counters::{Block, Histogram, QueueCounters, SearchDepth};
+use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth};
 use crate::curve::Curve;
 use crate::engine::{Engine, Host, HostHandle};
 use crate::measured::{Clock, Watch};

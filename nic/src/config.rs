@@ -44,8 +44,8 @@ fn queue(params: &Params, entries: &str, layout: TagLayout) -> OffloadConfig {
 }
 
 impl DeviceConfig {
-    /// The device of these parameters, for match bits of this layout, without a pool
-    /// that others share and without the timing model: both need a host.
+    /// The device of these parameters, for match bits of this layout, without what
+    /// needs a host: a pool that others share, the timing model, a clock.
     #[must_use]
     pub fn from_params(params: &Params, layout: TagLayout) -> Self {
         Self {
@@ -57,6 +57,8 @@ impl DeviceConfig {
                 non_contiguous: params.has("refuse", "non-contiguous"),
             },
             timing: None,
+            clock: None,
+            times: params.text("times") == "on",
         }
     }
 }

@@ -304,6 +304,7 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Tells how many processes there are: n of the caps on the host engines' queues.
     pub fn set_processes(&mut self, n: u32) {
+        self.note(|| Op::Processes(n));
         self.prq.set_processes(n);
         self.umq.set_processes(n);
     }

@@ -63,6 +63,7 @@ impl Replay {
             Op::Drop(number) => {
                 self.context.drop_unexpected(|_, message| message == number);
             }
+            Op::Processes(n) => self.context.set_processes(*n),
             Op::Stop(_) => {}
         }
     }

@@ -23,7 +23,15 @@ impl Recorder for Memory {
 
 fn config(entries: usize, engine: HostEngine, overflow: Overflow) -> DeviceConfig {
     let queue = OffloadConfig { entries, engine, overflow, depths: true, ..Default::default() };
-    DeviceConfig { prq: queue, umq: queue, pool: None, refuse: Refuse::default(), timing: None }
+    DeviceConfig {
+        prq: queue,
+        umq: queue,
+        pool: None,
+        refuse: Refuse::default(),
+        timing: None,
+        clock: None,
+        times: false,
+    }
 }
 
 fn key() -> impl Strategy<Value = Key> {
@@ -48,6 +56,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => key().prop_map(Op::Take),
         1 => (0..50_u64).prop_map(Op::Cancel),
         1 => (0..50_u64).prop_map(Op::Drop),
+        1 => (0..9_u32).prop_map(Op::Processes),
     ]
 }
 

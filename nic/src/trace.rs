@@ -25,6 +25,7 @@
 //! | take | the same, and what was found is claimed or discarded |
 //! | cancel | of a receive: how many were posted before it (word 1) |
 //! | drop | of an unexpected message: how many arrived before it (word 1) |
+//! | processes | how many there are from now on (word 1) |
 //! | stop | the recording ended here (word 1): 1 at the size allowed, 2 with a full disk |
 //!
 //! Matching depends on these alone, so a replay with the recorded configuration
@@ -107,6 +108,8 @@ pub enum Op {
     Cancel(u64),
     /// An unexpected message is dropped: the number of those that arrived before it.
     Drop(u64),
+    /// So many processes there are.
+    Processes(u32),
     /// The recording ends here.
     Stop(Stop),
 }
@@ -152,6 +155,7 @@ mod kind {
     pub(super) const CANCEL: u64 = 8;
     pub(super) const DROP: u64 = 9;
     pub(super) const STOP: u64 = 10;
+    pub(super) const PROCESSES: u64 = 11;
 }
 
 /// Puts a time into a record.
@@ -197,6 +201,7 @@ impl Op {
             Self::Take(key) => keyed(kind::TAKE, key),
             Self::Cancel(number) => [kind::CANCEL, *number, 0, 0],
             Self::Drop(number) => [kind::DROP, *number, 0, 0],
+            Self::Processes(n) => [kind::PROCESSES, u64::from(*n), 0, 0],
             Self::Stop(Stop::Size) => [kind::STOP, 1, 0, 0],
             Self::Stop(Stop::Disk) => [kind::STOP, 2, 0, 0],
         };
@@ -226,6 +231,7 @@ impl Op {
             kind::TAKE => Self::Take(key),
             kind::CANCEL => Self::Cancel(bits),
             kind::DROP => Self::Drop(bits),
+            kind::PROCESSES => Self::Processes(u32::try_from(bits).ok()?),
             kind::STOP => Self::Stop(if bits == 1 { Stop::Size } else { Stop::Disk }),
             _ => return None,
         })

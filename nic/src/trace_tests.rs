@@ -41,6 +41,7 @@ fn op() -> impl Strategy<Value = Op> {
         key().prop_map(Op::Take),
         any::<u64>().prop_map(Op::Cancel),
         any::<u64>().prop_map(Op::Drop),
+        any::<u32>().prop_map(Op::Processes),
         prop_oneof![Just(Stop::Size), Just(Stop::Disk)].prop_map(Op::Stop),
     ]
 }

@@ -227,7 +227,6 @@ impl Engine {
             pool: node_pool.clone().map(|pool| pool as Arc<dyn EntryPool>),
             timing: timing(params),
             clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
-            times: params.text("times") == "on",
             ..DeviceConfig::from_params(params, init::tag_layout(params, directed)?)
         };
         let device = Device::new(&config).map_err(|error| {
