@@ -28,6 +28,8 @@ for setting in host_engine=list host_engine=rank-array host_engine=col-list \
 done
 say "Models of devices: what their reports say"
 python3 tests/models.py
+say "Traces: recorded, replayed, swept"
+python3 tests/traces.py
 say "mpi4py"
 tests/mpi4py.sh
 say "All tests passed"

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use matching::Curve;
+use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
 
@@ -84,7 +85,10 @@ fn points_of(
                     of_umq.counters(&counted.counters.umq, umq),
                 );
                 let kinds = ContextCounters::kinds_of(&prq, &umq);
-                let counters = ContextCounters { prq, umq, kinds, ..counted.counters.clone() };
+                // What was in the table over time, only a replay of this size knows.
+                let lengths = Lengths::default();
+                let counters =
+                    ContextCounters { prq, umq, kinds, lengths, ..counted.counters.clone() };
                 Counted { counters, ..counted.clone() }
             })
             .collect();

@@ -151,3 +151,31 @@ fn header(params: &Params, layout: TagLayout, address: SocketAddrV4) -> Header {
         config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[ignore = "a measurement: cargo test --release -p provider -- --ignored --nocapture cost_of_recording"]
+    fn cost_of_recording() {
+        const RECORDS: u64 = 10_000_000;
+        let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
+        let mut trace = Trace {
+            path: path.clone(),
+            header: Header::default(),
+            max: u64::MAX,
+            state: State::New,
+            started: Instant::now(),
+            now: 0,
+            records: 0,
+        };
+        for _ in 0..3 {
+            let started = Instant::now();
+            (0..RECORDS).for_each(|at| trace.record([5, at, 8, 1]));
+            let ns = started.elapsed().as_nanos() as f64 / RECORDS as f64;
+            println!("{ns:.1} ns a record");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+}

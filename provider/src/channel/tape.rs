@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A file that is written a record at a time through a mapping: no system call but
-//! one for each [`CHUNK`], and a killed process leaves what it wrote.
+//! A file that is written a record at a time through a mapping: no system calls but
+//! two for each [`CHUNK`], and a killed process leaves what it wrote.
 //!
-//! The room of a chunk is reserved before it is mapped, so that a full disk is an
-//! error then and not a `SIGBUS` later. The last record of the last chunk is kept
-//! for the reason why nothing follows.
+//! A chunk is filled with zeros before it is mapped, so that a full disk is an error
+//! then and not a `SIGBUS` later. The last record of the last chunk is kept for the
+//! reason why nothing follows.
+//!
+//! Rejected: `fallocate` instead of zeros (35 ns a record against 25: a page fault for
+//! each 4 KiB, which `ext4` makes dear), chunks of 1 and 4 MiB (no cheaper), `write`
+//! of a buffer (10 ns, but a killed process takes the buffer with it).
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
 use std::{
     fs::File,
     io::{self, Write as _},
+    os::unix::fs::FileExt as _,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -20,6 +25,7 @@ use nic::trace::{HEADER, RECORD, Stop};
 /// Bytes that are mapped at a time; a multiple of the page size.
 const CHUNK: usize = 256 * 1024;
 const WORDS: usize = RECORD / 8;
+static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
 /// See the module.
 #[derive(Debug)]
@@ -105,10 +111,10 @@ impl Tape {
     }
 }
 
-/// Reserves and maps a chunk of a file.
+/// Makes a chunk of a file and maps it.
 fn chunk(file: &File, begin: u64) -> io::Result<MmapRaw> {
-    rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), begin, CHUNK as u64)?;
-    MmapOptions::new().offset(begin).len(CHUNK).map_raw(file)
+    file.write_all_at(&ZEROS, begin)?;
+    MmapOptions::new().offset(begin).len(CHUNK).populate().map_raw(file)
 }
 
 impl Drop for Tape {

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Records MPI programs and replays them: the replay must count what the run counted,
+with every engine and overflow model and on every MPI; a trace sweep must say what live
+runs say; a killed program leaves traces that can be read; a full disk and a bound end
+the recording and nothing else."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import mpi as runs
+
+PLACE = runs.TARGET / "trace-tests"
+SETTINGS = [
+    "overflow=spill", "overflow=prefix", "overflow=sticky", "overflow=flow-control",
+    "host_engine=list", "host_engine=rank-array", "host_engine=col-list",
+    "host_engine=list-pnp", "queue=linked", "refuse=any-source",
+]  # fmt: skip
+PROGRAMS = ["any_source", "nbcoll", "cancel"]
+FAILED = []
+
+
+def check(holds, what):
+    """Remembers what does not hold."""
+    if not holds:
+        print(f"    FAILED: {what}", flush=True)
+        FAILED.append(what)
+    return holds
+
+
+def tcam(arguments, *words, **options):
+    """Runs tcam and returns what it did."""
+    return subprocess.run(
+        [str(arguments.tcam), *words], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def record(arguments, place, mpi, program, ranks, settings, words=()):
+    """Records a program. Returns the process that did it."""
+    shutil.rmtree(place, ignore_errors=True)
+    sets = [f"--set={setting}" for setting in settings]
+    command = [str(runs.MPIS[mpi] / "mpiexec"), "-n", str(ranks), str(program)]
+    words = ["record", f"--out={place}", f"--mpi={mpi}", *sets, *words, "--", *command]
+    return tcam(arguments, *words)
+
+
+def same(arguments, mpi, programs):
+    """A replay counts what the run counted."""
+    for setting in SETTINGS:
+        settings = ["prq_entries=7", "umq_entries=5", setting]
+        for program in PROGRAMS:
+            what = f"{mpi}, {program}, {setting}"
+            place = PLACE / "same"
+            done = record(arguments, place, mpi, programs / program, 4, settings)
+            if not check(done.returncode == 0, f"{what}: {done.stderr[-500:]}"):
+                continue
+            done = tcam(arguments, "replay", f"--against={place}", str(place))
+            check(done.returncode == 0, f"{what}: {done.stderr[-2000:]}")
+
+
+def curve(arguments, programs):
+    """A sweep of a trace says what replays of each size say, and what live runs say."""
+    place, out = PLACE / "curve", PLACE / "curve-sweep"
+    done = record(arguments, place, "mpich", programs / "any_source", 4, [])
+    check(done.returncode == 0, done.stderr[-500:])
+    done = tcam(arguments, "sweep", f"--trace={place}", "--prq=0,1,...,256", f"--out={out}")
+    check(done.returncode == 0 and "no spill" in done.stdout, f"{done.stdout}{done.stderr}")
+    lines = (out / "sweep.csv").read_text().splitlines()
+    names = lines[0].split(",")
+    for line in lines[1:]:
+        row = dict(zip(names, line.split(",")))
+        size = row["prq_entries"]
+        reports = PLACE / "curve-replay"
+        words = [f"--prq={size}", f"--umq={size}", f"--report={reports}", str(place)]
+        done = tcam(arguments, "replay", *words)
+        check(done.returncode == 0, done.stderr[-500:])
+        found = [json.loads(path.read_text()) for path in reports.glob("*.json")]
+        for queue in ("prq", "umq"):
+            for count in ("inserts", "table_matches", "host_matches", "spills", "promotions"):
+                summed = sum(report["tagged"][queue][count] for report in found)
+                swept = int(row[f"{queue}_{count}"])
+                check(summed == swept, f"size {size}: {queue} {count} {summed} and {swept}")
+
+
+def killed(arguments, programs):
+    """What a killed program leaves can be read."""
+    place = PLACE / "killed"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    command = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(programs / "latency")]
+    words = ["run", "--mpi=mpich", f"--set=trace={place}", "--", *command]
+    child = subprocess.Popen(
+        [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    end = time.monotonic() + 30
+    while len(list(place.glob("*.tagged.trace"))) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    ranks = [int(path.name.split(".")[1]) for path in place.glob("*.tagged.trace")]
+    check(len(ranks) == 2, f"{len(ranks)} ranks recorded within 30 s")
+    time.sleep(0.2)
+    for rank in ranks:
+        os.kill(rank, signal.SIGKILL)
+    try:
+        child.wait(timeout=30)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+    done = tcam(arguments, "replay", str(place))
+    check(done.returncode == 0 and "operations of" in done.stderr, done.stderr[-1000:])
+
+
+def bounded(arguments, programs):
+    """FI_TCAM_TRACE_MAX and a full disk end the recording and say so."""
+    place = PLACE / "bounded"
+    done = record(arguments, place, "mpich", programs / "bandwidth", 2, [], ["--max=1"])
+    check(done.returncode == 0, f"bounded: {done.stderr[-500:]}")
+    check("FI_TCAM_TRACE_MAX=1 MiB is reached" in done.stderr, f"bounded: {done.stderr[-500:]}")
+    largest = max(path.stat().st_size for path in place.glob("*.trace"))
+    check(largest <= 1 << 20, f"bounded: a trace of {largest} bytes")
+    done = tcam(arguments, "replay", str(place))
+    check("the recording ended before its program" in done.stderr, done.stderr[-500:])
+    if os.geteuid() != 0:
+        print("SKIPPED: a full disk is made by root only")
+        return
+    disk = PLACE / "disk"
+    disk.mkdir(parents=True, exist_ok=True)
+    made = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)]
+    if subprocess.run(made, check=False, capture_output=True).returncode != 0:
+        print("SKIPPED: a small disk cannot be mounted here")
+        return
+    try:
+        done = record(arguments, disk / "trace", "mpich", programs / "bandwidth", 2, [])
+        check("the disk is full; the program goes on" in done.stderr, done.stderr[-500:])
+        check("bandwidth size=4194304" in done.stdout, f"full disk: {done.stdout[-500:]}")
+    finally:
+        subprocess.run(["umount", str(disk)], check=False)
+
+
+def damaged(arguments):
+    """Files that are no traces are refused, each with its reason."""
+    place = PLACE / "damaged"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    whole = next((PLACE / "curve").glob("0.*.tagged.trace")).read_bytes()
+    for name, content, reason in [
+        ("empty", b"", "an empty file"),
+        ("foreign", b"\x89PNG", "no trace of tcam"),
+        ("short", whole[:100], "cut off in the header"),
+        ("cut", whole[:-5], "cut off in record"),
+        ("record", whole[:8192] + b"\x3f" + whole[8193:], "record 0 is damaged"),
+    ]:
+        path = place / f"{name}.trace"
+        path.write_bytes(content)
+        done = tcam(arguments, "replay", str(path))
+        check(done.returncode == 125 and reason in done.stderr, f"{name}: {done.stderr}")
+    done = tcam(arguments, "replay", str(PLACE / "nothing"))
+    check(done.returncode == 125 and "nothing" in done.stderr, done.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    arguments = parser.parse_args()
+    start = time.monotonic()
+    for mpi in ("mpich", "openmpi5"):
+        print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
+        same(arguments, mpi, runs.build(mpi))
+    programs = runs.build("mpich")
+    print("curve, killed, bounded, damaged", flush=True)
+    curve(arguments, programs)
+    killed(arguments, programs)
+    bounded(arguments, programs)
+    damaged(arguments)
+    print(f"{len(FAILED)} failed ({time.monotonic() - start:.0f} s)")
+    return 1 if FAILED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
