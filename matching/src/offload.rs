@@ -99,7 +99,7 @@ pub struct Offload {
     curve: Option<Box<Curve>>,
     /// Measures what takes time, if that is wanted.
     watch: Option<Watch>,
-    /// Depths, timing or the curve are wanted.
+    /// Depths, timing, measured times or the curve are wanted.
     observed: bool,
 }
 
@@ -167,7 +167,7 @@ impl Offload {
     /// The same queue, whose searches, insertions and removals are measured.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { watch: Some(Watch::new(clock)), ..self }
+        Self { watch: Some(Watch::new(clock)), observed: true, ..self }
     }
 
     /// Tells how many processes there are, for the number of the host engine's queues.
@@ -263,7 +263,7 @@ impl Offload {
     #[inline]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
-        let found = self.find_measured(key);
+        let found = if self.observed { self.find_observed(key) } else { self.find(key) };
         let collective = self.classifier.is_collective(key.bits, key.ignore);
         let counters = self.counters.kinds.of_mut(collective);
         counters.searches += 1;
@@ -271,9 +271,6 @@ impl Offload {
             Some(Found { place: Place::Table, .. }) => counters.table_matches += 1,
             Some(Found { place: Place::Host, .. }) => counters.host_matches += 1,
             None => counters.misses += 1,
-        }
-        if self.observed {
-            self.observe(key, found, collective);
         }
         self.matched = found;
         found

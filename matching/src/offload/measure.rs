@@ -6,84 +6,84 @@ use ternary_cam::{Full, Handle};
 
 use super::{Found, Offload};
 use crate::engine::{Engine, HostHandle};
-use crate::measured::{MeasuredTime, Spent, Watch};
+use crate::measured::Watch;
 use crate::{Element, Key};
 
 impl Offload {
-    /// The time, if anybody measures.
-    #[inline]
-    fn start(&self) -> Option<u64> {
-        self.watch.as_ref().map(Watch::now)
-    }
-
-    /// Ends what started then; how long it took.
-    #[inline(never)]
-    fn stop(&mut self, start: u64, what: fn(&mut MeasuredTime) -> &mut Spent) -> u64 {
-        let Some(watch) = &self.watch else { return 0 };
-        let ns = watch.between(start, watch.now());
-        what(&mut self.counters.measured).add(ns);
-        ns
+    /// Does something; how many nanoseconds it took.
+    fn measure<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> (T, u64) {
+        let start = self.watch.as_ref().map_or(0, Watch::now);
+        let result = work(self);
+        let ns = self.watch.as_ref().map_or(0, |watch| watch.between(start, watch.now()));
+        (result, ns)
     }
 
     /// [`Offload::find`], measured.
-    #[inline]
     pub(super) fn find_measured(&mut self, key: &Key) -> Option<Found> {
         if self.watch.is_some() { self.find_in_parts(key) } else { self.find(key) }
     }
 
-    #[inline(never)]
+    #[cold]
     fn find_in_parts(&mut self, key: &Key) -> Option<Found> {
-        let start = self.start()?;
-        let hit = self.table.first_match(key);
+        let (hit, ns) = self.measure(|queue| queue.table.first_match(key));
         if self.table.capacity() > 0 {
-            self.stop(start, |time| &mut time.search.table);
+            self.counters.measured.search.table.add(ns);
         }
-        let start = self.start()?;
-        let found = self.find_behind(hit, key);
+        let (found, ns) = self.measure(|queue| queue.find_behind(hit, key));
         if self.searches_host(found) {
-            self.stop(start, |time| &mut time.search.host);
+            self.counters.measured.search.host.add(ns);
         }
         found
     }
 
     #[inline]
     pub(super) fn insert_in_table(&mut self, element: Element) -> Result<Handle, Full> {
-        let start = self.start();
-        let inserted = self.table.insert(element);
-        if let (Some(start), Ok(_)) = (start, &inserted) {
-            self.stop(start, |time| &mut time.insert.table);
+        if self.watch.is_none() { self.table.insert(element) } else { self.time_insert(element) }
+    }
+
+    #[cold]
+    fn time_insert(&mut self, element: Element) -> Result<Handle, Full> {
+        let (inserted, ns) = self.measure(|queue| queue.table.insert(element));
+        if inserted.is_ok() {
+            self.counters.measured.insert.table.add(ns);
         }
         inserted
     }
 
     #[inline]
     pub(super) fn remove_from_table(&mut self, handle: Handle) {
-        let start = self.start();
-        self.table.remove(handle);
-        if let Some(start) = start {
-            self.stop(start, |time| &mut time.remove.table);
+        if self.watch.is_none() {
+            self.table.remove(handle);
+        } else {
+            self.time_remove(handle);
         }
     }
 
+    #[cold]
+    fn time_remove(&mut self, handle: Handle) {
+        let (_, ns) = self.measure(|queue| queue.table.remove(handle));
+        self.counters.measured.remove.table.add(ns);
+    }
+
     pub(super) fn insert_on_host(&mut self, element: Element, age: u64) -> HostHandle {
-        let queues = self.watch.as_ref().map(|_| self.host.dedicated());
-        let start = self.start();
-        let handle = self.host.insert(element, age);
-        if let Some(start) = start {
-            let ns = self.stop(start, |time| &mut time.insert.host);
-            if queues != Some(self.host.dedicated()) {
-                self.counters.measured.dedicate.add(ns);
-            }
+        if self.watch.is_none() {
+            return self.host.insert(element, age);
+        }
+        let queues = self.host.dedicated();
+        let (handle, ns) = self.measure(|queue| queue.host.insert(element, age));
+        self.counters.measured.insert.host.add(ns);
+        if self.host.dedicated() != queues {
+            self.counters.measured.dedicate.add(ns);
         }
         handle
     }
 
     pub(super) fn remove_from_host(&mut self, handle: HostHandle) -> Element {
-        let start = self.start();
-        let element = self.host.remove(handle);
-        if let Some(start) = start {
-            self.stop(start, |time| &mut time.remove.host);
+        if self.watch.is_none() {
+            return self.host.remove(handle);
         }
+        let (element, ns) = self.measure(|queue| queue.host.remove(handle));
+        self.counters.measured.remove.host.add(ns);
         element
     }
 }

@@ -14,10 +14,13 @@ impl Offload {
         found
     }
 
+    /// [`Offload::find`], and what is looked at beside it.
     #[cold]
-    pub(super) fn observe(&mut self, key: &Key, found: Option<Found>, collective: bool) {
+    pub(super) fn find_observed(&mut self, key: &Key) -> Option<Found> {
+        let found = self.find_measured(key);
         let depth = found.and_then(|found| self.depth(found.token));
         let len = self.len();
+        let collective = self.classifier.is_collective(key.bits, key.ignore);
         if self.depths {
             let depths = &mut self.counters.search_depth;
             match depth {
@@ -31,6 +34,7 @@ impl Offload {
             (None, _) => {}
         }
         self.charge(key, found);
+        found
     }
 
     #[cold]
