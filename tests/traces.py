@@ -94,7 +94,7 @@ def killed(arguments, programs):
     place = PLACE / "killed"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    command = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(programs / "latency")]
+    command = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(programs / "bandwidth")]
     words = ["run", "--mpi=mpich", f"--set=trace={place}", "--", *command]
     child = subprocess.Popen(
         [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
