@@ -28,6 +28,7 @@ pub(crate) enum Task {
     Replay(Replay),
     Sweep(Sweep),
     Doctor(Doctor),
+    Workload(crate::workload::Workload),
 }
 
 /// What run, record and sweep have in common.

@@ -76,6 +76,12 @@ pub(crate) enum Error {
     #[error("the curve could not be drawn: {0}")]
     Draw(String),
 
+    #[error("{0}")]
+    Workload(#[from] crate::workload::WorkloadError),
+
+    #[error("{0}")]
+    Device(#[from] nic::device::DeviceError),
+
     #[error("{path}: {error}")]
     Csv { path: PathBuf, error: csv::Error },
 }

@@ -21,6 +21,7 @@ mod sizes;
 mod sweep;
 mod table;
 mod traces;
+mod workload;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
         Task::Sweep(arguments) => curve::sweep(&arguments),
         Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),
+        Task::Workload(arguments) => workload::workload(&arguments),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam workload`: traces of ranks of machines that nobody here has, made from what
+//! papers say of their applications.
+
+mod pattern;
+mod random;
+mod stream;
+
+use std::fs::{self, File};
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use matching::TagLayout;
+use nic::device::DeviceConfig;
+use nic::params::Params;
+use nic::replay::Replay;
+use nic::report::ContextCounters;
+use nic::trace::{Header, stamped};
+
+use crate::error::Error;
+use crate::numbers::{count, whole};
+use crate::table;
+
+pub(crate) use pattern::Pattern;
+pub(crate) use random::mix;
+pub(crate) use stream::{Event, Place, play};
+
+/// Generates traces like those of large machines.
+///
+/// Writes what some ranks of an application are sent and receive, as a recording with
+/// FI_TCAM_TRACE would have it, and prints how long their queues became beside what
+/// papers say. Memory depends on the queues, not on the number of ranks. The same
+/// seed gives the same traces.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam workload fds --ranks 4096 --out fds-traces
+  tcam workload halo --ranks 512 --rank 0,255 --steps 100 --seed 7 --out halo-traces
+tests/apps/patterns.c does the same with MPI.")]
+pub(crate) struct Workload {
+    /// Who communicates how.
+    #[arg(value_enum)]
+    pub(crate) pattern: Pattern,
+
+    /// Ranks of the machine, 2 to 65536; otherwise as many as in the paper.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    pub(crate) ranks: Option<u32>,
+
+    /// Orders of arrival.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Ranks to write traces of; `all-that-matter` is rank 0, which everything is
+    /// gathered to, or one of many alike.
+    #[arg(long, value_name = "R,...", default_value = "all-that-matter")]
+    pub(crate) rank: Ranks,
+
+    /// Steps of the application.
+    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) steps: u32,
+
+    /// Messages in flight of shuffle and burst.
+    #[arg(long, value_name = "M", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) messages: u32,
+
+    /// Where the traces go, `RANK.PID.PORT.tagged.trace`; it must not have any yet.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// Value of `--rank`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ranks(Vec<u32>);
+
+impl std::str::FromStr for Ranks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all-that-matter" {
+            return Ok(Self(vec![0]));
+        }
+        let number = |word: &str| {
+            word.parse().map_err(|_| format!("{word:?} is no rank: 0,7,15 or all-that-matter"))
+        };
+        let mut ranks = text.split(',').map(number).collect::<Result<Vec<_>, _>>()?;
+        ranks.sort_unstable();
+        ranks.dedup();
+        Ok(Self(ranks))
+    }
+}
+
+/// What is wrong with what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkloadError {
+    #[error("--rank {rank}: there are {ranks} ranks, 0 to {}", .ranks - 1)]
+    NoRank { rank: u32, ranks: u32 },
+
+    #[error("--rank {rank}: {pattern} sends it nothing, only rank 0 receives")]
+    Unreached { rank: u32, pattern: String },
+
+    #[error("{path}: there are traces in it; give another directory with --out")]
+    Occupied { path: PathBuf },
+}
+
+/// Nanoseconds from one operation to the next in the traces: a time that nothing
+/// depends on.
+const PACE: u64 = 100;
+/// Operations between two looks at the progress bar.
+const TICK: u64 = 1 << 16;
+
+/// Generates the traces and prints the queues.
+pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
+    let pattern = arguments.pattern;
+    let ranks = arguments.ranks.unwrap_or(pattern.usual_ranks());
+    check(arguments, ranks)?;
+    let params = params(ranks, &[])?;
+    let progress = progress(arguments.rank.0.len() as u64 * u64::from(arguments.steps));
+    let mut made = Vec::new();
+    for &rank in &arguments.rank.0 {
+        let place = Place { rank, ranks };
+        let path = arguments.out.join(format!("{rank}.{}.0.tagged.trace", rank + 1));
+        let counters = write(arguments, place, &params, &path, &progress)?;
+        made.push((rank, counters));
+    }
+    progress.finish_and_clear();
+    print!("{}", summary(pattern, ranks, arguments.steps, &made));
+    println!("Traces: {}", arguments.out.display());
+    Ok(0)
+}
+
+fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
+    for &rank in &arguments.rank.0 {
+        if rank >= ranks {
+            return Err(WorkloadError::NoRank { rank, ranks }.into());
+        }
+        if !arguments.pattern.reaches(rank) {
+            let pattern = arguments.pattern.name();
+            return Err(WorkloadError::Unreached { rank, pattern }.into());
+        }
+    }
+    let out = &arguments.out;
+    fs::create_dir_all(out).map_err(Error::io(out))?;
+    for entry in fs::read_dir(out).map_err(Error::io(out))? {
+        let entry = entry.map_err(Error::io(out))?;
+        if Path::new(&entry.file_name()).extension().is_some_and(|end| end == "trace") {
+            return Err(WorkloadError::Occupied { path: out.clone() }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The parameters of a job of so many ranks over MPICH, some set to other values.
+pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> {
+    let ranks = ranks.to_string();
+    let given = [("nprocs", ranks.as_str()), ("tag_layout", TagLayout::Mpich.name())];
+    Ok(Params::from_lookup(|name| {
+        let mut all = given.iter().chain(set);
+        all.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    })?)
+}
+
+fn progress(steps: u64) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let template = "{bar:30} {pos}/{len} steps, {elapsed} passed, {eta} left, {msg}";
+    let style = ProgressStyle::with_template(template).expect("the template is constant");
+    ProgressBar::with_draw_target(Some(steps), target).with_style(style)
+}
+
+/// Every operation of a rank, step by step.
+pub(crate) fn generate(
+    pattern: Pattern,
+    place: Place,
+    seed: u64,
+    steps: std::ops::Range<u32>,
+    messages: u32,
+    mut sink: impl FnMut(Event),
+) {
+    for step in steps {
+        let seed = mix(mix(seed, u64::from(place.rank)), u64::from(step));
+        for (number, phase) in pattern.step(place, step, messages).iter().enumerate() {
+            play(phase, place, mix(seed, number as u64), &mut sink);
+        }
+    }
+}
+
+/// Writes the trace of a rank, and replays it to see its queues.
+fn write(
+    arguments: &Workload,
+    place: Place,
+    params: &Params,
+    path: &Path,
+    progress: &ProgressBar,
+) -> Result<ContextCounters, Error> {
+    let Workload { pattern, seed, steps, messages, .. } = *arguments;
+    let ranks = place.ranks;
+    let header = Header {
+        context: "tagged".to_owned(),
+        tcam: env!("CARGO_PKG_VERSION").to_owned(),
+        libfabric: "none".to_owned(),
+        host: "generated".to_owned(),
+        pid: place.rank + 1,
+        rank: Some(place.rank),
+        address: "0.0.0.0:0".to_owned(),
+        program: format!("workload {} --ranks {ranks} --seed {seed}", pattern.name()),
+        start_ns: 0,
+        layout: TagLayout::Mpich.name().to_owned(),
+        config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+    };
+    // What is not wanted of a queue but its length is fastest without a table.
+    let on_host = self::params(ranks, &[("prq_entries", "0"), ("umq_entries", "0")])?;
+    let mut replay = Replay::new(&DeviceConfig::from_params(&on_host, TagLayout::Mpich))?;
+    let file = File::create_new(path).map_err(Error::io(path))?;
+    let mut file = BufWriter::with_capacity(1 << 18, file);
+    let mut written = file.write_all(&header.to_bytes());
+    let mut operations = 0;
+    for step in 0..steps {
+        generate(pattern, place, seed, step..step + 1, messages, |event| {
+            if written.is_err() {
+                return;
+            }
+            replay.play(&event.op);
+            for record in event.op.records().into_iter().flatten() {
+                let words = stamped(record, operations * PACE);
+                let bytes = words.map(u64::to_le_bytes);
+                written = file.write_all(bytes.as_flattened());
+            }
+            operations += 1;
+            if operations % TICK == 0 {
+                progress.set_message(format!("{} operations", whole(operations)));
+            }
+        });
+        progress.inc(1);
+    }
+    written.and_then(|()| file.flush()).map_err(Error::io(path))?;
+    Ok(replay.counters())
+}
+
+/// Queues of the ranks beside the paper's.
+fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounters)]) -> String {
+    let paper = pattern.paper();
+    let said = |text: &str| if text.is_empty() { "not said".to_owned() } else { text.to_owned() };
+    let mut table = table::blank();
+    table.set_header(["", "messages", "collective", "unexpected", "longest PRQ", "longest UMQ"]);
+    for (rank, counters) in made {
+        table.add_row([
+            format!("rank {rank}"),
+            whole(counters.arrivals),
+            whole(counters.kinds.collective.arrivals),
+            whole(counters.unexpected),
+            whole(counters.prq.high_water),
+            whole(counters.umq.high_water),
+        ]);
+    }
+    let of = match paper.ranks {
+        0 => "the paper's".to_owned(),
+        ranks => format!("the paper's, {} ranks", whole(u64::from(ranks))),
+    };
+    let blank = String::new;
+    table.add_row([of, blank(), blank(), blank(), said(paper.prq), said(paper.umq)]);
+    table::align(&mut table);
+    format!(
+        "{} on {}, {}\n{table}\nPaper: {}\n",
+        pattern.name(),
+        count(u64::from(ranks), "rank"),
+        count(u64::from(steps), "step"),
+        paper.source
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nic::trace::{Op, Reader};
+
+    fn arguments(pattern: Pattern, rank: &str, out: &Path) -> Workload {
+        let rank = rank.parse().unwrap();
+        let out = out.to_owned();
+        Workload { pattern, ranks: Some(16), seed: 3, rank, steps: 4, messages: 50, out }
+    }
+
+    #[test]
+    fn ranks_are_numbers_or_those_that_matter() {
+        let ranks = |text: &str| text.parse::<Ranks>();
+        assert_eq!(ranks("all-that-matter"), Ok(Ranks(vec![0])));
+        assert_eq!(ranks("7,0,7"), Ok(Ranks(vec![0, 7])));
+        assert!(ranks("0,-1").unwrap_err().contains("\"-1\" is no rank"));
+    }
+
+    #[test]
+    fn traces_can_be_read_and_are_those_of_the_seed() {
+        let place = tempfile::tempdir().unwrap();
+        let traces = ["one", "two"].map(|name| {
+            let out = place.path().join(name);
+            workload(&arguments(Pattern::Halo, "0,5", &out)).unwrap();
+            fs::read(out.join("5.6.0.tagged.trace")).unwrap()
+        });
+        assert_eq!(traces[0], traces[1]);
+        let reader = Reader::new(&traces[0][..]).unwrap();
+        assert_eq!((reader.header().rank, reader.header().layout.as_str()), (Some(5), "mpich"));
+        assert_eq!(reader.header().config["nprocs"], "16");
+        let ops: Vec<_> = reader.map(|timed| timed.unwrap().1).collect();
+        let posts = ops.iter().filter(|op| matches!(op, Op::Post(_))).count();
+        assert_eq!(ops.len(), 2 * posts);
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let place = tempfile::tempdir().unwrap();
+        let error = |pattern, rank| {
+            workload(&arguments(pattern, rank, place.path())).unwrap_err().to_string()
+        };
+        assert_eq!(error(Pattern::Fds, "16"), "--rank 16: there are 16 ranks, 0 to 15");
+        let unreached = error(Pattern::Gather, "3");
+        assert_eq!(unreached, "--rank 3: gather sends it nothing, only rank 0 receives");
+        workload(&arguments(Pattern::Gather, "0", place.path())).unwrap();
+        assert!(error(Pattern::Gather, "0").contains("there are traces in it"));
+    }
+}

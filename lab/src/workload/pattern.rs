@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The patterns, and what papers say of their queues.
+//!
+//! COL+PNP is Ghazimirsaeed, Grant, Afsahi, Parallel Computing 89 (2019); Tail queues
+//! is Dosanjh, Grant, Schonbein, Bridges, CCPE 2019; hints are *Hint-driven matching*
+//! in MPC-MPI; K-means is Ghazimirsaeed, Afsahi. COL+PNP has speedups and numbers of
+//! queues rather than lengths; where nothing is printed, the shapes are those that
+//! give its queues and the shares of Fig. 1.
+
+use clap::ValueEnum;
+
+use super::stream::{Messages, Phase, Place, Sources, tag};
+
+/// Who communicates how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pattern {
+    /// Radix sort: an allgather of about ten messages, and little else
+    Radix,
+    /// N bodies: 16 partners that send much, others that send little, an allgather
+    Nbody,
+    /// Adaptive mesh refinement: collectives of medium length
+    Miniamr,
+    /// Fire simulation: everything is gathered on rank 0
+    Fds,
+    /// Algebraic multigrid: hundreds of neighbours
+    Amg,
+    /// Molecular dynamics: remaps of the particle mesh and six neighbours
+    Lammps,
+    /// MPI_Gather to rank 0, each rank's message by itself
+    Gather,
+    /// MPI_Allreduce by recursive doubling, the receiver late in every other step
+    Allreduce,
+    /// 16 MPI_Iallgather at once, the receiver late in every other step
+    Iallgather,
+    /// Receives in the order of their tags, messages in another (MadMPI)
+    Shuffle,
+    /// Receives and messages in the order of their tags (MadMPI)
+    Burst,
+    /// 26 neighbours in three dimensions, four variables each
+    Halo,
+}
+
+/// Nonblocking allgathers in flight.
+const WINDOW: u32 = 16;
+/// Variables of a halo exchange.
+const VARIABLES: u32 = 4;
+
+/// What a paper says of the queues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paper {
+    /// Processes that it is said of; 0 is any number.
+    pub(crate) ranks: u32,
+    pub(crate) prq: &'static str,
+    pub(crate) umq: &'static str,
+    pub(crate) source: &'static str,
+}
+
+impl Pattern {
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Processes if none are asked for: as in the paper.
+    pub(crate) const fn usual_ranks(self) -> u32 {
+        match self {
+            Self::Radix | Self::Nbody | Self::Miniamr => 512,
+            Self::Fds | Self::Amg | Self::Gather => 4096,
+            Self::Lammps => 240,
+            Self::Allreduce | Self::Iallgather => 1024,
+            Self::Shuffle | Self::Burst => 2,
+            Self::Halo => 64,
+        }
+    }
+
+    /// Whether a rank receives anything.
+    pub(crate) const fn reaches(self, rank: u32) -> bool {
+        rank == 0 || !matches!(self, Self::Gather)
+    }
+
+    pub(crate) const fn paper(self) -> Paper {
+        let (ranks, prq, umq, source) = match self {
+            Self::Radix => (0, "around 10", "around 10", "COL+PNP, section 5.3.1"),
+            Self::Nbody => (512, "over 100 (theta)", "over 100 (theta)", "COL+PNP, section 5.4.2"),
+            Self::Miniamr => (2048, "makes up to 74 queues", "", "COL+PNP, section 6"),
+            Self::Fds => (4096, "24", "8147", "Tail queues, Table 2; COL+PNP has long PRQs, too"),
+            Self::Amg => (4096, "543", "418", "Tail queues, Table 2"),
+            Self::Lammps => (240, "longer than UMQ", "short", "K-means, section 5.2"),
+            Self::Gather => (0, "all but one process", "", "COL+PNP, section 5.2"),
+            Self::Allreduce | Self::Iallgather => {
+                (0, "10 to 20 queues are enough", "", "COL+PNP, section 5.2")
+            }
+            Self::Shuffle | Self::Burst => {
+                (0, "as many as messages", "", "hints, sections V.B and V.D")
+            }
+            Self::Halo => (0, "", "", "no paper"),
+        };
+        Paper { ranks, prq, umq, source }
+    }
+
+    /// What a rank is sent in one step. `messages` is how many shuffle and burst have
+    /// in flight.
+    pub(crate) fn step(self, place: Place, step: u32, messages: u32) -> Vec<Phase> {
+        let n = place.ranks;
+        let others = n - 1;
+        let first = |count: u32| behind(1, count.clamp(1, others));
+        let collective = Messages::collective;
+        let point_to_point = Messages::point_to_point;
+        // What has no tag of its own in MPI counts up.
+        let call = tag::NONBLOCKING + step % (1 << 20) * WINDOW;
+        match self {
+            Self::Radix => {
+                let doubling = Sources::Doubling(rounds(n));
+                vec![
+                    Phase::on_time(vec![collective(0, call, doubling.clone())]),
+                    Phase::late(vec![collective(0, tag::ALLREDUCE, doubling)]),
+                    Phase::on_time(vec![point_to_point(0, first(1), 1)]),
+                ]
+            }
+            Self::Nbody => [1, 2].map(|part| nbody(part, others, n)).to_vec(),
+            Self::Miniamr => {
+                let groups = |second: u32| {
+                    vec![
+                        collective(0, tag::ALLREDUCE, first(n / 16)),
+                        collective(0, tag::ALLGATHER, first(second)),
+                        point_to_point(0, first(2), 1),
+                    ]
+                };
+                vec![Phase::on_time(groups(n / 16)), Phase::late(groups(n / 32))]
+            }
+            Self::Fds if place.rank > 0 => {
+                let root = Sources::Listed(vec![0]);
+                vec![Phase::on_time(vec![collective(0, tag::BROADCAST, root)])]
+            }
+            Self::Fds => vec![
+                Phase::on_time(vec![
+                    collective(0, tag::GATHERV, first(others)),
+                    collective(1, tag::GATHERV, first(others)),
+                    collective(0, tag::ALLGATHERV, first(n / 2)),
+                    point_to_point(0, first(n / 16), 4),
+                    point_to_point(4, first(n / 4), 1),
+                ]),
+                Phase::late(vec![
+                    collective(0, tag::GATHERV, first(others)),
+                    collective(1, tag::GATHERV, first(n / 4 * 3)),
+                    point_to_point(0, first(n / 4), 1),
+                ]),
+            ],
+            Self::Amg => vec![
+                Phase::on_time(vec![point_to_point(0, first(543), 1)]),
+                Phase::late(vec![point_to_point(0, first(418), 1)]),
+                Phase::on_time(vec![collective(0, tag::ALLREDUCE, first(1))]),
+            ],
+            Self::Lammps => {
+                let mut phases: Vec<_> = (0..6)
+                    .map(|side| {
+                        let neighbour = behind(1 + side % others, 1);
+                        Phase::on_time(vec![point_to_point(side, neighbour, 1)])
+                    })
+                    .collect();
+                phases.push(Phase::on_time(vec![point_to_point(6, first(n.isqrt()), 1)]));
+                phases.push(Phase::late(vec![point_to_point(7, first(6), 1)]));
+                phases
+            }
+            Self::Gather => {
+                vec![Phase::on_time(vec![collective(0, tag::GATHER, first(others))])]
+            }
+            Self::Allreduce if !step.is_multiple_of(2) => {
+                let doubling = Sources::Doubling(rounds(n));
+                vec![Phase::late(vec![collective(0, tag::ALLREDUCE, doubling)])]
+            }
+            Self::Allreduce => (0..rounds(n))
+                .map(|round| {
+                    let partner = behind(1 << round, 1);
+                    Phase::on_time(vec![collective(0, tag::ALLREDUCE, partner)])
+                })
+                .collect(),
+            // The others complete what they can without the rank that is late.
+            Self::Iallgather if !step.is_multiple_of(2) => {
+                let doubling = Sources::Doubling(rounds(n));
+                let calls = Messages { each: WINDOW, ..collective(0, call, doubling) };
+                vec![Phase::late(vec![calls])]
+            }
+            Self::Iallgather => (0..rounds(n))
+                .map(|round| {
+                    let partner = behind(1 << round, 1);
+                    let calls = Messages { each: WINDOW, ..collective(0, call, partner) };
+                    let phase = Phase::on_time(vec![calls]);
+                    // Later rounds of the calls begin as their sender completes them.
+                    if round == 0 { phase.in_order() } else { phase }
+                })
+                .collect(),
+            Self::Shuffle => vec![Phase::on_time(vec![point_to_point(0, first(1), messages)])],
+            Self::Burst => {
+                vec![Phase::on_time(vec![point_to_point(0, first(1), messages)]).in_order()]
+            }
+            Self::Halo => {
+                let neighbours = Sources::Listed(neighbours(place));
+                let faces = vec![point_to_point(0, neighbours, VARIABLES)];
+                vec![if step.is_multiple_of(2) {
+                    Phase::on_time(faces)
+                } else {
+                    Phase::late(faces)
+                }]
+            }
+        }
+    }
+}
+
+const fn behind(first: u32, count: u32) -> Sources {
+    Sources::Behind { first, count }
+}
+
+/// Rounds in which a doubling reaches every process.
+const fn rounds(ranks: u32) -> u32 {
+    (ranks - 1).ilog2() + 1
+}
+
+/// The PRQ, or with half the messages the UMQ (Fig. 1b: 25,000 elements to 11,000).
+fn nbody(part: u32, others: u32, n: u32) -> Phase {
+    let partners = 16.min(others);
+    let strangers = (n / 4 / part).saturating_sub(partners).min(others - partners);
+    let mut sets = vec![
+        Messages::collective(0, tag::ALLGATHER, behind(1, (n / 16 / part).clamp(1, others))),
+        Messages::point_to_point(0, behind(1, partners), (n / 32 / part).max(1)),
+    ];
+    if strangers > 0 {
+        sets.push(Messages::point_to_point(0, behind(1 + partners, strangers), 1));
+    }
+    if part == 1 { Phase::on_time(sets) } else { Phase::late(sets) }
+}
+
+/// The 26 neighbours in a periodic box, as cubic as the number of processes allows;
+/// fewer where a side is shorter than three.
+fn neighbours(place: Place) -> Vec<u32> {
+    let sides = sides(place.ranks);
+    let at =
+        [place.rank % sides[0], place.rank / sides[0] % sides[1], place.rank / sides[0] / sides[1]];
+    let mut ranks = Vec::with_capacity(26);
+    for direction in 0..27 {
+        let to = [direction % 3, direction / 3 % 3, direction / 9];
+        let [x, y, z] = [0, 1, 2].map(|axis| (at[axis] + sides[axis] + to[axis] - 1) % sides[axis]);
+        let rank = (z * sides[1] + y) * sides[0] + x;
+        if rank != place.rank {
+            ranks.push(rank);
+        }
+    }
+    ranks
+}
+
+/// Three factors, as equal as they can be.
+fn sides(ranks: u32) -> [u32; 3] {
+    let divisor = |of: u32, up_to: u32| (1..=up_to).rev().find(|side| of.is_multiple_of(*side));
+    let cube = (1..=ranks).take_while(|side| side * side * side <= ranks).last().unwrap_or(1);
+    let short = divisor(ranks, cube).unwrap_or(1);
+    let middle = divisor(ranks / short, (ranks / short).isqrt()).unwrap_or(1);
+    [ranks / short / middle, middle, short]
+}
+
+#[cfg(test)]
+#[path = "pattern_tests.rs"]
+mod tests;

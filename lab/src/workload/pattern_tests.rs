@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Queues of generated streams.
+
+use matching::TagLayout;
+use nic::device::DeviceConfig;
+use nic::replay::Replay;
+use nic::report::ContextCounters;
+
+use super::*;
+use crate::workload::stream::{Event, Role, play};
+
+fn events(pattern: Pattern, place: Place, steps: u32, seed: u64) -> Vec<Event> {
+    let mut events = Vec::new();
+    for step in 0..steps {
+        for (number, phase) in pattern.step(place, step, 100).iter().enumerate() {
+            let seed = seed + u64::from(step) * 100 + number as u64;
+            play(phase, place, seed, |event| events.push(event));
+        }
+    }
+    events
+}
+
+fn replayed(events: &[Event]) -> ContextCounters {
+    let params = crate::workload::params(64, &[]).unwrap();
+    let config = DeviceConfig::from_params(&params, TagLayout::Mpich);
+    let mut replay = Replay::new(&config).unwrap();
+    for event in events {
+        let before = replay.context().posted();
+        replay.play(&event.op);
+        let role = match replay.context().posted().cmp(&before) {
+            std::cmp::Ordering::Greater => Role::Waits,
+            std::cmp::Ordering::Less => Role::FindsReceive,
+            std::cmp::Ordering::Equal => match event.op {
+                nic::trace::Op::Arrive(_) => Role::Unexpected,
+                _ => Role::FindsMessage,
+            },
+        };
+        assert_eq!(role, event.role);
+    }
+    replay.counters()
+}
+
+/// High-water marks of PRQ and UMQ of rank 0.
+fn marks(pattern: Pattern, ranks: u32) -> [u64; 2] {
+    let counters = replayed(&events(pattern, Place { rank: 0, ranks }, 4, 1));
+    [counters.prq.high_water, counters.umq.high_water]
+}
+
+#[test]
+fn every_message_is_received_at_every_size() {
+    for &pattern in Pattern::value_variants() {
+        for ranks in [2, 3, 4, 5, 7, 12, 16, 64, 100] {
+            for rank in [0, 1, ranks - 1] {
+                if !pattern.reaches(rank) {
+                    continue;
+                }
+                let counters = replayed(&events(pattern, Place { rank, ranks }, 3, 5));
+                assert_eq!(counters.check(), Ok(()));
+                let left = [&counters.prq, &counters.umq]
+                    .map(|queue| queue.table_occupancy + queue.host_occupancy);
+                assert_eq!(left, [0, 0], "{pattern:?} on {ranks} ranks, rank {rank}");
+                assert!(counters.arrivals > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn queues_are_as_long_as_the_papers() {
+    assert_eq!(marks(Pattern::Radix, 512), [9, 9]);
+    assert_eq!(marks(Pattern::Radix, 1024), [10, 10]);
+    assert_eq!(marks(Pattern::Nbody, 512), [32 + 16 * 16 + 112, 16 + 16 * 8 + 48]);
+    assert_eq!(marks(Pattern::Miniamr, 512), [66, 50]);
+    assert_eq!(marks(Pattern::Amg, 4096), [543, 418]);
+    assert_eq!(marks(Pattern::Gather, 1024), [1023, 0]);
+    assert_eq!(marks(Pattern::Allreduce, 1024), [1, 10]);
+    assert_eq!(marks(Pattern::Iallgather, 1024), [16, 160]);
+    assert_eq!(marks(Pattern::Shuffle, 2), [100, 0]);
+    assert_eq!(marks(Pattern::Burst, 2), [100, 0]);
+    assert_eq!(marks(Pattern::Lammps, 240), [15, 6]);
+    assert_eq!(marks(Pattern::Halo, 64), [104, 104]);
+    // 8147 in Tail queues, Table 2.
+    let [_, unexpected] = marks(Pattern::Fds, 4096);
+    assert!((8000..8300).contains(&unexpected), "{unexpected}");
+}
+
+#[test]
+fn collectives_are_told_from_messages() {
+    for event in events(Pattern::Fds, Place { rank: 0, ranks: 64 }, 1, 1) {
+        let bits = match event.op {
+            nic::trace::Op::Post(posted) => posted.key.bits,
+            nic::trace::Op::Arrive(envelope) => envelope.bits,
+            _ => unreachable!("only posts and arrivals"),
+        };
+        let kind = TagLayout::Mpich.kind(bits);
+        assert_eq!(event.collective, kind != matching::Traffic::PointToPoint);
+    }
+}
+
+#[test]
+fn messages_are_those_of_the_seed() {
+    let place = Place { rank: 0, ranks: 64 };
+    let ops = |seed| -> Vec<_> {
+        events(Pattern::Nbody, place, 2, seed).iter().map(|event| event.op).collect()
+    };
+    assert_eq!(ops(1), ops(1));
+    assert_ne!(ops(1), ops(2));
+}
+
+#[test]
+fn boxes_are_as_cubic_as_can_be() {
+    assert_eq!(sides(64), [4, 4, 4]);
+    assert_eq!(sides(12), [3, 2, 2]);
+    assert_eq!(sides(7), [7, 1, 1]);
+    assert_eq!(neighbours(Place { rank: 21, ranks: 64 }).len(), 26);
+}

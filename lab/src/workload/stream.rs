@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What one rank is sent and receives: posts and arrivals in phases, after each of
+//! which its queues are empty.
+//!
+//! ```text
+//! on time   every receive is posted, then the messages arrive: point-to-point ones,
+//!           which overtake, before the collective ones              fills the PRQ
+//! late      the messages arrive, then every receive is posted, point-to-point ones
+//!           first                                                   fills the UMQ
+//! ```
+//!
+//! Messages are computed, not kept: memory does not depend on their number.
+
+use matching::{Key, Source};
+use nic::device::Envelope;
+use nic::trace::{Op, Posted};
+
+use super::random::{Permutation, mix};
+
+/// Tags of MPICH's collective operations.
+pub(crate) mod tag {
+    pub(crate) const GATHER: u32 = 3;
+    pub(crate) const GATHERV: u32 = 4;
+    pub(crate) const BROADCAST: u32 = 2;
+    pub(crate) const ALLGATHER: u32 = 7;
+    pub(crate) const ALLGATHERV: u32 = 8;
+    pub(crate) const ALLREDUCE: u32 = 14;
+    /// The first of nonblocking operations, which count up.
+    pub(crate) const NONBLOCKING: u32 = 287;
+}
+
+/// Who sends, seen from the rank that receives.
+#[derive(Clone, Debug)]
+pub(crate) enum Sources {
+    /// So many ranks behind it, from this distance on.
+    Behind { first: u32, count: u32 },
+    /// Those at distances 1, 2, 4 and so on: so many.
+    Doubling(u32),
+    /// These, which may come more than once.
+    Listed(Vec<u32>),
+}
+
+/// Messages that belong together.
+#[derive(Clone, Debug)]
+pub(crate) struct Messages {
+    pub(crate) sources: Sources,
+    /// Messages from each source; each has a tag of its own.
+    pub(crate) each: u32,
+    pub(crate) collective: bool,
+    pub(crate) communicator: u32,
+    /// The first tag.
+    pub(crate) tag: u32,
+    pub(crate) len: u64,
+}
+
+impl Messages {
+    /// One call of a collective operation.
+    pub(crate) fn collective(communicator: u32, tag: u32, sources: Sources) -> Self {
+        Self { sources, each: 1, collective: true, communicator, tag, len: 64 }
+    }
+
+    /// Messages of the application.
+    pub(crate) fn point_to_point(tag: u32, sources: Sources, each: u32) -> Self {
+        Self { sources, each, collective: false, communicator: 0, tag, len: 256 }
+    }
+
+    fn senders(&self) -> u64 {
+        match &self.sources {
+            Sources::Behind { count, .. } | Sources::Doubling(count) => u64::from(*count),
+            Sources::Listed(ranks) => ranks.len() as u64,
+        }
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.senders() * u64::from(self.each)
+    }
+
+    /// Sender and match bits of a message, as MPICH lays them out: the context id of a
+    /// communicator is even, and odd for its collective operations.
+    fn message(&self, number: u64, place: Place) -> (u32, u64) {
+        let sender = number % self.senders();
+        let round = (number / self.senders()) as u32;
+        let behind =
+            |distance: u64| ((u64::from(place.rank) + distance) % u64::from(place.ranks)) as u32;
+        let (source, tag) = match &self.sources {
+            Sources::Behind { first, .. } => (behind(u64::from(*first) + sender), round),
+            Sources::Doubling(_) => (behind(1 << sender), round),
+            // A rank that is listed twice sends twice.
+            Sources::Listed(ranks) => (ranks[sender as usize], number as u32),
+        };
+        let context = u64::from(self.communicator) << 1 | u64::from(self.collective);
+        (source, context << 31 | u64::from(self.tag + tag))
+    }
+}
+
+/// Who receives, of how many.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) rank: u32,
+    pub(crate) ranks: u32,
+}
+
+/// Messages that are on their way at the same time.
+#[derive(Clone, Debug)]
+pub(crate) struct Phase {
+    pub(crate) sets: Vec<Messages>,
+    /// The receiver comes after the messages.
+    pub(crate) late: bool,
+    /// Messages arrive as they are received, not shuffled.
+    pub(crate) in_order: bool,
+}
+
+impl Phase {
+    pub(crate) fn on_time(sets: Vec<Messages>) -> Self {
+        Self { sets, late: false, in_order: false }
+    }
+
+    pub(crate) fn late(sets: Vec<Messages>) -> Self {
+        Self { late: true, ..Self::on_time(sets) }
+    }
+
+    pub(crate) fn in_order(self) -> Self {
+        Self { in_order: true, ..self }
+    }
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A receive that waits in the PRQ.
+    Waits,
+    /// A message that finds its receive in the PRQ.
+    FindsReceive,
+    /// A message that waits in the UMQ.
+    Unexpected,
+    /// A receive that finds its message in the UMQ.
+    FindsMessage,
+}
+
+/// An operation and what becomes of it, of collective traffic or not.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(test), expect(dead_code, reason = "what is measured is told apart by it"))]
+pub(crate) struct Event {
+    pub(crate) role: Role,
+    pub(crate) collective: bool,
+    pub(crate) op: Op,
+}
+
+/// Does every operation of a phase, in the order that the seed gives.
+pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(Event)) {
+    let everything: Vec<&Messages> = phase.sets.iter().collect();
+    let of_kind = |collective| {
+        let of_kind = phase.sets.iter().filter(|set| set.collective == collective);
+        of_kind.collect::<Vec<_>>()
+    };
+    let kinds = [of_kind(false), of_kind(true)];
+    let mut each = |sets: &[&Messages], shuffled: bool, role: Role| {
+        let count = sets.iter().map(|set| set.count()).sum();
+        let order = Permutation::new(count, mix(seed, role as u64));
+        for at in 0..count {
+            let mut number = if shuffled { order.at(at) } else { at };
+            let mut sets = sets.iter();
+            let set = loop {
+                let set = sets.next().expect("the numbers end with the sets");
+                if number < set.count() {
+                    break set;
+                }
+                number -= set.count();
+            };
+            let (source, bits) = set.message(number, place);
+            let op = match role {
+                Role::Waits | Role::FindsMessage => Op::Post(Posted {
+                    key: Key { bits, ignore: 0, source: Source::new(source) },
+                    multi: None,
+                    non_contiguous: false,
+                }),
+                Role::FindsReceive | Role::Unexpected => {
+                    Op::Arrive(Envelope { source, bits, len: set.len })
+                }
+            };
+            sink(Event { role, collective: set.collective, op });
+        }
+    };
+    if phase.late {
+        each(&everything, !phase.in_order, Role::Unexpected);
+        for sets in &kinds {
+            each(sets, false, Role::FindsMessage);
+        }
+    } else {
+        each(&everything, false, Role::Waits);
+        for sets in &kinds {
+            each(sets, !phase.in_order, Role::FindsReceive);
+        }
+    }
+}
