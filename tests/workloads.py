@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Compares traces that `tcam workload` generates with traces recorded from the MPI
+program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages."""
+
+import argparse
+import collections
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+from mpi import MPIS, TARGET, bounded, build
+
+HEADER, RECORD = 8192, 32
+POST, ARRIVE = 1, 5
+ANY = 0xFFFF_FFFF
+COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
+STEPS, MESSAGES = 4, 300
+
+# Messages of a barrier of 8 ranks that one of them gets. A recorded PRQ may be longer by
+# a barrier that waits while it is full, a UMQ by the barriers before and behind it.
+BARRIER = {"mpich": 3, "openmpi5": 8}
+PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps"]
+
+Queues = collections.namedtuple("Queues", "prq umq point_to_point")
+failed = 0
+
+
+def check(condition, what):
+    """Counts and says what does not hold."""
+    global failed
+    if not condition:
+        failed += 1
+        print(f"  FAILED: {what}", flush=True)
+
+
+def match(queue, bits, ignore, source):
+    """Takes the oldest element that matches; whether there was one."""
+    for at, (other, other_ignore, other_source) in enumerate(queue):
+        same = (bits ^ other) & ~(ignore | other_ignore) == 0
+        if same and (source == other_source or ANY in (source, other_source)):
+            del queue[at]
+            return True
+    return False
+
+
+def read(directory):
+    """The queues of rank 0 by a list of its trace."""
+    (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
+    data = path.read_bytes()
+    assert data.startswith(b"tcam-trace 1\n"), path
+    posted, unexpected = [], []
+    longest, messages = [0, 0], 0
+    for at in range(HEADER, len(data), RECORD):
+        first, bits, second, source = struct.unpack_from("<4Q", data, at)
+        kind = first & 0x3F
+        if kind == POST and not match(unexpected, bits, second, source):
+            posted.append((bits, second, source))
+        elif kind == ARRIVE:
+            messages += bits & COLLECTIVE == 0
+            if not match(posted, bits, 0, source):
+                unexpected.append((bits, 0, source))
+        elif kind == 0:
+            break
+        longest = [max(longest[0], len(posted)), max(longest[1], len(unexpected))]
+    return Queues(*longest, messages)
+
+
+def generated(arguments, pattern):
+    """Generates a trace of rank 0."""
+    place = TARGET / "workload-tests" / "generated" / pattern
+    shutil.rmtree(place, ignore_errors=True)
+    command = [
+        str(arguments.tcam), "workload", pattern, f"--ranks={arguments.ranks}",
+        f"--steps={STEPS}", f"--messages={MESSAGES}", f"--out={place}",
+    ]  # fmt: skip
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return read(place)
+
+
+def recorded(arguments, mpi, pattern):
+    """Runs the MPI program and reads the trace of rank 0; none if it failed."""
+    place = TARGET / "workload-tests" / mpi / pattern
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    log = place / "output.log"
+    command = [
+        str(arguments.tcam), "run", f"--mpi={mpi}", f"--set=trace={place}", "--",
+        str(MPIS[mpi] / "mpiexec"), "-n", str(arguments.ranks),
+        str(TARGET / "apps" / mpi / "patterns"), pattern, str(STEPS), str(MESSAGES),
+    ]  # fmt: skip
+    code = bounded(command, log, arguments.timeout)
+    check(code == 0, f"{mpi} {pattern}: exit code {code}, see {log}")
+    return read(place) if code == 0 else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--pattern", default=",".join(PATTERNS))
+    arguments = parser.parse_args()
+    for mpi, barrier in BARRIER.items():
+        build(mpi)
+        for pattern in arguments.pattern.split(","):
+            ours, theirs = generated(arguments, pattern), recorded(arguments, mpi, pattern)
+            if theirs is None:
+                continue
+            print(f"  {mpi} {pattern}: generated {tuple(ours)}, recorded {tuple(theirs)}")
+            what = f"{mpi} {pattern}: generated {ours}, recorded {theirs}"
+            check(ours.prq <= theirs.prq <= ours.prq + barrier, f"longest PRQ, {what}")
+            # A pattern that is never late is late now and then in reality.
+            if ours.umq:
+                check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
+            same = ours.point_to_point == theirs.point_to_point
+            check(same, f"point-to-point messages, {what}")
+    print("failed" if failed else "passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
