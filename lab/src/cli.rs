@@ -29,6 +29,7 @@ pub(crate) enum Task {
     Sweep(Sweep),
     Doctor(Doctor),
     Workload(crate::workload::Workload),
+    Reproduce(crate::reproduce::Reproduce),
 }
 
 /// What run, record and sweep have in common.

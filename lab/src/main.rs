@@ -16,6 +16,7 @@ mod reading;
 mod record;
 mod replay;
 mod reports;
+mod reproduce;
 mod run;
 mod sizes;
 mod sweep;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
         Task::Sweep(arguments) => curve::sweep(&arguments),
         Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),
+        Task::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Task::Workload(arguments) => workload::workload(&arguments),
     };
     match done {

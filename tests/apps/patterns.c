@@ -34,6 +34,12 @@ static int at_most(int count) {
     return count < 1 ? 1 : count > others ? others : count;
 }
 
+static int root_of(int number) {
+    int root = 0;
+    while ((root + 1) * (root + 1) <= number) root++;
+    return root;
+}
+
 static int rounds(void) {
     int count = 0;
     while (1 << count < ranks) count++;
@@ -96,10 +102,11 @@ static void plan(void) {
         nbody(new_phase(0), 1);
         nbody(new_phase(1), 2);
     } else if (is("miniamr")) {
+        int size = root_of(2 * ranks);
         for (int late = 0; late < 2; late++) {
             phase = new_phase(late);
-            from(phase, COLLECTIVE, 1, at_most(ranks / 16), 1, 0);
-            from(phase, COLLECTIVE, 1, at_most(ranks / (late ? 32 : 16)), 1, 0);
+            from(phase, COLLECTIVE, 1, at_most(size), 1, 0);
+            from(phase, COLLECTIVE, 1, at_most(late ? size / 2 : size), 1, 0);
             from(phase, POINT_TO_POINT, 1, at_most(2), 1, 0);
         }
     } else if (is("fds")) {
@@ -117,11 +124,9 @@ static void plan(void) {
         from(new_phase(0), POINT_TO_POINT, 1, at_most(543), 1, 0);
         from(new_phase(1), POINT_TO_POINT, 1, at_most(418), 1, 0);
     } else if (is("lammps")) {
-        int root = 1;
-        while ((root + 1) * (root + 1) <= ranks) root++;
         for (int side = 0; side < 6; side++)
             from(new_phase(0), POINT_TO_POINT, 1 + side % all, 1, 1, side);
-        from(new_phase(0), POINT_TO_POINT, 1, at_most(root), 1, 6);
+        from(new_phase(0), POINT_TO_POINT, 1, at_most(root_of(ranks)), 1, 6);
         from(new_phase(1), POINT_TO_POINT, 1, at_most(6), 1, 7);
     } else if (is("shuffle") || is("burst")) {
         phase = new_phase(0);

@@ -25,7 +25,7 @@ use crate::table;
 
 pub(crate) use pattern::Pattern;
 pub(crate) use random::mix;
-pub(crate) use stream::{Event, Place, play};
+pub(crate) use stream::{Event, Place, Role, play};
 
 /// Generates traces like those of large machines.
 ///
@@ -160,7 +160,8 @@ pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> 
     })?)
 }
 
-fn progress(steps: u64) -> ProgressBar {
+/// A bar on a terminal, nothing elsewhere.
+pub(crate) fn progress(steps: u64) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr()
     } else {

@@ -118,14 +118,15 @@ impl Pattern {
             }
             Self::Nbody => [1, 2].map(|part| nbody(part, others, n)).to_vec(),
             Self::Miniamr => {
+                let size = (2 * n).isqrt();
                 let groups = |second: u32| {
                     vec![
-                        collective(0, tag::ALLREDUCE, first(n / 16)),
+                        collective(0, tag::ALLREDUCE, first(size)),
                         collective(0, tag::ALLGATHER, first(second)),
                         point_to_point(0, first(2), 1),
                     ]
                 };
-                vec![Phase::on_time(groups(n / 16)), Phase::late(groups(n / 32))]
+                vec![Phase::on_time(groups(size)), Phase::late(groups(size / 2))]
             }
             Self::Fds if place.rank > 0 => {
                 let root = Sources::Listed(vec![0]);

@@ -139,7 +139,6 @@ pub(crate) enum Role {
 
 /// An operation and what becomes of it, of collective traffic or not.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "what is measured is told apart by it"))]
 pub(crate) struct Event {
     pub(crate) role: Role,
     pub(crate) collective: bool,

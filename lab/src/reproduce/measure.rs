@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Time of searches on the host, engine by engine, on a generated stream.
+//!
+//! ```text
+//! for five turns, for each engine:           whatever slows the machine hits all
+//!     replay steps, the first not measured   queues are made, caches filled
+//!     time each section of operations alike  less what reading the clock takes
+//! time = median of samples of at least 1024 operations
+//! ```
+//!
+//! An operation is what the device does with a table of no entries: the search, the
+//! removal or insertion that follows, and its own accounts.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use matching::{HostEngine, Queue, TagLayout};
+use nic::device::DeviceConfig;
+use nic::replay::Replay;
+use nic::report::ContextCounters;
+use nic::trace::Op;
+
+use crate::error::Error;
+use crate::workload::{self, Pattern, Place, Role};
+
+/// Turns of each engine.
+const TURNS: u32 = 5;
+/// Steps of a turn before those that are measured, and that are measured at least.
+const WARM_UP: usize = 2;
+const MEASURED: usize = 6;
+/// Operations of a sample at least.
+const SAMPLE: u64 = 1024;
+/// Messages in all steps that are prepared, and steps at least: the branch predictor
+/// learns few short ones.
+const MESSAGES: usize = 16_384;
+const STEPS: u32 = 8;
+
+/// An engine as it is measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contender {
+    pub(super) engine: HostEngine,
+    pub(super) queue: Queue,
+    /// k_C and k_P.
+    pub(super) k: u32,
+}
+
+impl Contender {
+    /// The paper's theta for lists, ours for arrays.
+    const fn theta(self) -> &'static str {
+        match self.queue {
+            Queue::Linked => "100",
+            Queue::Packed => "512",
+        }
+    }
+
+    fn replay(self, ranks: u32) -> Result<Replay, Error> {
+        let k = self.k.to_string();
+        let set = [
+            ("prq_entries", "0"),
+            ("umq_entries", "0"),
+            ("host_engine", self.engine.name()),
+            ("queue", self.queue.name()),
+            ("theta", self.theta()),
+            ("k_col", &k),
+            ("k_pnp", &k),
+        ];
+        let params = workload::params(ranks, &set)?;
+        Ok(Replay::new(&DeviceConfig::from_params(&params, TagLayout::Mpich))?)
+    }
+}
+
+/// What is timed together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Section {
+    role: Role,
+    collective: bool,
+    operations: Range<usize>,
+}
+
+/// A step of a stream.
+#[derive(Clone, Debug, Default)]
+struct Step {
+    operations: Vec<Op>,
+    sections: Vec<Section>,
+}
+
+/// A stream, prepared.
+#[derive(Clone, Debug)]
+pub(super) struct Stream {
+    pub(super) ranks: u32,
+    steps: Vec<Step>,
+}
+
+impl Stream {
+    /// What rank 0 is sent and receives.
+    pub(super) fn new(pattern: Pattern, ranks: u32, seed: u64) -> Self {
+        let place = Place { rank: 0, ranks };
+        let prepare = |step: u32| {
+            let mut made = Step::default();
+            workload::generate(pattern, place, seed, step..step + 1, 1024, |event| {
+                let at = made.operations.len();
+                made.operations.push(event.op);
+                let (role, collective) = (event.role, event.collective);
+                match made.sections.last_mut() {
+                    Some(last) if (last.role, last.collective) == (role, collective) => {
+                        last.operations.end += 1;
+                    }
+                    _ => made.sections.push(Section { role, collective, operations: at..at + 1 }),
+                }
+            });
+            made
+        };
+        let first = prepare(0);
+        let steps = STEPS.max((MESSAGES / first.operations.len().max(1)) as u32);
+        let rest = (1..steps).map(prepare);
+        Self { ranks, steps: std::iter::once(first).chain(rest).collect() }
+    }
+}
+
+/// Nanoseconds an operation of one kind.
+#[derive(Clone, Debug, Default)]
+struct Samples {
+    all: Vec<f64>,
+    time: f64,
+    operations: u64,
+    total: u64,
+}
+
+impl Samples {
+    fn add(&mut self, time: f64, operations: u64) {
+        self.time += time;
+        self.operations += operations;
+        self.total += operations;
+        if self.operations >= SAMPLE {
+            self.all.push(self.time / self.operations as f64);
+            (self.time, self.operations) = (0.0, 0);
+        }
+    }
+
+    /// Of the samples; of what there is if that is less than one.
+    fn median(&self) -> Option<f64> {
+        let mut sorted = self.all.clone();
+        if sorted.is_empty() && self.operations > 0 {
+            sorted.push(self.time / self.operations as f64);
+        }
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied()
+    }
+}
+
+/// What an engine took, and what it made.
+#[derive(Clone, Debug)]
+pub(super) struct Costs {
+    samples: [[Samples; 2]; 4],
+    pub(super) counters: ContextCounters,
+}
+
+impl Costs {
+    /// Median of the operations with a role, of collective traffic or not; of both
+    /// kinds, weighted, if that is left open. None if there are none.
+    pub(super) fn of(&self, role: Role, collective: Option<bool>) -> Option<f64> {
+        let kinds = &self.samples[role as usize];
+        if let Some(collective) = collective {
+            return kinds[usize::from(collective)].median();
+        }
+        let mut sum = (0.0, 0.0);
+        for samples in kinds {
+            if let Some(median) = samples.median() {
+                sum.0 += median * samples.total as f64;
+                sum.1 += samples.total as f64;
+            }
+        }
+        (sum.1 > 0.0).then(|| sum.0 / sum.1)
+    }
+}
+
+/// An engine in the middle of a stream.
+struct Runner {
+    replay: Replay,
+    next: usize,
+    samples: [[Samples; 2]; 4],
+}
+
+impl Runner {
+    fn turn(&mut self, stream: &Stream, clock: f64, time: Duration) {
+        let began = Instant::now();
+        let mut done = 0;
+        while done < WARM_UP + MEASURED || began.elapsed() < time {
+            let step = &stream.steps[self.next % stream.steps.len()];
+            for section in &step.sections {
+                let operations = &step.operations[section.operations.clone()];
+                let before = Instant::now();
+                for op in operations {
+                    self.replay.play(op);
+                }
+                let time = before.elapsed().as_nanos() as f64 - clock;
+                if done >= WARM_UP {
+                    self.samples[section.role as usize][usize::from(section.collective)]
+                        .add(time, operations.len() as u64);
+                }
+            }
+            self.next += 1;
+            done += 1;
+        }
+    }
+}
+
+/// Nanoseconds that reading the clock adds to a time.
+fn clock() -> f64 {
+    const READINGS: u32 = 10_000;
+    let before = Instant::now();
+    for _ in 0..READINGS {
+        std::hint::black_box(Instant::now());
+    }
+    before.elapsed().as_nanos() as f64 / f64::from(READINGS)
+}
+
+/// Measures every contender for so long.
+pub(super) fn all(
+    stream: &Stream,
+    contenders: &[Contender],
+    time: Duration,
+) -> Result<Vec<Costs>, Error> {
+    let runner = |contender: &Contender| {
+        let replay = contender.replay(stream.ranks)?;
+        Ok(Runner { replay, next: 0, samples: Default::default() })
+    };
+    let mut runners = contenders.iter().map(runner).collect::<Result<Vec<_>, Error>>()?;
+    let clock = clock();
+    for _ in 0..TURNS {
+        for runner in &mut runners {
+            runner.turn(stream, clock, time / TURNS);
+        }
+    }
+    let costs =
+        |runner: Runner| Costs { counters: runner.replay.counters(), samples: runner.samples };
+    Ok(runners.into_iter().map(costs).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_role_of_a_stream_is_timed() {
+        let stream = Stream::new(Pattern::Fds, 64, 1);
+        let contender = |engine| Contender { engine, queue: Queue::Linked, k: 8 };
+        let contenders = [HostEngine::List, HostEngine::ColPnp].map(contender);
+        let costs = all(&stream, &contenders, Duration::from_millis(5)).unwrap();
+        for costs in &costs {
+            assert_eq!(costs.counters.check(), Ok(()));
+            for role in [Role::Waits, Role::FindsReceive, Role::Unexpected, Role::FindsMessage] {
+                assert!(costs.of(role, None).is_some_and(|time| time > 0.0), "{role:?}");
+            }
+        }
+        assert_eq!(costs[0].counters.prq.dedicated_collective, 0);
+        assert!(costs[1].counters.prq.dedicated_collective > 0);
+    }
+
+    #[test]
+    fn sections_are_of_one_kind() {
+        let stream = Stream::new(Pattern::Nbody, 64, 1);
+        for step in &stream.steps {
+            let end = step.sections.iter().fold(0, |end, section| {
+                assert_eq!(section.operations.start, end);
+                section.operations.end
+            });
+            assert_eq!(end, step.operations.len());
+        }
+    }
+}
