@@ -335,8 +335,8 @@ fn overhead(runs: &[Run], numbers: &mut Vec<Number>) -> Figure {
     let mut figure = Figure::new(
         "Table 2: overhead over search time",
         "What adding an element costs more than with the list (profiling, finding its queue), \
-         over the time of a search, in both queues. Below zero the list adds more slowly: its \
-         searches drive everything else out of the caches.",
+         over the time of a search, in both queues. Below zero the list adds more slowly, \
+         presumably since its searches empty the caches.",
         ["workload", "n", "`col-pnp` linked", "`col-pnp` packed", "the paper's"],
     );
     for run in runs {

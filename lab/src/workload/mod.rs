@@ -17,7 +17,7 @@ use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
-use nic::trace::{Header, stamped};
+use nic::trace::{Header, Op, stamped};
 
 use crate::error::Error;
 use crate::numbers::{count, whole};
@@ -219,22 +219,23 @@ fn write(
     let mut file = BufWriter::with_capacity(1 << 18, file);
     let mut written = file.write_all(&header.to_bytes());
     let mut operations = 0;
+    let mut keep = |op: &Op| {
+        if written.is_err() {
+            return;
+        }
+        replay.play(op);
+        for record in op.records().into_iter().flatten() {
+            let bytes = stamped(record, operations * PACE).map(u64::to_le_bytes);
+            written = file.write_all(bytes.as_flattened());
+        }
+        operations += 1;
+        if operations.is_multiple_of(TICK) {
+            progress.set_message(format!("{} operations", whole(operations)));
+        }
+    };
+    keep(&Op::Processes(ranks));
     for step in 0..steps {
-        generate(pattern, place, seed, step..step + 1, messages, |event| {
-            if written.is_err() {
-                return;
-            }
-            replay.play(&event.op);
-            for record in event.op.records().into_iter().flatten() {
-                let words = stamped(record, operations * PACE);
-                let bytes = words.map(u64::to_le_bytes);
-                written = file.write_all(bytes.as_flattened());
-            }
-            operations += 1;
-            if operations % TICK == 0 {
-                progress.set_message(format!("{} operations", whole(operations)));
-            }
-        });
+        generate(pattern, place, seed, step..step + 1, messages, |event| keep(&event.op));
         progress.inc(1);
     }
     written.and_then(|()| file.flush()).map_err(Error::io(path))?;
@@ -276,7 +277,7 @@ fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounte
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nic::trace::{Op, Reader};
+    use nic::trace::Reader;
 
     fn arguments(pattern: Pattern, rank: &str, out: &Path) -> Workload {
         let rank = rank.parse().unwrap();
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(reader.header().config["nprocs"], "16");
         let ops: Vec<_> = reader.map(|timed| timed.unwrap().1).collect();
         let posts = ops.iter().filter(|op| matches!(op, Op::Post(_))).count();
-        assert_eq!(ops.len(), 2 * posts);
+        assert_eq!((ops[0], ops.len()), (Op::Processes(16), 1 + 2 * posts));
     }
 
     #[test]
