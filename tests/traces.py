@@ -153,9 +153,9 @@ def damaged(arguments):
     for name, content, reason in [
         ("empty", b"", "an empty file"),
         ("foreign", b"\x89PNG", "no trace of tcam"),
-        ("short", whole[:100], "cut off in the header"),
-        ("cut", whole[:-5], "cut off in record"),
-        ("record", whole[:8192] + b"\x3f" + whole[8193:], "record 0 is damaged"),
+        ("short", whole[:100], "cut off before the first record"),
+        ("cut", whole[:20_000], "cut off before the first record"),
+        ("record", whole[: 8192 + 32] + b"\x3f" + whole[8192 + 33 :], "record 0 is damaged"),
     ]:
         path = place / f"{name}.trace"
         path.write_bytes(content)

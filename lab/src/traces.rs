@@ -15,7 +15,7 @@ use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION};
-use nic::trace::{HEADER, Header, RECORD, Reader, TraceError};
+use nic::trace::{Header, Reader, TraceError};
 
 use crate::environment::Settings;
 use crate::error::Error;
@@ -62,8 +62,8 @@ pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
 impl Trace {
     fn open(path: PathBuf) -> Result<Self, Error> {
         let len = fs::metadata(&path).map_err(Error::io(&path))?.len();
-        let header = reader(&path)?.header().clone();
-        let records = len.saturating_sub(HEADER as u64) / RECORD as u64;
+        let reader = reader(&path)?;
+        let (header, records) = (reader.header().clone(), reader.records(len));
         Ok(Self { path, header, records })
     }
 

@@ -5,9 +5,10 @@
 //! A file is a header and records of one context, little-endian:
 //!
 //! ```text
-//! byte 0        HEADER bytes                                 a multiple of RECORD
-//!      | header | record | record | ...              | zeros, or the end |
+//! byte 0        HEADER   + window
+//!      | header | window | record | record | ...  the end |
 //! header   "tcam-trace 1\n", a JSON object ([`Header`]), spaces
+//! window   laps, 0, 0, 0 | record | ... | zeros | stop, or zeros      if the header has one
 //! record   word 0   63..8 nanoseconds since the header's start, 7..6 flags, 5..0 kind
 //!          word 1   match bits
 //!          word 2   ignore bits, or the length of a message that arrives
@@ -28,9 +29,14 @@
 //! | processes | how many there are from now on (word 1) |
 //! | stop | the recording ended here (word 1): 1 at the size allowed, 2 with a full disk |
 //!
+//! The recorder writes into the window, and what fills it, n records, is appended to
+//! the file: then the window is cleared, and at last `laps` grows by one. So the
+//! youngest records are in the window, from that on of which the file has no copy
+//! behind the first `laps * n`. What a killed process leaves can be read: a record is
+//! whole or zero, since word 0 is written last.
+//!
 //! Matching depends on these alone, so a replay with the recorded configuration
-//! counts what the provider counted. A record is whole or zero, since word 0 is
-//! written last: what a killed process leaves can be read.
+//! counts what the provider counted.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -46,6 +52,8 @@ pub const MAGIC: &str = "tcam-trace 1\n";
 pub const HEADER: usize = 8192;
 /// Bytes of a record.
 pub const RECORD: usize = 32;
+/// Bytes of the largest window that is read.
+const LARGEST_WINDOW: u32 = 1 << 20;
 
 /// What a trace says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +74,9 @@ pub struct Header {
     pub address: String,
     /// Path of the program.
     pub program: String,
+    /// Bytes of the window behind the header; 0 if there is none.
+    #[serde(default)]
+    pub window: u32,
     /// Start of the recording, nanoseconds since 1970.
     pub start_ns: u64,
     /// The tag layout in force (`auto` resolved).
@@ -243,6 +254,12 @@ impl Op {
 pub struct Reader<R> {
     from: R,
     header: Header,
+    /// Records of the window.
+    window: Vec<[u64; 4]>,
+    /// Records that left the window.
+    appended: u64,
+    /// Whether the file behind the window is read.
+    in_window: bool,
     /// Records read.
     position: u64,
     ended: bool,
@@ -271,8 +288,14 @@ impl<R: Read> Reader<R> {
         if len < HEADER {
             return Err(TraceError::Short(len));
         }
-        let header = serde_json::from_slice(rest)?;
-        Ok(Self { from, header, position: 0, ended: false })
+        let header: Header = serde_json::from_slice(rest)?;
+        let mut window = read_window(&mut from, header.window)?;
+        let appended = match window.is_empty() {
+            true => 0,
+            // All but the laps and the room for the reason to stop leave at once.
+            false => window.remove(0)[0].saturating_mul(window.len() as u64 - 1),
+        };
+        Ok(Self { from, header, window, appended, in_window: false, position: 0, ended: false })
     }
 
     /// What the trace says of itself.
@@ -280,21 +303,40 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
+    /// Records of the trace, if its file has so many bytes.
+    #[must_use]
+    pub fn records(&self, file: u64) -> u64 {
+        let in_window = self.window.iter().take_while(|words| words[0] != 0).count() as u64;
+        let behind = file.saturating_sub(HEADER as u64 + u64::from(self.header.window));
+        match self.window.is_empty() {
+            true => behind / RECORD as u64,
+            false => self.appended.saturating_add(in_window),
+        }
+    }
+
     fn words(&mut self) -> Result<Option<[u64; 4]>, TraceError> {
-        let mut bytes = [0; RECORD];
-        let len = fill(&mut self.from, &mut bytes)?;
-        let mut words = [0; 4];
-        for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        if !self.in_window {
+            let mut bytes = [0; RECORD];
+            let len = fill(&mut self.from, &mut bytes)?;
+            let words = words_of(&bytes);
+            if len == RECORD && words[0] != 0 {
+                self.position += 1;
+                return Ok(Some(words));
+            }
+            let whole = len == 0 || words[0] == 0;
+            if self.window.is_empty() {
+                return if whole { Ok(None) } else { Err(TraceError::Cut(self.position)) };
+            }
+            // Killed while it appended the window, a process leaves a part there.
+            if self.position < self.appended {
+                return Err(TraceError::Cut(self.position));
+            }
+            self.in_window = true;
         }
-        if len == 0 || words[0] == 0 {
-            return Ok(None);
-        }
-        if len < RECORD {
-            return Err(TraceError::Cut(self.position));
-        }
-        self.position += 1;
-        Ok(Some(words))
+        let at = usize::try_from(self.position - self.appended).unwrap_or(usize::MAX);
+        let words = self.window.get(at).copied().filter(|words| words[0] != 0);
+        self.position += u64::from(words.is_some());
+        Ok(words)
     }
 
     fn read(&mut self) -> Result<Option<Timed>, TraceError> {
@@ -324,6 +366,30 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
+fn words_of(bytes: &[u8]) -> [u64; 4] {
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    }
+    words
+}
+
+/// Reads a window of so many bytes.
+fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<[u64; 4]>, TraceError> {
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    if length > LARGEST_WINDOW || !(length as usize).is_multiple_of(RECORD) || length < 128 {
+        return Err(TraceError::Window(length));
+    }
+    let mut bytes = vec![0; length as usize];
+    let len = fill(from, &mut bytes)?;
+    if len < bytes.len() {
+        return Err(TraceError::Short(HEADER + len));
+    }
+    Ok(bytes.chunks_exact(RECORD).map(words_of).collect())
+}
+
 /// Reads until the buffer is full or the input ends; the bytes read.
 fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut len = 0;
@@ -344,8 +410,8 @@ pub enum TraceError {
     /// No byte in it.
     #[error("an empty file: nothing was recorded")]
     Empty,
-    /// The end comes within the header.
-    #[error("cut off in the header, after {0} of {HEADER} bytes")]
+    /// The end comes within the header or the window.
+    #[error("cut off before the first record, after {0} bytes")]
     Short(usize),
     /// Something else.
     #[error("no trace of tcam")]
@@ -356,6 +422,9 @@ pub enum TraceError {
     /// The header is damaged.
     #[error("the header is damaged: {0}")]
     Header(#[from] serde_json::Error),
+    /// A window that cannot be.
+    #[error("the header is damaged: a window of {0} bytes")]
+    Window(u32),
     /// A record that cannot be.
     #[error("record {0} is damaged")]
     Record(u64),

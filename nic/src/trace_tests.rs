@@ -109,7 +109,7 @@ fn errors_say_what_is_wrong() {
         error(b"tcam-trace 2\n{}"),
         "a trace of another version of tcam: this one reads version 1"
     );
-    assert_eq!(error(&whole[..100]), "cut off in the header, after 100 of 8192 bytes");
+    assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
     assert_eq!(error(&whole[..whole.len() - 3]), "cut off in record 1");
     let mut damaged = whole.clone();
     damaged[HEADER + RECORD] = 0x3f;

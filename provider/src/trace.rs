@@ -15,7 +15,11 @@ use nic::{
     trace::{Header, Recorder, Stop, stamped},
 };
 
-use crate::{channel::tape::Tape, engine::Engine, init, report};
+use crate::{
+    channel::tape::{Tape, WINDOW},
+    engine::Engine,
+    init, report,
+};
 
 /// Records from one look at the clock to the next: reading it takes longer than
 /// recording.
@@ -147,6 +151,7 @@ fn header(params: &Params, layout: TagLayout, address: SocketAddrV4) -> Header {
         address: address.to_string(),
         program: std::env::current_exe().unwrap_or_default().display().to_string(),
         start_ns: since_1970.as_nanos() as u64,
+        window: WINDOW as u32,
         layout: layout.name().to_owned(),
         config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
     }

@@ -200,6 +200,7 @@ fn write(
     let Workload { pattern, seed, steps, messages, .. } = *arguments;
     let ranks = place.ranks;
     let header = Header {
+        window: 0,
         context: "tagged".to_owned(),
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
         libfabric: "none".to_owned(),
