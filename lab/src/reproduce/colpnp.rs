@@ -21,7 +21,7 @@ point-to-point communications*, Parallel Computing 89 (2019), beside ours.
 
 The paper ran real applications over MVAPICH on clusters; here rank 0 of a generated workload \
 (`tcam workload`) is replayed to a device without table entries. A time is that of a whole \
-operation of the device: search, removal and accounts, 11 ns with one element in a list. \
+operation of the device: search, removal and accounts, 11 to 15 ns with one element in a list. \
 The paper's figures are bars; its numbers are those in its text, \"up to\" over processes. Only \
 ratios compare, and those roughly. Linked queues are lists as in the paper, with its theta of \
 100; packed ones are arrays of fingerprints with ours, 512. LL is `list`, OMPI `rank-array`.
