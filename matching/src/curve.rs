@@ -153,6 +153,7 @@ impl Curve {
             host_high_water: counted.high_water.saturating_sub(size),
             dedicated_collective: 0,
             dedicated_point_to_point: 0,
+            dedicated_levels: ByKind::default(),
             spills: self.spills(entries).iter().sum(),
             ..counted.clone()
         };
@@ -182,7 +183,7 @@ mod tests {
     use std::sync::Arc;
 
     use crate::timing::{Costs, ModelledTime, Pace, Timing};
-    use crate::{Element, Key, Offload, OffloadConfig, QueueCounters, Source};
+    use crate::{ByKind, Element, Key, Offload, OffloadConfig, QueueCounters, Source, TagLayout};
 
     #[derive(Debug)]
     struct NoTime;
@@ -259,6 +260,7 @@ mod tests {
                 let expected = QueueCounters {
                     dedicated_collective: 0,
                     dedicated_point_to_point: 0,
+                    dedicated_levels: ByKind::default(),
                     modelled: ModelledTime::default(),
                     ..live
                 };
@@ -275,5 +277,30 @@ mod tests {
         let both = |[collective, rest]: [u64; 2]| collective + rest;
         let sizes = [0.0, 0.01, 0.05, 0.5, 1.0].map(|share| curve.smallest(share, both));
         assert_eq!(sizes, [100, 99, 95, 50, 0]);
+    }
+
+    #[test]
+    fn counts_add_up_where_the_host_made_queues() {
+        let mut config = OffloadConfig { entries: 0, ..OffloadConfig::default() };
+        config.engine_config.layout = TagLayout::Mpich;
+        let mut one = Offload::new(&config).unwrap();
+        one.keep_curve();
+        let bits = 1 << 31 | 3;
+        for _ in 0..4 {
+            for token in 0..1000 {
+                let source = Source::new(token);
+                one.insert(Element { bits, ignore: 0, source, token });
+            }
+            for token in (0..1000).rev() {
+                let key = Key { bits, ignore: 0, source: Source::new(token) };
+                let found = one.search(&key).unwrap();
+                one.remove_matched(found.token);
+            }
+        }
+        let counted = one.counters();
+        assert!(counted.dedicated_collective > 0);
+        for entries in [0, 1, 500, 2000] {
+            assert_eq!(one.curve().unwrap().counters(&counted, entries).check(), Ok(()));
+        }
     }
 }
