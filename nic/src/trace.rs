@@ -303,15 +303,12 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// Records of the trace, if its file has so many bytes.
+    /// Records of the trace, if its file has so many bytes, or a window more.
     #[must_use]
     pub fn records(&self, file: u64) -> u64 {
         let in_window = self.window.iter().take_while(|words| words[0] != 0).count() as u64;
         let behind = file.saturating_sub(HEADER as u64 + u64::from(self.header.window));
-        match self.window.is_empty() {
-            true => behind / RECORD as u64,
-            false => self.appended.saturating_add(in_window),
-        }
+        self.appended.saturating_add(in_window).max(behind / RECORD as u64)
     }
 
     fn words(&mut self) -> Result<Option<[u64; 4]>, TraceError> {
