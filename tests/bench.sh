@@ -14,5 +14,7 @@ say "Matching, in process"
 cargo bench --quiet -p ternary_cam
 say "Host engines, in process"
 cargo bench --quiet -p matching
+say "Traces"
+python3 tests/bench_traces.py
 say "Through MPI"
 exec python3 tests/bench.py

@@ -338,9 +338,9 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
             for overflow in Overflow::ALL {
                 let config = OffloadConfig { engine, engine_config, overflow, ..usual };
                 replay(config, With::default(), ops);
+                replay(config, With { refusals: false, pool: Some(8) }, ops);
                 if engine == usual.engine {
                     replay(config, With { refusals: true, pool: None }, ops);
-                    replay(config, With { refusals: false, pool: Some(8) }, ops);
                     replay(config, With { refusals: true, pool: Some(3) }, ops);
                 }
             }
