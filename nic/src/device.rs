@@ -328,7 +328,8 @@ impl<R: Clone, M> Context<R, M> {
         self.note(|| Op::Arrive(*envelope));
         self.count_operation();
         self.counters.arrivals += 1;
-        self.counters.bytes += envelope.len;
+        // A peer may say anything.
+        self.counters.bytes = self.counters.bytes.saturating_add(envelope.len);
         let key = Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) };
         let found = self.prq.search(&key)?;
         let token = found.token as usize;

@@ -151,6 +151,10 @@ pub trait Recorder: Send {
     fn record(&mut self, words: [u64; 4]);
 }
 
+/// Numbers of sources are dense: a larger one is damage, for which a host engine with a
+/// queue a source would take all memory.
+const LARGEST_SOURCE: u32 = 1 << 20;
+
 const TIME: u32 = 8;
 const NON_CONTIGUOUS: u64 = 1 << 6;
 const KIND: u64 = 0x3f;
@@ -181,10 +185,10 @@ fn word_of(source: Source) -> u64 {
     u64::from(source.get().unwrap_or(u32::MAX))
 }
 
-fn source_of(word: u64) -> Source {
+fn source_of(word: u64) -> Option<Source> {
     match word as u32 {
-        u32::MAX => Source::ANY,
-        peer => Source::new(peer),
+        u32::MAX => Some(Source::ANY),
+        peer => (peer <= LARGEST_SOURCE).then(|| Source::new(peer)),
     }
 }
 
@@ -226,16 +230,18 @@ impl Op {
         if multi.is_some_and(|multi| multi.used > multi.len) {
             return None;
         }
-        let key = Key { bits, ignore: second, source: source_of(last) };
+        let key = Key { bits, ignore: second, source: source_of(last)? };
         let non_contiguous = first & NON_CONTIGUOUS != 0;
         let posted = Posted { key, multi, non_contiguous };
         Some(match first & KIND {
             kind::POST => Self::Post(posted),
             kind::POST_ANYWAY => Self::PostAnyway(posted),
             kind::HELD => Self::Held(posted),
+            // The recording may end between the two.
+            kind::STOP => Self::Stop(if bits == 1 { Stop::Size } else { Stop::Disk }),
             _ if multi.is_some() => return None,
             kind::ARRIVE => {
-                let source = source_of(last).get()?;
+                let source = key.source.get()?;
                 Self::Arrive(Envelope { source, bits, len: second })
             }
             kind::PEEK => Self::Peek(key),
@@ -243,7 +249,6 @@ impl Op {
             kind::CANCEL => Self::Cancel(bits),
             kind::DROP => Self::Drop(bits),
             kind::PROCESSES => Self::Processes(u32::try_from(bits).ok()?),
-            kind::STOP => Self::Stop(if bits == 1 { Stop::Size } else { Stop::Disk }),
             _ => return None,
         })
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn key() -> impl Strategy<Value = Key> {
-    let source = prop_oneof![Just(Source::ANY), (0..u32::MAX).prop_map(Source::new)];
+    let source = prop_oneof![Just(Source::ANY), (0..=LARGEST_SOURCE).prop_map(Source::new)];
     (any::<u64>(), any::<u64>(), source).prop_map(|(bits, ignore, source)| Key {
         bits,
         ignore,
@@ -30,7 +30,7 @@ fn posted() -> impl Strategy<Value = Posted> {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let envelope = (0..u32::MAX, any::<u64>(), any::<u64>())
+    let envelope = (0..=LARGEST_SOURCE, any::<u64>(), any::<u64>())
         .prop_map(|(source, bits, len)| Envelope { source, bits, len });
     prop_oneof![
         posted().prop_map(Op::Post),
@@ -117,6 +117,24 @@ fn errors_say_what_is_wrong() {
     let mut damaged = whole;
     damaged[MAGIC.len()] = b'x';
     assert!(error(&damaged).starts_with("the header is damaged: "));
+}
+
+#[test]
+fn a_source_that_cannot_be_is_damage() {
+    let arrival = |source| file(&[(5, Op::Arrive(Envelope { source, bits: 0, len: 0 }))]);
+    assert_eq!(read(&arrival(LARGEST_SOURCE)).unwrap().len(), 1);
+    let error = read(&arrival(LARGEST_SOURCE + 1)).unwrap_err().to_string();
+    assert_eq!(error, "record 0 is damaged");
+}
+
+#[test]
+fn a_recording_may_end_between_the_two_records_of_a_post() {
+    let key = Key { bits: 1, ignore: 0, source: Source::ANY };
+    let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
+    let stop = Op::Stop(Stop::Size);
+    let mut bytes = file(&[(5, Op::Post(Posted { key, multi, non_contiguous: false })), (6, stop)]);
+    bytes.drain(HEADER + RECORD..HEADER + 2 * RECORD);
+    assert_eq!(read(&bytes).unwrap(), [(6, stop)]);
 }
 
 #[test]
