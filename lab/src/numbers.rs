@@ -27,6 +27,11 @@ pub(crate) fn bytes(number: u64) -> String {
     if number < 1000 { format!("{number} B") } else { format!("{value:.1} {unit}") }
 }
 
+/// The sum of some counts. Reports of others may say anything: it does not wrap around.
+pub(crate) fn total<const N: usize>(counts: [u64; N]) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 /// `part` of `whole` in per cent; nothing of nothing is 0.
 pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }

@@ -11,7 +11,7 @@ use matching::measured::MeasuredTime;
 use nic::report::{ChannelCounters, ContextCounters, Report, ReportError, WrittenAt};
 
 use crate::error::Error;
-use crate::numbers::percent;
+use crate::numbers::{percent, total};
 
 /// Files in a directory that end in `.json`, in order.
 fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -55,6 +55,9 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
         .collect()
 }
 
+/// Most ranks without a report that are named: a report may say any rank.
+const MISSING: usize = 16;
+
 /// The most elements one queue ever held, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Peak {
@@ -71,8 +74,10 @@ pub(crate) struct Summary {
     pub(crate) processes: usize,
     /// Reports written when a process exited without closing its endpoint.
     pub(crate) at_exit: usize,
-    /// Ranks below the highest that wrote no report.
+    /// The first of the ranks below the highest that wrote no report.
     pub(crate) missing: Vec<u32>,
+    /// How many ranks those are.
+    pub(crate) silent: usize,
     /// Version of libfabric.
     pub(crate) libfabric: String,
     /// Longest time an endpoint was open, in seconds.
@@ -110,32 +115,33 @@ impl Summary {
             sum.tagged.merge(&report.tagged);
             sum.msg.merge(&report.msg);
             for (name, channel) in &report.channels {
-                let total = sum.channels.entry(name.clone()).or_default();
-                total.sent += channel.sent;
-                total.sent_bytes += channel.sent_bytes;
-                total.received += channel.received;
-                total.received_bytes += channel.received_bytes;
+                let all = sum.channels.entry(name.clone()).or_default();
+                all.sent = total([all.sent, channel.sent]);
+                all.sent_bytes = total([all.sent_bytes, channel.sent_bytes]);
+                all.received = total([all.received, channel.received]);
+                all.received_bytes = total([all.received_bytes, channel.received_bytes]);
             }
             sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
             sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
         }
         sum.processes = processes.len();
         let last = ranks.last().copied().unwrap_or(0);
-        sum.missing = (0..last).filter(|rank| !ranks.contains(rank)).collect();
+        sum.missing = (0..last).filter(|rank| !ranks.contains(rank)).take(MISSING).collect();
+        sum.silent = (last as usize + 1).saturating_sub(ranks.len().max(1));
         Some(sum)
     }
 
     /// Share of the matched messages that a table matched, in per cent.
     pub(crate) fn in_table(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
-        let table = prq.table_matches + umq.table_matches;
-        percent(table, table + prq.host_matches + umq.host_matches)
+        let table = total([prq.table_matches, umq.table_matches]);
+        percent(table, total([table, prq.host_matches, umq.host_matches]))
     }
 
     /// Share of the elements that did not fit their table, in per cent.
     pub(crate) fn spilled(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
-        percent(prq.spills + umq.spills, prq.inserts + umq.inserts)
+        percent(total([prq.spills, umq.spills]), total([prq.inserts, umq.inserts]))
     }
 }
 

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
 
-use crate::numbers::{bytes, count, percent, share, whole};
+use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::reports::{Peak, Summary};
 
 /// An empty table in our style.
@@ -57,17 +57,17 @@ pub(crate) fn summary(sum: &Summary) -> String {
     let mut row = |name: &str, of: &dyn Fn(&QueueCounters) -> String| {
         table.add_row([name.to_owned(), of(prq), of(umq)]);
     };
-    let matched = |queue: &QueueCounters| queue.table_matches + queue.host_matches;
+    let matched = |queue: &QueueCounters| total([queue.table_matches, queue.host_matches]);
     row("entries of the table", &|queue| whole(queue.entries));
     row("elements added", &|queue| whole(queue.inserts));
     row("matched in the table", &|queue| part_of(queue.table_matches, matched(queue)));
     row("matched on the host", &|queue| part_of(queue.host_matches, matched(queue)));
     row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
     row("promoted to the table", &|queue| whole(queue.promotions));
-    row("cancelled or claimed", &|queue| whole(queue.table_cancels + queue.host_cancels));
-    row("left at the end", &|queue| whole(queue.table_occupancy + queue.host_occupancy));
+    row("cancelled or claimed", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
+    row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
     row("search depth, median / 99 %", &|queue| depth(&queue.search_depth.hit));
-    if prq.spills + umq.spills > 0 {
+    if prq.spills > 0 || umq.spills > 0 {
         row("host queues, collective + others", &|queue| {
             let (collective, others) = (queue.dedicated_collective, queue.dedicated_point_to_point);
             format!("{} + {}", whole(collective), whole(others))
@@ -83,7 +83,7 @@ pub(crate) fn summary(sum: &Summary) -> String {
     let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
     let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
     for (name, kind) in sum.tagged.kinds.iter() {
-        let matched = kind.table_matches + kind.host_matches;
+        let matched = total([kind.table_matches, kind.host_matches]);
         let _ = writeln!(
             text,
             "{name}: {}, {}, {} matched in the table",
@@ -103,7 +103,7 @@ pub(crate) fn summary(sum: &Summary) -> String {
             text,
             "Untagged, of the MPI itself: {}, {} spilled",
             count(sum.msg.arrivals, "message"),
-            whole(sum.msg.prq.spills + sum.msg.umq.spills),
+            whole(total([sum.msg.prq.spills, sum.msg.umq.spills])),
         );
     }
     for (name, channel) in sum.channels.iter().filter(|(_, channel)| channel.sent > 0) {
@@ -123,7 +123,11 @@ pub(crate) fn summary(sum: &Summary) -> String {
     }
     if !sum.missing.is_empty() {
         let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
-        let _ = writeln!(text, "No report of rank {}: killed?", missing.join(", "));
+        let others = match sum.silent - missing.len() {
+            0 => String::new(),
+            others => format!(" and {} others", whole(others as u64)),
+        };
+        let _ = writeln!(text, "No report of rank {}{others}: killed?", missing.join(", "));
     }
     text
 }
@@ -185,17 +189,17 @@ fn reasons(queue: &QueueCounters) -> String {
 
 /// Upper bounds of the median and the 99th percentile of a histogram.
 fn depth(histogram: &Histogram) -> String {
-    let total = histogram.total();
-    if total == 0 {
+    let searches = u128::from(histogram.total());
+    if searches == 0 {
         return "-".to_owned();
     }
-    let bound = |per_cent: u64| {
+    let bound = |per_cent| {
         let mut seen = 0;
         histogram
             .buckets()
             .find(|(_, _, count)| {
-                seen += count;
-                seen * 100 >= total * per_cent
+                seen += u128::from(*count);
+                seen * 100 >= searches * per_cent
             })
             .map_or(0, |(_, high, _)| high)
     };
@@ -205,7 +209,45 @@ fn depth(histogram: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reading::Point;
     use crate::reports::tests::sample;
+    use nic::report::{ChannelCounters, Report};
+
+    #[test]
+    fn a_report_may_say_anything() {
+        let mut report = sample(0, 10, u64::MAX);
+        report.rank = Some(u32::MAX);
+        report.channels.insert(
+            "shm".to_owned(),
+            ChannelCounters {
+                sent: u64::MAX,
+                sent_bytes: u64::MAX,
+                received: u64::MAX,
+                received_bytes: u64::MAX,
+            },
+        );
+        report.tagged.bytes = u64::MAX;
+        for queue in [&mut report.tagged.prq, &mut report.tagged.umq] {
+            queue.held_back = u64::MAX;
+            queue.modelled.table_ps = u64::MAX;
+            queue.modelled.host_ps = u64::MAX;
+        }
+        let deep = format!("[{}]", vec![u64::MAX.to_string(); 33].join(","));
+        report.tagged.prq.search_depth.hit = serde_json::from_str(&deep).unwrap();
+        report.msg = report.tagged.clone();
+        let text = report.to_json().unwrap();
+        let reports = [(); 2].map(|()| Report::from_json(&text).unwrap());
+        assert!(reports[0].to_string().contains("18446744073709551615"));
+        let sum = Summary::of(&reports).unwrap();
+        let text = summary(&sum);
+        assert!(text.contains("15 and 4,294,967,279 others: killed?"), "{text}");
+        assert!(Point::of(10, 10, &[sum.clone(), sum]).in_table > 0.0);
+        // A bucket that no depth falls into.
+        let deeper = format!("[{}]", vec!["1"; 99].join(","));
+        report.tagged.prq.search_depth.hit = serde_json::from_str(&deeper).unwrap();
+        let error = Report::from_json(&report.to_json().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("99 of 33 buckets"), "{error}");
+    }
 
     #[test]
     fn overflow_and_its_absence_are_said() {

@@ -40,7 +40,7 @@ impl Histogram {
             self.counts.resize(other.counts.len(), 0);
         }
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine += theirs;
+            add(mine, *theirs);
         }
     }
 
@@ -57,7 +57,7 @@ impl Histogram {
     /// How many values were recorded.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.counts.iter().sum()
+        self.counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
 
@@ -136,13 +136,13 @@ impl BlockReasons {
     }
 
     fn merge(&mut self, other: &Self) {
-        self.table_full += other.table_full;
-        self.disabled += other.disabled;
-        self.order += other.order;
-        self.sticky += other.sticky;
-        self.pool_share += other.pool_share;
-        self.pool_empty += other.pool_empty;
-        self.refused += other.refused;
+        add(&mut self.table_full, other.table_full);
+        add(&mut self.disabled, other.disabled);
+        add(&mut self.order, other.order);
+        add(&mut self.sticky, other.sticky);
+        add(&mut self.pool_share, other.pool_share);
+        add(&mut self.pool_empty, other.pool_empty);
+        add(&mut self.refused, other.refused);
     }
 }
 
@@ -190,11 +190,11 @@ pub struct KindCounters {
 
 impl KindCounters {
     fn merge(&mut self, other: &Self) {
-        self.inserts += other.inserts;
-        self.searches += other.searches;
-        self.table_matches += other.table_matches;
-        self.host_matches += other.host_matches;
-        self.misses += other.misses;
+        add(&mut self.inserts, other.inserts);
+        add(&mut self.searches, other.searches);
+        add(&mut self.table_matches, other.table_matches);
+        add(&mut self.host_matches, other.host_matches);
+        add(&mut self.misses, other.misses);
         self.block_reasons.merge(&other.block_reasons);
     }
 }
@@ -330,9 +330,14 @@ impl QueueCounters {
             ),
         ] {
             // Reports written before levels were counted have none.
-            if !levels.is_empty() && levels.iter().sum::<u64>() != all {
+            if !levels.is_empty() && sum(levels) != i128::from(all) {
                 return Err(format!("{name}: levels of {levels:?} queues are not {all}"));
             }
+        }
+        let SearchDepth { hit, miss } = &self.search_depth;
+        let buckets = hit.counts.len().max(miss.counts.len());
+        if buckets > BUCKETS {
+            return Err(format!("a search depth has {buckets} of {BUCKETS} buckets"));
         }
         self.check_measured()?;
         self.check_kinds()
@@ -421,20 +426,20 @@ impl QueueCounters {
     /// capacities, high-water marks and numbers of dedicated queues.
     pub fn merge(&mut self, other: &Self) {
         self.entries = self.entries.max(other.entries);
-        self.inserts += other.inserts;
-        self.searches += other.searches;
-        self.table_matches += other.table_matches;
-        self.host_matches += other.host_matches;
-        self.misses += other.misses;
-        self.table_kept += other.table_kept;
-        self.host_kept += other.host_kept;
-        self.spills += other.spills;
-        self.promotions += other.promotions;
-        self.held_back += other.held_back;
-        self.table_cancels += other.table_cancels;
-        self.host_cancels += other.host_cancels;
-        self.table_occupancy += other.table_occupancy;
-        self.host_occupancy += other.host_occupancy;
+        add(&mut self.inserts, other.inserts);
+        add(&mut self.searches, other.searches);
+        add(&mut self.table_matches, other.table_matches);
+        add(&mut self.host_matches, other.host_matches);
+        add(&mut self.misses, other.misses);
+        add(&mut self.table_kept, other.table_kept);
+        add(&mut self.host_kept, other.host_kept);
+        add(&mut self.spills, other.spills);
+        add(&mut self.promotions, other.promotions);
+        add(&mut self.held_back, other.held_back);
+        add(&mut self.table_cancels, other.table_cancels);
+        add(&mut self.host_cancels, other.host_cancels);
+        add(&mut self.table_occupancy, other.table_occupancy);
+        add(&mut self.host_occupancy, other.host_occupancy);
         self.table_high_water = self.table_high_water.max(other.table_high_water);
         self.host_high_water = self.host_high_water.max(other.host_high_water);
         self.high_water = self.high_water.max(other.high_water);
@@ -456,6 +461,11 @@ impl QueueCounters {
         self.search_depth.hit.merge(&other.search_depth.hit);
         self.search_depth.miss.merge(&other.search_depth.miss);
     }
+}
+
+/// Adds to a sum of what others wrote, which may be anything: it does not wrap around.
+pub(crate) fn add(sum: &mut u64, more: u64) {
+    *sum = sum.saturating_add(more);
 }
 
 fn sum(values: &[u64]) -> i128 {

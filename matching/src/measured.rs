@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::counters::add;
+
 /// Tells the time.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Nanoseconds since a moment of its own choice.
@@ -59,8 +61,8 @@ impl Spent {
     }
 
     fn merge(&mut self, other: Self) {
-        self.count += other.count;
-        self.ns += other.ns;
+        add(&mut self.count, other.count);
+        add(&mut self.ns, other.ns);
     }
 }
 
@@ -95,7 +97,8 @@ impl MeasuredTime {
     #[must_use]
     pub fn ns(&self) -> u64 {
         let parts = [self.search, self.insert, self.remove];
-        parts.iter().map(|part| part.table.ns + part.host.ns).sum()
+        let ns = parts.iter().flat_map(|part| [part.table.ns, part.host.ns]);
+        ns.fold(0, u64::saturating_add)
     }
 
     /// How long insertions on the host took for each unit of time that searches there

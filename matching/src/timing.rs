@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::counters::add;
+
 /// Costs in picoseconds: a thousandth of what the parameters are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
@@ -55,15 +57,15 @@ impl ModelledTime {
     /// All that was charged, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
-        (self.table_ps + self.host_ps) as f64 * 1e-12
+        (self.table_ps as f64 + self.host_ps as f64) * 1e-12
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.table_searches += other.table_searches;
-        self.table_ps += other.table_ps;
-        self.host_searches += other.host_searches;
-        self.host_entries += other.host_entries;
-        self.host_ps += other.host_ps;
+        add(&mut self.table_searches, other.table_searches);
+        add(&mut self.table_ps, other.table_ps);
+        add(&mut self.host_searches, other.host_searches);
+        add(&mut self.host_entries, other.host_entries);
+        add(&mut self.host_ps, other.host_ps);
     }
 
     /// Charges a search of the table, if there is one, and one on the host that
@@ -71,12 +73,13 @@ impl ModelledTime {
     pub(crate) fn charge(&mut self, timing: &Timing, table: bool, host: Option<u64>) {
         let Costs { table: of_table, host: of_host, host_entry } = timing.costs;
         let table_ps = if table { of_table } else { 0 };
-        let host_ps = host.map_or(0, |entries| of_host + entries * host_entry);
+        let host_ps =
+            host.map_or(0, |entries| of_host.saturating_add(entries.saturating_mul(host_entry)));
         self.table_searches += u64::from(table);
-        self.table_ps += table_ps;
+        add(&mut self.table_ps, table_ps);
         self.host_searches += u64::from(host.is_some());
         self.host_entries += host.unwrap_or(0);
-        self.host_ps += host_ps;
-        timing.pace.spend(table_ps + host_ps);
+        add(&mut self.host_ps, host_ps);
+        timing.pace.spend(table_ps.saturating_add(host_ps));
     }
 }

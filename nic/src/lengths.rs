@@ -21,7 +21,7 @@ const LINES: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lengths {
-    /// k. Zero where nothing was recorded.
+    /// k. Zero where nothing was recorded: there are no samples then.
     pub every: u64,
     /// Microseconds since the endpoint was opened.
     pub us: Vec<u64>,
@@ -89,10 +89,7 @@ impl Lengths {
     /// # Errors
     /// Says what does not hold.
     pub(crate) fn check(&self, operations: u64, marks: [u64; 4]) -> Result<(), String> {
-        if self.every == 0 {
-            return Ok(());
-        }
-        let samples = operations.div_ceil(self.every);
+        let samples = if self.every == 0 { 0 } else { operations.div_ceil(self.every) };
         if self.columns().iter().any(|column| column.len() as u64 != samples) {
             return Err(format!(
                 "lengths: {} samples, one in {} of {operations} operations",
@@ -174,5 +171,7 @@ mod tests {
         assert_eq!(Lengths::default().to_string(), "");
         Lengths::default().check(9, [0; 4]).unwrap();
         Lengths::with_room().check(0, [0; 4]).unwrap();
+        let stray = Lengths { us: vec![1], ..Lengths::default() };
+        stray.check(9, [0; 4]).unwrap_err();
     }
 }

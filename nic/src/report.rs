@@ -126,8 +126,8 @@ impl ContextCounters {
     pub fn check(&self) -> Result<(), String> {
         self.prq.check().map_err(|why| format!("prq: {why}"))?;
         self.umq.check().map_err(|why| format!("umq: {why}"))?;
-        let matched = self.prq.table_matches + self.prq.host_matches;
-        if self.arrivals != matched + self.unexpected {
+        let matched = self.prq.table_matches.saturating_add(self.prq.host_matches);
+        if self.arrivals != matched.saturating_add(self.unexpected) {
             return Err(format!(
                 "arrivals = table + host matches + unexpected does not hold: {} against {matched} + {}",
                 self.arrivals, self.unexpected
@@ -154,7 +154,8 @@ impl ContextCounters {
         }
         let mark = |queue: &QueueCounters| [queue.table_high_water, queue.host_high_water];
         let ([prq_table, prq_host], [umq_table, umq_host]) = (mark(&self.prq), mark(&self.umq));
-        self.lengths.check(self.posts + self.arrivals, [prq_table, prq_host, umq_table, umq_host])
+        let operations = self.posts.saturating_add(self.arrivals);
+        self.lengths.check(operations, [prq_table, prq_host, umq_table, umq_host])
     }
 
     /// Collective and point-to-point traffic as the two queues counted it.
@@ -163,8 +164,8 @@ impl ContextCounters {
         let kind = |prq: &KindCounters, umq: &KindCounters| KindTraffic {
             posts: umq.searches,
             arrivals: prq.searches,
-            table_matches: prq.table_matches + umq.table_matches,
-            host_matches: prq.host_matches + umq.host_matches,
+            table_matches: prq.table_matches.saturating_add(umq.table_matches),
+            host_matches: prq.host_matches.saturating_add(umq.host_matches),
         };
         ByKind {
             collective: kind(&prq.kinds.collective, &umq.kinds.collective),
@@ -174,11 +175,11 @@ impl ContextCounters {
 
     /// Adds another context's counters. Lengths have no sum: there are none in it.
     pub fn merge(&mut self, other: &Self) {
-        self.posts += other.posts;
-        self.arrivals += other.arrivals;
-        self.bytes += other.bytes;
-        self.unexpected += other.unexpected;
-        self.peeks += other.peeks;
+        self.posts = self.posts.saturating_add(other.posts);
+        self.arrivals = self.arrivals.saturating_add(other.arrivals);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.unexpected = self.unexpected.saturating_add(other.unexpected);
+        self.peeks = self.peeks.saturating_add(other.peeks);
         self.prq.merge(&other.prq);
         self.umq.merge(&other.umq);
         self.kinds = Self::kinds_of(&self.prq, &self.umq);
@@ -272,7 +273,7 @@ impl fmt::Display for Report {
             writeln!(f, "{:.6} s in matching, as measured", matching as f64 * 1e-9)?;
         }
         for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
-            if context.posts + context.arrivals > 0 {
+            if context.posts > 0 || context.arrivals > 0 {
                 write!(f, "\n{name}: {context}")?;
             }
         }
@@ -344,7 +345,7 @@ impl fmt::Display for ContextCounters {
             for ((reason, collective), (_, rest)) in
                 reasons.collective.block_reasons.iter().zip(of_rest)
             {
-                if collective + rest > 0 {
+                if collective > 0 || rest > 0 {
                     let name = format!("{queue}: {reason}");
                     writeln!(f, "  {name:<22}{collective:>16}{rest:>16}")?;
                 }
@@ -374,7 +375,7 @@ fn write_measured(
     umq: &QueueCounters,
 ) -> fmt::Result {
     let (prq, umq) = (&prq.measured, &umq.measured);
-    if prq.ns() + umq.ns() == 0 {
+    if prq.ns() == 0 && umq.ns() == 0 {
         return Ok(());
     }
     for (name, of) in [
