@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam record`: one run, its traces kept.
 
-use std::fs;
-
 use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
@@ -18,9 +16,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     let mut settings = Settings::parse(&common.set)?;
     let library = Library::find(common.provider.as_deref())?;
     let directory = reports::prepare(&arguments.out)?;
-    for earlier in traces::find(std::slice::from_ref(&directory)).unwrap_or_default() {
-        fs::remove_file(&earlier.path).map_err(Error::io(&earlier.path))?;
-    }
+    traces::prepare(&directory)?;
     settings.set("trace", &directory.display());
     settings.set("trace_max", &arguments.max);
     settings.check()?;

@@ -35,17 +35,38 @@ pub(crate) struct Trace {
 /// Host, process and address: what the traces of both contexts have in common.
 pub(crate) type Endpoint = (String, u32, String);
 
+/// Files in a directory that end in `.trace`.
+fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let path = entry.map_err(Error::io(directory))?.path();
+        if path.extension() == Some(OsStr::new("trace")) {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// Removes the traces of an earlier run, damaged ones as well. A file of another kind
+/// stays and is an error now, not after the run.
+pub(crate) fn prepare(directory: &Path) -> Result<(), Error> {
+    for path in trace_files(directory)? {
+        match reader(&path) {
+            Err(Error::Trace { error, path }) if matches!(error, TraceError::Foreign) => {
+                return Err(Error::Trace { path, error });
+            }
+            _ => fs::remove_file(&path).map_err(Error::io(&path))?,
+        }
+    }
+    Ok(())
+}
+
 /// The traces named, and those in the directories named, in order.
 pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
     let mut paths = Vec::new();
     for name in names {
         if name.is_dir() {
-            for entry in fs::read_dir(name).map_err(Error::io(name))? {
-                let path = entry.map_err(Error::io(name))?.path();
-                if path.extension() == Some(OsStr::new("trace")) {
-                    paths.push(path);
-                }
-            }
+            paths.extend(trace_files(name)?);
         } else {
             paths.push(name.clone());
         }
@@ -192,4 +213,25 @@ pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Re
     let mut reports: Vec<Report> = reports.into_values().collect();
     reports.sort_by_key(|report| (report.rank, report.pid));
     Ok(reports)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earlier_traces_are_removed_whole_or_not_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
+        let whole = Header::default().to_bytes();
+        put("0.trace", &whole);
+        put("1.trace", &whole[..100]);
+        put("2.trace", b"");
+        put("notes.txt", b"not ours");
+        prepare(directory.path()).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        put("other.trace", b"GPS");
+        assert!(prepare(directory.path()).unwrap_err().to_string().contains("other.trace"));
+        assert!(directory.path().join("other.trace").exists());
+    }
 }
