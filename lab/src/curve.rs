@@ -39,9 +39,11 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let settings = Settings::parse(&arguments.common.set)?;
     let found = traces::find(&arguments.trace)?;
     fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
-    let params = found[0].params(&settings)?;
-    let (points, rows) = if is_charged(&params) || !is_plain(&params) {
-        replays(&pairs, &found, &settings, is_charged(&params))?
+    let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
+    let params = params?;
+    let charged = params.iter().any(is_charged);
+    let (points, rows) = if charged || !params.iter().all(is_plain) {
+        replays(&pairs, &found, &settings, charged)?
     } else {
         let passed = replay::curves(&found, &settings)?;
         println!("{}", smallest(&passed));

@@ -120,9 +120,9 @@ fn without_times(counters: &ContextCounters) -> ContextCounters {
 /// Replays every trace, as many at a time as there are cores; those that share a
 /// pool together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
-    let first = traces[0].params(settings)?;
+    let params: Result<Vec<_>, _> = traces.iter().map(|trace| trace.params(settings)).collect();
     let bar = progress_bar(traces.iter().map(|trace| trace.records).sum());
-    if first.text("pool") == "node" {
+    if params?.iter().any(|params| params.text("pool") == "node") {
         return together(traces, settings, &bar);
     }
     each(traces, &bar, |trace, bar| {
