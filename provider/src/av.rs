@@ -151,7 +151,7 @@ impl ops::av::AddressVector for AddressVector {
                 });
             }
         }
-        self.endpoints.set_processes(self.count());
+        self.endpoints.set_processes(|| self.count());
         if let (true, Some(eq)) = (self.events, eq) {
             eq.push(Event::av_complete(call.av, call.context, inserted));
             return Ok(0);

@@ -260,11 +260,13 @@ impl Drivers {
         self.ports.lock().retain(|other| !Arc::ptr_eq(other, port));
     }
 
-    /// Tells every endpoint how many processes there are.
-    pub(crate) fn set_processes(&self, n: u32) {
-        for port in &*self.ports.lock() {
+    /// Tells every endpoint how many processes there are, as counted while nobody else
+    /// tells: the last to tell must not be the first to have counted.
+    pub(crate) fn set_processes(&self, count: impl Fn() -> u32) {
+        let ports = self.ports.lock();
+        for port in &*ports {
             if let Some(engine) = &mut *port.engine.lock() {
-                engine.set_processes(n);
+                engine.set_processes(count());
             }
         }
     }
