@@ -76,10 +76,6 @@ impl Drop for Only<'_> {
 #[derive(Debug)]
 struct Map(MmapRaw);
 
-// SAFETY: the mapping is shared with other processes anyway, and is only used
-// through atomics.
-unsafe impl Sync for Map {}
-
 impl Map {
     fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LENGTH);
