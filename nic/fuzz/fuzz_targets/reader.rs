@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Any bytes may be a trace: what cannot be read is an error, and what can be read is
+//! replayed to a small table, whose counts add up.
+//!
+//! With cargo-fuzz: `cd nic && cargo +nightly fuzz run reader`.
+//! Without: `tests/fuzz.sh nic reader SECONDS` builds and runs the same program.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use matching::{HostEngine, Overflow, Queue, TagLayout};
+use nic::device::DeviceConfig;
+use nic::params::Params;
+use nic::replay::Replay;
+use nic::report::ContextCounters;
+use nic::trace::{HEADER, Header, Reader};
+
+/// Picks one by a byte.
+fn pick<T: Copy>(all: &[T], byte: u8) -> T {
+    all[usize::from(byte) % all.len()]
+}
+
+/// A small device, told by some bytes.
+fn device(bytes: [u8; 6]) -> DeviceConfig {
+    let [entries, engine, queue, overflow, layout, refuse] = bytes;
+    let entries = entries % 16;
+    let params = Params::from_lookup(|name| {
+        Some(match name {
+            "prq_entries" | "umq_entries" => entries.to_string(),
+            "host_engine" => pick(&HostEngine::ALL, engine).to_string(),
+            "queue" => pick(&Queue::ALL, queue).to_string(),
+            "overflow" => pick(&Overflow::ALL, overflow).to_string(),
+            "refuse" => pick(&["none", "any-source", "non-contiguous"], refuse).to_owned(),
+            "theta" => "4".to_owned(),
+            "host_entry_ns" => "1".to_owned(),
+            _ => return None,
+        })
+    });
+    let layout = pick(&TagLayout::ALL, layout);
+    let mut config = DeviceConfig::from_params(&params.expect("these are allowed"), layout);
+    (config.prq.depths, config.umq.depths) = (true, true);
+    config
+}
+
+fn play(bytes: &[u8], config: &DeviceConfig, curves: bool) -> Option<ContextCounters> {
+    let mut replay = Replay::new(config).expect("a small table");
+    if curves {
+        replay.keep_curves();
+    }
+    for timed in Reader::new(bytes).ok()? {
+        replay.play(&timed.ok()?.1);
+    }
+    if let Some([prq, umq]) = replay.context().curves() {
+        let counters = replay.counters();
+        for entries in [0, 1, 1000] {
+            prq.counters(&counters.prq, entries).check().expect("the curve of the PRQ adds up");
+            umq.counters(&counters.umq, entries).check().expect("the curve of the UMQ adds up");
+        }
+    }
+    Some(replay.counters())
+}
+
+fuzz_target!(|data: &[u8]| {
+    // As it is: headers, too.
+    play(data, &device([0; 6]), false);
+    // The rest as records behind a header that can be read.
+    let Some((first, records)) = data.split_first_chunk() else { return };
+    let config = device(*first);
+    let mut trace = Header::default().to_bytes();
+    assert_eq!(trace.len(), HEADER);
+    trace.extend_from_slice(records);
+    let curves = first[0] & 0x80 != 0 && first[3].is_multiple_of(Overflow::ALL.len() as u8);
+    if let Some(counters) = play(&trace, &config, curves) {
+        counters.check().expect("the counts add up");
+    }
+});
