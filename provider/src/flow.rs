@@ -41,8 +41,10 @@ pub(crate) struct Flow {
     timeout: Duration,
     /// Whether they fail then.
     fails: bool,
-    /// When the first receive was held back of those since an entry was free.
-    posts: Option<Instant>,
+    /// When the first receive was held back of those since an entry was free: of
+    /// untagged messages, of tagged ones. Each has a table of its own, and room in one
+    /// ends no wait for the other.
+    posts: [Option<Instant>; 2],
     /// Until when the ring stands still, if it does.
     ring: Option<Instant>,
 }
@@ -50,26 +52,27 @@ pub(crate) struct Flow {
 impl Flow {
     /// `timeout` in milliseconds.
     pub(crate) fn new(timeout: u64, fails: bool) -> Self {
-        Self { timeout: Duration::from_millis(timeout), fails, posts: None, ring: None }
+        Self { timeout: Duration::from_millis(timeout), fails, posts: [None; 2], ring: None }
     }
 
     /// An entry was free for a receive.
     #[inline]
-    pub(crate) fn posted(&mut self) {
-        self.posts = None;
+    pub(crate) fn posted(&mut self, tagged: bool) {
+        self.posts[usize::from(tagged)] = None;
     }
 
     /// Whether a receive that is held back may go to the host.
     #[cold]
-    pub(crate) fn hold_post(&mut self) -> Result<(), Errno> {
-        let since = *self.posts.get_or_insert_with(Instant::now);
+    pub(crate) fn hold_post(&mut self, tagged: bool) -> Result<(), Errno> {
+        let posts = &mut self.posts[usize::from(tagged)];
+        let since = *posts.get_or_insert_with(Instant::now);
         if since.elapsed() <= self.timeout {
             return Err(Errno::EAGAIN);
         }
         if !self.fails {
             return Ok(());
         }
-        self.posts = None;
+        *posts = None;
         tracing::error!(
             "no entry for a posted receive became free in {:?}: more FI_TCAM_PRQ_ENTRIES or \
              FI_TCAM_EXHAUSTED=spill let the program run",
@@ -119,23 +122,33 @@ mod tests {
     #[test]
     fn receives_go_to_the_host_after_a_while_until_an_entry_is_free() {
         let mut flow = Flow::new(20, false);
-        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
         std::thread::sleep(SHORT);
-        flow.posted();
-        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+        flow.posted(true);
+        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
         std::thread::sleep(2 * SHORT);
-        assert_eq!(flow.hold_post(), Ok(()));
-        assert_eq!(flow.hold_post(), Ok(()));
-        flow.posted();
-        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+        assert_eq!(flow.hold_post(true), Ok(()));
+        assert_eq!(flow.hold_post(true), Ok(()));
+        flow.posted(true);
+        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
+    }
+
+    #[test]
+    fn room_for_untagged_receives_is_none_for_tagged_ones() {
+        let mut flow = Flow::new(10, false);
+        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
+        std::thread::sleep(SHORT);
+        flow.posted(false);
+        assert_eq!(flow.hold_post(true), Ok(()));
+        assert_eq!(flow.hold_post(false), Err(Errno::EAGAIN));
     }
 
     #[test]
     fn or_they_fail() {
         let mut flow = Flow::new(10, true);
-        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN));
+        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN));
         std::thread::sleep(SHORT);
-        assert_eq!(flow.hold_post(), Err(Errno::ENOSPC));
-        assert_eq!(flow.hold_post(), Err(Errno::EAGAIN), "and the next waits anew");
+        assert_eq!(flow.hold_post(true), Err(Errno::ENOSPC));
+        assert_eq!(flow.hold_post(true), Err(Errno::EAGAIN), "and the next waits anew");
     }
 }

@@ -211,14 +211,14 @@ impl Engine {
         };
         let mut posted = self.device.context(tagged).post(receive);
         if let Post::Pending = posted {
-            self.flow.posted();
+            self.flow.posted(tagged);
             return Ok(());
         }
         loop {
             let next = match posted {
                 Post::Pending => return Ok(()),
                 Post::HeldBack(receive) => {
-                    self.flow.hold_post()?;
+                    self.flow.hold_post(tagged)?;
                     receive
                 }
                 Post::Matched { grant, envelope, message, rest } => {

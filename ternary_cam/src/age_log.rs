@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A new entry takes the position at the tail; removing leaves a hole, which costs
-//! one bit. No entry is in the words before the head. When the tail reaches the end, the entries close up towards the front.
+//! one bit. No entry is in the words before the head. When the tail reaches the end,
+//! the entries close up towards the front.
 //! There are `SPARE` times as many positions as entries, so an insert pays for at
 //! most `1 / (SPARE - 1)` move, and there is no counter of ages that could wrap.
 
