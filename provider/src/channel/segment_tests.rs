@@ -42,6 +42,16 @@ fn who_lost_only_its_file_lives() {
     assert_eq!(opened.liveness(), Liveness::Closed);
 }
 
+/// A file in place of a segment, locked while the test looks at it: programs that start
+/// meanwhile remove what no owner holds.
+fn put(port: u16, content: &[u8], mode: u32) -> File {
+    let mut file = File::create(path_of(user(), port)).unwrap();
+    assert!(try_lock(&file));
+    std::io::Write::write_all(&mut file, content).unwrap();
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    file
+}
+
 #[test]
 fn damaged_files_are_refused() {
     for (port, content, errno) in [
@@ -49,22 +59,17 @@ fn damaged_files_are_refused() {
         (64, vec![1; 100], Errno::EPROTO),
         (65, vec![0xff; LENGTH], Errno::EPROTO),
     ] {
-        let path = path_of(user(), port);
-        std::fs::write(&path, content).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-            .unwrap();
+        let _file = put(port, &content, 0o600);
         assert_eq!(Segment::open(port).unwrap_err(), errno);
-        std::fs::remove_file(path).unwrap();
+        std::fs::remove_file(path_of(user(), port)).unwrap();
     }
 }
 
 #[test]
 fn files_open_to_others_are_refused() {
-    let path = path_of(user(), 66);
-    std::fs::write(&path, vec![0; LENGTH]).unwrap();
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    let _file = put(66, &[0; LENGTH], 0o666);
     assert_eq!(Segment::open(66).unwrap_err(), Errno::EACCES);
-    std::fs::remove_file(path).unwrap();
+    std::fs::remove_file(path_of(user(), 66)).unwrap();
 }
 
 #[test]
