@@ -28,9 +28,12 @@ use ffi::Errno;
 use matching::pool::{EntryPool, Ledger, MAX_MEMBERS, Refusal, Share, Words};
 use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, fcntl_lock, flock, ftruncate};
+use rustix::{
+    fs::{FlockOperation, fcntl_lock, flock, ftruncate},
+    io::retry_on_intr,
+};
 
-use super::segment::{DIRECTORY, Owner, namespace, options, user};
+use super::segment::{DIRECTORY, Owner, give_memory, namespace, options, user};
 
 const IDENTITY: usize = 0;
 const ENTRIES: usize = 8;
@@ -61,7 +64,8 @@ struct Only<'a>(&'a File);
 
 impl<'a> Only<'a> {
     fn lock(file: &'a File, how: FlockOperation) -> io::Result<Self> {
-        fcntl_lock(file, how)?;
+        // Programs have signals of their own.
+        retry_on_intr(|| fcntl_lock(file, how))?;
         Ok(Self(file))
     }
 }
@@ -236,13 +240,7 @@ impl NodePool {
         if fresh {
             // Whatever is left of a pool without members.
             ftruncate(file, 0).map_err(io::Error::from)?;
-            fallocate(file, FallocateFlags::empty(), 0, LENGTH as u64).map_err(|error| {
-                tracing::error!(
-                    "{DIRECTORY} has no room for a pool of {LENGTH} bytes ({error}): \
-                     enlarge it (mount -o remount,size=...) or remove what fills it"
-                );
-                io::Error::from(error)
-            })?;
+            give_memory(file, LENGTH, "pool")?;
         }
         // A file shorter than the mapping would be a SIGBUS later.
         if file.metadata()?.len() != LENGTH as u64 {

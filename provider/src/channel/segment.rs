@@ -33,7 +33,10 @@ use std::{
 
 use ffi::{Buffer, Errno, memory};
 use memmap2::{MmapOptions, MmapRaw};
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::{
+    fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
+    io::retry_on_intr,
+};
 
 use super::wire::{INLINE, PAYLOAD, SLOT};
 
@@ -123,7 +126,19 @@ pub(super) fn options() -> OpenOptions {
 }
 
 fn try_lock(file: &File) -> bool {
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Gives a file its memory at once: a full `/dev/shm` would be a `SIGBUS` later.
+/// Programs have signals of their own, which interrupt this.
+pub(super) fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
+    retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, length as u64)).map_err(|error| {
+        tracing::error!(
+            "{DIRECTORY} has no room for a {what} of {length} bytes ({error}): \
+             enlarge it (mount -o remount,size=...) or remove what fills it"
+        );
+        io::Error::from(error)
+    })
 }
 
 /// Removes the segments of owners that died, and counts those that live.
@@ -201,7 +216,7 @@ impl Segment {
         let file = loop {
             match options().create_new(true).open(&path) {
                 Ok(file) => {
-                    rustix::fs::flock(&file, FlockOperation::LockExclusive)
+                    retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))
                         .map_err(io::Error::from)?;
                     if file.metadata()?.nlink() > 0 {
                         break file;
@@ -228,14 +243,7 @@ impl Segment {
     }
 
     fn reserve(file: &File, path: &Path, address: SocketAddrV4) -> Result<Self, Errno> {
-        rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, LENGTH as u64)
-            .map_err(|error| {
-                tracing::warn!(
-                    "{DIRECTORY} has no room for a segment of {LENGTH} bytes ({error}): \
-                     enlarge it (mount -o remount,size=...) or remove what fills it"
-                );
-                io::Error::from(error)
-            })?;
+        give_memory(file, LENGTH, "segment")?;
         let segment = Self::map(file, path)?;
         segment.word32(IDENTITY + 8).store(std::process::id(), Ordering::Relaxed);
         segment.word(IDENTITY + 16).store(pack(address), Ordering::Relaxed);

@@ -27,7 +27,7 @@ fn what_a_dead_owner_left_is_removed() {
     let own = Segment::create(address(62)).unwrap();
     let opened = Segment::open(62).unwrap();
     // The lock goes as it does when a process is killed; the file stays.
-    rustix::fs::flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
+    flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
     assert_eq!(opened.liveness(), Liveness::Dead);
     assert!(!path_of(user(), 62).exists());
 }
