@@ -207,6 +207,23 @@ pub struct SearchDepth {
     pub hit: Histogram,
     /// Searches that found nothing.
     pub miss: Histogram,
+    /// Entries compared by all searches that found an element; 0 in reports written
+    /// before this was counted.
+    #[serde(default)]
+    pub hit_entries: u64,
+    /// Entries compared by all searches that found nothing.
+    #[serde(default)]
+    pub miss_entries: u64,
+}
+
+impl SearchDepth {
+    /// Adds another queue's.
+    fn merge(&mut self, other: &Self) {
+        self.hit.merge(&other.hit);
+        self.miss.merge(&other.miss);
+        self.hit_entries += other.hit_entries;
+        self.miss_entries += other.miss_entries;
+    }
 }
 
 /// Counters of one queue. Elements are posted receives (PRQ) or unexpected
@@ -458,8 +475,7 @@ impl QueueCounters {
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);
         self.modelled.merge(&other.modelled);
         self.measured.merge(&other.measured);
-        self.search_depth.hit.merge(&other.search_depth.hit);
-        self.search_depth.miss.merge(&other.search_depth.miss);
+        self.search_depth.merge(&other.search_depth);
     }
 }
 

@@ -115,7 +115,11 @@ impl Offload {
         Ok(Self {
             counters: QueueCounters {
                 entries: table.capacity() as u64,
-                search_depth: SearchDepth { hit: histogram(), miss: histogram() },
+                search_depth: SearchDepth {
+                    hit: histogram(),
+                    miss: histogram(),
+                    ..SearchDepth::default()
+                },
                 ..QueueCounters::default()
             },
             table,
@@ -403,6 +407,12 @@ impl Offload {
     #[must_use]
     pub fn occupancy(&self) -> (usize, usize) {
         (self.table.len(), self.on_host())
+    }
+
+    /// How deep searches went so far.
+    #[must_use]
+    pub fn search_depth(&self) -> &SearchDepth {
+        &self.counters.search_depth
     }
 
     /// Whether there is no element.

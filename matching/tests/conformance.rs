@@ -296,6 +296,7 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
         .fold((0, 0), |(least, most), (low, high, n)| (least + low * n, most + high * n));
     // What was refused may be older than what is in the table, which is searched first.
     assert!(with.refusals || (least..=most).contains(&(depths as u64)));
+    assert!(with.refusals || counters.search_depth.hit_entries == depths as u64);
     if let Some(Neighbour { pool, held, .. }) = &neighbour {
         assert_eq!(u64::from(pool.taken() - held), counters.table_occupancy);
         assert!(counters.table_high_water <= 6);

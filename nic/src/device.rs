@@ -18,7 +18,7 @@ use std::sync::Arc;
 use matching::measured::Clock;
 use matching::pool::EntryPool;
 use matching::timing::Timing;
-use matching::{Curve, Element, Key, Offload, OffloadConfig, Source, TagLayout};
+use matching::{Curve, Element, Key, Offload, OffloadConfig, SearchDepth, Source, TagLayout};
 use slab::Slab;
 
 use crate::lengths::{Lengths, Sample};
@@ -216,6 +216,12 @@ impl<R: Clone, M> Context<R, M> {
     #[must_use]
     pub fn curves(&self) -> Option<[&Curve; 2]> {
         Some([self.prq.curve()?, self.umq.curve()?])
+    }
+
+    /// How deep searches of PRQ and UMQ went so far.
+    #[must_use]
+    pub fn search_depths(&self) -> [&SearchDepth; 2] {
+        [self.prq.search_depth(), self.umq.search_depth()]
     }
 
     /// Has every operation from now on recorded; there must have been none.

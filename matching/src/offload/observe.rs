@@ -24,8 +24,14 @@ impl Offload {
         if self.depths {
             let depths = &mut self.counters.search_depth;
             match depth {
-                Some(depth) => depths.hit.record(depth as u64),
-                None => depths.miss.record(len as u64),
+                Some(depth) => {
+                    depths.hit.record(depth as u64);
+                    depths.hit_entries += depth as u64;
+                }
+                None => {
+                    depths.miss.record(len as u64);
+                    depths.miss_entries += len as u64;
+                }
             }
         }
         match (&mut self.curve, depth) {
