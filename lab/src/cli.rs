@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::launcher::Mpi;
+use crate::look;
 use crate::sizes::{Sizes, UmqSizes};
 
 /// How large must the match table of a NIC be for this MPI program?
@@ -27,6 +28,10 @@ pub(crate) enum Task {
     Record(Record),
     Replay(Replay),
     Sweep(Sweep),
+    Plot(look::Plot),
+    Stats(look::Stats),
+    Export(look::Export),
+    Report(look::ReportPage),
     Doctor(Doctor),
     Workload(crate::workload::Workload),
     Reproduce(crate::reproduce::Reproduce),

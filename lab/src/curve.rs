@@ -30,6 +30,9 @@ use crate::traces::{self, Counted, Trace};
 const SHARES: [f64; 4] = [0.0, 1.0, 5.0, 10.0];
 /// Ranks that are told apart in the table of the smallest tables.
 const RANKS: usize = 8;
+/// Smallest size beside 0, and largest, of a curve without sizes asked for.
+const FEWEST: usize = 16;
+const MOST: usize = 65_536;
 /// Least cost: entries compared on the host are counted, but take no time.
 const LEAST: &str = "0.001";
 
@@ -52,6 +55,29 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     write(&arguments.out, &rows)?;
     show(&arguments.out, &title(&found), &points)?;
     Ok(0)
+}
+
+/// The points of traces at sizes from 0 to beyond what they need; none of them without
+/// traces, or where the table does not hold the oldest elements.
+pub(crate) fn points(found: &[Trace]) -> Result<Option<Vec<Point>>, Error> {
+    let settings = Settings::default();
+    let Some(first) = found.first() else { return Ok(None) };
+    if !is_plain(&first.params(&settings)?) {
+        return Ok(None);
+    }
+    let passed = replay::curves(found, &settings)?;
+    let marks = passed
+        .iter()
+        .map(|of| &of.counted.counters)
+        .map(|counters| counters.prq.high_water.max(counters.umq.high_water));
+    let need = marks.max().unwrap_or(0) as usize;
+    let last = need.next_power_of_two().clamp(FEWEST << 4, MOST);
+    let sizes = std::iter::successors(Some(FEWEST), |size| Some(2 * size));
+    let pairs: Vec<_> = std::iter::once(0)
+        .chain(sizes.take_while(|size| *size <= last))
+        .map(|size| (size, size))
+        .collect();
+    Ok(Some(points_of(&pairs, &passed, &settings)?.0))
 }
 
 /// Whether the timing model is on.

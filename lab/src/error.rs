@@ -40,6 +40,12 @@ pub(crate) enum Error {
     #[error("{0}: no trace (*.trace) there; `tcam record` makes them")]
     NoTraces(PathBuf),
 
+    #[error(
+        "{0}: neither reports (*.json) nor traces (*.trace) there; `tcam run --report` and \
+         `tcam record` make them"
+    )]
+    NothingThere(PathBuf),
+
     #[error("{path}: recorded with the tag layout `{layout}`, which this tcam does not know")]
     Layout { path: PathBuf, layout: String },
 
@@ -73,7 +79,7 @@ pub(crate) enum Error {
     #[error("with {what} the program failed: {status}; the end of {log}:\n{tail}", log = log.display())]
     Program { what: String, status: String, code: u8, log: PathBuf, tail: String },
 
-    #[error("the curve could not be drawn: {0}")]
+    #[error("the picture could not be drawn: {0}")]
     Draw(String),
 
     #[error("{0}")]

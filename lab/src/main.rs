@@ -10,6 +10,7 @@ mod environment;
 mod error;
 mod launcher;
 mod library;
+mod look;
 mod numbers;
 mod plot;
 mod reading;
@@ -42,6 +43,10 @@ fn main() -> ExitCode {
         Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
         Task::Sweep(arguments) => curve::sweep(&arguments),
         Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),
+        Task::Plot(arguments) => look::plot(&arguments),
+        Task::Stats(arguments) => look::stats(&arguments),
+        Task::Export(arguments) => look::export(&arguments),
+        Task::Report(arguments) => look::report(&arguments),
         Task::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Task::Workload(arguments) => workload::workload(&arguments),
     };

@@ -4,24 +4,25 @@
 //! The table size is drawn to a scale of powers of two; 0 stands one step below
 //! the smallest other size.
 
-mod canvas;
+pub(crate) mod canvas;
+pub(crate) mod chart;
 mod panel;
+pub(crate) mod picture;
 
-use std::fs::File;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use plotters::prelude::{BitMapBackend, IntoDrawingArea, RGBColor, SVGBackend};
+use plotters::prelude::RGBColor;
 
 use crate::error::Error;
 use crate::numbers::whole;
 use crate::reading::{Cost, Point, needs, reading};
 use canvas::{Align, Canvas, DARK, GREY, Surface};
 use panel::{Axis, Marker, Panel, Series};
+use picture::Picture;
 
-/// Size of the picture.
+/// Size of the curve.
 const SIZE: (u32, u32) = (1400, 1100);
-/// The bitmap is drawn this much larger and then averaged: smooth lines.
-const OVERSAMPLE: u32 = 3;
 
 /// Colours that people with any colour vision tell apart (Okabe and Ito), and
 /// a shape for each, for prints without colour.
@@ -29,57 +30,34 @@ const PRQ: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
 const UMQ: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
 const BOTH: (RGBColor, Marker) = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
 
+/// The capacity curve.
+pub(crate) struct Curve<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) points: &'a [Point],
+}
+
+impl Picture for Curve<'_> {
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+        figure(canvas, self.title, self.points)
+    }
+}
+
 /// Draws the curve. Returns the paths of the SVG and of the PNG.
 pub(crate) fn draw(directory: &Path, title: &str, points: &[Point]) -> Result<[PathBuf; 2], Error> {
-    canvas::register_fonts();
     let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
-
-    let area = SVGBackend::new(&paths[0], SIZE).into_drawing_area();
-    figure(&Canvas::new(&area, 1), title, points)?;
-    area.present().map_err(|error| Error::Draw(error.to_string()))?;
-    drop(area);
-
-    let large = (SIZE.0 * OVERSAMPLE, SIZE.1 * OVERSAMPLE);
-    let mut pixels = vec![0; (large.0 * large.1 * 3) as usize];
-    {
-        let area = BitMapBackend::with_buffer(&mut pixels, large).into_drawing_area();
-        figure(&Canvas::new(&area, OVERSAMPLE as i32), title, points)?;
-        area.present().map_err(|error| Error::Draw(error.to_string()))?;
-    }
-    write_png(&paths[1], &average(&pixels, large.0 as usize))?;
+    let curve = Curve { title, points };
+    fs::write(&paths[0], picture::svg(&curve)?).map_err(Error::io(&paths[0]))?;
+    picture::png(&curve, &paths[1])?;
     Ok(paths)
-}
-
-/// Makes one pixel of every square of `OVERSAMPLE` by `OVERSAMPLE`.
-fn average(pixels: &[u8], width: usize) -> Vec<u8> {
-    let step = OVERSAMPLE as usize;
-    let row = width * 3;
-    let mut small = Vec::with_capacity(pixels.len() / (step * step));
-    for rows in pixels.chunks_exact(row * step) {
-        for x in (0..width).step_by(step) {
-            for colour in 0..3 {
-                let sum: usize = (0..step * step)
-                    .map(|i| usize::from(rows[i / step * row + (x + i % step) * 3 + colour]))
-                    .sum();
-                small.push((sum / (step * step)) as u8);
-            }
-        }
-    }
-    small
-}
-
-fn write_png(path: &Path, pixels: &[u8]) -> Result<(), Error> {
-    let file = File::create(path).map_err(Error::io(path))?;
-    let mut encoder = png::Encoder::new(std::io::BufWriter::new(file), SIZE.0, SIZE.1);
-    encoder.set_color(png::ColorType::Rgb);
-    let done = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
-    done.map_err(|error| Error::Draw(error.to_string()))
 }
 
 /// The whole figure.
 fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> Result<(), Error> {
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
-    canvas.clear()?;
     canvas.text(title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
     legend(canvas, (40.0, 78.0))?;
     for (line, text) in reading(points).iter().enumerate() {
@@ -185,16 +163,8 @@ mod tests {
         for part in ["app on 1 ranks", "entries of each table", "needs 700"] {
             assert!(text.contains(part), "{part}");
         }
-        let header = png::Decoder::new(std::io::BufReader::new(File::open(png).unwrap()));
+        let header = png::Decoder::new(std::io::BufReader::new(fs::File::open(png).unwrap()));
         let header = header.read_info().unwrap();
         assert_eq!(header.info().size(), SIZE);
-    }
-
-    #[test]
-    fn squares_are_averaged() {
-        let width = OVERSAMPLE as usize * 2;
-        let mut pixels = vec![0; width * OVERSAMPLE as usize * 3];
-        pixels[0] = 90;
-        assert_eq!(average(&pixels, width), [10, 0, 0, 0, 0, 0]);
     }
 }

@@ -189,7 +189,7 @@ fn note_stop(trace: &Trace, op: &Op) {
 }
 
 /// A trace and what it is played to.
-struct Player<'a> {
+pub(crate) struct Player<'a> {
     trace: &'a Trace,
     reader: Reader<std::io::BufReader<fs::File>>,
     replay: Replay,
@@ -198,7 +198,7 @@ struct Player<'a> {
 }
 
 impl<'a> Player<'a> {
-    fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
+    pub(crate) fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
         let clock = Arc::new(TraceClock::default());
         let device = DeviceConfig { clock: Some(Arc::clone(&clock) as Arc<dyn Clock>), ..device };
         let replay = Replay::new(&device).map_err(|error| Error::Replay(error.to_string()))?;
@@ -206,16 +206,21 @@ impl<'a> Player<'a> {
     }
 
     /// The next operation, with its time since the start.
-    fn next(&mut self) -> Result<Option<Timed>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<Timed>, Error> {
         let next: Option<Result<Timed, TraceError>> = self.reader.next();
         next.transpose().map_err(|error| self.trace.error(error))
     }
 
-    fn step(&mut self, (time, op): Timed) {
+    pub(crate) fn step(&mut self, (time, op): Timed) {
         note_stop(self.trace, &op);
         self.clock.set(time);
         self.replay.play(&op);
         self.last = time;
+    }
+
+    /// What it is played to.
+    pub(crate) fn replay(&self) -> &Replay {
+        &self.replay
     }
 
     /// Plays all; the seconds it lasted.

@@ -46,13 +46,13 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
 
 /// Reads every report in a directory; each must be whole and add up.
 pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
-    json_files(directory)?
-        .into_iter()
-        .map(|path| {
-            let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
-            Report::from_json(&text).map_err(|error| Error::Report { path, error })
-        })
-        .collect()
+    json_files(directory)?.iter().map(|path| read_one(path)).collect()
+}
+
+/// Reads a report; it must be whole and add up.
+pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
 }
 
 /// Most ranks without a report that are named: a report may say any rank.

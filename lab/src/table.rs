@@ -158,7 +158,7 @@ fn measured(time: &MeasuredTime) -> String {
 }
 
 /// One sentence on a queue: whether it overflowed.
-fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
+pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
     let rank = rank_of(peak);
     if queue.spills == 0 {
         format!("{name} did not overflow; high-water mark {}{rank}", whole(peak.elements))

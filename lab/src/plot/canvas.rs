@@ -14,22 +14,22 @@ use plotters::style::{FontStyle, register_font};
 use crate::error::Error;
 
 /// Text and frames.
-pub(super) const DARK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+pub(crate) const DARK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 /// Ticks and dashes.
-pub(super) const GREY: RGBColor = RGBColor(0x77, 0x77, 0x77);
+pub(crate) const GREY: RGBColor = RGBColor(0x77, 0x77, 0x77);
 /// Grid.
-pub(super) const LIGHT: RGBColor = RGBColor(0xe2, 0xe2, 0xe2);
+pub(crate) const LIGHT: RGBColor = RGBColor(0xe2, 0xe2, 0xe2);
 
 /// Anything plotters draws on.
-pub(super) trait Surface: DrawingBackend {}
+pub(crate) trait Surface: DrawingBackend {}
 impl<T: DrawingBackend> Surface for T {}
 
 /// A point in the picture's units.
-pub(super) type At = (f64, f64);
+pub(crate) type At = (f64, f64);
 
 /// Where a text stands relative to its point; always below it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Align {
+pub(crate) enum Align {
     Left,
     Centre,
     Right,
@@ -38,7 +38,7 @@ pub(super) enum Align {
 }
 
 /// The machine may have no fonts at all: bring one.
-pub(super) fn register_fonts() {
+pub(crate) fn register_fonts() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if register_font("sans-serif", FontStyle::Normal, dejavu::sans::regular()).is_err() {
@@ -48,13 +48,13 @@ pub(super) fn register_fonts() {
 }
 
 /// A surface drawn at a multiple of the picture's size.
-pub(super) struct Canvas<'a, S: Surface> {
+pub(crate) struct Canvas<'a, S: Surface> {
     area: &'a DrawingArea<S, Shift>,
     scale: i32,
 }
 
 impl<'a, S: Surface> Canvas<'a, S> {
-    pub(super) fn new(area: &'a DrawingArea<S, Shift>, scale: i32) -> Self {
+    pub(crate) fn new(area: &'a DrawingArea<S, Shift>, scale: i32) -> Self {
         Self { area, scale }
     }
 
@@ -67,19 +67,19 @@ impl<'a, S: Surface> Canvas<'a, S> {
         length * f64::from(self.scale)
     }
 
-    pub(super) fn clear(&self) -> Result<(), Error> {
+    pub(crate) fn clear(&self) -> Result<(), Error> {
         self.area.fill(&WHITE).map_err(failed)
     }
 
     /// A line through points.
-    pub(super) fn line(&self, points: &[At], width: f64, colour: RGBColor) -> Result<(), Error> {
+    pub(crate) fn line(&self, points: &[At], width: f64, colour: RGBColor) -> Result<(), Error> {
         let points: Vec<_> = points.iter().map(|&point| self.at(point)).collect();
         let style = colour.stroke_width(self.length(width).round() as u32);
         self.area.draw(&PathElement::new(points, style)).map_err(failed)
     }
 
     /// A dashed straight line.
-    pub(super) fn dashed(
+    pub(crate) fn dashed(
         &self,
         from: At,
         to: At,
@@ -102,23 +102,23 @@ impl<'a, S: Surface> Canvas<'a, S> {
         Ok(())
     }
 
-    pub(super) fn rectangle(&self, from: At, to: At, colour: RGBColor) -> Result<(), Error> {
+    pub(crate) fn rectangle(&self, from: At, to: At, colour: RGBColor) -> Result<(), Error> {
         let style = colour.stroke_width(self.length(1.0).round() as u32);
         self.area.draw(&Rectangle::new([self.at(from), self.at(to)], style)).map_err(failed)
     }
 
-    pub(super) fn disc(&self, centre: At, radius: f64, colour: RGBColor) -> Result<(), Error> {
+    pub(crate) fn disc(&self, centre: At, radius: f64, colour: RGBColor) -> Result<(), Error> {
         let style = ShapeStyle::from(&colour).filled();
         let radius = self.length(radius).round() as i32;
         self.area.draw(&Circle::new(self.at(centre), radius, style)).map_err(failed)
     }
 
-    pub(super) fn polygon(&self, corners: &[At], colour: RGBColor) -> Result<(), Error> {
+    pub(crate) fn polygon(&self, corners: &[At], colour: RGBColor) -> Result<(), Error> {
         let corners: Vec<_> = corners.iter().map(|&corner| self.at(corner)).collect();
         self.area.draw(&Polygon::new(corners, colour.filled())).map_err(failed)
     }
 
-    pub(super) fn text(
+    pub(crate) fn text(
         &self,
         text: &str,
         at: At,
@@ -141,7 +141,7 @@ impl<'a, S: Surface> Canvas<'a, S> {
     }
 
     /// Width of a text.
-    pub(super) fn width(&self, text: &str, size: f64) -> Result<f64, Error> {
+    pub(crate) fn width(&self, text: &str, size: f64) -> Result<f64, Error> {
         let style = ("sans-serif", self.length(size)).into_text_style(self.area);
         let (width, _) = self.area.estimate_text_size(text, &style).map_err(failed)?;
         Ok(f64::from(width) / f64::from(self.scale))

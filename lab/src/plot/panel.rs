@@ -7,9 +7,9 @@ use super::canvas::{Align, At, Canvas, DARK, GREY, LIGHT, Surface};
 use crate::error::Error;
 use crate::numbers::whole;
 
-const TITLE: f64 = 20.0;
-const LABEL: f64 = 16.0;
-const TICK: f64 = 15.0;
+pub(super) const TITLE: f64 = 20.0;
+pub(super) const LABEL: f64 = 16.0;
+pub(super) const TICK: f64 = 15.0;
 /// Half the size of a marker.
 const MARK: f64 = 5.5;
 
@@ -251,7 +251,7 @@ impl Panel<'_> {
 
 /// A step of 1, 2 or 5 times a power of ten of which at most six reach `most`,
 /// how many do, and the decimals they need.
-fn nice_steps(most: f64) -> (f64, u32, usize) {
+pub(super) fn nice_steps(most: f64) -> (f64, u32, usize) {
     let most = if most > 0.0 { most } else { 1.0 };
     let power = (most / 6.0).log10().floor() as i32;
     let candidates = [(1.0, power), (2.0, power), (5.0, power), (1.0, power + 1)];

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What an experiment left: reports, or traces that are replayed for them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nic::lengths::Lengths;
+use nic::report::{ContextCounters, Report};
+
+use crate::environment::Settings;
+use crate::error::Error;
+use crate::replay;
+use crate::reports::{self, Summary};
+use crate::traces::{self, Endpoint, Trace};
+
+/// Reports, traces, and what they say of each rank.
+#[derive(Debug)]
+pub(super) struct Experiment {
+    pub(super) reports: Vec<Report>,
+    pub(super) traces: Vec<Trace>,
+    /// The reports are of a replay.
+    pub(super) replayed: bool,
+    /// By number.
+    pub(super) ranks: Vec<Rank>,
+    pub(super) sum: Summary,
+    /// Number of the rank of each report.
+    numbers: Vec<u32>,
+}
+
+/// One rank and its tagged messages.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rank {
+    /// As the launcher told it; otherwise a number that no other has.
+    pub(super) number: u32,
+    pub(super) tagged: ContextCounters,
+    /// Lengths of its queues; with several endpoints, those of the one whose queues
+    /// became longest.
+    pub(super) lengths: Lengths,
+}
+
+impl Rank {
+    /// Most elements of either queue at once.
+    pub(super) fn need(&self) -> u64 {
+        self.tagged.prq.high_water.max(self.tagged.umq.high_water)
+    }
+
+    /// Entries that its searches compared.
+    pub(super) fn compared(&self) -> u64 {
+        Queue::BOTH.iter().map(|queue| queue.compared(self)).sum()
+    }
+}
+
+/// One of the two queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    Prq,
+    Umq,
+}
+
+impl Queue {
+    pub(super) const BOTH: [Self; 2] = [Self::Prq, Self::Umq];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Prq => "PRQ",
+            Self::Umq => "UMQ",
+        }
+    }
+
+    pub(super) fn long_name(self) -> &'static str {
+        match self {
+            Self::Prq => "posted receives (PRQ)",
+            Self::Umq => "unexpected messages (UMQ)",
+        }
+    }
+
+    pub(super) fn of(self, counters: &ContextCounters) -> &matching::QueueCounters {
+        match self {
+            Self::Prq => &counters.prq,
+            Self::Umq => &counters.umq,
+        }
+    }
+
+    /// Lengths over time: in the table, and on the host.
+    pub(super) fn lengths(self, lengths: &Lengths) -> [&[u64]; 2] {
+        match self {
+            Self::Prq => [&lengths.prq_table, &lengths.prq_host],
+            Self::Umq => [&lengths.umq_table, &lengths.umq_host],
+        }
+    }
+
+    /// Entries that the searches of a rank compared.
+    pub(super) fn compared(self, rank: &Rank) -> u64 {
+        let depth = &self.of(&rank.tagged).search_depth;
+        depth.hit_entries + depth.miss_entries
+    }
+}
+
+impl Experiment {
+    /// Reads reports and traces. Without reports the traces are replayed.
+    pub(super) fn read(names: &[PathBuf]) -> Result<Self, Error> {
+        let mut found = Vec::new();
+        let mut trace_names = Vec::new();
+        for name in names {
+            if name.is_dir() {
+                found.extend(reports::read(name)?);
+                if holds_traces(name)? {
+                    trace_names.push(name.clone());
+                }
+            } else if name.extension() == Some(OsStr::new("json")) {
+                found.push(reports::read_one(name)?);
+            } else {
+                trace_names.push(name.clone());
+            }
+        }
+        let traces = match trace_names.as_slice() {
+            [] => Vec::new(),
+            names => traces::find(names)?,
+        };
+        let replayed = found.is_empty();
+        if replayed && !traces.is_empty() {
+            let settings = Settings::default();
+            found = traces::reports(&replay::all(&traces, &settings)?, &settings)?;
+        }
+        Self::of(found, traces, replayed)
+            .ok_or_else(|| Error::NothingThere(names.first().cloned().unwrap_or_default()))
+    }
+
+    /// Of reports and traces that were read; `None` without reports.
+    pub(super) fn of(reports: Vec<Report>, traces: Vec<Trace>, replayed: bool) -> Option<Self> {
+        let sum = Summary::of(&reports)?;
+        let numbers = numbers(&reports);
+        let ranks = ranks(&reports, &numbers);
+        Some(Self { reports, traces, replayed, ranks, sum, numbers })
+    }
+
+    /// The number of the rank of an endpoint.
+    pub(super) fn number_of(&self, (host, pid, address): &Endpoint) -> Option<u32> {
+        let mut reports = self.reports.iter().zip(&self.numbers);
+        let same =
+            |report: &Report| (&report.host, report.pid, &report.address) == (host, *pid, address);
+        reports.find(|(report, _)| same(report)).map(|(_, number)| *number)
+    }
+
+    /// The program, its ranks, and whether that is a replay.
+    pub(super) fn title(&self) -> String {
+        let program = &self.reports[0].program;
+        let name = match program.rsplit('/').next() {
+            None | Some("") => "program",
+            Some(name) => name,
+        };
+        let ranks = crate::numbers::count(self.ranks.len() as u64, "rank");
+        let replayed = if self.replayed { ", replayed" } else { "" };
+        format!("{name} on {ranks}{replayed}")
+    }
+
+    /// The rank whose queue became longest.
+    pub(super) fn worst(&self, queue: Queue) -> &Rank {
+        let mark = |rank: &&Rank| queue.of(&rank.tagged).high_water;
+        // The first of equals.
+        self.ranks.iter().rev().max_by_key(mark).expect("an experiment has ranks")
+    }
+
+    /// The ranks that need most first.
+    pub(super) fn worst_first(&self) -> Vec<&Rank> {
+        let mut ranks: Vec<_> = self.ranks.iter().collect();
+        ranks.sort_by_key(|rank| std::cmp::Reverse((rank.need(), rank.compared())));
+        ranks
+    }
+}
+
+fn holds_traces(directory: &Path) -> Result<bool, Error> {
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let path = entry.map_err(Error::io(directory))?.path();
+        if path.extension() == Some(OsStr::new("trace")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The rank of each report; processes whose rank is not known have numbers above.
+fn numbers(reports: &[Report]) -> Vec<u32> {
+    let known = reports.iter().filter_map(|report| report.rank).max();
+    let mut unknown: BTreeMap<(&str, u32), u32> = BTreeMap::new();
+    let mut numbers = Vec::with_capacity(reports.len());
+    for report in reports {
+        let next = known.map_or(0, |most| most + 1) + unknown.len() as u32;
+        let process = (&*report.host, report.pid);
+        let number = || *unknown.entry(process).or_insert(next);
+        numbers.push(report.rank.unwrap_or_else(number));
+    }
+    numbers
+}
+
+/// What the endpoints of each rank counted together.
+fn ranks(reports: &[Report], numbers: &[u32]) -> Vec<Rank> {
+    let mut ranks: BTreeMap<u32, Rank> = BTreeMap::new();
+    for (report, &number) in reports.iter().zip(numbers) {
+        let rank = ranks.entry(number).or_insert_with(|| Rank { number, ..Rank::default() });
+        let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
+        if rank.lengths.every == 0 || need > rank.need() {
+            rank.lengths.clone_from(&report.tagged.lengths);
+        }
+        rank.tagged.merge(&report.tagged);
+    }
+    ranks.into_values().collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::reports::tests::sample;
+
+    /// So many ranks, of which some have longer queues than others, with lengths.
+    pub(in crate::look) fn experiment(ranks: u32, entries: u64) -> Experiment {
+        let reports = (0..ranks).map(|rank| {
+            let posts = 100 + u64::from(rank * 37 % 101) + if rank == 0 { 1500 } else { 0 };
+            let mut report = sample(rank, entries, posts);
+            let depth = &mut report.tagged.prq.search_depth;
+            for at in 1..=posts {
+                depth.hit.record(at);
+                depth.hit_entries += at;
+            }
+            let lengths = &mut report.tagged.lengths;
+            lengths.every = 2;
+            // Posts, then arrivals.
+            for at in (0..2 * posts).step_by(2) {
+                let len = at.min(2 * posts - at);
+                lengths.us.push(at * 3);
+                lengths.prq_table.push(len.min(entries));
+                lengths.prq_host.push(len.saturating_sub(entries));
+                lengths.umq_table.push(0);
+                lengths.umq_host.push(0);
+            }
+            report.check().unwrap();
+            report
+        });
+        Experiment::of(reports.collect(), Vec::new(), false).unwrap()
+    }
+
+    #[test]
+    fn endpoints_of_a_rank_are_one_and_the_unknown_get_numbers() {
+        let mut reports = vec![sample(3, 8, 5), sample(3, 8, 9), sample(0, 8, 1), sample(1, 8, 2)];
+        reports[1].tagged.lengths.every = 7;
+        for report in &mut reports[2..] {
+            report.rank = None;
+        }
+        let experiment = Experiment::of(reports, Vec::new(), false).unwrap();
+        let numbers: Vec<_> = experiment.ranks.iter().map(|rank| rank.number).collect();
+        assert_eq!(numbers, [3, 4, 5]);
+        assert_eq!(experiment.ranks[0].tagged.posts, 14);
+        assert_eq!(experiment.ranks[0].lengths.every, 7);
+        assert_eq!(experiment.worst(Queue::Prq).number, 3);
+        assert_eq!(experiment.worst(Queue::Umq).number, 3, "the first of equals");
+        assert_eq!(experiment.worst_first()[0].number, 3);
+        assert_eq!(experiment.title(), "program on 3 ranks");
+    }
+
+    #[test]
+    fn nothing_to_look_at_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Experiment::read(&[directory.path().to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("neither reports (*.json) nor traces (*.trace)"), "{error}");
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Bars: search depths, and why elements were not in the table.
+
+use matching::Histogram;
+
+use super::{DEEP, Experiment, Sign, WARM, fill, legend};
+use crate::error::Error;
+use crate::look::experiment::Queue;
+use crate::numbers::{percent, share, whole};
+use crate::plot::canvas::{Align, Canvas, DARK, Surface};
+use crate::plot::chart::{Chart, Scale};
+
+pub(super) const DEPTHS_HEIGHT: u32 = 900;
+/// Height of a row of block reasons.
+const ROW: f64 = 46.0;
+/// Buckets drawn at least, so that bars do not become walls.
+const LEAST_BUCKETS: usize = 8;
+
+/// Counts by number of the bucket.
+fn counts(histogram: &Histogram) -> Vec<u64> {
+    let mut counts = Vec::new();
+    for (low, _, count) in histogram.buckets() {
+        let at = (u64::BITS - low.leading_zeros()) as usize;
+        counts.resize(at + 1, 0);
+        counts[at] = count;
+    }
+    counts
+}
+
+/// Name of a bucket: what it counts, as long as that is short.
+fn bucket_name(at: usize) -> String {
+    let low = if at < 2 { at as u64 } else { 1 << (at - 1) };
+    match at {
+        0 | 1 => low.to_string(),
+        2..8 => format!("{low}–{}", 2 * low - 1),
+        _ => format!("{}+", whole(low)),
+    }
+}
+
+/// Histograms of search depths.
+pub(super) fn depths(
+    canvas: &Canvas<'_, impl Surface>,
+    experiment: &Experiment,
+) -> Result<(), Error> {
+    let signs = [(Sign::Area(DEEP), "found an element"), (Sign::Area(WARM), "found nothing")];
+    legend(canvas, &signs)?;
+    for (queue, top) in Queue::BOTH.into_iter().zip([180.0, 560.0]) {
+        let depth = &queue.of(&experiment.sum.tagged).search_depth;
+        let (hit, miss) = (counts(&depth.hit), counts(&depth.miss));
+        let buckets = hit.len().max(miss.len()).max(LEAST_BUCKETS);
+        let most = hit.iter().chain(&miss).max().copied().unwrap_or(0);
+        let (x, y) =
+            (Scale::Slots((0..buckets).map(bucket_name).collect()), Scale::Tens(most as f64));
+        let searches = depth.hit.total() + depth.miss.total();
+        let note = format!(
+            "{} searches compared {} entries",
+            whole(searches),
+            whole(depth.hit_entries + depth.miss_entries)
+        );
+        let title = match queue {
+            Queue::Prq => "Searches of posted receives (PRQ), by messages that arrive",
+            Queue::Umq => "Searches of unexpected messages (UMQ), by receives that are posted",
+        };
+        let chart = Chart {
+            frame: (150.0, top, 1200.0, 250.0),
+            title: title.to_owned(),
+            note,
+            x_label: "entries compared",
+            y_label: "searches",
+        };
+        chart.draw(canvas, &x, &y)?;
+        for (counts, from, colour) in [(&hit, 0.14, DEEP), (&miss, 0.51, WARM)] {
+            for (at, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let left = chart.at(x.part(at as f64 + from), 0.0);
+                let right = chart.at(x.part(at as f64 + from + 0.35), y.part(count as f64));
+                fill(canvas, left, right, colour)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Queue, reason, and how many elements of collective operations and others.
+fn reasons(experiment: &Experiment) -> Vec<(Queue, &'static str, [u64; 2])> {
+    let mut rows = Vec::new();
+    for queue in Queue::BOTH {
+        let kinds = &queue.of(&experiment.sum.tagged).kinds;
+        let rest = kinds.point_to_point.block_reasons.iter();
+        for ((reason, collective), (_, rest)) in kinds.collective.block_reasons.iter().zip(rest) {
+            if collective + rest > 0 {
+                rows.push((queue, reason, [collective, rest]));
+            }
+        }
+    }
+    rows
+}
+
+/// Height of the picture of block reasons.
+pub(super) fn blocks_height(experiment: &Experiment) -> u32 {
+    250 + (ROW * reasons(experiment).len().max(1) as f64) as u32
+}
+
+/// Bars of block reasons, by kind of traffic.
+pub(super) fn blocks(
+    canvas: &Canvas<'_, impl Surface>,
+    experiment: &Experiment,
+) -> Result<(), Error> {
+    let rows = reasons(experiment);
+    if rows.is_empty() {
+        let text = "No element was kept out of the table: nothing spilled.";
+        return canvas.text(text, (super::MARGIN, 120.0), 20.0, DARK, Align::Left);
+    }
+    let signs = [(Sign::Area(DEEP), "collective"), (Sign::Area(WARM), "point-to-point")];
+    legend(canvas, &signs)?;
+    let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();
+    // From below upwards.
+    let names = rows.iter().rev().map(|(queue, reason, _)| format!("{}: {reason}", queue.name()));
+    let (x, y) = (Scale::Linear(most.unwrap_or(0) as f64), Scale::Slots(names.collect()));
+    let chart = Chart {
+        frame: (200.0, 150.0, 920.0, ROW * rows.len() as f64),
+        title: String::new(),
+        note: String::new(),
+        x_label: "elements that went to the host",
+        y_label: "",
+    };
+    chart.draw(canvas, &x, &y)?;
+    for (at, (queue, _, [collective, rest])) in rows.iter().rev().enumerate() {
+        let (low, high) = (y.part(at as f64 + 0.2), y.part(at as f64 + 0.8));
+        let (middle, end) = (x.part(*collective as f64), x.part((collective + rest) as f64));
+        fill(canvas, chart.at(0.0, low), chart.at(middle, high), DEEP)?;
+        fill(canvas, chart.at(middle, low), chart.at(end, high), WARM)?;
+        let inserts = queue.of(&experiment.sum.tagged).inserts;
+        let total = collective + rest;
+        let label = format!(
+            "{} ({} of the {})",
+            whole(total),
+            share(percent(total, inserts)),
+            queue.name()
+        );
+        let (_, y) = chart.at(0.0, (low + high) / 2.0);
+        canvas.text(&label, (1135.0, y - 6.0), 15.0, DARK, Align::Left)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_keep_their_places_and_names() {
+        let mut histogram = Histogram::default();
+        for depth in [0, 1, 5, 200] {
+            histogram.record(depth);
+        }
+        assert_eq!(counts(&histogram), [1, 1, 0, 1, 0, 0, 0, 0, 1]);
+        let names = [0, 1, 2, 3, 7, 8, 11].map(bucket_name);
+        assert_eq!(names, ["0", "1", "2–3", "4–7", "64–127", "128+", "1,024+"]);
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The pictures of an experiment.
+
+mod bars;
+mod map;
+mod series;
+
+use std::path::Path;
+
+use plotters::prelude::RGBColor;
+
+use super::experiment::Experiment;
+use crate::curve;
+use crate::error::Error;
+use crate::plot::canvas::{Align, At, Canvas, DARK, GREY, Surface};
+use crate::plot::picture::{self, Picture};
+use crate::plot::{self};
+use crate::reading::Point;
+
+/// Two colours that people with any colour vision tell apart, and that differ in
+/// grey, too (Okabe and Ito).
+const DEEP: RGBColor = RGBColor(0x00, 0x72, 0xb2);
+const WARM: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
+
+const WIDTH: u32 = 1400;
+/// Left edge of titles.
+const MARGIN: f64 = 40.0;
+
+/// A picture, its file name and how to read it.
+pub(super) struct Figure<'a> {
+    pub(super) name: &'static str,
+    pub(super) heading: &'static str,
+    pub(super) reading: &'static str,
+    title: String,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Lengths(&'a Experiment),
+    Occupancy(&'a Experiment),
+    Depths(&'a Experiment),
+    Blocks(&'a Experiment),
+    Map(map::Map),
+    Curve(Vec<Point>),
+}
+
+/// All pictures that can be drawn of an experiment.
+pub(super) fn all(experiment: &Experiment) -> Result<Vec<Figure<'_>>, Error> {
+    let figure = |name, heading, reading, what| {
+        let title = format!("{heading}: {}", experiment.title());
+        Figure { name, heading, reading, title, what }
+    };
+    let mut figures = Vec::new();
+    if let Some(points) = curve::points(&experiment.traces)? {
+        figures.push(figure(
+            "curve",
+            "Capacity curve",
+            "What tables of other sizes would have done with the same operations, computed from \
+             the traces. The dashed vertical line is the smallest table that holds everything; \
+             left of it elements spill to the host.",
+            What::Curve(points),
+        ));
+    }
+    figures.push(figure(
+        "lengths",
+        "Queue length over time",
+        "Elements of each queue, in table and host together, on the rank whose queue became \
+         longest; the ranks that follow are grey. Where the line is below the dashed one, \
+         everything fits the table. Samples are taken every so many operations, so short peaks \
+         may be missing; the high-water mark has them.",
+        What::Lengths(experiment),
+    ));
+    figures.push(figure(
+        "occupancy",
+        "Table occupancy over time",
+        "The same ranks: what of the queue was in the table, and on top of it what was on the \
+         host.",
+        What::Occupancy(experiment),
+    ));
+    figures.push(figure(
+        "depths",
+        "Search depth",
+        "Entries that a linear search in age order compares, table and host together, for \
+         searches of all ranks that found an element and for those that found nothing. Each \
+         bucket is twice as wide as the one before it, and the vertical axis is logarithmic: \
+         rare deep searches are seen, and cost most.",
+        What::Depths(experiment),
+    ));
+    figures.push(figure(
+        "blocks",
+        "Why elements were not in the table",
+        "Elements of all ranks that went to the host, by the reason at that moment and by kind \
+         of traffic. `table full` asks for a larger table, `refused` and `order` for another \
+         device or overflow model.",
+        What::Blocks(experiment),
+    ));
+    figures.push(figure(
+        "map",
+        "Entries compared on each rank",
+        "A square for each rank: entries that all its searches would have compared in a linear \
+         search. One bright square is a hot spot, such as the root of a gather; stripes and \
+         blocks come from the neighbourhood of the program's domains.",
+        What::Map(map::Map::of(experiment)),
+    ));
+    Ok(figures)
+}
+
+impl Figure<'_> {
+    pub(super) fn svg(&self) -> Result<String, Error> {
+        picture::svg(self)
+    }
+
+    pub(super) fn png(&self, path: &Path) -> Result<(), Error> {
+        picture::png(self, path)
+    }
+}
+
+impl Picture for Figure<'_> {
+    fn size(&self) -> (u32, u32) {
+        match &self.what {
+            What::Lengths(_) | What::Occupancy(_) => (WIDTH, series::HEIGHT),
+            What::Depths(_) => (WIDTH, bars::DEPTHS_HEIGHT),
+            What::Blocks(experiment) => (WIDTH, bars::blocks_height(experiment)),
+            What::Map(map) => (WIDTH, map.height()),
+            What::Curve(points) => plot::Curve { title: &self.title, points }.size(),
+        }
+    }
+
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+        if let What::Curve(points) = &self.what {
+            return plot::Curve { title: &self.title, points }.draw(canvas);
+        }
+        canvas.text(&self.title, (MARGIN, 22.0), 27.0, DARK, Align::Left)?;
+        match &self.what {
+            What::Lengths(experiment) => series::lengths(canvas, experiment),
+            What::Occupancy(experiment) => series::occupancy(canvas, experiment),
+            What::Depths(experiment) => bars::depths(canvas, experiment),
+            What::Blocks(experiment) => bars::blocks(canvas, experiment),
+            What::Map(map) => map.draw(canvas),
+            What::Curve(_) => Ok(()),
+        }
+    }
+}
+
+/// What a legend shows beside a name.
+enum Sign {
+    Area(RGBColor),
+    Line(RGBColor),
+    Dashes,
+}
+
+/// What colours and lines mean.
+fn legend(canvas: &Canvas<'_, impl Surface>, signs: &[(Sign, &str)]) -> Result<(), Error> {
+    let (mut x, y) = (MARGIN, 78.0);
+    for (sign, name) in signs {
+        match sign {
+            Sign::Area(colour) => fill(canvas, (x, y - 8.0), (x + 30.0, y + 8.0), *colour)?,
+            Sign::Line(colour) => canvas.line(&[(x, y), (x + 30.0, y)], 3.0, *colour)?,
+            Sign::Dashes => canvas.dashed((x, y), (x + 30.0, y), 2.0, GREY)?,
+        }
+        canvas.text(name, (x + 40.0, y - 6.5), 18.0, DARK, Align::Left)?;
+        x += 40.0 + canvas.width(name, 18.0)? + 40.0;
+    }
+    Ok(())
+}
+
+/// A filled rectangle.
+fn fill(
+    canvas: &Canvas<'_, impl Surface>,
+    from: At,
+    to: At,
+    colour: RGBColor,
+) -> Result<(), Error> {
+    canvas.polygon(&[from, (to.0, from.1), to, (from.0, to.1)], colour)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::experiment::tests::experiment;
+
+    #[test]
+    fn every_picture_is_drawn_at_any_number_of_ranks() {
+        for (ranks, entries) in [(1, 0), (2, 64), (256, 512), (256, 65_536), (5000, 100)] {
+            let experiment = experiment(ranks, entries);
+            for figure in all(&experiment).unwrap() {
+                let text = figure.svg().unwrap();
+                assert!(text.contains(figure.heading), "{}", figure.name);
+                assert!(!text.contains("NaN") && !text.contains("inf"), "{}", figure.name);
+                assert!(text.len() < 2_000_000, "{}: {} bytes", figure.name, text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_bitmap_has_the_size_of_the_picture() {
+        let directory = tempfile::tempdir().unwrap();
+        let experiment = experiment(2, 64);
+        let figures = all(&experiment).unwrap();
+        let path = directory.path().join("map.png");
+        let map = figures.last().unwrap();
+        map.png(&path).unwrap();
+        let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap()));
+        assert_eq!(header.read_info().unwrap().info().size(), map.size());
+    }
+}

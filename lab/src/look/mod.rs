@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What looks at an experiment: `tcam plot`, `tcam stats`, `tcam export`,
+//! `tcam report`.
+
+mod experiment;
+mod export;
+mod figures;
+mod operations;
+mod page;
+mod sheets;
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::error::Error;
+use experiment::Experiment;
+
+/// Draws what the tables of an experiment did.
+///
+/// Writes the length of the longest queues over time, what of them was in the table,
+/// histograms of search depths, why elements were not in the table, a map of the
+/// entries compared on each rank and, from traces, the capacity curve.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam plot reports --out pictures
+  tcam plot tcam-trace --out pictures --format svg")]
+pub(crate) struct Plot {
+    #[command(flatten)]
+    from: Sources,
+
+    /// Where the pictures go.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// What is written of each picture.
+    #[arg(long, value_enum, default_value_t = Format::Both)]
+    format: Format,
+}
+
+/// Prints what the tables of an experiment did.
+///
+/// Tables of the ranks, the worst first, of kinds of traffic, of search depths, of
+/// high-water marks, and why elements were not in the table.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam stats reports
+  tcam stats --all tcam-trace")]
+pub(crate) struct Stats {
+    #[command(flatten)]
+    from: Sources,
+
+    /// All ranks, not only the worst.
+    #[arg(long)]
+    all: bool,
+}
+
+/// Writes what an experiment counted as CSV, for pandas and others.
+///
+/// queues.csv has a line for each rank and queue, kinds.csv one for each kind of
+/// traffic too; depths.csv has the histograms and lengths.csv the lengths over time,
+/// a line a value. From traces there are also operations.csv and the queue statistics
+/// of LogGOPSim (`--qstat`).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam export reports --out csv
+  tcam export tcam-trace --out csv
+LogGOPSim's files are PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data, with
+`depth,time` of each search, time in ns, a line a rank; and -rq-max.data and -uq-max.data.")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    from: Sources,
+
+    /// Where the files go.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Prefix of LogGOPSim's files.
+    #[arg(long, value_name = "PREFIX", default_value = "qstat")]
+    qstat: String,
+}
+
+/// Writes an experiment as one page of HTML.
+///
+/// The pictures of `tcam plot`, the tables of `tcam stats`, the configuration and how to
+/// read them, in one file that needs no other, on the screen and in print.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam report reports --out report.html
+  tcam report tcam-trace --out report.html")]
+pub(crate) struct ReportPage {
+    #[command(flatten)]
+    from: Sources,
+
+    /// The page.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// What is looked at.
+#[derive(Debug, Args)]
+pub(crate) struct Sources {
+    /// Reports or traces, or directories of them. Traces with reports beside them tell
+    /// what only they know; without, they are replayed as they were recorded.
+    #[arg(required = true, value_name = "DIR|FILE")]
+    names: Vec<PathBuf>,
+}
+
+/// Value of `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Svg,
+    Png,
+    Both,
+}
+
+/// Draws the pictures. Returns 0.
+pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
+    let experiment = Experiment::read(&arguments.from.names)?;
+    fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
+    for figure in figures::all(&experiment)? {
+        let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
+        if arguments.format != Format::Png {
+            let path = path("svg");
+            fs::write(&path, figure.svg()?).map_err(Error::io(&path))?;
+            println!("{}", path.display());
+        }
+        if arguments.format != Format::Svg {
+            let path = path("png");
+            figure.png(&path)?;
+            println!("{}", path.display());
+        }
+    }
+    Ok(0)
+}
+
+/// Prints the tables. Returns 0.
+pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
+    let experiment = Experiment::read(&arguments.from.names)?;
+    println!("{}", experiment.title());
+    for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
+        println!("\n{}", sheet.terminal());
+    }
+    Ok(0)
+}
+
+/// Writes the files. Returns 0.
+pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
+    let experiment = Experiment::read(&arguments.from.names)?;
+    fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
+    export::write(&experiment, &arguments.out)?;
+    if !experiment.traces.is_empty() {
+        operations::write(&experiment, &arguments.out, &arguments.qstat)?;
+    }
+    Ok(0)
+}
+
+/// Writes the page. Returns 0.
+pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
+    let experiment = Experiment::read(&arguments.from.names)?;
+    let page = page::of(&experiment)?;
+    fs::write(&arguments.out, page).map_err(Error::io(&arguments.out))?;
+    println!("{}", arguments.out.display());
+    Ok(0)
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The tables of an experiment, for the terminal and for a page.
+
+use matching::{Histogram, QueueCounters};
+
+use super::experiment::{Experiment, Queue, Rank};
+use crate::numbers::{count, percent, share, whole};
+use crate::reports::spilled;
+use crate::table;
+
+/// Ranks shown unless all are asked for.
+pub(super) const WORST: usize = 10;
+/// Shares of the searches whose depths are told, in thousandths.
+const SHARES: [u64; 4] = [500, 900, 990, 999];
+
+/// A table with its heading.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sheet {
+    pub(super) title: String,
+    pub(super) header: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+}
+
+impl Sheet {
+    fn new<const N: usize>(title: impl Into<String>, header: [&str; N]) -> Self {
+        let header = header.map(str::to_owned).to_vec();
+        Self { title: title.into(), header, rows: Vec::new() }
+    }
+
+    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        let cells: Vec<_> = cells.into_iter().collect();
+        assert_eq!(cells.len(), self.header.len(), "a cell for each column");
+        self.rows.push(cells);
+    }
+
+    /// For people at a terminal.
+    pub(super) fn terminal(&self) -> String {
+        let mut table = table::blank();
+        table.set_header(&self.header);
+        table.add_rows(&self.rows);
+        table::align(&mut table);
+        format!("{}\n{table}", self.title)
+    }
+}
+
+/// All tables; of so many ranks, if not of all.
+pub(super) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
+    vec![
+        marks(experiment),
+        ranks(experiment, most.unwrap_or(usize::MAX)),
+        kinds(experiment),
+        depths(experiment),
+        reasons(experiment),
+    ]
+}
+
+/// Most elements of each queue, and where.
+fn marks(experiment: &Experiment) -> Sheet {
+    let header = ["queue", "entries of the table", "in the table", "on the host", "both", "rank"];
+    let mut sheet = Sheet::new("High-water marks", header);
+    for queue in Queue::BOTH {
+        let worst = experiment.worst(queue);
+        let sum = queue.of(&experiment.sum.tagged);
+        sheet.row([
+            queue.long_name().to_owned(),
+            whole(sum.entries),
+            whole(sum.table_high_water),
+            whole(sum.host_high_water),
+            whole(sum.high_water),
+            if sum.high_water > 0 { worst.number.to_string() } else { "-".to_owned() },
+        ]);
+    }
+    sheet
+}
+
+fn in_table(queues: [&QueueCounters; 2]) -> f64 {
+    let table: u64 = queues.iter().map(|queue| queue.table_matches).sum();
+    let host: u64 = queues.iter().map(|queue| queue.host_matches).sum();
+    percent(table, table + host)
+}
+
+/// The ranks that need most first.
+fn ranks(experiment: &Experiment, most: usize) -> Sheet {
+    let ranks = experiment.worst_first();
+    let title = match ranks.len() {
+        all if all > most => format!("Ranks, the {most} of {} that need most", whole(all as u64)),
+        all => format!("Ranks, those that need most first ({})", count(all as u64, "rank")),
+    };
+    let mut sheet = Sheet::new(
+        title,
+        [
+            "rank",
+            "receives",
+            "messages",
+            "PRQ mark",
+            "UMQ mark",
+            "PRQ spills",
+            "UMQ spills",
+            "in the table",
+            "entries compared",
+            "a search",
+        ],
+    );
+    for rank in ranks.into_iter().take(most) {
+        let Rank { number, tagged, .. } = rank;
+        let (prq, umq) = (&tagged.prq, &tagged.umq);
+        let searches = prq.searches + umq.searches;
+        sheet.row([
+            number.to_string(),
+            whole(tagged.posts),
+            whole(tagged.arrivals),
+            whole(prq.high_water),
+            whole(umq.high_water),
+            format!("{} ({})", whole(prq.spills), share(spilled(prq))),
+            format!("{} ({})", whole(umq.spills), share(spilled(umq))),
+            share(in_table([prq, umq])),
+            whole(rank.compared()),
+            format!("{:.1}", rank.compared() as f64 / searches.max(1) as f64),
+        ]);
+    }
+    sheet
+}
+
+fn kinds(experiment: &Experiment) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Kinds of traffic",
+        ["kind", "receives", "messages", "matched in the table", "on the host", "spills"],
+    );
+    let tagged = &experiment.sum.tagged;
+    let queues = tagged.prq.kinds.iter().zip(tagged.umq.kinds.iter());
+    for ((name, kind), ((_, prq), (_, umq))) in tagged.kinds.iter().zip(queues) {
+        let matched = kind.table_matches + kind.host_matches;
+        let part = |part| format!("{} ({})", whole(part), share(percent(part, matched)));
+        let spills = [prq, umq].map(|queue| queue.block_reasons.iter().map(|of| of.1).sum::<u64>());
+        sheet.row([
+            name.to_owned(),
+            whole(kind.posts),
+            whole(kind.arrivals),
+            part(kind.table_matches),
+            part(kind.host_matches),
+            whole(spills[0] + spills[1]),
+        ]);
+    }
+    sheet
+}
+
+/// The highest value of the bucket that so many thousandths of the values reach.
+pub(super) fn bound(histogram: &Histogram, thousandths: u64) -> u64 {
+    let total = u128::from(histogram.total());
+    let mut seen = 0;
+    let reached = histogram.buckets().find(|(_, _, count)| {
+        seen += u128::from(*count);
+        seen * 1000 >= total * u128::from(thousandths)
+    });
+    reached.map_or(0, |(_, high, _)| high)
+}
+
+fn depths(experiment: &Experiment) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Search depth: entries compared (at most, as buckets of the histogram tell)",
+        ["searches", "", "number", "mean", "50 %", "90 %", "99 %", "99.9 %", "deepest"],
+    );
+    for queue in Queue::BOTH {
+        let depth = &queue.of(&experiment.sum.tagged).search_depth;
+        for (what, histogram, entries) in
+            [("found", &depth.hit, depth.hit_entries), ("nothing", &depth.miss, depth.miss_entries)]
+        {
+            let total = histogram.total();
+            let told = |text: String| if total == 0 { "-".to_owned() } else { text };
+            let mut cells = vec![queue.name().to_owned(), what.to_owned(), whole(total)];
+            cells.push(told(format!("{:.1}", entries as f64 / total.max(1) as f64)));
+            cells.extend(SHARES.map(|share| told(whole(bound(histogram, share)))));
+            cells.push(told(whole(bound(histogram, 1000))));
+            sheet.row(cells);
+        }
+    }
+    sheet
+}
+
+fn reasons(experiment: &Experiment) -> Sheet {
+    let mut sheet = Sheet::new(
+        "Why elements were not in the table",
+        ["queue", "reason", "elements", "share of the queue", "collective", "point-to-point"],
+    );
+    for queue in Queue::BOTH {
+        let counters = queue.of(&experiment.sum.tagged);
+        let kinds = &counters.kinds;
+        let of_kinds =
+            kinds.collective.block_reasons.iter().zip(kinds.point_to_point.block_reasons.iter());
+        for ((reason, all), (collective, rest)) in counters.block_reasons.iter().zip(of_kinds) {
+            if all > 0 {
+                sheet.row([
+                    queue.name().to_owned(),
+                    reason.to_owned(),
+                    whole(all),
+                    share(percent(all, counters.inserts)),
+                    whole(collective.1),
+                    whole(rest.1),
+                ]);
+            }
+        }
+    }
+    if sheet.rows.is_empty() {
+        let nothing = ["none", "nothing spilled", "0", "0.0 %", "0", "0"];
+        sheet.row(nothing.map(str::to_owned));
+    }
+    sheet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::look::experiment::tests::experiment;
+
+    #[test]
+    fn the_worst_ranks_come_first_and_all_on_demand() {
+        let experiment = experiment(256, 512);
+        let sheets = all(&experiment, Some(WORST));
+        let ranks = &sheets[1];
+        assert_eq!(ranks.title, "Ranks, the 10 of 256 that need most");
+        assert_eq!((ranks.rows.len(), ranks.rows[0][0].as_str()), (WORST, "0"));
+        // 1,600 receives, matched at depths 1 to 1,600.
+        assert_eq!(ranks.rows[0][3], "1,600");
+        assert_eq!(ranks.rows[0][8], "1,280,800");
+        assert_eq!(all(&experiment, None)[1].rows.len(), 256);
+        let reasons = &sheets[4].rows;
+        assert_eq!(reasons.len(), 1);
+        assert_eq!(reasons[0][..3], ["PRQ", "table full", "1,088"]);
+    }
+
+    #[test]
+    fn what_did_not_happen_is_said() {
+        let sheets = all(&experiment(1, 65_536), Some(WORST));
+        assert_eq!(sheets[4].rows[0][1], "nothing spilled");
+        assert_eq!(sheets[3].rows[2][3], "-", "no receive found a message");
+        assert!(sheets[0].terminal().contains("unexpected messages (UMQ)"));
+    }
+
+    #[test]
+    fn bounds_are_those_of_buckets() {
+        let mut histogram = Histogram::default();
+        assert_eq!(bound(&histogram, 500), 0);
+        for depth in [1, 1, 1, 1, 1, 1, 1, 1, 1, 900] {
+            histogram.record(depth);
+        }
+        assert_eq!([500, 900, 901, 1000].map(|share| bound(&histogram, share)), [1, 1, 1023, 1023]);
+    }
+}

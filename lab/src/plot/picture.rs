@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A picture as SVG and as PNG.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use plotters::prelude::{BitMapBackend, IntoDrawingArea, SVGBackend};
+
+use super::canvas::{self, Canvas, Surface};
+use crate::error::Error;
+
+/// The bitmap is drawn this much larger and then averaged: smooth lines.
+const OVERSAMPLE: u32 = 3;
+
+/// What can be drawn on any surface.
+pub(crate) trait Picture {
+    /// Width and height.
+    fn size(&self) -> (u32, u32);
+
+    /// Draws it on an empty surface.
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error>;
+}
+
+/// The picture as SVG.
+pub(crate) fn svg(picture: &impl Picture) -> Result<String, Error> {
+    canvas::register_fonts();
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, picture.size()).into_drawing_area();
+        let canvas = Canvas::new(&area, 1);
+        canvas.clear()?;
+        picture.draw(&canvas)?;
+        area.present().map_err(|error| Error::Draw(error.to_string()))?;
+    }
+    Ok(text)
+}
+
+/// Writes the picture as PNG.
+pub(crate) fn png(picture: &impl Picture, path: &Path) -> Result<(), Error> {
+    canvas::register_fonts();
+    let size = picture.size();
+    let large = (size.0 * OVERSAMPLE, size.1 * OVERSAMPLE);
+    let mut pixels = vec![0; (large.0 * large.1 * 3) as usize];
+    {
+        let area = BitMapBackend::with_buffer(&mut pixels, large).into_drawing_area();
+        let canvas = Canvas::new(&area, OVERSAMPLE as i32);
+        canvas.clear()?;
+        picture.draw(&canvas)?;
+        area.present().map_err(|error| Error::Draw(error.to_string()))?;
+    }
+    write(path, size, &average(&pixels, large.0 as usize))
+}
+
+/// Makes one pixel of every square of `OVERSAMPLE` by `OVERSAMPLE`.
+fn average(pixels: &[u8], width: usize) -> Vec<u8> {
+    let step = OVERSAMPLE as usize;
+    let row = width * 3;
+    let mut small = Vec::with_capacity(pixels.len() / (step * step));
+    for rows in pixels.chunks_exact(row * step) {
+        for x in (0..width).step_by(step) {
+            for colour in 0..3 {
+                let sum: usize = (0..step * step)
+                    .map(|i| usize::from(rows[i / step * row + (x + i % step) * 3 + colour]))
+                    .sum();
+                small.push((sum / (step * step)) as u8);
+            }
+        }
+    }
+    small
+}
+
+fn write(path: &Path, (width, height): (u32, u32), pixels: &[u8]) -> Result<(), Error> {
+    let file = File::create(path).map_err(Error::io(path))?;
+    let mut encoder = png::Encoder::new(BufWriter::new(file), width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    let done = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
+    done.map_err(|error| Error::Draw(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_are_averaged() {
+        let width = OVERSAMPLE as usize * 2;
+        let mut pixels = vec![0; width * OVERSAMPLE as usize * 3];
+        pixels[0] = 90;
+        assert_eq!(average(&pixels, width), [10, 0, 0, 0, 0, 0]);
+    }
+}
