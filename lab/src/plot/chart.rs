@@ -20,8 +20,10 @@ pub(crate) struct Chart {
 /// Where values stand on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
-    /// From 0 to this, in even steps.
+    /// From 0 to a little more than this, in even steps.
     Linear(f64),
+    /// From 0 to this, in even steps.
+    Span(f64),
     /// Powers of ten from 1 to at least this; 0 stands at the foot.
     Tens(f64),
     /// Slots with their names.
@@ -33,8 +35,18 @@ impl Scale {
     fn top(&self) -> f64 {
         match self {
             Self::Linear(most) => {
-                let (step, steps, _) = nice_steps(*most);
-                step * (f64::from(steps) + 0.25)
+                if *most > 0.0 {
+                    1.06 * most
+                } else {
+                    1.0
+                }
+            }
+            Self::Span(most) => {
+                if *most > 0.0 {
+                    *most
+                } else {
+                    1.0
+                }
             }
             Self::Tens(most) => most.max(10.0).log10().ceil() + 0.6,
             Self::Slots(names) => names.len().max(1) as f64,
@@ -44,7 +56,7 @@ impl Scale {
     /// Position of a value from 0 to 1.
     pub(crate) fn part(&self, value: f64) -> f64 {
         match self {
-            Self::Linear(_) | Self::Slots(_) => value / self.top(),
+            Self::Linear(_) | Self::Span(_) | Self::Slots(_) => value / self.top(),
             // 1 stands a little above 0.
             Self::Tens(_) if value > 0.0 => (value.log10() + 0.5).max(0.0) / self.top(),
             Self::Tens(_) => 0.0,
@@ -52,16 +64,17 @@ impl Scale {
     }
 
     /// Positions with their labels.
-    fn ticks(&self) -> Vec<(f64, String)> {
+    pub(crate) fn ticks(&self) -> Vec<(f64, String)> {
         match self {
-            Self::Linear(most) => {
+            Self::Linear(most) | Self::Span(most) => {
                 let (step, steps, decimals) = nice_steps(*most);
                 let label = |value: f64| match decimals {
                     0 => whole(value.round() as u64),
                     _ => format!("{value:.decimals$}"),
                 };
                 let values = (0..=steps).map(|at| step * f64::from(at));
-                values.map(|value| (self.part(value), label(value))).collect()
+                let ticks = values.map(|value| (self.part(value), label(value)));
+                ticks.filter(|(part, _)| *part <= 1.0).collect()
             }
             Self::Tens(most) => {
                 let last = most.max(10.0).log10().ceil() as u32;
@@ -138,6 +151,8 @@ mod tests {
             Scale::Linear(0.0),
             Scale::Linear(0.3),
             Scale::Linear(1_234_567.0),
+            Scale::Span(0.0),
+            Scale::Span(83.0),
             Scale::Tens(0.0),
             Scale::Tens(1.0),
             Scale::Tens(1e12),

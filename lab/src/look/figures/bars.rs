@@ -27,14 +27,9 @@ fn counts(histogram: &Histogram) -> Vec<u64> {
     counts
 }
 
-/// Name of a bucket: what it counts, as long as that is short.
-fn bucket_name(at: usize) -> String {
-    let low = if at < 2 { at as u64 } else { 1 << (at - 1) };
-    match at {
-        0 | 1 => low.to_string(),
-        2..8 => format!("{low}–{}", 2 * low - 1),
-        _ => format!("{}+", whole(low)),
-    }
+/// Lowest value of a bucket.
+fn lowest(at: usize) -> u64 {
+    if at < 2 { at as u64 } else { 1 << (at - 1) }
 }
 
 /// Histograms of search depths.
@@ -49,8 +44,10 @@ pub(super) fn depths(
         let (hit, miss) = (counts(&depth.hit), counts(&depth.miss));
         let buckets = hit.len().max(miss.len()).max(LEAST_BUCKETS);
         let most = hit.iter().chain(&miss).max().copied().unwrap_or(0);
-        let (x, y) =
-            (Scale::Slots((0..buckets).map(bucket_name).collect()), Scale::Tens(most as f64));
+        let (x, y) = (
+            Scale::Slots((0..buckets).map(|at| whole(lowest(at))).collect()),
+            Scale::Tens(most as f64),
+        );
         let searches = depth.hit.total() + depth.miss.total();
         let note = format!(
             "{} searches compared {} entries",
@@ -65,7 +62,7 @@ pub(super) fn depths(
             frame: (150.0, top, 1200.0, 250.0),
             title: title.to_owned(),
             note,
-            x_label: "entries compared",
+            x_label: "entries compared: from this number to below the next",
             y_label: "searches",
         };
         chart.draw(canvas, &x, &y)?;
@@ -148,13 +145,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_keep_their_places_and_names() {
+    fn buckets_keep_their_places() {
         let mut histogram = Histogram::default();
         for depth in [0, 1, 5, 200] {
             histogram.record(depth);
         }
         assert_eq!(counts(&histogram), [1, 1, 0, 1, 0, 0, 0, 0, 1]);
-        let names = [0, 1, 2, 3, 7, 8, 11].map(bucket_name);
-        assert_eq!(names, ["0", "1", "2–3", "4–7", "64–127", "128+", "1,024+"]);
+        assert_eq!([0, 1, 2, 3, 8, 11].map(lowest), [0, 1, 2, 4, 128, 1024]);
     }
 }

@@ -7,8 +7,9 @@ use plotters::prelude::RGBColor;
 use super::{Experiment, fill};
 use crate::error::Error;
 use crate::look::experiment::{Queue, Rank};
-use crate::numbers::{count, whole};
+use crate::numbers::whole;
 use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
+use crate::plot::chart::Scale;
 
 /// Viridis at even steps: lightness rises with the value, for any colour vision and
 /// in grey.
@@ -29,7 +30,7 @@ const SQUARES: usize = 4096;
 const GRID: f64 = 540.0;
 const TOP: f64 = 190.0;
 const LEFTS: [f64; 2] = [110.0, 740.0];
-/// A scale over less than this factor is linear.
+/// A scale over no more than this factor is linear.
 const WIDE: f64 = 20.0;
 
 /// Both grids.
@@ -43,7 +44,7 @@ pub(super) struct Map {
     rows: usize,
 }
 
-/// From the least that is not 0 to the most.
+/// The least that is not 0, and the most.
 struct Range {
     low: f64,
     high: f64,
@@ -54,20 +55,24 @@ impl Range {
         self.high > WIDE * self.low
     }
 
-    /// From 0 to 1.
+    /// From 0 to 1. What is alike on all ranks looks alike: a linear scale starts at 0.
     fn part(&self, value: f64) -> f64 {
-        match self.high > self.low {
-            true if self.is_wide() => (value / self.low).ln() / (self.high / self.low).ln(),
-            true => (value - self.low) / (self.high - self.low),
-            false => 1.0,
+        match self.is_wide() {
+            true => (value / self.low).ln() / (self.high / self.low).ln(),
+            false => value / self.high,
         }
     }
 
-    fn value(&self, part: f64) -> f64 {
-        match self.is_wide() {
-            true => self.low * (self.high / self.low).powf(part),
-            false => self.low + (self.high - self.low) * part,
+    /// Positions and labels: even steps, or both ends and the powers of ten between.
+    fn ticks(&self) -> Vec<(f64, String)> {
+        if !self.is_wide() {
+            return Scale::Span(self.high).ticks();
         }
+        let tick = |value: f64| (self.part(value), short(value));
+        let tens = (0..).map(|power| 10_f64.powi(power)).skip_while(|value| *value <= self.low);
+        let tens = tens.take_while(|value| *value < self.high).map(tick);
+        let apart = tens.filter(|(part, _)| (0.07..0.93).contains(part));
+        [tick(self.low)].into_iter().chain(apart).chain([tick(self.high)]).collect()
     }
 }
 
@@ -116,7 +121,7 @@ impl Map {
 
     pub(super) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
         let range = self.range();
-        let mut note = "entries that the searches of a rank compared".to_owned();
+        let mut note = "sum of the search depths".to_owned();
         if self.each > 1 {
             note += &format!("; a square is {} ranks, the most of them", self.each);
         }
@@ -181,15 +186,13 @@ impl Map {
             canvas.text(&whole(rank), (left - 10.0, y), 15.0, DARK, Align::Right)?;
         }
         let below = (left, TOP + self.rows as f64 * side + 16.0);
-        let text =
-            format!("rank = row + column; grey: none; {}", count(values.len() as u64, "square"));
-        canvas.text(&text, below, 15.0, GREY, Align::Left)
+        let none = if values.contains(&0) { "; grey: none" } else { "" };
+        canvas.text(&format!("rank = row + column{none}"), below, 15.0, GREY, Align::Left)
     }
 
     /// The colours and what they stand for.
     fn scale(&self, canvas: &Canvas<'_, impl Surface>, range: &Range) -> Result<(), Error> {
         const STEPS: usize = 80;
-        const TICKS: usize = 5;
         let (x, height) = (1300.0, (self.side() * self.rows as f64).max(240.0));
         let y = |part: f64| TOP + height * (1.0 - part);
         for step in 0..STEPS {
@@ -197,10 +200,7 @@ impl Map {
             fill(canvas, (x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0))?;
         }
         canvas.rectangle((x, TOP), (x + 24.0, TOP + height), GREY)?;
-        let ticks = if range.high > range.low { TICKS } else { 0 };
-        for tick in 0..=ticks {
-            let part = if ticks == 0 { 1.0 } else { tick as f64 / ticks as f64 };
-            let label = short(range.value(part));
+        for (part, label) in range.ticks() {
             canvas.line(&[(x + 24.0, y(part)), (x + 29.0, y(part))], 1.0, GREY)?;
             canvas.text(&label, (x + 34.0, y(part) - 6.0), 15.0, DARK, Align::Left)?;
         }
@@ -243,9 +243,11 @@ mod tests {
         assert_eq!(colour(0.0), RGBColor(0x44, 0x01, 0x54));
         assert_eq!(colour(1.0), RGBColor(0xfd, 0xe7, 0x25));
         let wide = Range { low: 10.0, high: 1000.0 };
-        assert!((wide.part(100.0) - 0.5).abs() < 1e-9 && (wide.value(0.5) - 100.0).abs() < 1e-9);
+        assert!((wide.part(100.0) - 0.5).abs() < 1e-9);
+        let labels: Vec<_> = wide.ticks().into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["10", "100", "1.00 k"]);
         let narrow = Range { low: 10.0, high: 20.0 };
-        assert!((narrow.part(15.0) - 0.5).abs() < 1e-9);
+        assert!((narrow.part(15.0) - 0.75).abs() < 1e-9);
         assert_eq!(Range { low: 3.0, high: 3.0 }.part(3.0), 1.0);
     }
 

@@ -16,8 +16,8 @@ pub(super) const HEIGHT: u32 = 900;
 const OTHERS: usize = 7;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 
-/// Time of samples, in a unit that suits the longest series, or their operations where
-/// no clock was read.
+/// Time of the samples of one rank, in a unit that suits it, or their operations where no
+/// clock was read.
 struct Times {
     unit: &'static str,
     /// Microseconds, or operations, for one of the unit.
@@ -27,14 +27,11 @@ struct Times {
 }
 
 impl Times {
-    fn of(series: &[&Lengths]) -> Self {
-        let last = series.iter().filter_map(|lengths| lengths.us.last()).max();
-        match last.copied().unwrap_or(0) {
+    fn of(lengths: &Lengths) -> Self {
+        match lengths.us.last().copied().unwrap_or(0) {
             0 => {
-                let operations = series
-                    .iter()
-                    .map(|lengths| lengths.us.len().saturating_sub(1) as u64 * lengths.every);
-                let most = operations.max().unwrap_or(0) as f64;
+                let samples = lengths.us.len().saturating_sub(1) as u64;
+                let most = (samples * lengths.every) as f64;
                 Self { unit: "posts and arrivals", per: 1.0, timed: false, most }
             }
             us => {
@@ -74,7 +71,6 @@ impl<'a> Panel<'a> {
         rest.sort_by_key(|rank| std::cmp::Reverse(queue.of(&rank.tagged).high_water));
         let mut ranks = vec![worst];
         ranks.extend(rest.into_iter().take(others));
-        let lengths: Vec<_> = ranks.iter().map(|rank| &rank.lengths).collect();
         let top = if queue == Queue::Prq { 180.0 } else { 560.0 };
         let counters = queue.of(&worst.tagged);
         // The size of the table is drawn if it is not far above the queue.
@@ -84,7 +80,7 @@ impl<'a> Panel<'a> {
         };
         Self {
             queue,
-            times: Times::of(&lengths),
+            times: Times::of(&worst.lengths),
             ranks,
             frame: (150.0, top, 1200.0, 250.0),
             y: Scale::Linear(most.max(1) as f64),
@@ -107,7 +103,7 @@ impl<'a> Panel<'a> {
         let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
         let x_label = self.times.unit;
         let chart = Chart { frame: self.frame, title, note, x_label, y_label: "elements" };
-        chart.draw(canvas, &Scale::Linear(self.times.most), &self.y)?;
+        chart.draw(canvas, &Scale::Span(self.times.most), &self.y)?;
         Ok(chart)
     }
 
@@ -130,9 +126,10 @@ impl<'a> Panel<'a> {
         value: impl Fn(usize) -> u64,
         chart: &Chart,
     ) -> Vec<(f64, f64)> {
-        let x = Scale::Linear(self.times.most);
+        let x = Scale::Span(self.times.most);
         let positions = self.times.positions(lengths).into_iter().enumerate();
-        positions.map(|(at, time)| chart.at(x.part(time), self.y.part(value(at) as f64))).collect()
+        let shown = positions.take_while(|(_, time)| *time <= self.times.most);
+        shown.map(|(at, time)| chart.at(x.part(time), self.y.part(value(at) as f64))).collect()
     }
 }
 
@@ -143,7 +140,7 @@ pub(super) fn lengths(
 ) -> Result<(), Error> {
     let mut signs = vec![(Sign::Line(DEEP), "rank with the longest queue")];
     if experiment.ranks.len() > 1 {
-        signs.push((Sign::Line(PALE), "the next ranks"));
+        signs.push((Sign::Line(PALE), "ranks that follow"));
     }
     signs.push((Sign::Dashes, "size of the table"));
     legend(canvas, &signs)?;
@@ -201,14 +198,14 @@ mod tests {
     #[test]
     fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
         let series = |us: &[u64]| Lengths { every: 4, us: us.to_vec(), ..Lengths::default() };
-        let unit = |us| Times::of(&[&series(us)]).unit;
+        let unit = |us| Times::of(&series(us)).unit;
         assert_eq!(unit(&[0, 9_999]), "time (µs)");
         assert_eq!(unit(&[0, 10_000]), "time (ms)");
         assert_eq!(unit(&[0, 10_000_000]), "time (s)");
         let untimed = series(&[0, 0, 0]);
-        let times = Times::of(&[&untimed]);
+        let times = Times::of(&untimed);
         assert_eq!((times.unit, times.most), ("posts and arrivals", 8.0));
         assert_eq!(times.positions(&untimed), [0.0, 4.0, 8.0]);
-        assert_eq!(Times::of(&[&Lengths::default()]).most, 0.0);
+        assert_eq!(Times::of(&Lengths::default()).most, 0.0);
     }
 }
