@@ -247,3 +247,81 @@ fn play(
     let marks = [counters.prq.high_water, counters.umq.high_water];
     Ok(if tagged { marks } else { [0; 2] })
 }
+
+#[cfg(test)]
+mod tests {
+    use matching::Source;
+    use nic::device::Envelope;
+    use nic::trace::{Header, stamped};
+
+    use super::*;
+
+    /// Writes a trace of a rank: one operation every 10 ns.
+    fn put(path: &Path, rank: Option<u32>, ops: &[Op]) {
+        let pid = 100 + rank.unwrap_or(99);
+        let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
+        let header = Header { context, layout, rank, pid, ..Header::default() };
+        let mut bytes = header.to_bytes();
+        for (op, at) in ops.iter().zip(1..) {
+            for words in op.records().into_iter().flatten() {
+                bytes.extend(stamped(words, at * 10).iter().flat_map(|word| word.to_le_bytes()));
+            }
+        }
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn post(bits: u64) -> Op {
+        let key = Key { bits, ignore: 0, source: Source::ANY };
+        Op::Post(Posted { key, multi: None, non_contiguous: false })
+    }
+
+    fn arrive(bits: u64) -> Op {
+        Op::Arrive(Envelope { source: 5, bits, len: 8 })
+    }
+
+    #[test]
+    fn searches_are_told_one_by_one_and_a_line_a_rank() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, out) = (directory.path().join("traces"), directory.path().join("out"));
+        std::fs::create_dir_all(&from).unwrap();
+        std::fs::create_dir_all(&out).unwrap();
+        put(
+            &from.join("0.trace"),
+            Some(0),
+            &[post(1), post(2), arrive(2), arrive(3), arrive(4), post(4)],
+        );
+        put(
+            &from.join("2.trace"),
+            Some(2),
+            &[arrive(7), Op::Peek(Key { bits: 7, ignore: 0, source: Source::ANY })],
+        );
+        let experiment = Experiment::read(&[from]).unwrap();
+        assert!(experiment.replayed);
+        assert_eq!(experiment.ranks[0].compared(), 2 + 1 + 1 + 2);
+        write(&experiment, &out, "q").unwrap();
+        let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+        // Rank 1 left no trace: its lines are empty.
+        assert_eq!(read("q-rq-hit.data"), "2,30 \n\n\n");
+        assert_eq!(read("q-rq-miss.data"), "1,40 1,50 \n\n0,10 \n");
+        assert_eq!(read("q-uq-hit.data"), "2,60 \n\n\n");
+        assert_eq!(read("q-uq-miss.data"), "0,10 0,20 \n\n\n");
+        assert_eq!(read("q-rq-max.data"), "2\n0\n0\n");
+        assert_eq!(read("q-uq-max.data"), "2\n0\n1\n");
+        let operations = read("operations.csv");
+        let lines: Vec<_> = operations.lines().collect();
+        assert_eq!(lines.len(), 1 + 8);
+        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,,false,0");
+        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2");
+        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,,");
+    }
+
+    #[test]
+    fn traces_of_unknown_ranks_get_lines_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        put(&directory.path().join("a.trace"), None, &[post(1), arrive(1)]);
+        let experiment = Experiment::read(&[directory.path().to_owned()]).unwrap();
+        write(&experiment, directory.path(), "q").unwrap();
+        let text = std::fs::read_to_string(directory.path().join("q-rq-hit.data")).unwrap();
+        assert_eq!(text, "1,20 \n");
+    }
+}

@@ -2,9 +2,14 @@
 //! The axes of a chart over time, over buckets, or of bars.
 
 use super::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
-use super::panel::{LABEL, TICK, TITLE, nice_steps};
+use super::panel::nice_steps;
 use crate::error::Error;
 use crate::numbers::whole;
+
+/// Texts are large enough to be read on a printed page.
+const TITLE: f64 = 22.0;
+const LABEL: f64 = 19.0;
+pub(crate) const TICK: f64 = 18.0;
 
 /// A frame with its texts.
 pub(crate) struct Chart {
@@ -101,14 +106,14 @@ impl Chart {
     ) -> Result<(), Error> {
         let (left, top, width, height) = self.frame;
         let (right, bottom) = (left + width, top + height);
-        canvas.text(&self.title, (left, top - 54.0), TITLE, DARK, Align::Left)?;
-        canvas.text(&self.note, (left, top - 26.0), TICK, GREY, Align::Left)?;
+        canvas.text(&self.title, (left, top - 58.0), TITLE, DARK, Align::Left)?;
+        canvas.text(&self.note, (left, top - 28.0), TICK, GREY, Align::Left)?;
         for (part, label) in y.ticks() {
             let at = bottom - part * height;
             if !matches!(y, Scale::Slots(_)) {
                 canvas.line(&[(left, at), (right, at)], 1.0, LIGHT)?;
             }
-            canvas.text(&label, (left - 10.0, at - 6.0), TICK, DARK, Align::Right)?;
+            canvas.text(&label, (left - 10.0, at - 7.5), TICK, DARK, Align::Right)?;
         }
         if !self.y_label.is_empty() {
             let at = (left - 100.0, top + height / 2.0);
@@ -128,7 +133,7 @@ impl Chart {
                 free_from = at + half + 6.0;
             }
         }
-        let below = (left + width / 2.0, bottom + 36.0);
+        let below = (left + width / 2.0, bottom + 37.0);
         canvas.text(self.x_label, below, LABEL, DARK, Align::Centre)?;
         canvas.rectangle((left, top), (right, bottom), GREY)
     }

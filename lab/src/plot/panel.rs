@@ -7,9 +7,9 @@ use super::canvas::{Align, At, Canvas, DARK, GREY, LIGHT, Surface};
 use crate::error::Error;
 use crate::numbers::whole;
 
-pub(super) const TITLE: f64 = 20.0;
-pub(super) const LABEL: f64 = 16.0;
-pub(super) const TICK: f64 = 15.0;
+const TITLE: f64 = 20.0;
+const LABEL: f64 = 16.0;
+const TICK: f64 = 15.0;
 /// Half the size of a marker.
 const MARK: f64 = 5.5;
 

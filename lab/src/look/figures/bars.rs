@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::look::experiment::Queue;
 use crate::numbers::{percent, share, whole};
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
-use crate::plot::chart::{Chart, Scale};
+use crate::plot::chart::{Chart, Scale, TICK};
 
 pub(super) const DEPTHS_HEIGHT: u32 = 900;
 /// Height of a row of block reasons.
@@ -114,7 +114,7 @@ pub(super) fn blocks(
     let names = rows.iter().rev().map(|(queue, reason, _)| format!("{}: {reason}", queue.name()));
     let (x, y) = (Scale::Linear(most.unwrap_or(0) as f64), Scale::Slots(names.collect()));
     let chart = Chart {
-        frame: (200.0, 150.0, 920.0, ROW * rows.len() as f64),
+        frame: (220.0, 150.0, 820.0, ROW * rows.len() as f64),
         title: String::new(),
         note: String::new(),
         x_label: "elements that went to the host",
@@ -135,7 +135,7 @@ pub(super) fn blocks(
             queue.name()
         );
         let (_, y) = chart.at(0.0, (low + high) / 2.0);
-        canvas.text(&label, (1135.0, y - 6.0), 15.0, DARK, Align::Left)?;
+        canvas.text(&label, (1055.0, y - 7.5), TICK, DARK, Align::Left)?;
     }
     Ok(())
 }

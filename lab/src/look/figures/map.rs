@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::look::experiment::{Queue, Rank};
 use crate::numbers::whole;
 use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
-use crate::plot::chart::Scale;
+use crate::plot::chart::{Scale, TICK};
 
 /// Viridis at even steps: lightness rises with the value, for any colour vision and
 /// in grey.
@@ -66,7 +66,12 @@ impl Range {
     /// Positions and labels: even steps, or both ends and the powers of ten between.
     fn ticks(&self) -> Vec<(f64, String)> {
         if !self.is_wide() {
-            return Scale::Span(self.high).ticks();
+            let ticks = Scale::Span(self.high).ticks().into_iter();
+            let told = |(part, label)| match self.high < 10.0 {
+                true => (part, label),
+                false => (part, short(part * self.high)),
+            };
+            return ticks.map(told).collect();
         }
         let tick = |value: f64| (self.part(value), short(value));
         let tens = (0..).map(|power| 10_f64.powi(power)).skip_while(|value| *value <= self.low);
@@ -155,8 +160,11 @@ impl Map {
             let part = range.filter(|_| value > 0).map(|range| range.part(value as f64));
             let shade = part.map_or(LIGHT, colour);
             fill(canvas, (x, y), (x + side - gap, y + side - gap), shade)?;
-            let text = whole(value);
-            if side >= 60.0 && canvas.width(&text, 15.0)? < side - 6.0 {
+            let mut text = whole(value);
+            if canvas.width(&text, TICK)? > side - 4.0 {
+                text = short(value as f64);
+            }
+            if side >= 60.0 {
                 let ink = if part.is_some_and(|part| part < 0.6) {
                     plotters::prelude::WHITE
                 } else {
@@ -164,8 +172,8 @@ impl Map {
                 };
                 canvas.text(
                     &text,
-                    (x + side / 2.0, y + side / 2.0 - 6.0),
-                    15.0,
+                    (x + side / 2.0, y + side / 2.0 - 7.5),
+                    TICK,
                     ink,
                     Align::Centre,
                 )?;
@@ -174,26 +182,26 @@ impl Map {
         // Ranks are told by their row and column.
         let widest = whole(u64::from(self.first) + (values.len() * self.each) as u64);
         let apart = |room: f64| (room / side).ceil().max(1.0) as usize;
-        let columns = apart(canvas.width(&widest, 15.0)? + 10.0).next_power_of_two();
+        let columns = apart(canvas.width(&widest, TICK)? + 10.0).next_power_of_two();
         for column in (0..self.columns).step_by(columns) {
             let x = left + (column as f64 + 0.5) * side;
             let label = format!("+{}", whole((column * self.each) as u64));
-            canvas.text(&label, (x, TOP - 22.0), 15.0, DARK, Align::Centre)?;
+            canvas.text(&label, (x, TOP - 22.0), TICK, DARK, Align::Centre)?;
         }
         for row in (0..self.rows).step_by(apart(22.0).next_power_of_two()) {
-            let y = TOP + (row as f64 + 0.5) * side - 6.0;
+            let y = TOP + (row as f64 + 0.5) * side - 7.5;
             let rank = u64::from(self.first) + (row * self.columns * self.each) as u64;
-            canvas.text(&whole(rank), (left - 10.0, y), 15.0, DARK, Align::Right)?;
+            canvas.text(&whole(rank), (left - 10.0, y), TICK, DARK, Align::Right)?;
         }
         let below = (left, TOP + self.rows as f64 * side + 16.0);
         let none = if values.contains(&0) { "; grey: none" } else { "" };
-        canvas.text(&format!("rank = row + column{none}"), below, 15.0, GREY, Align::Left)
+        canvas.text(&format!("rank = row + column{none}"), below, TICK, GREY, Align::Left)
     }
 
     /// The colours and what they stand for.
     fn scale(&self, canvas: &Canvas<'_, impl Surface>, range: &Range) -> Result<(), Error> {
         const STEPS: usize = 80;
-        let (x, height) = (1300.0, (self.side() * self.rows as f64).max(240.0));
+        let (x, height) = (1292.0, (self.side() * self.rows as f64).max(240.0));
         let y = |part: f64| TOP + height * (1.0 - part);
         for step in 0..STEPS {
             let (low, high) = (step as f64 / STEPS as f64, (step + 1) as f64 / STEPS as f64);
@@ -202,9 +210,9 @@ impl Map {
         canvas.rectangle((x, TOP), (x + 24.0, TOP + height), GREY)?;
         for (part, label) in range.ticks() {
             canvas.line(&[(x + 24.0, y(part)), (x + 29.0, y(part))], 1.0, GREY)?;
-            canvas.text(&label, (x + 34.0, y(part) - 6.0), 15.0, DARK, Align::Left)?;
+            canvas.text(&label, (x + 34.0, y(part) - 7.5), TICK, DARK, Align::Left)?;
         }
-        canvas.text("entries", (x, TOP - 22.0), 15.0, DARK, Align::Left)
+        canvas.text("entries", (x, TOP - 38.0), TICK, DARK, Align::Left)
     }
 }
 
@@ -215,7 +223,9 @@ fn short(value: f64) -> String {
         if value >= 0.9995 * least {
             let value = value / least;
             let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-            return format!("{value:.decimals$}{unit}");
+            let digits = format!("{value:.decimals$}");
+            let digits = if decimals > 0 { digits.trim_end_matches('0') } else { &digits };
+            return format!("{}{unit}", digits.trim_end_matches('.'));
         }
     }
     format!("{value:.0}")
@@ -245,7 +255,7 @@ mod tests {
         let wide = Range { low: 10.0, high: 1000.0 };
         assert!((wide.part(100.0) - 0.5).abs() < 1e-9);
         let labels: Vec<_> = wide.ticks().into_iter().map(|(_, label)| label).collect();
-        assert_eq!(labels, ["10", "100", "1.00 k"]);
+        assert_eq!(labels, ["10", "100", "1 k"]);
         let narrow = Range { low: 10.0, high: 20.0 };
         assert!((narrow.part(15.0) - 0.75).abs() < 1e-9);
         assert_eq!(Range { low: 3.0, high: 3.0 }.part(3.0), 1.0);
@@ -254,6 +264,6 @@ mod tests {
     #[test]
     fn numbers_of_the_scale_are_short() {
         let text = [7.0, 999.6, 1234.0, 45_678.0, 999_900.0, 2.5e9].map(short);
-        assert_eq!(text, ["7", "1.00 k", "1.23 k", "45.7 k", "1.00 M", "2.50 G"]);
+        assert_eq!(text, ["7", "1 k", "1.23 k", "45.7 k", "1 M", "2.5 G"]);
     }
 }

@@ -90,7 +90,7 @@ pub(super) fn all(experiment: &Experiment) -> Result<Vec<Figure<'_>>, Error> {
         "blocks",
         "Why elements were not in the table",
         "Elements of all ranks that went to the host, by the reason at that moment and by kind \
-         of traffic. `table full` asks for a larger table, `refused` and `order` for another \
+         of traffic. “table full” asks for a larger table, “refused” and “order” for another \
          device or overflow model.",
         What::Blocks(experiment),
     ));

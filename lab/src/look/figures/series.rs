@@ -8,12 +8,14 @@ use super::{DEEP, Experiment, Sign, WARM, fill, legend};
 use crate::error::Error;
 use crate::look::experiment::{Queue, Rank};
 use crate::numbers::whole;
-use crate::plot::canvas::{Align, Canvas, GREY, Surface};
+use crate::plot::canvas::{Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
 
 pub(super) const HEIGHT: u32 = 900;
 /// Ranks drawn behind the one whose queue became longest.
 const OTHERS: usize = 7;
+/// Steps reach so far into the next one that no seam is seen between them.
+const OVERLAP: f64 = 0.7;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 
 /// Time of the samples of one rank, in a unit that suits it, or their operations where no
@@ -113,10 +115,7 @@ impl<'a> Panel<'a> {
         if part > 1.0 || entries == 0 {
             return Ok(());
         }
-        canvas.dashed(chart.at(0.0, part), chart.at(1.0, part), 2.0, GREY)?;
-        let (x, y) = chart.at(1.0, part);
-        let label = format!("table {}", whole(entries));
-        canvas.text(&label, (x - 8.0, y - 19.0), 15.0, GREY, Align::Right)
+        canvas.dashed(chart.at(0.0, part), chart.at(1.0, part), 2.0, GREY)
     }
 
     /// The line of some values of a series.
@@ -180,7 +179,7 @@ pub(super) fn occupancy(
         for (low, high, colour) in [(&foot, &middle, DEEP), (&middle, &top, WARM)] {
             // What was there at a sample is drawn up to the next one.
             for at in 1..low.len() {
-                let (from, to) = (low[at - 1], (low[at].0, high[at - 1].1));
+                let (from, to) = (low[at - 1], (low[at].0 + OVERLAP, high[at - 1].1));
                 if from.1 > to.1 {
                     fill(canvas, from, to, colour)?;
                 }
