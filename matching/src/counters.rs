@@ -221,8 +221,8 @@ impl SearchDepth {
     fn merge(&mut self, other: &Self) {
         self.hit.merge(&other.hit);
         self.miss.merge(&other.miss);
-        self.hit_entries += other.hit_entries;
-        self.miss_entries += other.miss_entries;
+        add(&mut self.hit_entries, other.hit_entries);
+        add(&mut self.miss_entries, other.miss_entries);
     }
 }
 
@@ -351,7 +351,7 @@ impl QueueCounters {
                 return Err(format!("{name}: levels of {levels:?} queues are not {all}"));
             }
         }
-        let SearchDepth { hit, miss } = &self.search_depth;
+        let SearchDepth { hit, miss, .. } = &self.search_depth;
         let buckets = hit.counts.len().max(miss.counts.len());
         if buckets > BUCKETS {
             return Err(format!("a search depth has {buckets} of {BUCKETS} buckets"));

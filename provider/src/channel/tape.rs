@@ -198,18 +198,6 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
     }
-
-    #[test]
-    fn a_forked_child_leaves_the_file_as_it_is() {
-        let path = path("fork");
-        let mut tape = Tape::create(&path, &Header::default().to_bytes(), u64::MAX).unwrap();
-        tape.push(record(1)).unwrap();
-        tape.pid += 1;
-        drop(tape);
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), (HEADER + CHUNK) as u64);
-        assert_eq!(ops(&path), [Op::Cancel(1)]);
-    }
-
     #[test]
     fn the_size_allowed_ends_it_and_says_so() {
         let path = path("size");
