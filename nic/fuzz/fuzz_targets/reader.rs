@@ -63,9 +63,11 @@ fuzz_target!(|data: &[u8]| {
     // As it is: headers, too.
     play(data, &device([0; 6]), false);
     // The rest as records behind a header that can be read.
-    let Some((first, records)) = data.split_first_chunk() else { return };
+    let Some((&window, rest)) = data.split_first() else { return };
+    let Some((first, records)) = rest.split_first_chunk() else { return };
     let config = device(*first);
-    let mut trace = Header::default().to_bytes();
+    let window = pick(&[0, 128, 1024], window);
+    let mut trace = Header { window, ..Header::default() }.to_bytes();
     assert_eq!(trace.len(), HEADER);
     trace.extend_from_slice(records);
     let curves = first[0] & 0x80 != 0 && first[3].is_multiple_of(Overflow::ALL.len() as u8);
