@@ -6,6 +6,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use matching::SearchDepth;
 use nic::lengths::Lengths;
 use nic::report::{ContextCounters, Report};
 
@@ -49,6 +50,13 @@ impl Rank {
     /// Entries that its searches compared.
     pub(super) fn compared(&self) -> u64 {
         Queue::BOTH.iter().map(|queue| queue.compared(self)).sum()
+    }
+
+    /// The same where it was counted: a search that finds something compares that.
+    pub(super) fn counted_compared(&self) -> Option<u64> {
+        let depths = Queue::BOTH.map(|queue| &queue.of(&self.tagged).search_depth);
+        let counted = |depth: &&SearchDepth| depth.hit.total() == 0 || depth.hit_entries > 0;
+        depths.iter().all(counted).then(|| self.compared())
     }
 }
 

@@ -105,6 +105,7 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
         let Rank { number, tagged, .. } = rank;
         let (prq, umq) = (&tagged.prq, &tagged.umq);
         let searches = prq.searches + umq.searches;
+        let compared = rank.counted_compared();
         sheet.row([
             number.to_string(),
             whole(tagged.posts),
@@ -114,11 +115,20 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
             format!("{} ({})", whole(prq.spills), share(spilled(prq))),
             format!("{} ({})", whole(umq.spills), share(spilled(umq))),
             share(in_table([prq, umq])),
-            whole(rank.compared()),
-            format!("{:.1}", rank.compared() as f64 / searches.max(1) as f64),
+            compared.map_or_else(unknown, whole),
+            compared.map_or_else(unknown, |entries| mean(entries, searches)),
         ]);
     }
     sheet
+}
+
+/// What reports of an earlier tcam do not have.
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+fn mean(sum: u64, number: u64) -> String {
+    format!("{:.1}", sum as f64 / number.max(1) as f64)
 }
 
 fn kinds(experiment: &Experiment) -> Sheet {
@@ -168,7 +178,8 @@ fn depths(experiment: &Experiment) -> Sheet {
             let total = histogram.total();
             let told = |text: String| if total == 0 { "-".to_owned() } else { text };
             let mut cells = vec![queue.name().to_owned(), what.to_owned(), whole(total)];
-            cells.push(told(format!("{:.1}", entries as f64 / total.max(1) as f64)));
+            let counted = depth.hit.total() == 0 || depth.hit_entries > 0;
+            cells.push(if counted { told(mean(entries, total)) } else { unknown() });
             cells.extend(SHARES.map(|share| told(whole(bound(histogram, share)))));
             cells.push(told(whole(bound(histogram, 1000))));
             sheet.row(cells);
@@ -234,6 +245,16 @@ mod tests {
         assert_eq!(sheets[4].rows[0][1], "nothing spilled");
         assert_eq!(sheets[3].rows[2][3], "-", "no receive found a message");
         assert!(sheets[0].terminal().contains("unexpected messages (UMQ)"));
+    }
+
+    #[test]
+    fn what_an_earlier_tcam_did_not_count_is_not_zero() {
+        let mut experiment = experiment(1, 64);
+        experiment.sum.tagged.prq.search_depth.hit_entries = 0;
+        experiment.ranks[0].tagged.prq.search_depth.hit_entries = 0;
+        let sheets = all(&experiment, None);
+        assert_eq!(sheets[1].rows[0][8..], ["-", "-"]);
+        assert_eq!(sheets[3].rows[0][3], "-");
     }
 
     #[test]
