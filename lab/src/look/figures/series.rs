@@ -8,7 +8,7 @@ use super::{DEEP, Experiment, Sign, WARM, fill, legend};
 use crate::error::Error;
 use crate::look::experiment::{Queue, Rank};
 use crate::numbers::whole;
-use crate::plot::canvas::{Canvas, GREY, Surface};
+use crate::plot::canvas::{At, Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
 
 pub(super) const HEIGHT: u32 = 900;
@@ -132,6 +132,24 @@ impl<'a> Panel<'a> {
     }
 }
 
+/// A line in pieces that never turn back: a thick line that does has no width there.
+fn pieces(line: &[At]) -> Vec<&[At]> {
+    let turns_back = |corner: &[At]| {
+        let [a, b, c] = [corner[0], corner[1], corner[2]];
+        (b.0 - a.0) * (c.0 - b.0) + (b.1 - a.1) * (c.1 - b.1) < 0.0
+    };
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, corner) in line.windows(3).enumerate() {
+        if turns_back(corner) {
+            pieces.push(&line[start..at + 2]);
+            start = at + 1;
+        }
+    }
+    pieces.push(&line[start..]);
+    pieces
+}
+
 /// Lengths of the longest queues.
 pub(super) fn lengths(
     canvas: &Canvas<'_, impl Surface>,
@@ -150,7 +168,9 @@ pub(super) fn lengths(
             let [table, host] = queue.lengths(&rank.lengths);
             let line = panel.line(&rank.lengths, |at| table[at] + host[at], &chart);
             let (width, colour) = if at == 0 { (3.0, DEEP) } else { (1.5, PALE) };
-            canvas.line(&line, width, colour)?;
+            for piece in pieces(&line) {
+                canvas.line(piece, width, colour)?;
+            }
         }
         panel.end(canvas, &chart)?;
     }
@@ -193,6 +213,14 @@ pub(super) fn occupancy(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_cut_where_it_turns_back() {
+        let line = [(0.0, 0.0), (1.0, 0.0), (1.0, 5.0), (1.0, 2.0), (2.0, 2.0)];
+        assert_eq!(pieces(&line), [&line[..3], &line[2..]]);
+        assert_eq!(pieces(&line[..1]), [&line[..1]]);
+        assert_eq!(pieces(&[]), [&line[..0]]);
+    }
 
     #[test]
     fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
