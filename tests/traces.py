@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Records MPI programs and replays them: the replay must count what the run counted,
 with every engine and overflow model and on every MPI; a trace sweep must say what live
-runs say; a killed program leaves traces that can be read; a full disk and a bound end
+runs say; what is drawn, told and exported of a recording must be what its reports say;
+a killed program leaves traces that can be read; a full disk and a bound end
 the recording and nothing else."""
 
 import argparse
@@ -87,6 +88,40 @@ def curve(arguments, programs):
                 summed = sum(report["tagged"][queue][count] for report in found)
                 swept = int(row[f"{queue}_{count}"])
                 check(summed == swept, f"size {size}: {queue} {count} {summed} and {swept}")
+
+
+def looked_at(arguments, programs):
+    """What is drawn, told and exported of a recording is what its reports say."""
+    place, out = PLACE / "looked-at", PLACE / "looked-at-out"
+    shutil.rmtree(out, ignore_errors=True)
+    done = record(arguments, place, "mpich", programs / "any_source", 4, ["prq_entries=7"])
+    check(done.returncode == 0, done.stderr[-500:])
+    out.mkdir(parents=True)
+    for words in (
+        ["stats", "--all", str(place)],
+        ["plot", f"--out={out}", str(place)],
+        ["report", f"--out={out / 'report.html'}", str(place)],
+        ["export", f"--out={out}", str(place)],
+    ):
+        done = tcam(arguments, *words)
+        check(done.returncode == 0, f"{words[0]}: {done.stderr[-500:]}")
+    for name in ("curve", "lengths", "occupancy", "depths", "blocks", "map"):
+        for ending in ("svg", "png"):
+            path = out / f"{name}.{ending}"
+            check(path.is_file() and path.stat().st_size > 500, f"{path.name} is missing")
+    page = (out / "report.html").read_text()
+    check(page.count("<svg") == 6 and "<script" not in page, "the page")
+    reports = {int(path.stem): json.loads(path.read_text()) for path in place.glob("*.json")}
+    for queue, name in (("prq", "rq"), ("umq", "uq")):
+        for outcome in ("hit", "miss"):
+            lines = (out / f"qstat-{name}-{outcome}.data").read_text().splitlines()
+            check(len(lines) == 4, f"{name}-{outcome}: {len(lines)} lines")
+            for rank, line in enumerate(lines):
+                found = [int(pair.split(",")[0]) for pair in line.split()]
+                depth = reports[rank]["tagged"][queue]["search_depth"]
+                told = (sum(depth[outcome]), depth[f"{outcome}_entries"])
+                have = (len(found), sum(found))
+                check(have == told, f"{name}-{outcome}, rank {rank}: {have} and {told}")
 
 
 def killed(arguments, programs):
@@ -174,8 +209,9 @@ def main():
         print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
         same(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
-    print("curve, killed, bounded, damaged", flush=True)
+    print("curve, looked at, killed, bounded, damaged", flush=True)
     curve(arguments, programs)
+    looked_at(arguments, programs)
     killed(arguments, programs)
     bounded(arguments, programs)
     damaged(arguments)
