@@ -5,6 +5,7 @@ program of the same patterns: the longest PRQ and UMQ of rank 0, and its message
 
 import argparse
 import collections
+import json
 import pathlib
 import shutil
 import struct
@@ -46,6 +47,17 @@ def match(queue, bits, ignore, source):
     return False
 
 
+def records(data):
+    """The records of a trace, in order: those behind the window, then the window's."""
+    window = json.loads(data[:HEADER].decode().split("\n", 1)[1])["window"]
+    behind = data[HEADER + window :]
+    if window == 0:
+        return behind
+    (laps,) = struct.unpack_from("<Q", data, HEADER)
+    appended = laps * (window // RECORD - 2) * RECORD
+    return behind[:appended] + data[HEADER + RECORD : HEADER + window]
+
+
 def read(directory):
     """The queues of rank 0 by a list of its trace."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
@@ -53,7 +65,8 @@ def read(directory):
     assert data.startswith(b"tcam-trace 1\n"), path
     posted, unexpected = [], []
     longest, messages = [0, 0], 0
-    for at in range(HEADER, len(data), RECORD):
+    data = records(data)
+    for at in range(0, len(data), RECORD):
         first, bits, second, source = struct.unpack_from("<4Q", data, at)
         kind = first & 0x3F
         if kind == POST and not match(unexpected, bits, second, source):
