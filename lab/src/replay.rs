@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam replay`: traces played to another table, engine or overflow model.
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::fs;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -67,12 +67,21 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     }
 }
 
-/// Writes reports as the provider would.
+/// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further
+/// endpoints of a rank.
 fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
     let directory = reports::prepare(directory)?;
+    let mut endpoints: BTreeMap<u32, usize> = BTreeMap::new();
     for report in reports {
-        let base = directory.join(report.rank.unwrap_or(report.pid).to_string());
-        let (json, text) = (base.with_extension("json"), base.with_extension("txt"));
+        let rank = report.rank.unwrap_or(report.pid);
+        let endpoint = endpoints.entry(rank).or_default();
+        let name = match *endpoint {
+            0 => rank.to_string(),
+            further => format!("{rank}.{further}"),
+        };
+        *endpoint += 1;
+        let file = |extension: &str| directory.join(format!("{name}.{extension}"));
+        let (json, text) = (file("json"), file("txt"));
         let content =
             report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
         fs::write(&json, content).map_err(Error::io(&json))?;
@@ -321,4 +330,19 @@ fn progress_bar(records: u64) -> ProgressBar {
     )
     .expect("the template is constant");
     ProgressBar::with_draw_target(Some(records), target).with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reports::tests::sample;
+
+    #[test]
+    fn two_endpoints_of_a_rank_have_a_report_each() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = Report { address: "127.0.0.1:2".to_owned(), ..sample(0, 10, 4) };
+        write(directory.path(), &[sample(0, 10, 25), other, sample(1, 10, 7)]).unwrap();
+        assert_eq!(reports::read(directory.path()).unwrap().len(), 3);
+        assert!(directory.path().join("0.1.txt").is_file());
+    }
 }

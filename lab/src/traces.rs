@@ -104,9 +104,10 @@ impl Trace {
     pub(crate) fn params(&self, settings: &Settings) -> Result<Params, Error> {
         // Devices set parameters, which were recorded with their values, too.
         let device = settings.get("device");
-        let recorded = |name: &str| match device {
-            Some(_) => None,
-            None => self.header.config.get(name).cloned(),
+        let recorded = |name: &str| match (device, name) {
+            // The kernel is of the machine, not of the experiment.
+            (Some(_), _) | (None, "kernel") => None,
+            (None, _) => self.header.config.get(name).cloned(),
         };
         let set = |name: &str| settings.get(name).map(str::to_owned);
         Ok(Params::from_lookup(|name| set(name).or_else(|| recorded(name)))?)
@@ -179,40 +180,47 @@ pub(crate) struct Counted {
 
 /// A report for each endpoint.
 pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Report>, Error> {
-    let mut reports: BTreeMap<Endpoint, Report> = BTreeMap::new();
-    for Counted { trace, counters, seconds } in counted {
-        let header = &trace.header;
-        let params = trace.params(settings)?;
-        // There is no trace of a context that nothing happened in.
-        let untouched = Replay::new(&trace.device(&params)?).map(|replay| replay.counters());
-        let untouched = untouched.map_err(|error| Error::Replay(error.to_string()))?;
-        let report = reports.entry(trace.endpoint()).or_insert_with(|| Report {
-            format: FORMAT.to_owned(),
-            version: VERSION,
-            tcam: env!("CARGO_PKG_VERSION").to_owned(),
-            libfabric: header.libfabric.clone(),
-            host: header.host.clone(),
-            pid: header.pid,
-            rank: header.rank,
-            address: header.address.clone(),
-            program: header.program.clone(),
-            config: params
-                .iter()
-                .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                .collect(),
-            tagged: untouched.clone(),
-            msg: untouched,
-            ..Report::default()
-        });
-        report.elapsed_s = report.elapsed_s.max(*seconds);
-        match header.context.as_str() {
-            "tagged" => report.tagged = counters.clone(),
-            _ => report.msg = counters.clone(),
-        }
+    let mut endpoints: BTreeMap<Endpoint, Vec<&Counted>> = BTreeMap::new();
+    for counted in counted {
+        endpoints.entry(counted.trace.endpoint()).or_default().push(counted);
     }
-    let mut reports: Vec<Report> = reports.into_values().collect();
+    let reports: Result<Vec<_>, _> =
+        endpoints.into_values().map(|contexts| report(&contexts, settings)).collect();
+    let mut reports = reports?;
     reports.sort_by_key(|report| (report.rank, report.pid));
     Ok(reports)
+}
+
+/// The report of an endpoint, of which there is one trace at least.
+fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
+    let Counted { trace, .. } = contexts[0];
+    let (header, params) = (&trace.header, trace.params(settings)?);
+    let context = |name: &str| {
+        let of = contexts.iter().find(|of| of.trace.header.context == name);
+        match of {
+            Some(of) => Ok(of.counters.clone()),
+            // There is no trace of a context that nothing happened in.
+            None => Replay::new(&trace.device(&params)?)
+                .map(|replay| replay.counters())
+                .map_err(|error| Error::Replay(error.to_string())),
+        }
+    };
+    Ok(Report {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        tcam: env!("CARGO_PKG_VERSION").to_owned(),
+        libfabric: header.libfabric.clone(),
+        host: header.host.clone(),
+        pid: header.pid,
+        rank: header.rank,
+        address: header.address.clone(),
+        program: header.program.clone(),
+        elapsed_s: contexts.iter().fold(0.0, |longest, of| of.seconds.max(longest)),
+        config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        tagged: context("tagged")?,
+        msg: context("msg")?,
+        ..Report::default()
+    })
 }
 
 #[cfg(test)]

@@ -52,6 +52,8 @@ pub const MAGIC: &str = "tcam-trace 1\n";
 pub const HEADER: usize = 8192;
 /// Bytes of a record.
 pub const RECORD: usize = 32;
+/// Bytes of a value of the configuration that is no path.
+const LONGEST_VALUE: usize = 64;
 /// Bytes of the largest window that is read.
 const LARGEST_WINDOW: u32 = 1 << 20;
 
@@ -86,13 +88,16 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header as it stands in a file. A configuration too long for it is left out.
+    /// The header as it stands in a file. Where it would be too long, paths are left
+    /// out: what a replay needs is short.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let text = |header: &Self| serde_json::to_string(header).unwrap_or_default();
         let mut json = text(self);
         if MAGIC.len() + json.len() >= HEADER {
-            json = text(&Self { config: BTreeMap::new(), ..self.clone() });
+            let mut short = Self { program: String::new(), ..self.clone() };
+            short.config.retain(|_, value| value.len() <= LONGEST_VALUE);
+            json = text(&short);
         }
         let mut bytes = format!("{MAGIC}{json}").into_bytes();
         bytes.resize(HEADER, b' ');

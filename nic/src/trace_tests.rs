@@ -138,10 +138,24 @@ fn a_recording_may_end_between_the_two_records_of_a_post() {
 }
 
 #[test]
-fn a_header_too_long_loses_its_configuration_only() {
-    let config = [("report".to_owned(), "x".repeat(2 * HEADER))].into();
-    let bytes = Header { config, ..header() }.to_bytes();
+fn a_header_too_long_loses_its_paths_only() {
+    let mut long = header();
+    long.config.insert("report".to_owned(), "x".repeat(2 * HEADER));
+    long.program = "x".repeat(4096);
+    let bytes = long.to_bytes();
     assert_eq!(bytes.len(), HEADER);
     let read = Reader::new(&bytes[..]).unwrap().header().clone();
-    assert_eq!(read, Header { config: BTreeMap::new(), ..header() });
+    assert_eq!(read, Header { program: String::new(), ..header() });
+}
+
+#[test]
+fn no_value_of_a_parameter_but_a_path_is_too_long_for_a_header() {
+    for param in crate::params::PARAMS {
+        let longest = match param.values {
+            crate::params::Values::Words(words) => words.iter().map(|word| word.len()).max(),
+            crate::params::Values::Set(words) => Some(words.join(",").len()),
+            _ => None,
+        };
+        assert!(longest.unwrap_or_default() <= LONGEST_VALUE, "{}", param.name);
+    }
 }

@@ -7,7 +7,7 @@
 //! then and not a `SIGBUS` later. Its last record is kept for the reason why nothing
 //! follows.
 //!
-//! Rejected: the whole file mapped, part by part (25 to 35 ns a record against 19: a
+//! Rejected: the whole file mapped, part by part (25 to 35 ns a record against 16: a
 //! page fault for each 4 KiB, which file systems make dear), a buffer that is not the
 //! file's (a killed process takes it along).
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
@@ -198,6 +198,7 @@ mod tests {
         }
         std::fs::remove_file(&path).unwrap();
     }
+
     #[test]
     fn the_size_allowed_ends_it_and_says_so() {
         let path = path("size");
