@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fs;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{cmp::Reverse, sync::Arc};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use matching::Curve;
 use matching::measured::Clock;
 use matching::pool::{EntryPool, LocalPool, Share};
@@ -24,12 +23,14 @@ use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::numbers::whole;
+use crate::progress;
 use crate::reports::{self, Summary};
 use crate::table;
 use crate::traces::{self, Counted, Endpoint, Trace, TraceClock};
 
 /// Records from one step of the progress bar to the next.
 const STEP: u64 = 1 << 16;
+const BAR: &str = "{bar:30} {human_pos}/{human_len} operations, {per_sec}, {eta} left";
 
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
 /// reports to compare with say.
@@ -130,7 +131,7 @@ fn without_times(counters: &ContextCounters) -> ContextCounters {
 /// pool together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
     let params: Result<Vec<_>, _> = traces.iter().map(|trace| trace.params(settings)).collect();
-    let bar = progress_bar(traces.iter().map(|trace| trace.records).sum());
+    let bar = progress::bar(traces.iter().map(|trace| trace.records).sum(), BAR);
     if params?.iter().any(|params| params.text("pool") == "node") {
         return together(traces, settings, &bar);
     }
@@ -150,7 +151,7 @@ pub(crate) struct Curves {
 
 /// Replays every trace once for the capacity curves.
 pub(crate) fn curves(traces: &[Trace], settings: &Settings) -> Result<Vec<Curves>, Error> {
-    let bar = progress_bar(traces.iter().map(|trace| trace.records).sum());
+    let bar = progress::bar(traces.iter().map(|trace| trace.records).sum(), BAR);
     each(traces, &bar, |trace, bar| {
         let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
         player.replay.keep_curves();
@@ -317,19 +318,6 @@ fn together(
 
 fn number(params: &Params, name: &str) -> u32 {
     u32::try_from(params.number(name)).unwrap_or(u32::MAX)
-}
-
-fn progress_bar(records: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let style = ProgressStyle::with_template(
-        "{bar:30} {human_pos}/{human_len} operations, {per_sec}, {eta} left",
-    )
-    .expect("the template is constant");
-    ProgressBar::with_draw_target(Some(records), target).with_style(style)
 }
 
 #[cfg(test)]

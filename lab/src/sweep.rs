@@ -2,13 +2,12 @@
 //! `tcam sweep`: one run a table size, then the capacity curve.
 
 use std::fs::{self, File};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
 
 use comfy_table::Table;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli;
@@ -18,6 +17,7 @@ use crate::launcher::{self, Mpi};
 use crate::library::Library;
 use crate::numbers::{share, whole};
 use crate::plot;
+use crate::progress;
 use crate::reading::{Point, reading};
 use crate::reports::{self, Summary};
 use crate::run::{exit_code, program};
@@ -127,16 +127,8 @@ pub(crate) fn show(out: &Path, title: &str, points: &[Point]) -> Result<(), Erro
 }
 
 fn progress_bar(runs: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let style = ProgressStyle::with_template(
-        "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}",
-    )
-    .expect("the template is constant");
-    let bar = ProgressBar::with_draw_target(Some(runs), target).with_style(style);
+    let template = "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}";
+    let bar = progress::bar(runs, template);
     bar.enable_steady_tick(std::time::Duration::from_millis(500));
     bar
 }

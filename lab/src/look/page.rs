@@ -6,10 +6,11 @@ use std::fmt::Write;
 
 use super::experiment::{Experiment, Queue};
 use super::figures;
-use super::sheets::{self, Sheet};
+use super::sheets;
 use crate::error::Error;
 use crate::numbers::{count, share};
 use crate::reports::Peak;
+use crate::sheet::Sheet;
 use crate::table;
 
 /// Ranks in the table of a page.

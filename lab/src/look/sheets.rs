@@ -6,42 +6,12 @@ use matching::{Histogram, QueueCounters};
 use super::experiment::{Experiment, Queue, Rank};
 use crate::numbers::{count, percent, share, whole};
 use crate::reports::spilled;
-use crate::table;
+use crate::sheet::Sheet;
 
 /// Ranks shown unless all are asked for.
 pub(super) const WORST: usize = 10;
 /// Shares of the searches whose depths are told, in thousandths.
 const SHARES: [u64; 4] = [500, 900, 990, 999];
-
-/// A table with its heading.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sheet {
-    pub(super) title: String,
-    pub(super) header: Vec<String>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
-impl Sheet {
-    fn new<const N: usize>(title: impl Into<String>, header: [&str; N]) -> Self {
-        let header = header.map(str::to_owned).to_vec();
-        Self { title: title.into(), header, rows: Vec::new() }
-    }
-
-    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        let cells: Vec<_> = cells.into_iter().collect();
-        assert_eq!(cells.len(), self.header.len(), "a cell for each column");
-        self.rows.push(cells);
-    }
-
-    /// For people at a terminal.
-    pub(super) fn terminal(&self) -> String {
-        let mut table = table::blank();
-        table.set_header(&self.header);
-        table.add_rows(&self.rows);
-        table::align(&mut table);
-        format!("{}\n{table}", self.title)
-    }
-}
 
 /// All tables; of so many ranks, if not of all.
 pub(super) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {

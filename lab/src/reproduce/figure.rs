@@ -3,15 +3,13 @@
 
 use std::fmt::Write;
 
-use crate::table;
+use crate::sheet::Sheet;
 
-/// A table with its heading and what is to be said of it.
+/// A table and what is to be said of it.
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
-    pub(super) title: &'static str,
-    pub(super) note: &'static str,
-    header: Vec<String>,
-    rows: Vec<Vec<String>>,
+    sheet: Sheet,
+    note: &'static str,
 }
 
 impl Figure {
@@ -20,30 +18,26 @@ impl Figure {
         note: &'static str,
         header: [&str; N],
     ) -> Self {
-        Self { title, note, header: header.map(str::to_owned).to_vec(), rows: Vec::new() }
+        Self { sheet: Sheet::new(title, header), note }
     }
 
     pub(super) fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(cells.len(), self.header.len(), "a cell for each column");
-        self.rows.push(cells);
+        self.sheet.row(cells);
     }
 
     /// For people at a terminal.
     pub(super) fn terminal(&self) -> String {
-        let mut table = table::blank();
-        table.set_header(&self.header);
-        table.add_rows(&self.rows);
-        table::align(&mut table);
-        format!("{}\n{table}\n", self.title)
+        format!("{}\n", self.sheet.terminal())
     }
 
     /// A section of a page.
     pub(super) fn markdown(&self) -> String {
-        let mut text = format!("## {}\n\n{}\n\n", self.title, self.note);
+        let Sheet { title, header, rows } = &self.sheet;
+        let mut text = format!("## {title}\n\n{}\n\n", self.note);
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        text += &line(&self.header);
-        let _ = writeln!(text, "|{}", "---|".repeat(self.header.len()));
-        for row in &self.rows {
+        text += &line(header);
+        let _ = writeln!(text, "|{}", "---|".repeat(header.len()));
+        for row in rows {
             text += &line(row);
         }
         text.push('\n');

@@ -7,11 +7,11 @@ mod random;
 mod stream;
 
 use std::fs::{self, File};
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 use matching::TagLayout;
 use nic::device::DeviceConfig;
 use nic::params::Params;
@@ -21,6 +21,7 @@ use nic::trace::{Header, Op, stamped};
 
 use crate::error::Error;
 use crate::numbers::{count, whole};
+use crate::progress;
 use crate::table;
 
 pub(crate) use pattern::Pattern;
@@ -160,16 +161,9 @@ pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> 
     })?)
 }
 
-/// A bar on a terminal, nothing elsewhere.
+/// A bar that counts steps.
 pub(crate) fn progress(steps: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    };
-    let template = "{bar:30} {pos}/{len} steps, {elapsed} passed, {eta} left, {msg}";
-    let style = ProgressStyle::with_template(template).expect("the template is constant");
-    ProgressBar::with_draw_target(Some(steps), target).with_style(style)
+    progress::bar(steps, "{bar:30} {pos}/{len} steps, {elapsed} passed, {eta} left, {msg}")
 }
 
 /// Every operation of a rank, step by step.

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Progress of long work.
+
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar of this template (see `indicatif`) on a terminal, nothing elsewhere.
+pub(crate) fn bar(length: u64, template: &'static str) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let style = ProgressStyle::with_template(template).expect("the template is constant");
+    ProgressBar::with_draw_target(Some(length), target).with_style(style)
+}
