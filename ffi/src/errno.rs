@@ -38,8 +38,8 @@ errnos! {
     E2BIG = libc::E2BIG, "too many segments";
     EAGAIN = libc::EAGAIN, "no resources now, make progress and try again";
     ENOMEM = libc::ENOMEM, "out of memory";
-    EACCES = libc::EACCES, "permission denied: another user's endpoint";
-    EFAULT = libc::EFAULT, "bad address";
+    EACCES = libc::EACCES, "permission denied: another user's endpoint, or a memory region that does not allow this";
+    EFAULT = libc::EFAULT, "bad address, or one outside of its memory region";
     EBUSY = libc::EBUSY, "still in use by another object";
     EINVAL = libc::EINVAL, "invalid argument";
     ENOSPC = libc::ENOSPC, "no space left in /dev/shm";
@@ -66,6 +66,7 @@ errnos! {
     EDOMAIN = 262, "objects of different domains";
     ENOCQ = 263, "no completion queue is bound";
     ETRUNC = 265, "message was longer than the receive buffer";
+    ENOKEY = 266, "no memory region has that key";
     ENOAV = 267, "no address vector is bound";
 }
 

@@ -36,6 +36,11 @@ bits! {
     DELIVERY_COMPLETE = 28;
     AFFINITY = 29;
     MATCH_COMPLETE = 31;
+    /// Of a query: `fi_fetch_atomic`.
+    FETCH_ATOMIC = 58;
+    /// Of a query: `fi_compare_atomic`.
+    COMPARE_ATOMIC = 59;
+    RMA_EVENT = 56;
     HMEM = 47;
     LOCAL_COMM = 51;
     REMOTE_COMM = 52;
@@ -59,12 +64,23 @@ bits! {
     OFI_CORE_PROV_ONLY = 59;
     /// Message order: send after send.
     ORDER_SAS = 8;
+    /// Message order: atomic read after atomic read, and the like.
+    ORDER_ATOMIC_RAR = 36;
+    ORDER_ATOMIC_RAW = 37;
+    ORDER_ATOMIC_WAR = 38;
+    ORDER_ATOMIC_WAW = 39;
+    ORDER_RMA_RAR = 32;
+    ORDER_RMA_RAW = 33;
+    ORDER_RMA_WAR = 34;
+    ORDER_RMA_WAW = 35;
 }
 
 /// `FI_EVENT`, the same bit as `FI_COMPLETION`.
 pub const EVENT: u64 = COMPLETION;
 /// `FI_TRANSMIT`, the same bit as `FI_SEND`.
 pub const TRANSMIT: u64 = SEND;
+/// Reads, writes and sends in any order after each other: `FI_ORDER_RAR` to `FI_ORDER_SAS`.
+pub const ORDER_STRICT: u64 = 0x1ff;
 /// `FI_ADDR_UNSPEC` and `FI_ADDR_NOTAVAIL`.
 pub const ADDR_UNSPEC: u64 = u64::MAX;
 
@@ -92,6 +108,12 @@ mod tests {
             (super::SELECTIVE_COMPLETION, sys::FI_SELECTIVE_COMPLETION),
             (super::SYNC_ERR, sys::FI_SYNC_ERR),
             (super::ORDER_SAS, u64::from(sys::FI_ORDER_SAS)),
+            (super::ORDER_STRICT, u64::from(sys::FI_ORDER_STRICT)),
+            (super::ORDER_RMA_RAR, sys::FI_ORDER_RMA_RAR),
+            (super::ORDER_ATOMIC_WAW, sys::FI_ORDER_ATOMIC_WAW),
+            (super::FETCH_ATOMIC, sys::FI_FETCH_ATOMIC),
+            (super::COMPARE_ATOMIC, sys::FI_COMPARE_ATOMIC),
+            (super::RMA_EVENT, sys::FI_RMA_EVENT),
         ] {
             assert_eq!(ours, theirs);
         }

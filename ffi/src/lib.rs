@@ -5,8 +5,10 @@
 //! A provider implements the safe traits of [`provider`] and [`ops`] and is
 //! exported by [`export_provider!`]. Everything C passes is checked, copied or
 //! wrapped here: [`info`] (hints and answers), [`memory`] (message buffers),
+//! [`atomic`] (operations on them),
 //! [`object`] (who owns what C points to). No panic crosses C ([`guard`]).
 
+pub mod atomic;
 pub mod errno;
 pub mod flags;
 mod guard;

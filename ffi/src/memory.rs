@@ -8,7 +8,10 @@
 
 use std::{ptr, slice};
 
-use crate::errno::{Errno, Result};
+use crate::{
+    errno::{Errno, Result},
+    sys,
+};
 
 /// Most segments of one buffer (`iov_limit`).
 pub const IOV_LIMIT: usize = 4;
@@ -76,6 +79,32 @@ impl Buffer {
             buffer.len = buffer.len.checked_add(entry.iov_len).ok_or(Errno::EINVAL)?;
         }
         Ok(buffer)
+    }
+
+    /// A vector of elements of `size` bytes (`struct fi_ioc`).
+    ///
+    /// # Safety
+    /// As [`Buffer::vector`].
+    pub(crate) unsafe fn elements(
+        ioc: *const sys::fi_ioc,
+        count: usize,
+        size: usize,
+    ) -> Result<Self> {
+        if count > IOV_LIMIT {
+            return Err(Errno::EINVAL);
+        }
+        let mut iov = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; IOV_LIMIT];
+        if count > 0 && ioc.is_null() {
+            return Err(Errno::EFAULT);
+        }
+        for (index, entry) in iov.iter_mut().take(count).enumerate() {
+            // SAFETY: the caller vouches for `count` entries, and null was refused.
+            let ioc = unsafe { &*ioc.add(index) };
+            entry.iov_base = ioc.addr;
+            entry.iov_len = ioc.count.checked_mul(size).ok_or(Errno::EINVAL)?;
+        }
+        // SAFETY: `iov` holds `count` entries, for whose memory the caller vouches.
+        unsafe { Self::vector(iov.as_ptr(), count) }
     }
 
     /// Length in bytes of all segments.
@@ -154,6 +183,12 @@ impl Buffer {
         unsafe { self.fill_from(bytes.as_ptr(), bytes.len()) }
     }
 
+    /// Copies the buffer's first bytes out, as many as there is room for.
+    pub fn read_to(&self, target: &mut [u8]) -> usize {
+        // SAFETY: a slice is valid for its length, and ours overlaps no user buffer.
+        unsafe { self.copy_out(target.as_mut_ptr(), target.len()) }
+    }
+
     /// Copies the buffer's first bytes out; returns how many.
     ///
     /// # Safety
@@ -171,6 +206,50 @@ impl Buffer {
             done += take;
         }
         done
+    }
+}
+
+/// Memory that peers may use, as `fi_mr(3)` registers it: one range of addresses
+/// for them, whatever segments it is made of.
+#[derive(Clone, Debug)]
+pub struct Window {
+    segments: Vec<Segment>,
+    len: usize,
+}
+
+impl Window {
+    /// # Safety
+    /// `iov` holds `count` entries whose memory stays valid until the region is closed.
+    pub(crate) unsafe fn new(iov: *const libc::iovec, count: usize) -> Result<Self> {
+        // SAFETY: the caller vouches for the entries.
+        let buffer = unsafe { Buffer::vector(iov, count) }?;
+        Ok(Self { segments: buffer.segments().to_vec(), len: buffer.len() })
+    }
+
+    /// Address of the first byte.
+    #[must_use]
+    pub fn addr(&self) -> usize {
+        self.segments.first().map_or(0, |segment| segment.addr)
+    }
+
+    /// The part of `len` bytes from `offset` on; none if it is not all inside.
+    #[must_use]
+    pub fn part(&self, offset: usize, len: usize) -> Option<Buffer> {
+        if offset.checked_add(len)? > self.len {
+            return None;
+        }
+        let mut whole = Buffer::default();
+        whole.segments[..self.segments.len()].copy_from_slice(&self.segments);
+        whole.count = self.segments.len();
+        whole.len = self.len;
+        Some(whole.part(offset, len))
+    }
+}
+
+impl From<&'static mut [u8]> for Window {
+    fn from(memory: &'static mut [u8]) -> Self {
+        let segment = Segment { addr: memory.as_mut_ptr() as usize, len: memory.len() };
+        Self { segments: vec![segment], len: memory.len() }
     }
 }
 
@@ -245,6 +324,17 @@ mod tests {
         assert_eq!(&out, b"llo");
         assert_eq!(buffer.fill(b"0123456789"), 7);
         assert_eq!((&a, &b), (b"012", b"3456"));
+    }
+
+    #[test]
+    fn a_window_gives_no_byte_beyond_its_end() {
+        let mut bytes = [0_u8; 8];
+        let iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 8 };
+        // SAFETY: the array outlives the window.
+        let window = unsafe { Window::new(&raw const iov, 1) }.unwrap();
+        assert_eq!(window.part(6, 2).unwrap().addr(), bytes.as_ptr() as usize + 6);
+        assert!(window.part(8, 0).is_some());
+        assert!(window.part(7, 2).is_none() && window.part(usize::MAX, 2).is_none());
     }
 
     #[test]

@@ -24,7 +24,8 @@ use parking_lot::Mutex;
 use crate::{
     errno::{Errno, Result},
     flags, guard,
-    memory::Context,
+    memory::{Context, Output},
+    ops::work::RawWork,
     sys,
 };
 
@@ -68,6 +69,20 @@ pub enum Control<'a> {
     GetWait(&'a mut c_int),
     /// `FI_GETWAITOBJ`.
     GetWaitObj(&'a mut u32),
+    /// `FI_GET_RAW_MR`: base address, key and length of the key of a region.
+    GetRawKey(&'a mut u64, Output, &'a mut usize),
+    /// `FI_MAP_RAW_MR`: base address and key as a peer got them, and the key for operations.
+    MapRawKey(u64, &'a [u8], &'a mut u64),
+    /// `FI_UNMAP_KEY`.
+    UnmapKey(u64),
+    /// `FI_REFRESH` of a region whose memory was changed.
+    Refresh,
+    /// `FI_QUEUE_WORK`.
+    QueueWork(RawWork),
+    /// `FI_CANCEL_WORK`.
+    CancelWork(RawWork),
+    /// `FI_FLUSH_WORK`.
+    FlushWork,
     /// Any other command.
     Other(c_int),
 }
@@ -180,6 +195,11 @@ pub(crate) unsafe fn find<R: Raw, T: Object>(fid: *mut sys::fid) -> Result<Arc<T
 }
 
 impl Bound {
+    /// A fid that C names elsewhere; checked by [`Bound::get`].
+    pub(crate) fn of(fid: *mut sys::fid, class: u32) -> Self {
+        Self { fid, class }
+    }
+
     /// The object, if it is of this type.
     ///
     /// # Errors
@@ -260,6 +280,33 @@ unsafe extern "C" fn control<R: Raw, T: Object>(
                 sys::FI_GETWAITOBJ => {
                     Control::GetWaitObj(arg.cast::<u32>().as_mut().ok_or(Errno::EINVAL)?)
                 }
+                sys::FI_GET_RAW_MR => {
+                    let raw = arg.cast::<sys::fi_mr_raw_attr>().as_mut().ok_or(Errno::EINVAL)?;
+                    let size = raw.key_size.as_mut().ok_or(Errno::EINVAL)?;
+                    Control::GetRawKey(
+                        raw.base_addr.as_mut().ok_or(Errno::EINVAL)?,
+                        Output::new(raw.raw_key.cast(), *size),
+                        size,
+                    )
+                }
+                sys::FI_MAP_RAW_MR => {
+                    let raw = arg.cast::<sys::fi_mr_map_raw>().as_mut().ok_or(Errno::EINVAL)?;
+                    if raw.raw_key.is_null() {
+                        return Err(Errno::EINVAL);
+                    }
+                    Control::MapRawKey(
+                        raw.base_addr,
+                        std::slice::from_raw_parts(raw.raw_key, raw.key_size),
+                        raw.key.as_mut().ok_or(Errno::EINVAL)?,
+                    )
+                }
+                sys::FI_UNMAP_KEY => {
+                    Control::UnmapKey(*arg.cast::<u64>().as_ref().ok_or(Errno::EINVAL)?)
+                }
+                sys::FI_REFRESH => Control::Refresh,
+                sys::FI_QUEUE_WORK => Control::QueueWork(RawWork::new(arg.cast())),
+                sys::FI_CANCEL_WORK => Control::CancelWork(RawWork::new(arg.cast())),
+                sys::FI_FLUSH_WORK => Control::FlushWork,
                 _ => Control::Other(command),
             }
         };

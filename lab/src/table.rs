@@ -107,12 +107,13 @@ pub(crate) fn summary(sum: &Summary) -> String {
         );
     }
     for (name, channel) in sum.channels.iter().filter(|(_, channel)| channel.sent > 0) {
-        let _ = writeln!(
-            text,
-            "Channel {name}: {}, {}",
-            count(channel.sent, "message"),
-            bytes(channel.sent_bytes)
-        );
+        let (what, unit) = if name == "rma" {
+            ("Reads, writes and atomics".to_owned(), "operation")
+        } else {
+            (format!("Channel {name}"), "message")
+        };
+        let _ =
+            writeln!(text, "{what}: {}, {}", count(channel.sent, unit), bytes(channel.sent_bytes));
     }
     if sum.at_exit > 0 {
         let _ = writeln!(

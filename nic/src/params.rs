@@ -82,6 +82,14 @@ pub const PARAMS: &[Param] = &[
                an entry is free again, or fail with FI_ENOSPC as on a NIC that has none.",
     },
     Param {
+        name: "mr",
+        values: Values::Words(&["scalable", "basic", "endpoint"]),
+        default: "scalable",
+        help: "How memory is registered: with offsets and the application's keys, with virtual \
+               addresses and keys of the provider (as on verbs NICs), or bound to an endpoint \
+               and enabled (as on Slingshot).",
+    },
+    Param {
         name: "refuse",
         values: Values::Set(&["any-source", "non-contiguous"]),
         default: NONE,

@@ -50,7 +50,8 @@ pub struct Report {
     pub tagged: ContextCounters,
     /// Untagged messages.
     pub msg: ContextCounters,
-    /// Messages and bytes by channel (`shm`, `kernel-copy`, `copy-pipeline`).
+    /// Messages and bytes by channel (`shm`, `kernel-copy`, `copy-pipeline`); and reads,
+    /// writes and atomic operations on memory, which are no messages (`rma`).
     pub channels: BTreeMap<String, ChannelCounters>,
 }
 

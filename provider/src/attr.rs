@@ -6,10 +6,14 @@ use ffi::{
     Errno, flags,
     info::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr},
     memory::IOV_LIMIT,
+    ops::ep::rma::RemotePart,
     sys,
 };
 
-use crate::channel::wire::INLINE;
+use crate::{
+    channel::{segment::BUFFER, wire::INLINE},
+    mr,
+};
 
 /// Name of the fabric.
 pub(crate) const FABRIC: &str = "tcam";
@@ -18,17 +22,35 @@ pub(crate) const DOMAIN: &str = "tcam0";
 /// Version of the provider, as `FI_VERSION(major, minor)`.
 pub(crate) const VERSION: u32 = 1;
 
-const PRIMARY: u64 = flags::MSG | flags::TAGGED;
-const MODIFIERS: u64 = flags::SEND | flags::RECV;
+const PRIMARY: u64 = flags::MSG | flags::TAGGED | flags::RMA | flags::ATOMIC;
+const MODIFIERS: u64 = flags::SEND
+    | flags::RECV
+    | flags::READ
+    | flags::WRITE
+    | flags::REMOTE_READ
+    | flags::REMOTE_WRITE;
 /// Secondary capabilities that change nothing for who does not ask for them.
-const FREE: u64 = flags::MULTI_RECV | flags::LOCAL_COMM | flags::REMOTE_COMM;
+const FREE: u64 = flags::MULTI_RECV
+    | flags::LOCAL_COMM
+    | flags::REMOTE_COMM
+    | flags::FENCE
+    | flags::TRIGGER
+    | flags::RMA_EVENT;
 /// Secondary capabilities that change what operations mean.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
 /// Every capability.
 pub(crate) const CAPS: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
-const TX_CAPS: u64 = PRIMARY | flags::SEND;
-const RX_CAPS: u64 = PRIMARY | flags::RECV | flags::MULTI_RECV | ON_REQUEST;
+const TX_CAPS: u64 =
+    PRIMARY | flags::SEND | flags::READ | flags::WRITE | flags::FENCE | flags::TRIGGER;
+const RX_CAPS: u64 = PRIMARY
+    | flags::RECV
+    | flags::REMOTE_READ
+    | flags::REMOTE_WRITE
+    | flags::MULTI_RECV
+    | flags::TRIGGER
+    | flags::RMA_EVENT
+    | ON_REQUEST;
 const DOMAIN_CAPS: u64 = flags::LOCAL_COMM | flags::REMOTE_COMM;
 
 /// Default flags a transmit may have.
@@ -46,6 +68,17 @@ pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
 const QUEUE_SIZE: usize = 1024;
 const MAX_QUEUE_SIZE: usize = 1 << 16;
 const OBJECTS: usize = 1 << 16;
+/// What arrives in the order of its start: everything, since all of it takes the
+/// same ring.
+const ORDER: u64 = flags::ORDER_STRICT
+    | flags::ORDER_RMA_RAR
+    | flags::ORDER_RMA_RAW
+    | flags::ORDER_RMA_WAR
+    | flags::ORDER_RMA_WAW
+    | flags::ORDER_ATOMIC_RAR
+    | flags::ORDER_ATOMIC_RAW
+    | flags::ORDER_ATOMIC_WAR
+    | flags::ORDER_ATOMIC_WAW;
 /// Every bit of the match bits is the application's (`FI_TAG_GENERIC`).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 /// No protocol of libfabric's list: a number of our own.
@@ -56,23 +89,32 @@ pub(crate) fn inject_size(eager_size: usize) -> usize {
     eager_size.clamp(INLINE, 4096)
 }
 
+/// Longest read or write that no other overtakes, even where the kernel refuses to
+/// copy between processes.
+fn order_size(eager_size: usize) -> usize {
+    eager_size.clamp(INLINE, BUFFER) - IOV_LIMIT * size_of::<RemotePart>()
+}
+
 /// All that is offered, as `fi_getinfo` answers without hints.
-pub(crate) fn offer(eager_size: usize, api_version: u32) -> Info {
+///
+/// `eager_size` is `FI_TCAM_EAGER_SIZE`, `mr_mode` what [`mr::required`] says.
+pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
     Info {
         caps: CAPS,
         mode: 0,
         addr_format: sys::FI_SOCKADDR_IN,
         tx: Some(TxAttr {
             caps: TX_CAPS,
-            msg_order: flags::ORDER_SAS,
+            msg_order: ORDER,
             inject_size: inject_size(eager_size),
             size: QUEUE_SIZE,
             iov_limit: IOV_LIMIT,
+            rma_iov_limit: IOV_LIMIT,
             ..Default::default()
         }),
         rx: Some(RxAttr {
             caps: RX_CAPS,
-            msg_order: flags::ORDER_SAS,
+            msg_order: ORDER,
             size: QUEUE_SIZE,
             iov_limit: IOV_LIMIT,
             ..Default::default()
@@ -82,6 +124,9 @@ pub(crate) fn offer(eager_size: usize, api_version: u32) -> Info {
             protocol: PROTOCOL,
             protocol_version: 1,
             max_msg_size: MAX_MSG_SIZE,
+            max_order_raw_size: order_size(eager_size),
+            max_order_war_size: order_size(eager_size),
+            max_order_waw_size: order_size(eager_size),
             mem_tag_format: TAG_FORMAT,
             tx_ctx_cnt: 1,
             rx_ctx_cnt: 1,
@@ -94,6 +139,7 @@ pub(crate) fn offer(eager_size: usize, api_version: u32) -> Info {
             data_progress: sys::FI_PROGRESS_MANUAL,
             resource_mgmt: sys::FI_RM_ENABLED,
             av_type: sys::FI_AV_UNSPEC,
+            mr_mode,
             mr_key_size: 8,
             cq_data_size: 8,
             cq_cnt: OBJECTS,
@@ -206,16 +252,16 @@ fn capabilities(wanted: u64) -> u64 {
 fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
     bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS)?;
     bits("tx op_flags", wanted.op_flags, TX_OP_FLAGS)?;
-    bits("tx msg_order", wanted.msg_order, flags::ORDER_SAS)?;
+    bits("tx msg_order", wanted.msg_order, ORDER)?;
     bits("tx comp_order", wanted.comp_order, 0)?;
     at_most("tx inject_size", wanted.inject_size, tx.inject_size)?;
     at_most("tx size", wanted.size, MAX_QUEUE_SIZE)?;
     at_most("tx iov_limit", wanted.iov_limit, IOV_LIMIT)?;
-    at_most("tx rma_iov_limit", wanted.rma_iov_limit, 0)?;
+    at_most("tx rma_iov_limit", wanted.rma_iov_limit, IOV_LIMIT)?;
     tx.op_flags = wanted.op_flags;
     tx.size = if wanted.size == 0 { tx.size } else { wanted.size };
     if wanted.caps & PRIMARY != 0 {
-        tx.caps = wanted.caps & TX_CAPS | flags::SEND;
+        tx.caps = wanted.caps & TX_CAPS | TX_CAPS & MODIFIERS;
     }
     Ok(())
 }
@@ -223,14 +269,14 @@ fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
 fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr) -> Result<(), Errno> {
     bits("rx caps", wanted.caps, RX_CAPS | DOMAIN_CAPS)?;
     bits("rx op_flags", wanted.op_flags, RX_OP_FLAGS)?;
-    bits("rx msg_order", wanted.msg_order, flags::ORDER_SAS)?;
+    bits("rx msg_order", wanted.msg_order, ORDER)?;
     bits("rx comp_order", wanted.comp_order, 0)?;
     at_most("rx size", wanted.size, MAX_QUEUE_SIZE)?;
     at_most("rx iov_limit", wanted.iov_limit, IOV_LIMIT)?;
     rx.op_flags = wanted.op_flags;
     rx.size = if wanted.size == 0 { rx.size } else { wanted.size };
     if wanted.caps & PRIMARY != 0 {
-        rx.caps = wanted.caps & RX_CAPS | flags::RECV;
+        rx.caps = wanted.caps & RX_CAPS | RX_CAPS & MODIFIERS;
     }
     Ok(())
 }
@@ -241,9 +287,9 @@ fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
     at_most("protocol_version", wanted.protocol_version as usize, 1)?;
     at_most("max_msg_size", wanted.max_msg_size, MAX_MSG_SIZE)?;
     at_most("msg_prefix_size", wanted.msg_prefix_size, 0)?;
-    at_most("max_order_raw_size", wanted.max_order_raw_size, 0)?;
-    at_most("max_order_war_size", wanted.max_order_war_size, 0)?;
-    at_most("max_order_waw_size", wanted.max_order_waw_size, 0)?;
+    at_most("max_order_raw_size", wanted.max_order_raw_size, ep.max_order_raw_size)?;
+    at_most("max_order_war_size", wanted.max_order_war_size, ep.max_order_war_size)?;
+    at_most("max_order_waw_size", wanted.max_order_waw_size, ep.max_order_waw_size)?;
     at_most("tx_ctx_cnt", wanted.tx_ctx_cnt, 1)?;
     at_most("rx_ctx_cnt", wanted.rx_ctx_cnt, 1)?;
     at_most("auth_key_size", wanted.auth_key_size, 0)?;
@@ -277,6 +323,8 @@ fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno
     at_most("mr_cnt", wanted.mr_cnt, OBJECTS)?;
     at_most("domain auth_key_size", wanted.auth_key_size, 0)?;
     at_most("max_err_data", wanted.max_err_data, 0)?;
+    domain.mr_mode = mr::meet(domain.mr_mode, wanted.mr_mode)
+        .map_or_else(|| refuse("mr_mode", wanted.mr_mode, domain.mr_mode), Ok)?;
     // The level asked for must come back: MPICH aborts on anything else.
     let keep = |wanted: u32, offered: &mut u32| {
         if wanted != 0 {
@@ -306,12 +354,12 @@ mod tests {
     }
 
     fn answer(hints: &Info) -> Result<Info, Errno> {
-        meet(offer(8192, 0), hints)
+        meet(offer(8192, 0, 0), hints)
     }
 
     #[test]
     fn empty_hints_get_everything() {
-        assert_eq!(answer(&hints()).unwrap(), offer(8192, 0));
+        assert_eq!(answer(&hints()).unwrap(), offer(8192, 0, 0));
     }
 
     #[test]
@@ -333,12 +381,12 @@ mod tests {
     #[test]
     fn what_cannot_be_met_is_refused() {
         let refused: [fn(&mut Info); 10] = [
-            |info| info.caps = flags::RMA,
+            |info| info.caps = flags::HMEM,
             |info| info.addr_format = sys::FI_SOCKADDR_IN6,
             |info| info.ep.as_mut().unwrap().kind = sys::FI_EP_MSG,
             |info| info.ep.as_mut().unwrap().tx_ctx_cnt = usize::MAX,
             |info| info.tx.as_mut().unwrap().inject_size = 1 << 20,
-            |info| info.tx.as_mut().unwrap().op_flags = flags::FENCE,
+            |info| info.tx.as_mut().unwrap().op_flags = 1 << 60,
             |info| info.rx.as_mut().unwrap().iov_limit = IOV_LIMIT + 1,
             |info| info.domain.as_mut().unwrap().data_progress = sys::FI_PROGRESS_AUTO,
             |info| info.domain.as_mut().unwrap().name = Some("eth0".to_owned()),

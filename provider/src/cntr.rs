@@ -25,7 +25,7 @@ use crate::{
 /// A counter.
 #[derive(Debug)]
 pub(crate) struct Counter {
-    _domain: Arc<Domain>,
+    domain: Arc<Domain>,
     wait_obj: WaitObj,
     count: AtomicU64,
     errors: AtomicU64,
@@ -45,12 +45,38 @@ impl Counter {
             return Err(Errno::ENOSYS);
         }
         Ok(Self {
-            _domain: Arc::clone(domain),
+            domain: Arc::clone(domain),
             wait_obj: attr.wait_obj,
             count: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             drivers: Drivers::new(domain.locked),
         })
+    }
+
+    /// The endpoints that this counter waits for: those that count here or, as it
+    /// counts completions of deferred work, all of the domain.
+    fn drivers(&self) -> &Drivers {
+        if self.drivers.is_empty() { &self.domain.endpoints } else { &self.drivers }
+    }
+
+    fn progress(&self) {
+        self.drivers().progress();
+        self.domain.triggers.run();
+    }
+
+    /// The count, without progress.
+    pub(crate) fn value(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Adds to the count, and leaves what waits for it to who looks next.
+    pub(crate) fn raise(&self, value: u64) {
+        self.count.fetch_add(value, Ordering::AcqRel);
+    }
+
+    /// Sets the count, and leaves what waits for it to who looks next.
+    pub(crate) fn put(&self, value: u64) {
+        self.count.store(value, Ordering::Release);
     }
 
     /// Counts an operation.
@@ -79,21 +105,23 @@ impl Bindable for Counter {
 
 impl ops::cntr::Counter for Counter {
     fn read(&self) -> u64 {
-        self.drivers.progress();
-        self.count.load(Ordering::Acquire)
+        self.progress();
+        self.value()
     }
 
     fn read_errors(&self) -> u64 {
-        self.drivers.progress();
+        self.progress();
         self.errors.load(Ordering::Acquire)
     }
 
     fn add(&self, value: u64) {
-        self.count.fetch_add(value, Ordering::AcqRel);
+        self.raise(value);
+        self.domain.triggers.run();
     }
 
     fn set(&self, value: u64) {
-        self.count.store(value, Ordering::Release);
+        self.put(value);
+        self.domain.triggers.run();
     }
 
     fn add_errors(&self, value: u64) {
@@ -117,7 +145,7 @@ impl ops::cntr::Counter for Counter {
             if deadline.is_over() {
                 return Err(Errno::ETIMEDOUT);
             }
-            self.drivers.wait(deadline.left(NAP));
+            self.drivers().wait(deadline.left(NAP));
         }
     }
 }

@@ -125,6 +125,7 @@ impl ops::cq::CompletionQueue for CompletionQueue {
     #[inline]
     fn read(&self, entries: &mut Entries) -> Result<()> {
         let progress = self.drivers.progress();
+        self.domain.triggers.run();
         let taken = self.take(entries, 1);
         if progress == Progress::None && taken == Err(Errno::EAGAIN) && self.drivers.pause() {
             self.drivers.progress();
@@ -140,6 +141,7 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         let deadline = Deadline::after(timeout);
         loop {
             self.drivers.progress();
+            self.domain.triggers.run();
             match self.take(entries, threshold) {
                 Err(Errno::EAGAIN) => {}
                 done => return done,

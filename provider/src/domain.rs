@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ffi::{
     Errno, Result,
     info::Info,
-    object::{Bound, Object},
+    object::{Bound, Control, Object},
     ops, sys,
 };
 use nic::params::Params;
@@ -21,7 +21,10 @@ use crate::{
     eq::EventQueue,
     fabric::Fabric,
     init,
+    mr::{self, MemoryRegion, Regions},
     peers::Peers,
+    progress::Drivers,
+    trigger::Triggers,
 };
 
 /// A domain: the peers of a process, and what its objects have in common.
@@ -35,6 +38,12 @@ pub(crate) struct Domain {
     /// Every address ever named.
     pub(crate) peers: Arc<Peers>,
     av_type: u32,
+    /// Every endpoint.
+    pub(crate) endpoints: Drivers,
+    /// Memory that peers may use.
+    pub(crate) regions: Regions,
+    /// Operations that wait for a counter.
+    pub(crate) triggers: Triggers,
     eq: Mutex<Option<Arc<EventQueue>>>,
 }
 
@@ -45,10 +54,14 @@ impl Domain {
         let living = segment::clean_up();
         node_pool::clean_up();
         tracing::info!("{living} endpoints of this user live on this host");
+        let locked = attr.is_none_or(|attr| init::needs_locks(attr.threading));
         Ok(Self {
             fabric: Arc::clone(fabric),
             params,
-            locked: attr.is_none_or(|attr| init::needs_locks(attr.threading)),
+            locked,
+            regions: Regions::new(attr.map_or(0, |attr| attr.mr_mode.cast_unsigned()), locked),
+            triggers: Triggers::default(),
+            endpoints: Drivers::new(locked),
             peers: Arc::new(Peers::new()),
             av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
             eq: Mutex::default(),
@@ -74,7 +87,25 @@ impl Object for Domain {
 
     fn close(&self) -> Result<()> {
         self.eq.lock().take();
+        self.triggers.flush();
         Ok(())
+    }
+
+    fn control(&self, command: Control<'_>) -> Result<()> {
+        match command {
+            Control::QueueWork(work) => self.triggers.queue(&work),
+            Control::CancelWork(work) => self.triggers.cancel(work.name()),
+            Control::FlushWork => {
+                self.triggers.flush();
+                Ok(())
+            }
+            Control::MapRawKey(_, raw, key) => {
+                *key = mr::map_raw_key(raw)?;
+                Ok(())
+            }
+            Control::UnmapKey(_) => Ok(()),
+            _ => Err(Errno::ENOSYS),
+        }
     }
 }
 
@@ -83,6 +114,7 @@ impl ops::domain::Domain for Domain {
     type CompletionQueue = CompletionQueue;
     type Counter = Counter;
     type Endpoint = Endpoint;
+    type MemoryRegion = MemoryRegion;
 
     fn av_open(self: &Arc<Self>, attr: &ops::av::Attr) -> Result<Arc<AddressVector>> {
         if attr.kind != sys::FI_AV_UNSPEC
@@ -105,5 +137,9 @@ impl ops::domain::Domain for Domain {
 
     fn endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Endpoint>> {
         Endpoint::open(self, info).map(Arc::new)
+    }
+
+    fn mr_register(self: &Arc<Self>, attr: &ops::mr::Attr) -> Result<Arc<MemoryRegion>> {
+        MemoryRegion::register(self, attr).map(Arc::new)
     }
 }

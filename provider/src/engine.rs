@@ -12,15 +12,13 @@ use std::{
     time::Instant,
 };
 
-use ffi::{
-    Buffer, Context, Errno, Result, flags, info::Info, ops::cq::Completion, ops::cq::Failure,
-};
+use ffi::{Buffer, Context, Errno, Result, flags, info::Info, ops::ep::rma::RemoteParts};
 use matching::Source;
 use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
 use nic::{
-    device::{Device, DeviceConfig, Envelope, Grant},
+    device::{Device, DeviceConfig},
     params::Params,
     report::ChannelCounters,
 };
@@ -30,16 +28,17 @@ use crate::{
     attr,
     av::AddressVector,
     channel::{
-        link::Link,
+        bytes::Remote,
+        link::{Link, fill_bytes},
         node_pool::NodePool,
         pool::Pool,
         ring::Receiver,
-        segment::{Remote, Segment},
-        wire::{self, Header},
+        segment::Segment,
+        wire::{Frame, Header, INLINE},
     },
     clock::Monotonic,
     cntr::Counter,
-    cq::CompletionQueue,
+    completion::{Counters, OpKind, Reports},
     domain::Domain,
     flow::Flow,
     idle::{Idle, Policy},
@@ -56,6 +55,8 @@ pub(crate) struct RecvOp {
     /// Whether success is reported on the completion queue.
     pub(crate) report: bool,
     pub(crate) multi: bool,
+    /// Deferred work that this is; see [`Engine::work`].
+    pub(crate) work: u32,
 }
 
 /// A message that no receive waited for, as the device carries it.
@@ -79,49 +80,23 @@ pub(crate) enum Body {
     Remote(Remote),
 }
 
-/// A send that is not complete: the receiver will say when it is.
+/// An operation that is not complete: the receiver will say when it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendOp {
+    pub(crate) kind: OpKind,
     pub(crate) peer: u32,
+    /// What is sent; for reads, where the answer goes.
     pub(crate) buffer: Buffer,
+    /// The peer's memory, for reads and writes.
+    pub(crate) remote: RemoteParts,
+    /// Remote CQ data of a write.
+    pub(crate) data: Option<u64>,
     pub(crate) context: Context,
     pub(crate) report: bool,
-    pub(crate) tagged: bool,
+    /// Deferred work that this is; see [`Engine::work`].
+    pub(crate) work: u32,
     /// Tells this operation from earlier ones with its number.
     pub(crate) age: u32,
-}
-
-/// Queues and counters of one direction.
-#[derive(Debug, Default)]
-pub(crate) struct Reports {
-    pub(crate) cq: Option<Arc<CompletionQueue>>,
-    pub(crate) cntr: Option<Arc<Counter>>,
-    /// Success is only reported where an operation asks for it.
-    pub(crate) selective: bool,
-    /// Flags of operations that have none of their own.
-    pub(crate) op_flags: u64,
-}
-
-impl Reports {
-    #[inline]
-    pub(crate) fn complete(&self, report: bool, completion: Completion) {
-        if let (true, Some(cq)) = (report, &self.cq) {
-            cq.complete(completion);
-        }
-        if let Some(cntr) = &self.cntr {
-            cntr.count(false);
-        }
-    }
-
-    #[cold]
-    pub(crate) fn fail(&self, failure: Failure) {
-        if let Some(cq) = &self.cq {
-            cq.fail(failure);
-        }
-        if let Some(cntr) = &self.cntr {
-            cntr.count(true);
-        }
-    }
 }
 
 /// Messages and bytes by channel.
@@ -130,6 +105,8 @@ pub(crate) struct Channels {
     pub(crate) shm: ChannelCounters,
     pub(crate) kernel_copy: ChannelCounters,
     pub(crate) copy_pipeline: ChannelCounters,
+    /// Reads and writes of memory, and atomic operations, over whichever channel.
+    pub(crate) rma: ChannelCounters,
 }
 
 /// The working state of an endpoint.
@@ -139,6 +116,7 @@ pub(crate) struct Engine {
     pub(crate) av: Option<Arc<AddressVector>>,
     pub(crate) tx: Reports,
     pub(crate) rx: Reports,
+    pub(crate) counters: Counters,
     pub(crate) enabled: bool,
     /// Whether receives may name a source (`FI_DIRECTED_RECV`).
     pub(crate) directed: bool,
@@ -165,8 +143,15 @@ pub(crate) struct Engine {
     /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
     pub(crate) sources: Vec<u32>,
     /// Control messages that found a full ring.
-    pub(crate) deferred: VecDeque<(u32, Header)>,
+    pub(crate) deferred: VecDeque<(u32, Header, Box<[u8]>)>,
     pub(crate) sends: Slab<SendOp>,
+    /// The deferred work whose operation is being started: 0, or its index in `works`
+    /// and 1. Kept with the operation.
+    pub(crate) work: u32,
+    /// Counters of completions of deferred work.
+    pub(crate) works: Slab<Option<Arc<Counter>>>,
+    /// Elements of an atomic operation that is being served.
+    pub(crate) scratch: Vec<u8>,
     pub(crate) next_age: u32,
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
@@ -240,6 +225,7 @@ impl Engine {
             av: None,
             tx: reports(info.tx.as_ref().map_or(0, |tx| tx.op_flags)),
             rx: reports(info.rx.as_ref().map_or(0, |rx| rx.op_flags)),
+            counters: Counters::default(),
             enabled: false,
             directed,
             source: info.caps & flags::SOURCE != 0,
@@ -256,6 +242,9 @@ impl Engine {
             sources: Vec::new(),
             deferred: VecDeque::new(),
             sends: Slab::with_capacity(256),
+            work: 0,
+            works: Slab::new(),
+            scratch: Vec::new(),
             next_age: 0,
             transfers: Slab::new(),
             streams: VecDeque::new(),
@@ -346,82 +335,40 @@ impl Engine {
                 Err(_) => return,
             };
         if !sent {
-            self.deferred.push_back((peer, header));
+            self.deferred.push_back((peer, header, Box::default()));
         }
+    }
+
+    /// Sends a message with bytes, if there is room.
+    pub(crate) fn send_bytes(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        mut header: Header,
+        bytes: &[u8],
+    ) -> Result<bool> {
+        if bytes.len() <= INLINE {
+            return Ok(self.link(peer)?.push_bytes(own, header, bytes));
+        }
+        self.link(peer)?;
+        let Some(buffer) = self.pool.take(own) else { return Ok(false) };
+        fill_bytes(own, buffer, bytes);
+        header.count = Frame { buffer: Some(buffer as u16), ..Frame::default() }.pack();
+        let sent = self.link(peer)?.push_bare(own, header);
+        if !sent {
+            self.pool.untake(own);
+        }
+        Ok(sent)
     }
 
     /// Tries the control messages that found a full ring again.
     pub(crate) fn flush_deferred(&mut self, own: &Segment) {
         for _ in 0..self.deferred.len() {
-            let Some((peer, header)) = self.deferred.pop_front() else { break };
-            if let Ok(link) = self.link(peer)
-                && !link.push_bare(own, header)
-            {
-                self.deferred.push_back((peer, header));
+            let Some((peer, header, bytes)) = self.deferred.pop_front() else { break };
+            if self.send_bytes(own, peer, header, &bytes) == Ok(false) {
+                self.deferred.push_back((peer, header, bytes));
             }
         }
-    }
-
-    /// Reports a receive that got its message.
-    #[inline]
-    pub(crate) fn complete_recv(
-        &mut self,
-        grant: &Grant<RecvOp>,
-        envelope: &Envelope,
-        message_flags: u8,
-        data: u64,
-        received: usize,
-    ) {
-        let op = &grant.data;
-        let mut completion_flags = flags::RECV
-            | if message_flags & wire::TAGGED != 0 { flags::TAGGED } else { flags::MSG };
-        if message_flags & wire::DATA != 0 {
-            completion_flags |= flags::REMOTE_CQ_DATA;
-        }
-        if op.multi && grant.last && !self.passes_release(op) {
-            completion_flags |= flags::MULTI_RECV;
-        }
-        let completion = Completion {
-            context: op.context,
-            flags: completion_flags,
-            len: received,
-            buf: op.buffer.addr() + grant.offset as usize,
-            data,
-            tag: envelope.bits,
-            source: self.address_of(envelope.source),
-        };
-        if received as u64 == envelope.len {
-            // The release of a multi-receive buffer is always told.
-            let report = op.report || completion_flags & flags::MULTI_RECV != 0;
-            self.rx.complete(report, completion);
-        } else {
-            let overflow = (envelope.len - received as u64) as usize;
-            self.rx.fail(Failure { completion, overflow, errno: Errno::ETRUNC });
-        }
-    }
-
-    /// Reports a receive that got no message.
-    #[cold]
-    pub(crate) fn fail_recv(
-        &mut self,
-        op: &RecvOp,
-        tagged: bool,
-        bits: u64,
-        last: bool,
-        errno: Errno,
-    ) {
-        let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
-        if op.multi && last {
-            completion_flags |= flags::MULTI_RECV;
-        }
-        let completion = Completion {
-            context: op.context,
-            flags: completion_flags,
-            tag: bits,
-            source: flags::ADDR_UNSPEC,
-            ..Default::default()
-        };
-        self.rx.fail(Failure { completion, overflow: 0, errno });
     }
 
     /// What the application knows a peer as, if it wants to know.

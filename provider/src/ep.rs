@@ -14,7 +14,8 @@ use ffi::{
     object::{Bindable, Bound, Control, Object, direction},
     ops::{
         self,
-        ep::{Recv, Send},
+        ep::{Recv, Send, atomic::Atomic, rma::Rma},
+        work::{Op, Trigger},
     },
     serial::Serial,
     sys,
@@ -26,9 +27,10 @@ use crate::{
     av::AddressVector,
     channel::segment::{Segment, pack},
     cntr::Counter,
+    completion::Reports,
     cq::CompletionQueue,
     domain::Domain,
-    engine::{Engine, Reports},
+    engine::Engine,
     report, trace,
 };
 
@@ -58,8 +60,12 @@ const LINGER: Duration = Duration::from_secs(2);
 /// Options of `fi_endpoint(3)` that libfabric 2.0 added (`FI_OPT_*`).
 const OPT_MAX_MSG_SIZE: u32 = 12;
 const OPT_MAX_TAGGED_SIZE: u32 = 13;
+const OPT_MAX_RMA_SIZE: u32 = 14;
+const OPT_MAX_ATOMIC_SIZE: u32 = 15;
 const OPT_INJECT_MSG_SIZE: u32 = 16;
 const OPT_INJECT_TAGGED_SIZE: u32 = 17;
+const OPT_INJECT_RMA_SIZE: u32 = 18;
+const OPT_INJECT_ATOMIC_SIZE: u32 = 19;
 
 impl Endpoint {
     pub(crate) fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self> {
@@ -88,12 +94,51 @@ impl Endpoint {
             engine: Serial::new(Some(engine), domain.locked),
             _socket: socket,
         });
+        domain.endpoints.add(&port);
         report::register(&port);
         Ok(Self { domain: Arc::clone(domain), port })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
         work(self.port.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
+    }
+
+    /// Starts an operation that goes to a peer.
+    #[inline]
+    fn transmit(&self, work: impl FnOnce(&mut Engine, &Segment) -> Result<()>) -> Result<()> {
+        match &mut *self.port.engine.lock() {
+            Some(engine) => {
+                let sent = work(engine, &self.port.own);
+                engine.wants_room = sent == Err(Errno::EAGAIN);
+                sent
+            }
+            None => Err(Errno::EOPBADSTATE),
+        }
+    }
+
+    /// Starts deferred work, whose completion a counter counts.
+    pub(crate) fn start_work(&self, op: &Op, completion: Option<&Arc<Counter>>) -> Result<()> {
+        self.with(|engine| {
+            let number = completion.map(|counter| engine.works.insert(Some(Arc::clone(counter))));
+            engine.work = number.map_or(0, |number| number as u32 + 1);
+            let own = &self.port.own;
+            let started = match op {
+                Op::Send(op) => engine.send(own, op),
+                Op::Recv(op) => engine.recv(own, op),
+                Op::Rma(op) => engine.rma(own, op),
+                Op::Atomic(op) => engine.atomic(own, op),
+            };
+            engine.work = 0;
+            if let (Err(_), Some(number)) = (started, number) {
+                engine.works.remove(number);
+            }
+            started
+        })
+    }
+
+    /// This endpoint as peers list it.
+    pub(crate) fn listed_address(&self) -> u64 {
+        pack(self.port.address)
     }
 
     fn bind_cq(&self, cq: &Arc<CompletionQueue>, bind_flags: u64) -> Result<()> {
@@ -125,17 +170,15 @@ impl Endpoint {
     }
 
     fn bind_cntr(&self, cntr: &Arc<Counter>, bind_flags: u64) -> Result<()> {
-        // There are no remote reads and writes to count.
-        let rma = flags::READ | flags::WRITE | flags::REMOTE_READ | flags::REMOTE_WRITE;
-        ffi::object::only(bind_flags, rma | flags::TRANSMIT | flags::RECV)?;
-        let (transmit, receive) = direction(bind_flags);
         self.with(|engine| {
-            for (wanted, reports) in [(transmit, &mut engine.tx), (receive, &mut engine.rx)] {
-                if wanted && reports.cntr.replace(Arc::clone(cntr)).is_some() {
+            let mut left = bind_flags;
+            for (flag, bound) in engine.counters.all() {
+                left &= !flag;
+                if bind_flags & flag != 0 && bound.replace(Arc::clone(cntr)).is_some() {
                     return Err(Errno::EINVAL);
                 }
             }
-            Ok(())
+            ffi::object::only(left, 0)
         })?;
         cntr.drivers.add(&self.port);
         Ok(())
@@ -162,9 +205,10 @@ impl Endpoint {
 impl Object for Endpoint {
     fn close(&self) -> Result<()> {
         self.linger();
+        self.domain.endpoints.remove(&self.port);
         report::write(&self.port, WrittenAt::Close);
         let engine = self.port.engine.lock().take();
-        if let Some(engine) = engine {
+        if let Some(mut engine) = engine {
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);
             }
@@ -172,7 +216,9 @@ impl Object for Endpoint {
                 if let Some(cq) = &reports.cq {
                     cq.drivers.remove(&self.port);
                 }
-                if let Some(cntr) = &reports.cntr {
+            }
+            for (_, cntr) in engine.counters.all() {
+                if let Some(cntr) = cntr {
                     cntr.drivers.remove(&self.port);
                 }
             }
@@ -247,14 +293,7 @@ impl Bindable for Endpoint {
 impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn send(&self, op: &Send) -> Result<()> {
-        match &mut *self.port.engine.lock() {
-            Some(engine) => {
-                let sent = engine.send(&self.port.own, op);
-                engine.wants_room = sent == Err(Errno::EAGAIN);
-                sent
-            }
-            None => Err(Errno::EOPBADSTATE),
-        }
+        self.transmit(|engine, own| engine.send(own, op))
     }
 
     #[inline]
@@ -263,6 +302,20 @@ impl ops::ep::Endpoint for Endpoint {
             Some(engine) => engine.recv(&self.port.own, op),
             None => Err(Errno::EOPBADSTATE),
         }
+    }
+
+    fn rma(&self, op: &Rma) -> Result<()> {
+        self.transmit(|engine, own| engine.rma(own, op))
+    }
+
+    fn atomic(&self, op: &Atomic) -> Result<()> {
+        self.transmit(|engine, own| engine.atomic(own, op))
+    }
+
+    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()> {
+        let counter = trigger.counter.get::<Counter>()?;
+        self.domain.triggers.add_op(Arc::downgrade(self), op, &counter, trigger.threshold);
+        Ok(())
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
@@ -281,9 +334,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn option(&self, name: u32) -> Result<usize> {
         self.with(|engine| match name {
             sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.min_multi_recv),
-            OPT_MAX_MSG_SIZE | OPT_MAX_TAGGED_SIZE => Ok(attr::MAX_MSG_SIZE),
-            OPT_INJECT_MSG_SIZE | OPT_INJECT_TAGGED_SIZE => Ok(engine.inject_size),
-            _ => Err(Errno::ENOSYS),
+            _ => limit_of(name, engine).ok_or(Errno::ENOSYS),
         })
     }
 
@@ -293,10 +344,22 @@ impl ops::ep::Endpoint for Endpoint {
                 engine.min_multi_recv = value;
                 Ok(())
             }
-            OPT_MAX_MSG_SIZE | OPT_MAX_TAGGED_SIZE if value <= attr::MAX_MSG_SIZE => Ok(()),
-            OPT_INJECT_MSG_SIZE | OPT_INJECT_TAGGED_SIZE if value <= engine.inject_size => Ok(()),
+            _ if limit_of(name, engine).is_some_and(|limit| value <= limit) => Ok(()),
             _ => Err(Errno::EINVAL),
         })
+    }
+}
+
+/// Longest operation of a kind; none for options that are no limits.
+fn limit_of(option: u32, engine: &Engine) -> Option<usize> {
+    match option {
+        OPT_MAX_MSG_SIZE | OPT_MAX_TAGGED_SIZE | OPT_MAX_RMA_SIZE => Some(attr::MAX_MSG_SIZE),
+        OPT_MAX_ATOMIC_SIZE => Some(ops::ep::atomic::MAX_BYTES),
+        OPT_INJECT_MSG_SIZE
+        | OPT_INJECT_TAGGED_SIZE
+        | OPT_INJECT_RMA_SIZE
+        | OPT_INJECT_ATOMIC_SIZE => Some(engine.inject_size),
+        _ => None,
     }
 }
 

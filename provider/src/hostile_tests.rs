@@ -8,7 +8,15 @@ use std::{
     time::Instant,
 };
 
-use ffi::{Buffer, Context, info::Info, ops::ep::OpFlags, ops::ep::Recv};
+use ffi::{
+    Buffer, Context, flags,
+    info::Info,
+    memory::Window,
+    ops::{
+        ep::{OpFlags, Recv},
+        mr,
+    },
+};
 use proptest::prelude::*;
 
 use crate::{
@@ -17,6 +25,7 @@ use crate::{
     channel::{
         ring::Sender,
         segment::{PEERS, Segment, pack},
+        wire::INLINE,
     },
     domain::Domain,
     engine::Engine,
@@ -26,7 +35,7 @@ use crate::{
 
 fn endpoint(port: u16) -> (Segment, Engine) {
     let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
-    let info: Info = attr::offer(8192, 0);
+    let info: Info = attr::offer(8192, 0, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
     let address = pack(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
     let mut engine = Engine::new(&domain, &info, address, &own, Instant::now()).unwrap();
@@ -50,7 +59,13 @@ fn post(engine: &mut Engine, own: &Segment, tag: Option<(u64, u64)>) {
 /// Words a peer may write: any, and such as get past the first checks.
 fn words() -> impl Strategy<Value = [u64; 5]> {
     let small = prop_oneof![0..20_u64, Just(u64::MAX), Just(1 << 63), any::<u64>()];
-    let first = (0..9_u64, 0..8_u64, prop_oneof![Just(0_u64), 0..70_000_u64], 0..70_u64).prop_map(
+    // A number, or what a frame says: parts, segments, buffer.
+    let count = prop_oneof![
+        0..70_u64,
+        (0..6_u64, 0..6_u64, prop_oneof![Just(0_u64), 0..70_u64])
+            .prop_map(|(parts, segments, buffer)| parts | segments << 8 | buffer << 16),
+    ];
+    let first = (0..13_u64, 0..16_u64, prop_oneof![Just(0_u64), 0..70_000_u64], count).prop_map(
         |(kind, flags, peer, count)| kind | flags << 8 | (peer & 0xffff) << 16 | count << 32,
     );
     prop_oneof![
@@ -60,24 +75,38 @@ fn words() -> impl Strategy<Value = [u64; 5]> {
     ]
 }
 
+/// Payloads of small numbers: keys, addresses and lengths that may be right.
+fn payload() -> impl Strategy<Value = [u64; INLINE / 8]> {
+    prop::array::uniform26(prop_oneof![8 => 0..20_u64, 1 => Just(u64::MAX), 1 => any::<u64>()])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn anything_in_the_ring_is_survived(slots in prop::collection::vec((words(), any::<u8>()), 1..300)) {
+    fn anything_in_the_ring_is_survived(slots in prop::collection::vec((words(), payload()), 1..300)) {
         let (own, mut engine) = endpoint(91);
         let (peer, _) = endpoint(92);
         own.peer(0).store(pack(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 92)), std::sync::atomic::Ordering::Release);
         prop_assert!(own.peer(PEERS as u16 - 1).load(std::sync::atomic::Ordering::Acquire) == 0);
+        let memory: &'static mut [u8] = vec![0; 64].leak();
+        let (before, region) = memory.split_at_mut(16);
+        let (region, after) = region.split_at_mut(32);
+        let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
+        let attr = mr::Attr { window: Window::from(region), access, offset: 0, requested_key: 0, flags: 0 };
+        for requested_key in 0..8 {
+            engine.domain.regions.register(&mr::Attr { requested_key, ..attr.clone() }).unwrap();
+        }
         let mut sender = Sender::new(91);
-        for (index, (words, fill)) in slots.iter().enumerate() {
+        for (index, (words, payload)) in slots.iter().enumerate() {
             if index % 3 == 0 {
                 post(&mut engine, &own, Some((0, u64::MAX)));
                 post(&mut engine, &own, None);
             }
-            prop_assert!(sender.push_words(&peer, &own, *words, *fill));
+            prop_assert!(sender.push_words(&peer, &own, *words, payload));
             while engine.progress(&own) == Progress::Some {}
         }
+        prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));
         prop_assert_eq!(engine.device.tagged.counters().check(), Ok(()));
         prop_assert_eq!(engine.device.msg.counters().check(), Ok(()));
     }

@@ -16,7 +16,7 @@ use ffi::{
 use matching::TagLayout;
 use nic::params::{PARAMS, Params};
 
-use crate::{address, attr, fabric::Fabric, report};
+use crate::{address, attr, fabric::Fabric, mr, report};
 
 /// The provider `tcam`.
 #[derive(Debug)]
@@ -105,7 +105,8 @@ impl Provider for Tcam {
 
     fn getinfo(query: Query<'_>) -> Result<Vec<Info>, Errno> {
         let params = params()?;
-        let offer = attr::offer(params.number("eager_size"), query.version);
+        let mr_mode = mr::required(params.text("mr"));
+        let offer = attr::offer(params.number("eager_size"), mr_mode, query.version);
         let mut info = match &query.hints {
             Some(hints) => attr::meet(offer, hints)?,
             None => offer,

@@ -8,11 +8,13 @@
 #![deny(unsafe_code)]
 
 mod address;
+mod atomic;
 mod attr;
 mod av;
 mod channel;
 mod clock;
 mod cntr;
+mod completion;
 mod cq;
 mod domain;
 mod engine;
@@ -23,14 +25,17 @@ mod flow;
 mod idle;
 mod init;
 mod liveness;
+mod mr;
 mod msg;
 mod pace;
 mod peers;
 mod progress;
 mod rendezvous;
 mod report;
+mod rma;
 mod tagged;
 mod trace;
+mod trigger;
 
 #[cfg(test)]
 mod hostile_tests;

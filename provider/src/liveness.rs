@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Counts the endpoints of this host.
+    /// Counts the processes of this host.
     pub(crate) fn update_population(&mut self, own: &Segment) {
         self.idle.set_population(segment::population());
         let sleeps = u32::from(self.idle.is_crowded());
@@ -111,13 +111,13 @@ impl Engine {
         }
         // What it sent before has arrived.
         while self.receive(own) == Progress::Some {}
-        self.deferred.retain(|(to, _)| *to != peer);
+        self.deferred.retain(|(to, ..)| *to != peer);
         self.streams.retain(|stream| stream.peer != peer);
         let failed: Vec<usize> =
             self.sends.iter().filter(|(_, op)| op.peer == peer).map(|(key, _)| key).collect();
         for key in failed {
             let op = self.sends.remove(key);
-            self.fail_send(op.context, op.tagged, Errno::ECONNABORTED);
+            self.fail_op(&op, Errno::ECONNABORTED);
         }
         let failed: Vec<usize> = self
             .transfers

@@ -4,8 +4,7 @@
 
 use ffi::{
     Context, Errno, Result, flags,
-    ops::cq::Completion,
-    ops::ep::{OpFlags, Recv, Send},
+    ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
 };
 use matching::Key;
 use nic::device::{Envelope, Grant, MultiRecv, Post, Receive};
@@ -16,12 +15,14 @@ use crate::{
         segment::{BUFFER, Segment},
         wire::{ACK, DATA, Header, INLINE, Kind, TAGGED},
     },
+    completion::OpKind,
     engine::{Body, Engine, Kept, RecvOp, SendOp},
 };
 
 const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::REMOTE_CQ_DATA
     | flags::MORE
+    | flags::FENCE
     | flags::MSG
     | flags::TAGGED
     | flags::SEND;
@@ -53,6 +54,9 @@ impl Engine {
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = av.peer(op.dest).ok_or(Errno::EINVAL)?;
         self.link(peer)?;
+        if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
+            return Err(Errno::EAGAIN);
+        }
 
         let header = Header {
             kind: Kind::Inline,
@@ -91,7 +95,7 @@ impl Engine {
     ) -> Result<()> {
         let waits = header.flags & ACK != 0;
         if waits {
-            header.op = self.track(peer, op, report);
+            header.op = self.track_send(peer, op, report);
         }
         let link = self.link(peer)?;
         let sent = match buffer {
@@ -115,7 +119,8 @@ impl Engine {
         self.channels.shm.sent += 1;
         self.channels.shm.sent_bytes += header.len;
         if !waits {
-            self.complete_send(report, op.context, op.tag.is_some());
+            let kind = if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg };
+            self.complete_kind(kind, report, op.context, self.work);
         }
         Ok(())
     }
@@ -128,7 +133,7 @@ impl Engine {
         mut header: Header,
         report: bool,
     ) -> Result<()> {
-        header.op = self.track(peer, op, report);
+        header.op = self.track_send(peer, op, report);
         if self.link(peer)?.push_rendezvous(own, header, &op.buffer) {
             return Ok(());
         }
@@ -136,18 +141,25 @@ impl Engine {
         Err(Errno::EAGAIN)
     }
 
-    /// Remembers a send until its receiver answers; the number it answers with.
-    fn track(&mut self, peer: u32, op: &Send, report: bool) -> u64 {
-        let age = self.next_age;
-        self.next_age = age.wrapping_add(1);
-        let key = self.sends.insert(SendOp {
+    fn track_send(&mut self, peer: u32, op: &Send, report: bool) -> u64 {
+        self.track(SendOp {
+            kind: if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg },
             peer,
             buffer: op.buffer,
+            remote: RemoteParts::default(),
+            data: None,
             context: op.context,
             report,
-            tagged: op.tag.is_some(),
-            age,
-        });
+            work: self.work,
+            age: 0,
+        })
+    }
+
+    /// Remembers an operation until its receiver answers; the number it answers with.
+    pub(crate) fn track(&mut self, op: SendOp) -> u64 {
+        let age = self.next_age;
+        self.next_age = age.wrapping_add(1);
+        let key = self.sends.insert(SendOp { age, ..op });
         u64::from(age) << 32 | key as u64
     }
 
@@ -156,19 +168,6 @@ impl Engine {
         let key = (number & u64::from(u32::MAX)) as usize;
         let found = self.sends.get(key).is_some_and(|op| u64::from(op.age) == number >> 32);
         found.then(|| self.sends.remove(key))
-    }
-
-    /// Reports a send.
-    #[inline]
-    pub(crate) fn complete_send(&mut self, report: bool, context: Context, tagged: bool) {
-        let kind = if tagged { flags::TAGGED } else { flags::MSG };
-        let completion = Completion {
-            context,
-            flags: flags::SEND | kind,
-            source: flags::ADDR_UNSPEC,
-            ..Default::default()
-        };
-        self.tx.complete(report, completion);
     }
 
     /// Any form of `fi_recv` and `fi_trecv`.
@@ -207,6 +206,7 @@ impl Engine {
                 context: op.context,
                 report: !self.rx.selective || op_flags & flags::COMPLETION != 0,
                 multi,
+                work: self.work,
             },
         };
         let mut posted = self.device.context(tagged).post(receive);

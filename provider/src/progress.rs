@@ -11,8 +11,9 @@ use nic::device::Envelope;
 
 use crate::{
     channel::{
+        bytes::SharedBytes,
         copy,
-        segment::{BUFFER, Segment, SharedBytes},
+        segment::{BUFFER, Segment},
         wire::{ACK, Header, INLINE, Kind},
     },
     engine::{Body, Engine, Kept},
@@ -90,6 +91,8 @@ impl Engine {
             Kind::Done | Kind::Failed => self.finished(from, header),
             Kind::Pull => self.pulled(from, header),
             Kind::Chunk => self.chunk(own, from, header),
+            Kind::Write | Kind::Read | Kind::Atomic => self.serve(own, from, header, payload),
+            Kind::Answer => self.answered(from, header, payload),
             Kind::Inline | Kind::Buffered => tracing::warn!("a message with an impossible length"),
         }
     }
@@ -247,6 +250,10 @@ pub(crate) struct Drivers {
 impl Drivers {
     pub(crate) fn new(locked: bool) -> Self {
         Self { ports: Serial::new(Vec::new(), locked) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ports.lock().is_empty()
     }
 
     pub(crate) fn add(&self, port: &Arc<Port>) {

@@ -13,16 +13,18 @@
 //!   <------------------ Done
 //! ```
 
-use ffi::{Errno, flags, ops::cq::Completion, ops::cq::Failure};
+use ffi::Errno;
 use nic::device::{Envelope, Grant};
 
 use crate::{
     channel::{
+        bytes::Remote,
         copy::{self, CopyError},
         link::fill_buffer,
-        segment::{BUFFER, Remote, Segment},
+        segment::{BUFFER, Segment},
         wire::{Header, Kind, TAGGED},
     },
+    completion::OpKind,
     engine::{Engine, RecvOp},
 };
 
@@ -39,15 +41,18 @@ pub(crate) struct Transfer {
     received: usize,
 }
 
-/// A send that is being put through buffers.
+/// An operation that is being put through buffers.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// Number of the send.
-    op: u64,
+    /// Number of the operation.
+    pub(crate) op: u64,
     pub(crate) peer: u32,
+    /// Number of the receiver's [`Transfer`], for a send.
     transfer: u64,
-    offset: usize,
-    len: usize,
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+    /// Bytes of a read that have come.
+    pub(crate) answered: usize,
 }
 
 impl Engine {
@@ -131,28 +136,18 @@ impl Engine {
         let Some(op) = self.untrack(header.op) else { return };
         self.streams.retain(|stream| stream.op != header.op);
         if header.kind == Kind::Failed {
-            self.fail_send(op.context, op.tagged, Errno::new(header.len as i32));
+            self.fail_op(&op, Errno::new(header.len as i32));
             return;
         }
         if header.len == 1 {
             self.channels.kernel_copy.sent += 1;
             self.channels.kernel_copy.sent_bytes += op.buffer.len() as u64;
         }
-        self.complete_send(op.report, op.context, op.tagged);
+        self.complete_op(&op);
     }
 
-    /// Reports a send that failed.
-    pub(crate) fn fail_send(&mut self, context: ffi::Context, tagged: bool, errno: Errno) {
-        let completion = Completion {
-            context,
-            flags: flags::SEND | if tagged { flags::TAGGED } else { flags::MSG },
-            source: flags::ADDR_UNSPEC,
-            ..Default::default()
-        };
-        self.tx.fail(Failure { completion, overflow: 0, errno });
-    }
-
-    fn is_send_to(&self, peer: u32, number: u64) -> bool {
+    /// Whether an operation towards a peer is under way that has this number.
+    pub(crate) fn is_send_to(&self, peer: u32, number: u64) -> bool {
         let key = (number & u64::from(u32::MAX)) as usize;
         self.sends.get(key).is_some_and(|op| u64::from(op.age) == number >> 32 && op.peer == peer)
     }
@@ -166,15 +161,19 @@ impl Engine {
         let key = (header.op & u64::from(u32::MAX)) as usize;
         let len = usize::try_from(header.len).unwrap_or(usize::MAX);
         let len = len.min(self.sends[key].buffer.len());
+        if matches!(self.sends[key].kind, OpKind::Read | OpKind::Write)
+            && let Ok(link) = self.link(from)
+        {
+            link.refused_there = true;
+        }
         self.channels.copy_pipeline.sent += 1;
         self.channels.copy_pipeline.sent_bytes += len as u64;
-        self.streams.push_back(Stream {
-            op: header.op,
-            peer: from,
-            transfer: header.data,
-            offset: 0,
-            len,
-        });
+        self.stream(header.op, from, header.data, len);
+    }
+
+    /// Puts an operation under way through buffers.
+    pub(crate) fn stream(&mut self, op: u64, peer: u32, transfer: u64, len: usize) {
+        self.streams.push_back(Stream { op, peer, transfer, offset: 0, len, answered: 0 });
     }
 
     /// Puts parts of the sends that go through buffers under way; answers
@@ -193,6 +192,9 @@ impl Engine {
 
     fn pump_stream(&mut self, own: &Segment, stream: &mut Stream) -> bool {
         let key = (stream.op & u64::from(u32::MAX)) as usize;
+        if matches!(self.sends[key].kind, OpKind::Read | OpKind::Write) {
+            return self.pump_rma(own, stream);
+        }
         let buffer = self.sends[key].buffer;
         let start = stream.offset;
         while stream.offset < stream.len {

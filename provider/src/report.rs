@@ -81,6 +81,7 @@ fn make(port: &Port, engine: &Engine, written_at: WrittenAt) -> Report {
             ("shm", engine.channels.shm),
             ("kernel-copy", engine.channels.kernel_copy),
             ("copy-pipeline", engine.channels.copy_pipeline),
+            ("rma", engine.channels.rma),
         ]
         .map(|(name, counters)| (name.to_owned(), counters))
         .into(),

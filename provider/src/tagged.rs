@@ -93,7 +93,13 @@ impl Engine {
         let claimed = self.device.tagged.claimed(op.context.0 as u64);
         let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
         let report = !self.rx.selective || op_flags & flags::COMPLETION != 0;
-        let data = RecvOp { buffer: op.buffer, context: op.context, report, multi: false };
+        let data = RecvOp {
+            buffer: op.buffer,
+            context: op.context,
+            report,
+            multi: false,
+            work: self.work,
+        };
         let grant = Grant { data, offset: 0, last: true };
         if discard {
             self.drop_kept(own, envelope.source, &kept);

@@ -55,6 +55,8 @@ static void open_domain(uint64_t caps, enum fi_threading threading, uint64_t tx_
     hints->ep_attr->type = FI_EP_RDM;
     hints->fabric_attr->prov_name = strdup("tcam");
     hints->domain_attr->threading = threading;
+    hints->domain_attr->mr_mode =
+        FI_MR_ENDPOINT | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->tx_attr->op_flags = tx_flags;
     OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
     CHECK(!strcmp(info->fabric_attr->prov_name, "tcam"), "%s", info->fabric_attr->prov_name);
@@ -69,7 +71,8 @@ static void close_domain(void) {
     fi_freeinfo(info);
 }
 
-static void open_side(struct side *side, uint64_t cq_flags, size_t av_count) {
+// An endpoint to which more can be bound before it is enabled.
+static void open_unbound(struct side *side, uint64_t cq_flags, size_t av_count) {
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_av_attr av = {.type = FI_AV_TABLE, .count = av_count};
     OK(fi_endpoint(domain, info, &side->ep, NULL));
@@ -77,6 +80,10 @@ static void open_side(struct side *side, uint64_t cq_flags, size_t av_count) {
     OK(fi_av_open(domain, &av, &side->av, NULL));
     OK(fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV | cq_flags));
     OK(fi_ep_bind(side->ep, &side->av->fid, 0));
+}
+
+static void open_side(struct side *side, uint64_t cq_flags, size_t av_count) {
+    open_unbound(side, cq_flags, av_count);
     OK(fi_enable(side->ep));
 }
 
@@ -89,14 +96,19 @@ static fi_addr_t insert(struct side *side, struct fid_ep *ep) {
     return address;
 }
 
-// Two endpoints of this process that know each other and themselves.
-static void open_pair(struct side *a, struct side *b, uint64_t cq_flags) {
-    open_side(a, cq_flags, 2);
-    open_side(b, cq_flags, 2);
+// Makes two endpoints know each other and themselves.
+static void meet(struct side *a, struct side *b) {
     a->self = insert(a, a->ep);
     a->peer = insert(a, b->ep);
     b->self = insert(b, b->ep);
     b->peer = insert(b, a->ep);
+}
+
+// Two endpoints of this process that know each other and themselves.
+static void open_pair(struct side *a, struct side *b, uint64_t cq_flags) {
+    open_side(a, cq_flags, 2);
+    open_side(b, cq_flags, 2);
+    meet(a, b);
 }
 
 static void close_side(struct side *side) {

@@ -11,7 +11,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages probe objects fork death)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages probe objects fork death rma atomic)
 run() {
     local name=$1
     shift
@@ -33,6 +33,15 @@ for client in "${clients[@]}"; do
     done
 done
 unset FI_TCAM_PRQ_ENTRIES FI_TCAM_UMQ_ENTRIES FI_TCAM_KERNEL_COPY
+if [ -x "$build/rma" ]; then
+    for rules in basic endpoint; do
+        for copy in auto off; do
+            run "rma, memory registered as $rules, kernel copy $copy" \
+                env FI_TCAM_MR=$rules FI_TCAM_KERNEL_COPY=$copy "$build/rma"
+        done
+    done
+    run "rma, nothing eager" env FI_TCAM_EAGER_SIZE=0 "$build/rma"
+fi
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/flow" "$here/flow.c" -lfabric || exit 1
 for exhausted in spill fail; do
     run "flow, $exhausted" env FI_TCAM_OVERFLOW=flow-control FI_TCAM_EXHAUSTED=$exhausted \

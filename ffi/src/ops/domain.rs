@@ -7,13 +7,14 @@ use std::{
 };
 
 use crate::{
+    atomic::Form,
     errno::{Errno, Result},
-    guard,
+    flags, guard,
     info::Info,
     object::{self, Object},
     ops::{
         answer, av, av::AddressVector, cntr, cntr::Counter, cq, cq::CompletionQueue, enosys, ep,
-        ep::Endpoint, table,
+        ep::Endpoint, mr, mr::MemoryRegion, table,
     },
     sys,
 };
@@ -28,6 +29,8 @@ pub trait Domain: Object {
     type Counter: Counter;
     /// Endpoints opened on it.
     type Endpoint: Endpoint;
+    /// Memory registered with it.
+    type MemoryRegion: MemoryRegion;
 
     /// `fi_av_open`; the type found is written back by the caller.
     ///
@@ -52,6 +55,12 @@ pub trait Domain: Object {
     /// # Errors
     /// Attributes that cannot be met, or no address.
     fn endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Self::Endpoint>>;
+
+    /// `fi_mr_reg` and its other forms.
+    ///
+    /// # Errors
+    /// `ENOKEY` if the key asked for is taken, `EINVAL` for impossible attributes.
+    fn mr_register(self: &Arc<Self>, attr: &mr::Attr) -> Result<Arc<Self::MemoryRegion>>;
 }
 
 struct Tables<D>(std::marker::PhantomData<D>);
@@ -91,57 +100,19 @@ const NONE: sys::fi_ops_domain = sys::fi_ops_domain {
     srx_ctx: enosys!(
         fn(*mut sys::fid_domain, *mut sys::fi_rx_attr, *mut *mut sys::fid_ep, *mut c_void) -> c_int
     ),
-    query_atomic: enosys!(
-        fn(
-            *mut sys::fid_domain,
-            sys::fi_datatype,
-            sys::fi_op,
-            *mut sys::fi_atomic_attr,
-            u64,
-        ) -> c_int
-    ),
+    query_atomic: Some(query_atomic),
     query_collective: enosys!(
         fn(*mut sys::fid_domain, sys::fi_collective_op, *mut sys::fi_collective_attr, u64) -> c_int
     ),
     endpoint2: None,
 };
 
-const MR_OPS: sys::fi_ops_mr = sys::fi_ops_mr {
-    size: size_of::<sys::fi_ops_mr>(),
-    reg: enosys!(
-        fn(
-            *mut sys::fid,
-            *const c_void,
-            usize,
-            u64,
-            u64,
-            u64,
-            u64,
-            *mut *mut sys::fid_mr,
-            *mut c_void,
-        ) -> c_int
-    ),
-    regv: enosys!(
-        fn(
-            *mut sys::fid,
-            *const sys::iovec,
-            usize,
-            u64,
-            u64,
-            u64,
-            u64,
-            *mut *mut sys::fid_mr,
-            *mut c_void,
-        ) -> c_int
-    ),
-    regattr: enosys!(
-        fn(*mut sys::fid, *const sys::fi_mr_attr, u64, *mut *mut sys::fid_mr) -> c_int
-    ),
-};
-
 pub(crate) fn create<D: Domain>(domain: Arc<D>, context: *mut c_void) -> *mut sys::fid_domain {
-    let raw =
-        sys::fid_domain { ops: table!(Tables::<D>::OPS), mr: table!(MR_OPS), ..Default::default() };
+    let raw = sys::fid_domain {
+        ops: table!(Tables::<D>::OPS),
+        mr: table!(mr::Tables::<D>::MR),
+        ..Default::default()
+    };
     object::create(raw, domain, context)
 }
 
@@ -242,4 +213,25 @@ unsafe extern "C" fn endpoint2<D: Domain>(
     }
     // SAFETY: the same arguments.
     unsafe { endpoint::<D>(domain, info, to, context) }
+}
+
+/// The same for every domain: what memory takes does not depend on it.
+unsafe extern "C" fn query_atomic(
+    _domain: *mut sys::fid_domain,
+    datatype: sys::fi_datatype,
+    op: sys::fi_op,
+    to: *mut sys::fi_atomic_attr,
+    query_flags: u64,
+) -> c_int {
+    guard::call(|| {
+        let form = match query_flags {
+            0 => Form::Base,
+            flags::FETCH_ATOMIC => Form::Fetch,
+            flags::COMPARE_ATOMIC => Form::Compare,
+            _ => return Err(Errno::EBADFLAGS),
+        };
+        let (datatype, _, count) = ep::atomic::limit(form, datatype, op)?;
+        // SAFETY: null, or a place for the answer.
+        unsafe { answer(to, sys::fi_atomic_attr { count, size: datatype.size() }) }
+    })
 }

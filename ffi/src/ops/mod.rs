@@ -10,6 +10,8 @@ pub mod domain;
 pub mod ep;
 pub mod eq;
 pub mod fabric;
+pub mod mr;
+pub mod work;
 
 use crate::errno::{Errno, Result};
 

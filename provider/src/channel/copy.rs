@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Calls to the kernel: reading a peer's memory, sleeping and waking.
+//! Calls to the kernel: reading and writing a peer's memory, sleeping and waking.
 #![allow(unsafe_code, reason = "system calls")]
 
 use std::{sync::atomic::AtomicU32, time::Duration};
@@ -7,7 +7,7 @@ use std::{sync::atomic::AtomicU32, time::Duration};
 use ffi::{Buffer, Errno, memory};
 use rustix::thread::futex;
 
-use super::segment::Remote;
+use super::bytes::Remote;
 
 /// Why the kernel did not copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,24 +21,52 @@ pub(crate) enum CopyError {
 /// Longest single copy, so that a signal or a dying peer is noticed between.
 const STEP: usize = 64 << 20;
 
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// Out of the other process.
+    Read,
+    /// Into the other process.
+    Write,
+}
+
 /// Reads `to.len()` bytes of a process's memory, from the start of `remote`.
 ///
 /// # Errors
 /// [`CopyError::Refused`] if nothing was copied and the kernel refuses.
 pub(crate) fn read(pid: u32, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+    between(Direction::Read, pid, remote, 0, to)
+}
+
+/// Copies `here.len()` bytes between a process's memory, from an offset in `remote`
+/// on, and ours.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn between(
+    direction: Direction,
+    pid: u32,
+    remote: &Remote,
+    offset: usize,
+    here: &Buffer,
+) -> Result<(), CopyError> {
+    let copy = match direction {
+        Direction::Read => libc::process_vm_readv,
+        Direction::Write => libc::process_vm_writev,
+    };
     let mut done = 0;
-    while done < to.len() {
-        let local = to.part(done, STEP);
-        let from = part(remote, done, local.len());
+    while done < here.len() {
+        let local = here.part(done, STEP);
+        let there = part(remote, offset + done, local.len());
         // SAFETY: `memory::Segment` has the layout of an iovec; the kernel
         // checks the remote side, and the application vouches for the local one.
         let copied = unsafe {
-            libc::process_vm_readv(
+            copy(
                 pid.cast_signed(),
                 local.segments().as_ptr().cast(),
                 local.segments().len() as libc::c_ulong,
-                from.as_ptr().cast(),
-                from.len() as libc::c_ulong,
+                there.as_ptr().cast(),
+                there.len() as libc::c_ulong,
                 0,
             )
         };

@@ -3,13 +3,14 @@
 //! and our number in its list of peers.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
-use std::sync::atomic::Ordering;
+use std::{ptr, sync::atomic::Ordering};
 
-use ffi::{Buffer, Errno};
+use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 
 use super::{
+    bytes::{Remote, SharedBytes},
     ring::Sender,
-    segment::{BUFFER, Liveness, PEERS, Remote, Segment, SharedBytes},
+    segment::{BUFFER, Liveness, PEERS, Segment},
     wire::{Header, INLINE, Kind},
 };
 
@@ -22,6 +23,8 @@ pub(crate) struct Link {
     number: u16,
     /// Whether the kernel has refused to copy from this peer.
     pub(crate) kernel_refuses: bool,
+    /// Whether the kernel has refused the peer to copy from us or to us.
+    pub(crate) refused_there: bool,
 }
 
 impl Link {
@@ -41,7 +44,13 @@ impl Link {
             tracing::warn!("the endpoint at port {port} has {PEERS} peers already");
             return Err(Errno::ENOSPC);
         };
-        Ok(Self { segment, sender: Sender::new(port), number, kernel_refuses: false })
+        Ok(Self {
+            segment,
+            sender: Sender::new(port),
+            number,
+            kernel_refuses: false,
+            refused_there: false,
+        })
     }
 
     /// The peer's segment.
@@ -93,6 +102,50 @@ impl Link {
         })
     }
 
+    /// Sends a slot whose payload is remote parts and what follows them; together at
+    /// most [`INLINE`] bytes.
+    #[inline]
+    pub(crate) fn push_frame(
+        &mut self,
+        own: &Segment,
+        header: Header,
+        parts: &[RemotePart],
+        data: &[Buffer],
+    ) -> bool {
+        // SAFETY: a payload has room for INLINE bytes.
+        self.push(own, header, |payload| unsafe { write_frame(payload, INLINE, parts, data) })
+    }
+
+    /// Sends a slot with bytes of ours; at most [`INLINE`].
+    #[inline]
+    pub(crate) fn push_bytes(&mut self, own: &Segment, header: Header, bytes: &[u8]) -> bool {
+        self.push(own, header, |payload| {
+            let len = bytes.len().min(INLINE);
+            // SAFETY: a payload has room for INLINE bytes, and is not ours.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), payload, len) };
+        })
+    }
+
+    /// Sends a slot with remote parts and the segments of memory here that belong to
+    /// them.
+    pub(crate) fn push_segments(
+        &mut self,
+        own: &Segment,
+        header: Header,
+        parts: &[RemotePart],
+        here: &Buffer,
+    ) -> bool {
+        self.push(own, header, |payload| {
+            let segments = here.segments();
+            // SAFETY: four parts of 24 bytes and four segments of 16 fit a payload.
+            unsafe {
+                write_frame(payload, INLINE, parts, &[]);
+                let at = payload.add(size_of_val(parts)).cast();
+                ptr::copy_nonoverlapping(segments.as_ptr(), at, segments.len());
+            }
+        })
+    }
+
     #[inline]
     fn push(&mut self, own: &Segment, mut header: Header, payload: impl FnOnce(*mut u8)) -> bool {
         header.peer = self.number;
@@ -133,4 +186,36 @@ impl Link {
 pub(crate) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
     // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
     unsafe { from.copy_out(own.buffer(buffer), from.len().min(BUFFER)) };
+}
+
+/// Fills one of our own buffers, which the pool lent, with a frame of at most
+/// [`BUFFER`] bytes.
+pub(crate) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], data: &[Buffer]) {
+    // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
+    unsafe { write_frame(own.buffer(buffer), BUFFER, parts, data) };
+}
+
+/// Fills one of our own buffers, which the pool lent, with bytes of ours.
+pub(crate) fn fill_bytes(own: &Segment, buffer: usize, bytes: &[u8]) {
+    let len = bytes.len().min(BUFFER);
+    // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
+    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), own.buffer(buffer), len) };
+}
+
+/// Writes remote parts and, behind them, data; as much as there is room for.
+///
+/// # Safety
+/// `to` is valid for writes of `room` bytes, which four parts fit.
+#[inline]
+unsafe fn write_frame(to: *mut u8, room: usize, parts: &[RemotePart], data: &[Buffer]) {
+    let mut at = size_of_val(parts);
+    debug_assert!(at + data.iter().map(Buffer::len).sum::<usize>() <= room);
+    // SAFETY: a call names at most four parts of 24 bytes, and each copy of data stops
+    // where the room ends.
+    unsafe {
+        ptr::copy_nonoverlapping(parts.as_ptr().cast(), to, at);
+        for buffer in data {
+            at += buffer.copy_out(to.add(at), buffer.len().min(room - at));
+        }
+    }
 }

@@ -3,9 +3,11 @@
 //!
 //! - `shm` ([`segment`], [`ring`], [`pool`], [`link`]): one segment an endpoint
 //!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
-//!   larger ones through buffers of the sender's own segment.
+//!   larger ones through buffers of the sender's own segment ([`bytes`] are what is
+//!   read there).
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
-//!   with `process_vm_readv` once they are matched.
+//!   with `process_vm_readv` once they are matched; long reads are written into the
+//!   reader's with `process_vm_writev`.
 //! - [`node_pool`] carries no messages: it is the pool of table entries that
 //!   endpoints share (`FI_TCAM_POOL=node`). Neither does [`tape`], the file of a
 //!   trace (`FI_TCAM_TRACE`).
@@ -20,6 +22,7 @@
 //!    `------- 2. slot: header, buffer number ------> [slot][slot][slot]..
 //! ```
 
+pub(crate) mod bytes;
 pub(crate) mod copy;
 pub(crate) mod link;
 pub(crate) mod node_pool;

@@ -27,7 +27,8 @@
 use std::sync::atomic::Ordering;
 
 use super::{
-    segment::{SLOTS, Segment, SharedBytes, slot_word},
+    bytes::SharedBytes,
+    segment::{SLOTS, Segment, slot_word},
     wire::{Header, PAYLOAD},
 };
 
@@ -61,18 +62,18 @@ impl Sender {
         self.put(own, peer, header.words(), payload)
     }
 
-    /// A slot with any words, and a payload of one byte again and again.
+    /// A slot with any words and any payload.
     #[cfg(test)]
     pub(crate) fn push_words(
         &mut self,
         own: &Segment,
         peer: &Segment,
         words: [u64; 5],
-        fill: u8,
+        payload: &[u64; super::wire::INLINE / 8],
     ) -> bool {
-        self.put(own, peer, words, |payload| {
+        self.put(own, peer, words, |to| {
             // SAFETY: a payload has room for INLINE bytes.
-            unsafe { payload.write_bytes(fill, super::wire::INLINE) };
+            unsafe { to.cast::<[u64; super::wire::INLINE / 8]>().write_unaligned(*payload) };
         })
     }
 

@@ -23,22 +23,23 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    marker::PhantomData,
     net::SocketAddrV4,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    ptr,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
 };
 
-use ffi::{Buffer, Errno, memory};
+use ffi::Errno;
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
     io::retry_on_intr,
 };
 
-use super::wire::{INLINE, PAYLOAD, SLOT};
+use super::{
+    bytes::SharedBytes,
+    wire::{INLINE, PAYLOAD, SLOT},
+};
 
 /// Slots of a ring; a power of two.
 pub(crate) const SLOTS: u64 = 1024;
@@ -152,15 +153,20 @@ pub(crate) fn clean_up() -> usize {
         .count()
 }
 
-/// Endpoints of this user and network namespace that have a segment.
+/// Segments that this process owns.
+static OWN: AtomicUsize = AtomicUsize::new(0);
+
+/// Processes of this user and network namespace that have endpoints, if each has as
+/// many as this one: Open MPI opens two a rank, and only one thread polls them.
 pub(crate) fn population() -> usize {
     let prefix = prefix(user());
-    std::fs::read_dir(DIRECTORY).map_or(0, |entries| {
+    let endpoints = std::fs::read_dir(DIRECTORY).map_or(0, |entries| {
         entries
             .flatten()
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
             .count()
-    })
+    });
+    endpoints.div_ceil(OWN.load(Ordering::Relaxed).max(1))
 }
 
 fn remove_if_dead(path: &Path) -> bool {
@@ -239,6 +245,7 @@ impl Segment {
         }
         let mut segment = segment?;
         segment.lock = Some(file);
+        OWN.fetch_add(1, Ordering::Relaxed);
         Ok(segment)
     }
 
@@ -405,19 +412,16 @@ impl Segment {
 
     /// The first `len` bytes of a buffer; none if there is no such buffer.
     pub(crate) fn buffer_bytes(&self, buffer: usize, len: u64) -> Option<SharedBytes<'_>> {
-        (buffer < BUFFERS && len <= BUFFER as u64).then(|| SharedBytes {
-            start: self.buffer(buffer).cast_const(),
-            len: len as usize,
-            segment: PhantomData,
-        })
+        // SAFETY: within the mapping, which the result borrows.
+        (buffer < BUFFERS && len <= BUFFER as u64)
+            .then(|| unsafe { SharedBytes::new(self.buffer(buffer), len as usize) })
     }
 
     /// The payload of the slot at a position.
     #[inline]
     pub(crate) fn payload(&self, position: u64) -> SharedBytes<'_> {
-        // SAFETY: within the slot.
-        let start = unsafe { self.slot(position).add(PAYLOAD) }.cast_const();
-        SharedBytes { start, len: INLINE, segment: PhantomData }
+        // SAFETY: within the slot, whose mapping the result borrows.
+        unsafe { SharedBytes::new(self.slot(position).add(PAYLOAD), INLINE) }
     }
 
     /// First byte of the slot at a position of the ring.
@@ -449,6 +453,9 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
+        if self.lock.is_some() {
+            OWN.fetch_sub(1, Ordering::Relaxed);
+        }
         self.abandon();
     }
 }
@@ -483,62 +490,6 @@ pub(crate) unsafe fn slot_word<'a>(slot: *mut u8, index: usize) -> &'a AtomicU64
     debug_assert!(index < SLOT / 8);
     // SAFETY: slots are aligned to their size and `index` is within one.
     unsafe { AtomicU64::from_ptr(slot.cast::<u64>().add(index)) }
-}
-
-/// Segments of a rendezvous message, as the wire has them.
-pub(crate) type Remote = [memory::Segment; memory::IOV_LIMIT];
-
-/// Bytes of a mapped segment. A peer may write them meanwhile if it
-/// misbehaves: what is copied out is then any bytes, and never looked at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SharedBytes<'a> {
-    start: *const u8,
-    len: usize,
-    segment: PhantomData<&'a Segment>,
-}
-
-impl SharedBytes<'_> {
-    /// The first `len` bytes.
-    #[inline]
-    pub(crate) fn first(self, len: usize) -> Self {
-        Self { len: len.min(self.len), ..self }
-    }
-
-    /// Copies into a buffer of the application; answers how many bytes fitted.
-    #[inline]
-    pub(crate) fn deliver(self, to: &Buffer) -> usize {
-        // SAFETY: `len` bytes of a mapping that outlives self.
-        unsafe { to.fill_from(self.start, self.len) }
-    }
-
-    /// Copies into memory of our own.
-    pub(crate) fn keep(self) -> Box<[u8]> {
-        let mut bytes = Vec::with_capacity(self.len);
-        // SAFETY: `len` bytes of a mapping, and as many of capacity, which the
-        // copy makes initialised.
-        unsafe {
-            ptr::copy_nonoverlapping(self.start, bytes.as_mut_ptr(), self.len);
-            bytes.set_len(self.len);
-        }
-        bytes.into_boxed_slice()
-    }
-
-    /// The `count` segments that a rendezvous slot lists for a message of `len`
-    /// bytes; none if they cannot be.
-    pub(crate) fn remote(self, count: u32, len: u64) -> Option<Remote> {
-        if self.len < size_of::<Remote>() {
-            return None;
-        }
-        // SAFETY: long enough, and read as the integers it is made of.
-        let remote = unsafe { self.start.cast::<Remote>().read_unaligned() };
-        let listed = remote.get(..count as usize)?;
-        let total = listed.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len))?;
-        (total as u64 == len).then(|| {
-            let mut checked = Remote::default();
-            checked[..listed.len()].copy_from_slice(listed);
-            checked
-        })
-    }
 }
 
 #[cfg(test)]

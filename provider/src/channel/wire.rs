@@ -37,6 +37,15 @@ pub(crate) enum Kind {
     Pull = 6,
     /// A part of transfer `op`: `len` bytes in buffer `count`, for offset `data`.
     Chunk = 7,
+    /// A write of `len` bytes into the receiver's memory, the last of `bits`; see [`Frame`].
+    Write = 8,
+    /// A read of `len` bytes of the receiver's memory; `data` comes back.
+    Read = 9,
+    /// An atomic operation on `len` bytes of the receiver's memory; `bits` says which.
+    Atomic = 10,
+    /// What operation `op` read, `len` bytes for offset `data`: in the payload, or in
+    /// the buffer that `count` names as a [`Frame`] does.
+    Answer = 11,
 }
 
 impl Kind {
@@ -49,6 +58,10 @@ impl Kind {
             5 => Self::Failed,
             6 => Self::Pull,
             7 => Self::Chunk,
+            8 => Self::Write,
+            9 => Self::Read,
+            10 => Self::Atomic,
+            11 => Self::Answer,
             _ => return None,
         })
     }
@@ -61,12 +74,45 @@ pub(crate) const DATA: u8 = 2;
 /// The sender waits for [`Kind::Done`] of an eager message.
 pub(crate) const ACK: u8 = 4;
 
+/// The operation goes on: nothing is answered or counted before its last part.
+pub(crate) const PART: u8 = 8;
+
+/// The `count` of a slot that asks for memory: what lies where.
+///
+/// ```text
+/// in the payload, or in a buffer of the sender:
+/// [ remote parts: 24 bytes each | segments here: 16 each, or data | compared ]
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// Parts of the receiver's memory.
+    pub(crate) parts: u8,
+    /// Segments of the sender's memory; 0 if the data is in the frame.
+    pub(crate) segments: u8,
+    /// Buffer of the sender that holds the frame; none: the payload does.
+    pub(crate) buffer: Option<u16>,
+}
+
+impl Frame {
+    #[inline]
+    pub(crate) fn pack(self) -> u32 {
+        let buffer = self.buffer.map_or(0, |buffer| u32::from(buffer) + 1);
+        u32::from(self.parts) | u32::from(self.segments) << 8 | buffer << 16
+    }
+
+    #[inline]
+    pub(crate) fn unpack(count: u32) -> Self {
+        let buffer = (count >> 16) as u16;
+        Self { parts: count as u8, segments: (count >> 8) as u8, buffer: buffer.checked_sub(1) }
+    }
+}
+
 /// The words of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     /// What the slot is.
     pub(crate) kind: Kind,
-    /// [`TAGGED`], [`DATA`], [`ACK`].
+    /// [`TAGGED`], [`DATA`], [`ACK`], [`PART`].
     pub(crate) flags: u8,
     /// The sender's number in the receiver's list of peers.
     pub(crate) peer: u16,
@@ -116,7 +162,7 @@ mod tests {
 
     #[test]
     fn headers_survive_the_wire_and_nonsense_is_none() {
-        for kind in 1..=7 {
+        for kind in 1..=11 {
             let header = Header {
                 kind: Kind::read(kind).unwrap(),
                 flags: TAGGED | ACK,
@@ -129,6 +175,9 @@ mod tests {
             };
             assert_eq!(Header::read(header.words()), Some(header));
         }
+        let frame = Frame { parts: 4, segments: 3, buffer: Some(63) };
+        assert_eq!(Frame::unpack(frame.pack()), frame);
+        assert_eq!(Frame::unpack(0), Frame::default());
         assert_eq!(Header::read([0; 5]), None);
         assert_eq!(Header::read([0xff; 5]), None);
     }

@@ -2,23 +2,23 @@
 //! `fi_msg(3)` and `fi_tagged(3)`: nine forms each, which differ in the match
 //! bits only. Every form becomes one [`Send`] or [`Recv`].
 
-use std::ffi::c_void;
+use std::{ffi::c_void, sync::Arc};
 
-use super::{Endpoint, OpFlags, Recv, Send, Tables, on, vector};
-use crate::{errno::Errno, flags, memory::Buffer, memory::Context, object::context, sys};
+use super::{Endpoint, OpFlags, Recv, Send, Tables, on, submit, vector};
+use crate::{errno::Errno, memory::Buffer, memory::Context, object::context, ops::work, sys};
 
 /// No context: nothing is reported of an inject.
 const NONE: Context = Context(0);
 
 /// The table and the entry points of one kind of message. `recv` and `send` name
-/// the match-bit arguments of the C functions and what they make; `msg` says the
-/// same for the structure of the `*msg` forms.
+/// the match-bit arguments of the C functions and what they make; `msg` is what reads
+/// the structure of the `*msg` forms.
 macro_rules! forms {
     (
         $module:ident: $table:ident, $ops:ident, $raw:ident;
         recv($($ignore:ident),*) $recv_tag:expr;
         send($($tag:ident)?) $send_tag:expr;
-        msg($msg:ident) $msg_recv_tag:expr, $msg_send_tag:expr;
+        msg $made:path;
     ) => {
         mod $module {
             use super::*;
@@ -63,15 +63,8 @@ macro_rules! forms {
             ) -> isize {
                 // SAFETY: the arguments of the call itself, as the man page describes them.
                 unsafe {
-                    on(ep, |ep: &E| {
-                        let $msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-                        ep.recv(&Recv {
-                            buffer: vector($msg.msg_iov, $msg.iov_count)?,
-                            source: $msg.addr,
-                            tag: $msg_recv_tag,
-                            context: context($msg.context),
-                            flags: OpFlags::Given(op_flags),
-                        })
+                    on(ep, |ep: &Arc<E>| {
+                        submit(ep, $made(msg.as_ref().ok_or(Errno::EINVAL)?, op_flags, false)?)
                     })
                 }
             }
@@ -83,16 +76,8 @@ macro_rules! forms {
             ) -> isize {
                 // SAFETY: the arguments of the call itself, as the man page describes them.
                 unsafe {
-                    on(ep, |ep: &E| {
-                        let $msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-                        ep.send(&Send {
-                            buffer: vector($msg.msg_iov, $msg.iov_count)?,
-                            dest: $msg.addr,
-                            tag: $msg_send_tag,
-                            data: (op_flags & flags::REMOTE_CQ_DATA != 0).then_some($msg.data),
-                            context: context($msg.context),
-                            flags: OpFlags::Given(op_flags),
-                        })
+                    on(ep, |ep: &Arc<E>| {
+                        submit(ep, $made(msg.as_ref().ok_or(Errno::EINVAL)?, op_flags, true)?)
                     })
                 }
             }
@@ -108,7 +93,7 @@ macro_rules! forms {
         ) -> isize {
             // SAFETY: the arguments of the call itself, as the man page describes them.
             unsafe {
-                on(ep, |ep: &E| {
+                on(ep, |ep: &Arc<E>| {
                     ep.recv(&Recv {
                         buffer: $buffer?,
                         source,
@@ -133,7 +118,7 @@ macro_rules! forms {
         ) -> isize {
             // SAFETY: the arguments of the call itself, as the man page describes them.
             unsafe {
-                on(ep, |ep: &E| {
+                on(ep, |ep: &Arc<E>| {
                     ep.send(&Send {
                         buffer: $buffer?,
                         dest,
@@ -152,12 +137,12 @@ forms! {
     msg: MSG, fi_ops_msg, fi_msg;
     recv() None;
     send() None;
-    msg(msg) None, None;
+    msg work::message;
 }
 
 forms! {
     tagged: TAGGED, fi_ops_tagged, fi_msg_tagged;
     recv(tag, ignore) Some((tag, ignore));
     send(tag) Some(tag);
-    msg(msg) Some((msg.tag, msg.ignore)), Some(msg.tag);
+    msg work::tagged;
 }

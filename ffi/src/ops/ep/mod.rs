@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_endpoint(3)`: the endpoint, and its tables for messages (`forms`)
-//! and addresses (`cm`).
+//! `fi_endpoint(3)`: the endpoint, and its tables for messages (`forms`), [`rma`],
+//! [`atomic`] and addresses (`cm`).
 
+pub mod atomic;
 mod cm;
 mod forms;
+pub mod rma;
 
 use std::{
     ffi::{c_int, c_void},
@@ -15,9 +17,14 @@ use crate::{
     guard,
     memory::{Buffer, Context, Output},
     object::{self, Bindable},
-    ops::{enosys, table},
+    ops::{
+        enosys, table,
+        work::{Op, Trigger},
+    },
     sys,
 };
+use atomic::Atomic;
+use rma::Rma;
 
 /// Where the flags of an operation come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +82,24 @@ pub trait Endpoint: Bindable<Raw = sys::fid_ep> {
     /// # Errors
     /// As [`Endpoint::send`].
     fn recv(&self, op: &Recv) -> Result<()>;
+
+    /// `fi_read*`, `fi_write*`, `fi_inject_write*`.
+    ///
+    /// # Errors
+    /// As [`Endpoint::send`].
+    fn rma(&self, op: &Rma) -> Result<()>;
+
+    /// `fi_*atomic*`.
+    ///
+    /// # Errors
+    /// As [`Endpoint::send`].
+    fn atomic(&self, op: &Atomic) -> Result<()>;
+
+    /// An operation with `FI_TRIGGER`: starts it when the counter is there.
+    ///
+    /// # Errors
+    /// `EINVAL` if the counter is none of this provider.
+    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()>;
 
     /// `fi_cancel`.
     ///
@@ -143,211 +168,14 @@ impl<E: Endpoint> Tables<E> {
 // SAFETY: a table of `Option<fn>` and a size may be all zero.
 const NULL: sys::fi_ops_ep = unsafe { std::mem::zeroed() };
 
-const RMA: sys::fi_ops_rma = sys::fi_ops_rma {
-    size: size_of::<sys::fi_ops_rma>(),
-    read: enosys!(
-        fn(*mut sys::fid_ep, *mut c_void, usize, *mut c_void, u64, u64, u64, *mut c_void) -> isize
-    ),
-    readv: enosys!(
-        fn(
-            *mut sys::fid_ep,
-            *const sys::iovec,
-            *mut *mut c_void,
-            usize,
-            u64,
-            u64,
-            u64,
-            *mut c_void,
-        ) -> isize
-    ),
-    readmsg: enosys!(fn(*mut sys::fid_ep, *const sys::fi_msg_rma, u64) -> isize),
-    write: enosys!(
-        fn(
-            *mut sys::fid_ep,
-            *const c_void,
-            usize,
-            *mut c_void,
-            u64,
-            u64,
-            u64,
-            *mut c_void,
-        ) -> isize
-    ),
-    writev: enosys!(
-        fn(
-            *mut sys::fid_ep,
-            *const sys::iovec,
-            *mut *mut c_void,
-            usize,
-            u64,
-            u64,
-            u64,
-            *mut c_void,
-        ) -> isize
-    ),
-    writemsg: enosys!(fn(*mut sys::fid_ep, *const sys::fi_msg_rma, u64) -> isize),
-    inject: enosys!(fn(*mut sys::fid_ep, *const c_void, usize, u64, u64, u64) -> isize),
-    writedata: enosys!(
-        fn(
-            *mut sys::fid_ep,
-            *const c_void,
-            usize,
-            *mut c_void,
-            u64,
-            u64,
-            u64,
-            u64,
-            *mut c_void,
-        ) -> isize
-    ),
-    injectdata: enosys!(fn(*mut sys::fid_ep, *const c_void, usize, u64, u64, u64, u64) -> isize),
-};
-
-const ATOMIC: sys::fi_ops_atomic = {
-    type Datatype = sys::fi_datatype;
-    type Op = sys::fi_op;
-    sys::fi_ops_atomic {
-        size: size_of::<sys::fi_ops_atomic>(),
-        write: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const c_void,
-                usize,
-                *mut c_void,
-                u64,
-                u64,
-                u64,
-                Datatype,
-                Op,
-                *mut c_void,
-            ) -> isize
-        ),
-        writev: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                u64,
-                u64,
-                u64,
-                Datatype,
-                Op,
-                *mut c_void,
-            ) -> isize
-        ),
-        writemsg: enosys!(fn(*mut sys::fid_ep, *const sys::fi_msg_atomic, u64) -> isize),
-        inject: enosys!(
-            fn(*mut sys::fid_ep, *const c_void, usize, u64, u64, u64, Datatype, Op) -> isize
-        ),
-        readwrite: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const c_void,
-                usize,
-                *mut c_void,
-                *mut c_void,
-                *mut c_void,
-                u64,
-                u64,
-                u64,
-                Datatype,
-                Op,
-                *mut c_void,
-            ) -> isize
-        ),
-        readwritev: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                *mut sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                u64,
-                u64,
-                u64,
-                Datatype,
-                Op,
-                *mut c_void,
-            ) -> isize
-        ),
-        readwritemsg: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const sys::fi_msg_atomic,
-                *mut sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                u64,
-            ) -> isize
-        ),
-        compwrite: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const c_void,
-                usize,
-                *mut c_void,
-                *const c_void,
-                *mut c_void,
-                *mut c_void,
-                *mut c_void,
-                u64,
-                u64,
-                u64,
-                Datatype,
-                Op,
-                *mut c_void,
-            ) -> isize
-        ),
-        compwritev: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                *const sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                *mut sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                u64,
-                u64,
-                u64,
-                Datatype,
-                Op,
-                *mut c_void,
-            ) -> isize
-        ),
-        compwritemsg: enosys!(
-            fn(
-                *mut sys::fid_ep,
-                *const sys::fi_msg_atomic,
-                *const sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                *mut sys::fi_ioc,
-                *mut *mut c_void,
-                usize,
-                u64,
-            ) -> isize
-        ),
-        writevalid: enosys!(fn(*mut sys::fid_ep, Datatype, Op, *mut usize) -> c_int),
-        readwritevalid: enosys!(fn(*mut sys::fid_ep, Datatype, Op, *mut usize) -> c_int),
-        compwritevalid: enosys!(fn(*mut sys::fid_ep, Datatype, Op, *mut usize) -> c_int),
-    }
-};
-
 pub(crate) fn create<E: Endpoint>(ep: Arc<E>, context: *mut c_void) -> *mut sys::fid_ep {
     let raw = sys::fid_ep {
         ops: table!(Tables::<E>::EP),
         cm: table!(Tables::<E>::CM),
         msg: table!(Tables::<E>::MSG),
         tagged: table!(Tables::<E>::TAGGED),
-        rma: table!(RMA),
-        atomic: table!(ATOMIC),
+        rma: table!(Tables::<E>::RMA),
+        atomic: table!(Tables::<E>::ATOMIC),
         ..Default::default()
     };
     object::create(raw, ep, context)
@@ -358,14 +186,23 @@ pub(crate) fn create<E: Endpoint>(ep: Arc<E>, context: *mut c_void) -> *mut sys:
 /// # Safety
 /// `ep` is the pointer C called the endpoint's table with.
 #[inline]
-unsafe fn on<E: Endpoint>(ep: *mut sys::fid_ep, op: impl FnOnce(&E) -> Result<()>) -> isize {
+unsafe fn on<E: Endpoint>(ep: *mut sys::fid_ep, op: impl FnOnce(&Arc<E>) -> Result<()>) -> isize {
     // SAFETY: the caller vouches for the pointer.
     guard::call(|| op(unsafe { object::get::<_, E>(ep) }?).map(|()| 0))
 }
 
+/// Starts an operation of a `*msg` call, now or when its trigger says.
+#[inline]
+fn submit<E: Endpoint>(ep: &Arc<E>, op: Op) -> Result<()> {
+    match op.triggered()? {
+        None => op.start(&**ep),
+        Some((trigger, op)) => ep.trigger(&trigger, op),
+    }
+}
+
 unsafe extern "C" fn cancel<E: Endpoint>(fid: *mut sys::fid, context: *mut c_void) -> isize {
     // SAFETY: fi_cancel passes the fid an endpoint begins with.
-    unsafe { on(fid.cast(), |ep: &E| ep.cancel(object::context(context))) }
+    unsafe { on(fid.cast(), |ep: &Arc<E>| ep.cancel(object::context(context))) }
 }
 
 /// Size of an option's value: `bool` and `int` options are not known here.
@@ -427,7 +264,7 @@ unsafe extern "C" fn setopt<E: Endpoint>(
 ///
 /// # Safety
 /// `iov` holds `count` entries as `fi_msg(3)` asks.
-unsafe fn vector(iov: *const sys::iovec, count: usize) -> Result<Buffer> {
+pub(crate) unsafe fn vector(iov: *const sys::iovec, count: usize) -> Result<Buffer> {
     // SAFETY: bindgen's iovec is the C library's; the caller vouches for the entries.
     unsafe { Buffer::vector(iov.cast(), count) }
 }

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_atomic(3)` on memory of the application: which operations there are for
+//! which datatypes, and doing one.
+//!
+//! ```text
+//! for each element of the target:
+//!     again: old = load element
+//!            new = op(old, operand, compare)        value::next
+//!            compare-and-swap old by new, else again
+//!     result = old
+//! ```
+//! Elements of up to 8 bytes at aligned addresses are changed by the processor's
+//! own compare-and-swap, so that the application may use its atomics on the same
+//! memory. Longer or misaligned ones are atomic towards each other only.
+
+mod long_double;
+mod value;
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::{memory::Buffer, sys};
+
+/// Bytes of the longest element.
+const LONGEST: usize = 32;
+
+/// One element, in its first bytes.
+type Element = [u8; LONGEST];
+
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident: $($(#[$item_doc:meta])* $item:ident = $raw:ident),* $(,)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $(#[doc = concat!("`", stringify!($raw), "`")] $item,)*
+        }
+
+        impl $name {
+            /// Every one, in the order of the headers.
+            pub const ALL: &[Self] = &[$(Self::$item),*];
+
+            /// From the number C and the wire have; none for others.
+            #[must_use]
+            pub fn from_raw(raw: u32) -> Option<Self> {
+                match raw {
+                    $(sys::$raw => Some(Self::$item),)*
+                    _ => None,
+                }
+            }
+
+            /// The number C has.
+            #[must_use]
+            pub fn raw(self) -> u32 {
+                match self {
+                    $(Self::$item => sys::$raw,)*
+                }
+            }
+        }
+    };
+}
+
+names! {
+    /// What an element is (`enum fi_datatype`).
+    Datatype:
+    Int8 = FI_INT8, Uint8 = FI_UINT8, Int16 = FI_INT16, Uint16 = FI_UINT16,
+    Int32 = FI_INT32, Uint32 = FI_UINT32, Int64 = FI_INT64, Uint64 = FI_UINT64,
+    Float = FI_FLOAT, Double = FI_DOUBLE,
+    FloatComplex = FI_FLOAT_COMPLEX, DoubleComplex = FI_DOUBLE_COMPLEX,
+    LongDouble = FI_LONG_DOUBLE, LongDoubleComplex = FI_LONG_DOUBLE_COMPLEX,
+    Int128 = FI_INT128, Uint128 = FI_UINT128,
+}
+
+names! {
+    /// What is done with an element (`enum fi_op`).
+    Op:
+    Min = FI_MIN, Max = FI_MAX, Sum = FI_SUM, Prod = FI_PROD,
+    Lor = FI_LOR, Land = FI_LAND, Bor = FI_BOR, Band = FI_BAND, Lxor = FI_LXOR, Bxor = FI_BXOR,
+    Read = FI_ATOMIC_READ, Write = FI_ATOMIC_WRITE,
+    Cswap = FI_CSWAP, CswapNe = FI_CSWAP_NE, CswapLe = FI_CSWAP_LE, CswapLt = FI_CSWAP_LT,
+    CswapGe = FI_CSWAP_GE, CswapGt = FI_CSWAP_GT, Mswap = FI_MSWAP,
+}
+
+/// The three kinds of atomic calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// `fi_atomic`: changes the target.
+    Base,
+    /// `fi_fetch_atomic`: also answers what was there.
+    Fetch,
+    /// `fi_compare_atomic`: changes it where a comparison holds, and answers what was there.
+    Compare,
+}
+
+impl Datatype {
+    /// Bytes of an element.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            Self::Int8 | Self::Uint8 => 1,
+            Self::Int16 | Self::Uint16 => 2,
+            Self::Int32 | Self::Uint32 | Self::Float => 4,
+            Self::Int64 | Self::Uint64 | Self::Double | Self::FloatComplex => 8,
+            Self::DoubleComplex | Self::LongDouble | Self::Int128 | Self::Uint128 => 16,
+            Self::LongDoubleComplex => 32,
+        }
+    }
+
+    fn is_complex(self) -> bool {
+        matches!(self, Self::FloatComplex | Self::DoubleComplex | Self::LongDoubleComplex)
+    }
+
+    fn is_long_double(self) -> bool {
+        matches!(self, Self::LongDouble | Self::LongDoubleComplex)
+    }
+
+    fn is_integer(self) -> bool {
+        !self.is_complex() && !matches!(self, Self::Float | Self::Double | Self::LongDouble)
+    }
+}
+
+/// Whether a call of this form does `op` on elements of this type: no order among
+/// complex numbers, no bits of floating-point numbers (`fi_atomic(3)`).
+#[must_use]
+pub fn supports(form: Form, datatype: Datatype, op: Op) -> bool {
+    use Op::{
+        Band, Bor, Bxor, Cswap, CswapGe, CswapGt, CswapLe, CswapLt, CswapNe, Max, Min, Mswap, Read,
+    };
+    let swaps = matches!(op, Cswap | CswapNe | CswapLe | CswapLt | CswapGe | CswapGt | Mswap);
+    let fits_form = match form {
+        Form::Base => !swaps && op != Read,
+        Form::Fetch => !swaps,
+        Form::Compare => swaps,
+    };
+    let bits = matches!(op, Bor | Band | Bxor | Mswap);
+    let order = matches!(op, Min | Max | CswapLe | CswapLt | CswapGe | CswapGt);
+    fits_form
+        && (!bits || datatype.is_integer())
+        && (!order || !datatype.is_complex())
+        && (!datatype.is_long_double() || cfg!(target_arch = "x86_64"))
+}
+
+/// Does `op` on every element of `target`. `operand` and `compare` hold as many
+/// elements, or none where the operation takes none; `result` takes what was there,
+/// as far as it has room.
+pub fn execute(
+    target: &Buffer,
+    datatype: Datatype,
+    op: Op,
+    operand: &[u8],
+    compare: &[u8],
+    result: &mut [u8],
+) {
+    let size = datatype.size();
+    for start in (0..target.len() / size * size).step_by(size) {
+        let next = |old: &Element| {
+            value::next(
+                datatype,
+                op,
+                old,
+                &element(operand, start, size),
+                &element(compare, start, size),
+            )
+        };
+        let old = change(&target.part(start, size), next);
+        if let Some(room) = result.get_mut(start..start + size) {
+            room.copy_from_slice(&old[..size]);
+        }
+    }
+}
+
+fn element(bytes: &[u8], start: usize, size: usize) -> Element {
+    let mut element = [0; LONGEST];
+    if let Some(bytes) = bytes.get(start..start + size) {
+        element[..size].copy_from_slice(bytes);
+    }
+    element
+}
+
+/// Replaces an element; answers what it was.
+fn change(place: &Buffer, next: impl Fn(&Element) -> Element) -> Element {
+    /// Held while an element is changed that the processor cannot change at once.
+    static LONG: Mutex<()> = Mutex::new(());
+
+    let addr = place.addr();
+    let size = place.len();
+    macro_rules! swap {
+        ($atomic:ty, $bits:ty) => {{
+            // SAFETY: the application vouches for the memory (see `memory`), the
+            // address is aligned, and it is changed by atomics only meanwhile.
+            let atomic = unsafe { <$atomic>::from_ptr(addr as *mut $bits) };
+            let mut old = atomic.load(Ordering::Acquire);
+            loop {
+                let mut element = [0; LONGEST];
+                element[..size].copy_from_slice(&old.to_ne_bytes());
+                let new = <$bits>::from_ne_bytes(std::array::from_fn(|at| next(&element)[at]));
+                match atomic.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => break element,
+                    Err(now) => old = now,
+                }
+            }
+        }};
+    }
+    match size {
+        _ if place.segments().len() != 1 || !addr.is_multiple_of(size.max(1)) => {}
+        1 => return swap!(AtomicU8, u8),
+        2 => return swap!(AtomicU16, u16),
+        4 => return swap!(AtomicU32, u32),
+        8 => return swap!(AtomicU64, u64),
+        _ => {}
+    }
+    let _alone = LONG.lock();
+    let mut old = [0; LONGEST];
+    place.read_to(&mut old[..size]);
+    let _ = place.fill(&next(&old)[..size]);
+    old
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run<T: Copy>(
+        datatype: Datatype,
+        op: Op,
+        target: &mut [T],
+        operand: &[T],
+        compare: &[T],
+    ) -> Vec<T> {
+        fn bytes<T>(values: &[T]) -> &[u8] {
+            // SAFETY: numbers without padding.
+            unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+        }
+        let mut result = target.to_vec();
+        // SAFETY: as above; every bit pattern is a number.
+        let room = unsafe {
+            std::slice::from_raw_parts_mut(result.as_mut_ptr().cast(), size_of_val(target))
+        };
+        // SAFETY: the slice outlives the call.
+        let buffer =
+            unsafe { Buffer::contiguous(target.as_ptr().cast(), size_of_val(target)).unwrap() };
+        execute(&buffer, datatype, op, bytes(operand), bytes(compare), room);
+        result
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_headers_and_nothing_else() {
+        assert_eq!(Datatype::ALL.len(), 16);
+        assert_eq!(Op::ALL.len(), 19);
+        assert_eq!(Datatype::from_raw(sys::FI_UINT128), Some(Datatype::Uint128));
+        assert_eq!(Op::from_raw(u32::MAX), None);
+    }
+
+    #[test]
+    fn integers() {
+        let mut target = [i32::MAX, -5, 7];
+        let old = run(Datatype::Int32, Op::Sum, &mut target, &[1, 2, 3], &[]);
+        assert_eq!((target, old), ([i32::MIN, -3, 10], vec![i32::MAX, -5, 7]));
+        run(Datatype::Int32, Op::Min, &mut target, &[0, 0, 0], &[]);
+        assert_eq!(target, [i32::MIN, -3, 0]);
+        let mut target = [0b1100_u8];
+        run(Datatype::Uint8, Op::Mswap, &mut target, &[0b0011], &[0b0110]);
+        assert_eq!(target, [0b1010]);
+        let mut target = [u128::MAX];
+        run(Datatype::Uint128, Op::Sum, &mut target, &[2], &[]);
+        assert_eq!(target, [1]);
+        let mut target = [5_u16, 0];
+        run(Datatype::Uint16, Op::Lxor, &mut target, &[0, 9], &[]);
+        assert_eq!(target, [1, 1]);
+    }
+
+    #[test]
+    fn comparisons_ask_whether_compare_stands_so_to_the_target() {
+        for (op, swapped) in [
+            (Op::Cswap, [false, true, false]),
+            (Op::CswapNe, [true, false, true]),
+            (Op::CswapLe, [true, true, false]),
+            (Op::CswapLt, [true, false, false]),
+            (Op::CswapGe, [false, true, true]),
+            (Op::CswapGt, [false, false, true]),
+        ] {
+            let mut target = [5_i64; 3];
+            run(Datatype::Int64, op, &mut target, &[9; 3], &[4, 5, 6]);
+            assert_eq!(target.map(|value| value == 9), swapped, "{op:?}");
+            let mut target = [5.0_f64; 3];
+            run(Datatype::Double, op, &mut target, &[9.0; 3], &[4.0, 5.0, 6.0]);
+            assert_eq!(target.map(|value| value > 8.0), swapped, "{op:?}");
+        }
+    }
+
+    #[test]
+    fn complex_numbers_multiply() {
+        let mut target = [1.0_f32, 2.0];
+        run(Datatype::FloatComplex, Op::Prod, &mut target, &[3.0, 4.0], &[]);
+        assert_eq!(target, [-5.0, 10.0]);
+    }
+
+    #[test]
+    fn misaligned_elements_change_too() {
+        let mut bytes = [0_u8; 9];
+        // SAFETY: the array outlives the call.
+        let buffer = unsafe { Buffer::contiguous(bytes[1..].as_mut_ptr().cast(), 8).unwrap() };
+        execute(&buffer, Datatype::Uint64, Op::Sum, &7_u64.to_ne_bytes(), &[], &mut []);
+        assert_eq!(bytes[1..], 7_u64.to_ne_bytes());
+    }
+
+    #[test]
+    fn additions_of_many_threads_all_count() {
+        let target = [AtomicU32::new(0), AtomicU32::new(0)];
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    // SAFETY: atomics, which outlive the scope.
+                    let buffer = unsafe { Buffer::contiguous(target.as_ptr().cast(), 8).unwrap() };
+                    let one = 1_u32.to_ne_bytes();
+                    for _ in 0..1000 {
+                        execute(
+                            &buffer,
+                            Datatype::Uint32,
+                            Op::Sum,
+                            &[one, one].concat(),
+                            &[],
+                            &mut [],
+                        );
+                    }
+                });
+            }
+        });
+        assert!(target.iter().all(|count| count.load(Ordering::Relaxed) == 3000));
+    }
+
+    #[test]
+    fn what_has_no_order_or_no_bits_is_not_supported() {
+        assert!(supports(Form::Base, Datatype::Double, Op::Sum));
+        assert!(!supports(Form::Base, Datatype::Double, Op::Bor));
+        assert!(!supports(Form::Base, Datatype::Double, Op::Read));
+        assert!(supports(Form::Fetch, Datatype::LongDouble, Op::Read));
+        assert!(!supports(Form::Fetch, Datatype::FloatComplex, Op::Min));
+        assert!(supports(Form::Compare, Datatype::Int8, Op::Mswap));
+        assert!(!supports(Form::Compare, Datatype::Int8, Op::Sum));
+    }
+}

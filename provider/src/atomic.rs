@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_atomic(3)`: operations that the peer does on its memory, one at a time.
+//! They travel as writes do, with what they work on; what was there comes back as
+//! the answer of a read.
+
+use ffi::{
+    Errno, Result,
+    atomic::{self, Datatype, Form, Op},
+    flags,
+    ops::ep::{
+        atomic::{Atomic, MAX_BYTES},
+        rma::RemoteParts,
+    },
+};
+
+use crate::{
+    channel::{
+        bytes::SharedBytes,
+        link::fill_frame,
+        segment::{BUFFER, Segment},
+        wire::{Header, INLINE, Kind},
+    },
+    completion::OpKind,
+    engine::{Engine, SendOp},
+    rma::{Served, frame, request},
+};
+
+/// Form, datatype and operation in the `bits` of a request.
+fn pack(form: Form, datatype: Datatype, op: Op) -> u64 {
+    let form = match form {
+        Form::Base => 0,
+        Form::Fetch => 1,
+        Form::Compare => 2,
+    };
+    form | u64::from(datatype.raw()) << 8 | u64::from(op.raw()) << 16
+}
+
+fn unpack(bits: u64) -> Option<(Form, Datatype, Op)> {
+    let form = match bits & 0xff {
+        0 => Form::Base,
+        1 => Form::Fetch,
+        2 => Form::Compare,
+        _ => return None,
+    };
+    let datatype = Datatype::from_raw((bits >> 8 & 0xff) as u32)?;
+    let op = Op::from_raw((bits >> 16 & 0xff) as u32)?;
+    atomic::supports(form, datatype, op).then_some((form, datatype, op))
+}
+
+/// Whether a request with these `bits` is answered with what was there.
+pub(crate) fn answers(bits: u64) -> bool {
+    bits & 0xff != 0
+}
+
+impl Engine {
+    /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
+    pub(crate) fn atomic(&mut self, own: &Segment, op: &Atomic) -> Result<()> {
+        let start = self.start(op.peer, op.flags, op.operand.len())?;
+        let peer = start.peer;
+        let kind = if op.form == Form::Base { OpKind::Atomic } else { OpKind::Fetch };
+        let number = self.track(SendOp {
+            kind,
+            peer,
+            buffer: op.result,
+            remote: RemoteParts::default(),
+            data: None,
+            context: op.context,
+            report: start.report,
+            work: self.work,
+            age: 0,
+        });
+        let sent = self.send_atomic(own, peer, op, number);
+        if sent != Ok(true) {
+            self.untrack(number);
+            return sent.and(Err(Errno::EAGAIN));
+        }
+        self.channels.rma.sent += 1;
+        self.channels.rma.sent_bytes += op.remote.len();
+        Ok(())
+    }
+
+    fn send_atomic(&mut self, own: &Segment, peer: u32, op: &Atomic, number: u64) -> Result<bool> {
+        let parts = op.remote.as_slice();
+        let data = [op.operand, op.compare];
+        let mut header = request(Kind::Atomic, &op.remote, number);
+        header.bits = pack(op.form, op.datatype, op.op);
+        if size_of_val(parts) + op.operand.len() + op.compare.len() <= INLINE {
+            return Ok(self.link(peer)?.push_frame(own, header, parts, &data));
+        }
+        let Some(buffer) = self.pool.take(own) else { return Ok(false) };
+        fill_frame(own, buffer, parts, &data);
+        header.count = frame(&op.remote, 0, Some(buffer));
+        let sent = self.link(peer)?.push_bare(own, header);
+        if !sent {
+            self.pool.untake(own);
+        }
+        Ok(sent)
+    }
+
+    /// Does an atomic operation on our memory; what was there is left in `scratch`.
+    pub(crate) fn serve_atomic(
+        &mut self,
+        header: &Header,
+        parts: &RemoteParts,
+        rest: SharedBytes<'_>,
+    ) -> Result<Served> {
+        let (form, datatype, op) = unpack(header.bits).ok_or(Errno::EOPNOTSUPP)?;
+        let len = parts.len() as usize;
+        let size = datatype.size() as u64;
+        let whole = parts.as_slice().iter().all(|part| part.len.is_multiple_of(size));
+        let operand_len = if op == Op::Read { 0 } else { len };
+        let compare_len = if form == Form::Compare { len } else { 0 };
+        if !whole || len > MAX_BYTES || rest.len() < operand_len + compare_len {
+            return Err(Errno::EPROTO);
+        }
+        let access = if op == Op::Read { flags::REMOTE_READ } else { flags::REMOTE_WRITE };
+        let target = self.domain.regions.resolve(parts, access, self.address)?;
+        if self.scratch.is_empty() {
+            self.scratch = vec![0; 3 * MAX_BYTES];
+        }
+        let (results, rest_of_scratch) = self.scratch.split_at_mut(MAX_BYTES);
+        let (operand, compare) = rest_of_scratch.split_at_mut(MAX_BYTES);
+        rest.first(operand_len).copy_to(operand);
+        rest.skip(operand_len).first(compare_len).copy_to(compare);
+        for (at, buffer) in target.placed() {
+            let end = at + buffer.len();
+            let results = &mut results[at..end];
+            atomic::execute(buffer, datatype, op, &operand[at..end], &compare[at..end], results);
+        }
+        Ok(if form == Form::Base { Served::Done } else { Served::Results(len) })
+    }
+}
+
+// Operand, comparison and four parts fit a buffer.
+const _: () = assert!(2 * MAX_BYTES + 4 * 24 <= BUFFER);

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! How an operation ends: on a completion queue, on counters, and for the deferred
+//! work that it may be.
+
+use std::sync::Arc;
+
+use ffi::{
+    Context, Errno, flags,
+    ops::cq::{Completion, Failure},
+};
+use nic::device::{Envelope, Grant};
+
+use crate::{
+    channel::wire,
+    cntr::Counter,
+    cq::CompletionQueue,
+    engine::{Engine, RecvOp, SendOp},
+};
+
+/// What an operation of ours at a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpKind {
+    Msg,
+    Tagged,
+    Write,
+    Read,
+    /// Changes memory.
+    Atomic,
+    /// Changes memory and answers what was there.
+    Fetch,
+}
+
+impl OpKind {
+    /// Flags of its completion.
+    #[inline]
+    pub(crate) fn flags(self) -> u64 {
+        match self {
+            Self::Msg => flags::SEND | flags::MSG,
+            Self::Tagged => flags::SEND | flags::TAGGED,
+            Self::Write => flags::RMA | flags::WRITE,
+            Self::Read => flags::RMA | flags::READ,
+            Self::Atomic => flags::ATOMIC | flags::WRITE,
+            Self::Fetch => flags::ATOMIC | flags::READ,
+        }
+    }
+}
+
+/// Counters bound to an endpoint, by what they count (`fi_cntr(3)`).
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) send: Option<Arc<Counter>>,
+    pub(crate) recv: Option<Arc<Counter>>,
+    pub(crate) read: Option<Arc<Counter>>,
+    pub(crate) write: Option<Arc<Counter>>,
+    pub(crate) remote_read: Option<Arc<Counter>>,
+    pub(crate) remote_write: Option<Arc<Counter>>,
+}
+
+impl Counters {
+    /// Each, with the flag it is bound with.
+    pub(crate) fn all(&mut self) -> [(u64, &mut Option<Arc<Counter>>); 6] {
+        [
+            (flags::SEND, &mut self.send),
+            (flags::RECV, &mut self.recv),
+            (flags::READ, &mut self.read),
+            (flags::WRITE, &mut self.write),
+            (flags::REMOTE_READ, &mut self.remote_read),
+            (flags::REMOTE_WRITE, &mut self.remote_write),
+        ]
+    }
+
+    #[inline]
+    fn of(&self, kind: OpKind) -> Option<&Arc<Counter>> {
+        match kind {
+            OpKind::Msg | OpKind::Tagged => self.send.as_ref(),
+            OpKind::Read | OpKind::Fetch => self.read.as_ref(),
+            OpKind::Write | OpKind::Atomic => self.write.as_ref(),
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn count(counter: Option<&Arc<Counter>>, failed: bool) {
+    if let Some(counter) = counter {
+        counter.count(failed);
+    }
+}
+
+/// The queue of one direction.
+#[derive(Debug, Default)]
+pub(crate) struct Reports {
+    pub(crate) cq: Option<Arc<CompletionQueue>>,
+    /// Success is only reported where an operation asks for it.
+    pub(crate) selective: bool,
+    /// Flags of operations that have none of their own.
+    pub(crate) op_flags: u64,
+}
+
+impl Reports {
+    #[inline]
+    pub(crate) fn complete(&self, report: bool, completion: Completion) {
+        if let (true, Some(cq)) = (report, &self.cq) {
+            cq.complete(completion);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn fail(&self, failure: Failure) {
+        if let Some(cq) = &self.cq {
+            cq.fail(failure);
+        }
+    }
+}
+
+impl Engine {
+    /// Reports a receive that got its message.
+    #[inline]
+    pub(crate) fn complete_recv(
+        &mut self,
+        grant: &Grant<RecvOp>,
+        envelope: &Envelope,
+        message_flags: u8,
+        data: u64,
+        received: usize,
+    ) {
+        let op = &grant.data;
+        let mut completion_flags = flags::RECV
+            | if message_flags & wire::TAGGED != 0 { flags::TAGGED } else { flags::MSG };
+        if message_flags & wire::DATA != 0 {
+            completion_flags |= flags::REMOTE_CQ_DATA;
+        }
+        if op.multi && grant.last && !self.passes_release(op) {
+            completion_flags |= flags::MULTI_RECV;
+        }
+        let completion = Completion {
+            context: op.context,
+            flags: completion_flags,
+            len: received,
+            buf: op.buffer.addr() + grant.offset as usize,
+            data,
+            tag: envelope.bits,
+            source: self.address_of(envelope.source),
+        };
+        if received as u64 == envelope.len {
+            // The release of a multi-receive buffer is always told.
+            let report = op.report || completion_flags & flags::MULTI_RECV != 0;
+            self.rx.complete(report, completion);
+            count(self.counters.recv.as_ref(), false);
+            self.work_done(op.work, false);
+        } else {
+            let overflow = (envelope.len - received as u64) as usize;
+            self.rx.fail(Failure { completion, overflow, errno: Errno::ETRUNC });
+            count(self.counters.recv.as_ref(), true);
+            self.work_done(op.work, true);
+        }
+    }
+
+    /// Counts deferred work that is done, for the counter it names.
+    #[inline]
+    pub(crate) fn work_done(&mut self, work: u32, failed: bool) {
+        if work != 0
+            && let Some(counter) = self.works.try_remove(work as usize - 1)
+        {
+            count(counter.as_ref(), failed);
+        }
+    }
+
+    /// Reports an operation of ours that its peer has done.
+    #[inline]
+    pub(crate) fn complete_op(&mut self, op: &SendOp) {
+        self.complete_kind(op.kind, op.report, op.context, op.work);
+    }
+
+    /// Reports an operation of ours.
+    #[inline]
+    pub(crate) fn complete_kind(
+        &mut self,
+        kind: OpKind,
+        report: bool,
+        context: Context,
+        work: u32,
+    ) {
+        let completion = Completion {
+            context,
+            flags: kind.flags(),
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        self.tx.complete(report, completion);
+        count(self.counters.of(kind), false);
+        self.work_done(work, false);
+    }
+
+    /// Reports an operation of ours that failed.
+    #[cold]
+    pub(crate) fn fail_op(&mut self, op: &SendOp, errno: Errno) {
+        let completion = Completion {
+            context: op.context,
+            flags: op.kind.flags(),
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        self.tx.fail(Failure { completion, overflow: 0, errno });
+        count(self.counters.of(op.kind), true);
+        self.work_done(op.work, true);
+    }
+
+    /// Reports a receive that got no message.
+    #[cold]
+    pub(crate) fn fail_recv(
+        &mut self,
+        op: &RecvOp,
+        tagged: bool,
+        bits: u64,
+        last: bool,
+        errno: Errno,
+    ) {
+        let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
+        if op.multi && last {
+            completion_flags |= flags::MULTI_RECV;
+        }
+        let completion = Completion {
+            context: op.context,
+            flags: completion_flags,
+            tag: bits,
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        self.rx.fail(Failure { completion, overflow: 0, errno });
+        count(self.counters.recv.as_ref(), true);
+        self.work_done(op.work, true);
+    }
+}

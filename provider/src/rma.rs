@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_rma(3)`: reads and writes of a peer's memory.
+//!
+//! The peer does them, in the order in which they arrive, between the messages of
+//! the same ring: it knows its regions, and nobody else touches its memory.
+//!
+//! ```text
+//! initiator                               target
+//!   Write (parts, data) --------------->  checks, copies            up to eager size
+//!   Write (parts, where data is) ------>  checks, process_vm_readv  longer
+//!   <------------------------- Done / Failed
+//!   Read (parts, where it goes) ------->  checks
+//!   <-------------------- Answer (data)                             up to eager size
+//!   <------------------------------ Done  process_vm_writev         longer
+//!
+//!   and where the kernel refuses:
+//!   <------------------------------ Pull
+//!   Write/Read (piece), ... (last) ---->  each as above, in buffers
+//!   <----------------- Answer, ... / Done
+//! ```
+//!
+//! Rejected: the initiator copies by itself, with a table of regions in shared
+//! memory. It saves the peer's progress, but a region could be closed under a copy,
+//! and order, counters and atomic operations need the peer anyway.
+
+use ffi::{
+    Errno, Result, flags,
+    ops::{
+        cq::Completion,
+        ep::{
+            OpFlags,
+            rma::{RemoteParts, Rma},
+        },
+    },
+};
+
+use crate::{
+    attr,
+    channel::{
+        bytes::SharedBytes,
+        copy::{self, CopyError, Direction},
+        link::fill_frame,
+        segment::{BUFFER, Segment},
+        wire::{DATA, Frame, Header, INLINE, Kind, PART},
+    },
+    completion::{OpKind, count},
+    engine::{Engine, SendOp},
+    mr::Target,
+    rendezvous::Stream,
+};
+
+/// Bytes of one piece where the kernel refuses to copy.
+const PIECE: usize = BUFFER - 256;
+/// Bytes asked for and not answered yet where the kernel refuses to copy: the
+/// peer keeps answers that find no buffer in memory of its own.
+const READ_AHEAD: usize = 16 * PIECE;
+
+/// Flags of operations on memory.
+pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
+    | flags::REMOTE_CQ_DATA
+    | flags::MORE
+    | flags::FENCE
+    | flags::RMA
+    | flags::ATOMIC
+    | flags::READ
+    | flags::WRITE;
+
+/// What became of a request.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
+pub(crate) enum Served {
+    /// Done.
+    Done,
+    /// The answer is in this memory.
+    Data(Target),
+    /// The answer is in the first bytes of the results.
+    Results(usize),
+    /// The kernel refuses to copy.
+    Refused,
+}
+
+/// How an operation is to be reported, and where it goes.
+pub(crate) struct Start {
+    pub(crate) peer: u32,
+    pub(crate) report: bool,
+    pub(crate) inject: bool,
+}
+
+impl Engine {
+    /// What every operation on a peer's memory begins with.
+    #[inline]
+    pub(crate) fn start(&mut self, peer: u64, op_flags: OpFlags, len: usize) -> Result<Start> {
+        if !self.enabled {
+            return Err(Errno::EOPBADSTATE);
+        }
+        let (op_flags, silent) = match op_flags {
+            OpFlags::Default => (self.tx.op_flags, false),
+            OpFlags::Given(given) => {
+                ffi::object::only(given, FLAGS)?;
+                (given, false)
+            }
+            OpFlags::Inject => (flags::INJECT, true),
+        };
+        let inject = op_flags & flags::INJECT != 0;
+        if inject && len > self.inject_size {
+            return Err(Errno::EMSGSIZE);
+        }
+        let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
+        let peer = av.peer(peer).ok_or(Errno::EINVAL)?;
+        self.link(peer)?;
+        if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
+            return Err(Errno::EAGAIN);
+        }
+        let report = !silent && (!self.tx.selective || op_flags & flags::COMPLETION != 0);
+        Ok(Start { peer, report, inject })
+    }
+
+    /// Whether operations towards a peer are not complete: `FI_FENCE` waits for them.
+    #[cold]
+    pub(crate) fn has_under_way(&self, peer: u32) -> bool {
+        self.sends.iter().any(|(_, op)| op.peer == peer)
+    }
+
+    /// Any form of `fi_read` and `fi_write`.
+    pub(crate) fn rma(&mut self, own: &Segment, op: &Rma) -> Result<()> {
+        let len = op.buffer.len();
+        if op.remote.len() != len as u64 {
+            return Err(Errno::EINVAL);
+        }
+        let start = self.start(op.peer, op.flags, len)?;
+        let peer = start.peer;
+        let number = self.track(SendOp {
+            kind: if op.write { OpKind::Write } else { OpKind::Read },
+            peer,
+            buffer: op.buffer,
+            remote: op.remote,
+            data: op.data,
+            context: op.context,
+            report: start.report,
+            work: self.work,
+            age: 0,
+        });
+        let sent = if op.write {
+            self.write(own, peer, op, number, start.inject)
+        } else {
+            self.read(own, peer, op, number)
+        };
+        if sent.is_err() {
+            self.untrack(number);
+            return sent;
+        }
+        self.channels.rma.sent += 1;
+        self.channels.rma.sent_bytes += len as u64;
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        op: &Rma,
+        number: u64,
+        inject: bool,
+    ) -> Result<()> {
+        let parts = op.remote.as_slice();
+        let len = op.buffer.len();
+        let frame_len = size_of_val(parts) + len;
+        let mut header = request(Kind::Write, &op.remote, number);
+        header.bits = len as u64;
+        header.data = op.data.unwrap_or(0);
+        header.flags = if op.data.is_some() { DATA } else { 0 };
+        if frame_len <= INLINE {
+            let sent = self.link(peer)?.push_frame(own, header, parts, &[op.buffer]);
+            return if sent { Ok(()) } else { Err(Errno::EAGAIN) };
+        }
+        let short = inject || frame_len <= self.eager_size.min(BUFFER);
+        if short && let Some(buffer) = self.pool.take(own) {
+            fill_frame(own, buffer, parts, &[op.buffer]);
+            header.count = frame(&op.remote, 0, Some(buffer));
+            if self.link(peer)?.push_bare(own, header) {
+                return Ok(());
+            }
+            self.pool.untake(own);
+            return Err(Errno::EAGAIN);
+        }
+        let in_pieces = self.goes_in_pieces(peer)?;
+        if short && (inject || in_pieces) {
+            // Longer ones may be overtaken, these not.
+            return Err(Errno::EAGAIN);
+        }
+        if in_pieces {
+            self.stream(number, peer, 0, len);
+            return Ok(());
+        }
+        header.count = frame(&op.remote, op.buffer.segments().len(), None);
+        let sent = self.link(peer)?.push_segments(own, header, parts, &op.buffer);
+        if sent { Ok(()) } else { Err(Errno::EAGAIN) }
+    }
+
+    fn read(&mut self, own: &Segment, peer: u32, op: &Rma, number: u64) -> Result<()> {
+        let len = op.buffer.len();
+        if len > self.eager_size.min(PIECE) && self.goes_in_pieces(peer)? {
+            self.stream(number, peer, 0, len);
+            return Ok(());
+        }
+        let mut header = request(Kind::Read, &op.remote, number);
+        header.count = frame(&op.remote, op.buffer.segments().len(), None);
+        let parts = op.remote.as_slice();
+        let sent = self.link(peer)?.push_segments(own, header, parts, &op.buffer);
+        if sent { Ok(()) } else { Err(Errno::EAGAIN) }
+    }
+
+    fn goes_in_pieces(&mut self, peer: u32) -> Result<bool> {
+        let refused_there = self.link(peer)?.refused_there;
+        Ok(refused_there || !self.kernel_copy)
+    }
+
+    /// Puts pieces of an operation under way; answers whether any was.
+    pub(crate) fn pump_rma(&mut self, own: &Segment, stream: &mut Stream) -> bool {
+        let key = (stream.op & u64::from(u32::MAX)) as usize;
+        let op = self.sends[key];
+        let start = stream.offset;
+        let write = op.kind == OpKind::Write;
+        while stream.offset < stream.len && (write || stream.offset - stream.answered < READ_AHEAD)
+        {
+            let len = PIECE.min(stream.len - stream.offset);
+            let parts = op.remote.part(stream.offset as u64, len as u64);
+            let kind = if write { Kind::Write } else { Kind::Read };
+            let mut header = request(kind, &parts, stream.op);
+            header.bits = stream.len as u64;
+            header.data = stream.offset as u64;
+            if stream.offset + len < stream.len {
+                header.flags = PART;
+            } else if let (true, Some(data)) = (write, op.data) {
+                header.flags = DATA;
+                header.data = data;
+            }
+            let buffer = if write {
+                let Some(buffer) = self.pool.take(own) else { break };
+                fill_frame(own, buffer, parts.as_slice(), &[op.buffer.part(stream.offset, len)]);
+                header.count = frame(&parts, 0, Some(buffer));
+                Some(buffer)
+            } else {
+                None
+            };
+            let sent = self.link(stream.peer).is_ok_and(|link| match buffer {
+                Some(_) => link.push_bare(own, header),
+                None => link.push_frame(own, header, parts.as_slice(), &[]),
+            });
+            if !sent {
+                if buffer.is_some() {
+                    self.pool.untake(own);
+                }
+                break;
+            }
+            stream.offset += len;
+        }
+        stream.offset > start
+    }
+
+    /// A request of a peer for our memory.
+    pub(crate) fn serve(
+        &mut self,
+        own: &Segment,
+        from: u32,
+        header: &Header,
+        payload: SharedBytes<'_>,
+    ) {
+        if let Err(errno) = self.link(from) {
+            tracing::warn!("a request for memory is lost, who made it is gone: {errno}");
+            return;
+        }
+        let frame = Frame::unpack(header.count);
+        let served = match frame.buffer {
+            None => self.execute(from, header, frame, payload),
+            Some(buffer) => {
+                // Out of `links` for a moment, so that the bytes can be lent.
+                let Some(link) = self.links[from as usize].take() else { return };
+                let bytes = link.buffer(u32::from(buffer), BUFFER as u64).ok_or(Errno::EPROTO);
+                let served = bytes.and_then(|bytes| self.execute(from, header, frame, bytes));
+                link.free_buffer(u32::from(buffer));
+                self.links[from as usize] = Some(link);
+                served
+            }
+        };
+        let whole = header.flags & PART == 0;
+        match served {
+            Ok(Served::Done) if !whole => {}
+            Ok(Served::Done) => self.answer(own, from, Kind::Done, header.op, 0),
+            Ok(Served::Data(target)) => self.answer_data(own, from, header, &target),
+            Ok(Served::Results(len)) => {
+                let scratch = std::mem::take(&mut self.scratch);
+                let answer = answer_to(header, len);
+                self.reply_bytes(own, from, answer, &scratch[..len]);
+                self.scratch = scratch;
+            }
+            Ok(Served::Refused) => self.answer(own, from, Kind::Pull, header.op, header.len),
+            Err(errno) => {
+                tracing::info!("a request for memory is refused: {errno}");
+                self.answer(own, from, Kind::Failed, header.op, errno.get() as u64);
+            }
+        }
+    }
+
+    fn execute(
+        &mut self,
+        from: u32,
+        header: &Header,
+        frame: Frame,
+        bytes: SharedBytes<'_>,
+    ) -> Result<Served> {
+        let parts = bytes.parts(frame.parts).ok_or(Errno::EPROTO)?;
+        let rest = bytes.skip(size_of_val(parts.as_slice()));
+        let len = usize::try_from(header.len).map_err(|_| Errno::EPROTO)?;
+        if parts.len() != header.len || frame.buffer.is_some() && frame.segments > 0 {
+            return Err(Errno::EPROTO);
+        }
+        let served = match header.kind {
+            Kind::Write => self.serve_write(from, (len, frame), &parts, rest)?,
+            Kind::Read => self.serve_read(from, (len, frame), &parts, rest)?,
+            _ => self.serve_atomic(header, &parts, rest)?,
+        };
+        if !matches!(served, Served::Refused) && header.flags & PART == 0 {
+            self.served(header, &parts, len);
+        }
+        Ok(served)
+    }
+
+    /// Counts a request, and reports its remote CQ data.
+    fn served(&mut self, header: &Header, parts: &RemoteParts, len: usize) {
+        self.channels.rma.received += 1;
+        self.channels.rma.received_bytes += len as u64;
+        let write = match header.kind {
+            Kind::Write => true,
+            Kind::Atomic => !crate::atomic::answers(header.bits),
+            _ => false,
+        };
+        let counters = &self.counters;
+        let counter = if write { &counters.remote_write } else { &counters.remote_read };
+        count(counter.as_ref(), false);
+        self.domain.regions.count(parts, write);
+        if header.flags & DATA != 0 {
+            let completion = Completion {
+                flags: flags::RMA | flags::REMOTE_WRITE | flags::REMOTE_CQ_DATA,
+                len: usize::try_from(header.bits).unwrap_or(len),
+                data: header.data,
+                source: flags::ADDR_UNSPEC,
+                ..Default::default()
+            };
+            self.rx.complete(true, completion);
+        }
+    }
+
+    fn serve_write(
+        &mut self,
+        from: u32,
+        (len, frame): (usize, Frame),
+        parts: &RemoteParts,
+        rest: SharedBytes<'_>,
+    ) -> Result<Served> {
+        let target = self.domain.regions.resolve(parts, flags::REMOTE_WRITE, self.address)?;
+        if frame.segments > 0 {
+            return self.copy(Direction::Read, from, (len, frame), &target, rest);
+        }
+        if rest.len() < len {
+            return Err(Errno::EPROTO);
+        }
+        for (at, buffer) in target.placed() {
+            rest.skip(at).first(buffer.len()).deliver(buffer);
+        }
+        Ok(Served::Done)
+    }
+
+    fn serve_read(
+        &mut self,
+        from: u32,
+        (len, frame): (usize, Frame),
+        parts: &RemoteParts,
+        rest: SharedBytes<'_>,
+    ) -> Result<Served> {
+        let target = self.domain.regions.resolve(parts, flags::REMOTE_READ, self.address)?;
+        if len <= self.eager_size.min(BUFFER) || frame.segments == 0 {
+            return if len <= BUFFER { Ok(Served::Data(target)) } else { Err(Errno::EPROTO) };
+        }
+        self.copy(Direction::Write, from, (len, frame), &target, rest)
+    }
+
+    /// Lets the kernel copy between memory of ours and of who asks.
+    fn copy(
+        &mut self,
+        direction: Direction,
+        from: u32,
+        (len, frame): (usize, Frame),
+        target: &Target,
+        rest: SharedBytes<'_>,
+    ) -> Result<Served> {
+        let remote = rest.remote(u32::from(frame.segments), len as u64).ok_or(Errno::EPROTO)?;
+        if !self.kernel_copy {
+            return Ok(Served::Refused);
+        }
+        let pid = self.link(from)?.segment().pid();
+        for (at, buffer) in target.placed() {
+            match copy::between(direction, pid, &remote, at, buffer) {
+                Ok(()) => {}
+                Err(CopyError::Refused) => return Ok(Served::Refused),
+                Err(CopyError::Failed(errno)) => return Err(errno),
+            }
+        }
+        Ok(Served::Done)
+    }
+
+    fn answer_data(&mut self, own: &Segment, to: u32, header: &Header, target: &Target) {
+        let len = header.len as usize;
+        let mut answer = answer_to(header, len);
+        let buffers = target.buffers();
+        if self.deferred.is_empty() && len <= INLINE {
+            if self.link(to).is_ok_and(|link| link.push_frame(own, answer, &[], buffers)) {
+                return;
+            }
+        } else if self.deferred.is_empty()
+            && let Some(buffer) = self.pool.take(own)
+        {
+            fill_frame(own, buffer, &[], buffers);
+            answer.count = frame(&RemoteParts::default(), 0, Some(buffer));
+            if self.link(to).is_ok_and(|link| link.push_bare(own, answer)) {
+                return;
+            }
+            self.pool.untake(own);
+            answer.count = 0;
+        }
+        let mut bytes = vec![0; len];
+        for (at, buffer) in target.placed() {
+            buffer.read_to(&mut bytes[at..]);
+        }
+        self.deferred.push_back((to, answer, bytes.into()));
+    }
+
+    /// Sends bytes, now or when there is room.
+    fn reply_bytes(&mut self, own: &Segment, peer: u32, header: Header, bytes: &[u8]) {
+        let sent =
+            self.deferred.is_empty() && self.send_bytes(own, peer, header, bytes) != Ok(false);
+        if !sent {
+            self.deferred.push_back((peer, header, bytes.into()));
+        }
+    }
+
+    /// What one of our reads brings, or a part of it.
+    pub(crate) fn answered(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
+        let frame = Frame::unpack(header.count);
+        let Some(Some(link)) = self.links.get(from as usize) else { return };
+        let bytes = match frame.buffer {
+            None => (header.len <= INLINE as u64).then(|| payload.first(header.len as usize)),
+            Some(buffer) => link.buffer(u32::from(buffer), header.len),
+        };
+        let key = (header.op & u64::from(u32::MAX)) as usize;
+        let ours = self.is_send_to(from, header.op)
+            && matches!(self.sends[key].kind, OpKind::Read | OpKind::Fetch);
+        if let (true, Some(bytes)) = (ours, bytes) {
+            let offset = usize::try_from(header.data).unwrap_or(usize::MAX);
+            let to = self.sends[key].buffer.part(offset, bytes.len());
+            bytes.first(to.len()).deliver(&to);
+        } else {
+            tracing::warn!("an answer to a read that is not under way");
+        }
+        if let Some(buffer) = frame.buffer {
+            link.free_buffer(u32::from(buffer));
+        }
+        if !ours {
+            return;
+        }
+        if header.flags & PART != 0 {
+            let mut streams = self.streams.iter_mut();
+            if let Some(stream) = streams.find(|stream| stream.op == header.op) {
+                stream.answered += header.len as usize;
+            }
+        } else if let Some(op) = self.untrack(header.op) {
+            self.complete_op(&op);
+        }
+    }
+}
+
+/// A request for parts of a peer's memory, with its data in the payload.
+#[inline]
+pub(crate) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
+    let count = frame(parts, 0, None);
+    Header { kind, flags: 0, peer: 0, count, bits: 0, data: 0, len: parts.len(), op }
+}
+
+/// The `count` of a request.
+#[inline]
+pub(crate) fn frame(parts: &RemoteParts, segments: usize, buffer: Option<usize>) -> u32 {
+    Frame {
+        parts: parts.as_slice().len() as u8,
+        segments: segments as u8,
+        buffer: buffer.map(|buffer| buffer as u16),
+    }
+    .pack()
+}
+
+/// The answer to a request, with `len` bytes.
+fn answer_to(request: &Header, len: usize) -> Header {
+    // Atomic operations have no offset.
+    let data = if request.kind == Kind::Read { request.data } else { 0 };
+    Header {
+        kind: Kind::Answer,
+        flags: request.flags & PART,
+        peer: 0,
+        count: 0,
+        bits: 0,
+        data,
+        len: len as u64,
+        op: request.op,
+    }
+}

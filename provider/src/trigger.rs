@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_trigger(3)`: operations that wait until a counter reaches a threshold.
+//!
+//! ```text
+//! whenever somebody looks at a queue or a counter of the domain:
+//!     while work is ripe (its counter has reached its threshold):
+//!         start it; without room it stays ripe
+//! ```
+//! Work is started outside of the lock of the endpoint whose completion made it
+//! ripe. It holds no object open: work of a closed one is dropped.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
+};
+
+use ffi::{
+    Errno, Result,
+    ops::work::{Deferred, Op, RawWork, Work, WorkName},
+};
+use parking_lot::Mutex;
+
+use crate::{cntr::Counter, ep::Endpoint};
+
+/// The work of a domain that waits.
+#[derive(Debug, Default)]
+pub(crate) struct Triggers {
+    waiting: Mutex<Vec<Waiting>>,
+    any: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    name: Option<WorkName>,
+    counter: Weak<Counter>,
+    threshold: u64,
+    completion: Option<Weak<Counter>>,
+    action: Action,
+}
+
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "few wait")]
+enum Action {
+    Start(Weak<Endpoint>, Op),
+    Set(Weak<Counter>, u64),
+    Add(Weak<Counter>, u64),
+}
+
+impl Triggers {
+    /// An operation with `FI_TRIGGER`.
+    pub(crate) fn add_op(
+        &self,
+        endpoint: Weak<Endpoint>,
+        op: Op,
+        counter: &Arc<Counter>,
+        threshold: u64,
+    ) {
+        self.add(Waiting {
+            name: None,
+            counter: Arc::downgrade(counter),
+            threshold,
+            completion: None,
+            action: Action::Start(endpoint, op),
+        });
+    }
+
+    /// `FI_QUEUE_WORK`.
+    pub(crate) fn queue(&self, raw: &RawWork) -> Result<()> {
+        let Deferred { name, trigger, threshold, completion, work } =
+            raw.read::<Endpoint, Counter>()?;
+        let action = match work {
+            Work::Op(endpoint, op) => Action::Start(Arc::downgrade(&endpoint), op),
+            Work::Set(counter, value) => Action::Set(Arc::downgrade(&counter), value),
+            Work::Add(counter, value) => Action::Add(Arc::downgrade(&counter), value),
+        };
+        self.add(Waiting {
+            name: Some(name),
+            counter: Arc::downgrade(&trigger),
+            threshold,
+            completion: completion.as_ref().map(Arc::downgrade),
+            action,
+        });
+        Ok(())
+    }
+
+    fn add(&self, waiting: Waiting) {
+        self.waiting.lock().push(waiting);
+        self.any.store(true, Ordering::Release);
+        self.run();
+    }
+
+    /// `FI_CANCEL_WORK`.
+    pub(crate) fn cancel(&self, name: WorkName) -> Result<()> {
+        let mut waiting = self.waiting.lock();
+        let index = waiting.iter().position(|work| work.name == Some(name)).ok_or(Errno::ENOENT)?;
+        waiting.remove(index);
+        Ok(())
+    }
+
+    /// `FI_FLUSH_WORK`: drops what has not been started.
+    pub(crate) fn flush(&self) {
+        self.waiting.lock().clear();
+    }
+
+    /// Starts what is ripe.
+    #[inline]
+    pub(crate) fn run(&self) {
+        if self.any.load(Ordering::Relaxed) {
+            self.run_ripe();
+        }
+    }
+
+    #[cold]
+    fn run_ripe(&self) {
+        loop {
+            let mut ripe = Vec::new();
+            let mut waiting = self.waiting.lock();
+            waiting.retain(|work| work.counter.strong_count() > 0);
+            while let Some(index) = waiting.iter().position(Waiting::is_ripe) {
+                ripe.push(waiting.remove(index));
+            }
+            self.any.store(!waiting.is_empty() || !ripe.is_empty(), Ordering::Release);
+            drop(waiting);
+            let mut again: Vec<_> = ripe.iter().map(Waiting::start).collect();
+            let stuck = again.iter().all(|done| !done);
+            // What found no room keeps its place in front of what ripens later.
+            ripe.retain(|_| !again.remove(0));
+            let mut waiting = self.waiting.lock();
+            waiting.splice(..0, ripe);
+            self.any.store(!waiting.is_empty(), Ordering::Release);
+            if stuck {
+                return;
+            }
+        }
+    }
+}
+
+impl Waiting {
+    fn is_ripe(&self) -> bool {
+        self.counter.upgrade().is_some_and(|counter| counter.value() >= self.threshold)
+    }
+
+    /// Starts it; false if it must be tried again.
+    fn start(&self) -> bool {
+        let completion = self.completion.as_ref().and_then(Weak::upgrade);
+        match &self.action {
+            Action::Start(endpoint, op) => {
+                let Some(endpoint) = endpoint.upgrade() else { return true };
+                match endpoint.start_work(op, completion.as_ref()) {
+                    Ok(()) => return true,
+                    Err(Errno::EAGAIN) => return false,
+                    Err(errno) => tracing::warn!("deferred work failed: {errno}"),
+                }
+                crate::completion::count(completion.as_ref(), true);
+            }
+            Action::Set(counter, value) => {
+                if let Some(counter) = counter.upgrade() {
+                    counter.put(*value);
+                }
+                crate::completion::count(completion.as_ref(), false);
+            }
+            Action::Add(counter, value) => {
+                if let Some(counter) = counter.upgrade() {
+                    counter.raise(*value);
+                }
+                crate::completion::count(completion.as_ref(), false);
+            }
+        }
+        true
+    }
+}
