@@ -200,6 +200,14 @@ impl Bound {
         Self { fid, class }
     }
 
+    /// # Safety
+    /// `fid` is null or points to a `fid` of any provider.
+    pub(crate) unsafe fn read(fid: *mut sys::fid) -> Result<Self> {
+        // SAFETY: the caller vouches for the pointer; the class is a fid's first field.
+        let class = unsafe { fid.as_ref() }.ok_or(Errno::EINVAL)?.fclass as u32;
+        Ok(Self { fid, class })
+    }
+
     /// The object, if it is of this type.
     ///
     /// # Errors
@@ -246,12 +254,9 @@ unsafe extern "C" fn bind<R: Raw, T: Object>(
     guard::call(|| {
         // SAFETY: reached through the object's own table.
         let inner = unsafe { get::<R, T>(fid.cast()) }?;
-        if other.is_null() {
-            return Err(Errno::EINVAL);
-        }
-        // SAFETY: C passes a fid, whose class is its first field.
-        let class = unsafe { (*other).fclass } as u32;
-        inner.bind(&Bound { fid: other, class }, bind_flags).map(|()| 0)
+        // SAFETY: C passes a fid.
+        let other = unsafe { Bound::read(other) }?;
+        inner.bind(&other, bind_flags).map(|()| 0)
     })
 }
 

@@ -21,7 +21,7 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use crate::{address, domain::Domain, eq::EventQueue, peers::Words, progress::Drivers};
+use crate::{address, domain::Domain, drivers::Drivers, eq::EventQueue, peers::Words};
 
 /// An address vector.
 #[derive(Debug)]

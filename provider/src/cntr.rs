@@ -12,23 +12,24 @@ use std::{
 use ffi::{
     Errno, Result,
     object::{Bindable, Control, Object},
-    ops::{self, WaitObj, cntr::Attr},
+    ops::{self, cntr::Attr},
     sys,
 };
 
 use crate::{
     domain::Domain,
-    idle::{Deadline, NAP},
-    progress::Drivers,
+    drivers::Drivers,
+    idle::{Deadline, FOR_EVER, NAP},
 };
 
 /// A counter.
 #[derive(Debug)]
 pub(crate) struct Counter {
     domain: Arc<Domain>,
-    wait_obj: WaitObj,
     count: AtomicU64,
     errors: AtomicU64,
+    /// Both as they were last read.
+    seen: [AtomicU64; 2],
     /// The endpoints that count here.
     pub(crate) drivers: Drivers,
 }
@@ -40,27 +41,23 @@ impl Counter {
             tracing::info!("counters count completions, not bytes");
             return Err(Errno::ENOSYS);
         }
-        if let WaitObj::Other(wait_obj) = attr.wait_obj {
-            tracing::info!("wait object {wait_obj} of a counter is not supported");
-            return Err(Errno::ENOSYS);
-        }
         Ok(Self {
             domain: Arc::clone(domain),
-            wait_obj: attr.wait_obj,
             count: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-            drivers: Drivers::new(domain.locked),
+            seen: Default::default(),
+            drivers: Drivers::with_wait(domain.locked, attr.wait_obj)?,
         })
     }
 
-    /// The endpoints that this counter waits for: those that count here or, as it
-    /// counts completions of deferred work, all of the domain.
-    fn drivers(&self) -> &Drivers {
-        if self.drivers.is_empty() { &self.domain.endpoints } else { &self.drivers }
-    }
-
+    /// Progress on the endpoints that count here or, for a counter of completions of
+    /// deferred work, on all of the domain.
     fn progress(&self) {
-        self.drivers().progress();
+        if self.drivers.is_empty() {
+            self.domain.endpoints.progress();
+        } else {
+            self.drivers.progress();
+        }
         self.domain.triggers.run();
     }
 
@@ -71,19 +68,41 @@ impl Counter {
 
     /// Adds to the count, and leaves what waits for it to who looks next.
     pub(crate) fn raise(&self, value: u64) {
-        self.count.fetch_add(value, Ordering::AcqRel);
+        self.count.fetch_add(value, Ordering::SeqCst);
+        self.drivers.ring();
     }
 
     /// Sets the count, and leaves what waits for it to who looks next.
     pub(crate) fn put(&self, value: u64) {
-        self.count.store(value, Ordering::Release);
+        self.count.store(value, Ordering::SeqCst);
+        self.drivers.ring();
     }
 
     /// Counts an operation.
     #[inline]
     pub(crate) fn count(&self, failed: bool) {
         let counter = if failed { &self.errors } else { &self.count };
-        counter.fetch_add(1, Ordering::AcqRel);
+        counter.fetch_add(1, Ordering::SeqCst);
+        self.drivers.ring();
+    }
+
+    /// Gets ready for a sleep on the descriptor.
+    ///
+    /// # Errors
+    /// `EAGAIN` if the counts are not what was last read.
+    pub(crate) fn try_wait(&self) -> Result<()> {
+        let differs = |count: &AtomicU64, seen: &AtomicU64| {
+            count.load(Ordering::SeqCst) != seen.load(Ordering::Relaxed)
+        };
+        let [count, errors] = &self.seen;
+        self.drivers.try_wait(|| differs(&self.count, count) || differs(&self.errors, errors))
+    }
+
+    fn look(&self, errors: bool) -> u64 {
+        let counter = if errors { &self.errors } else { &self.count };
+        let value = counter.load(Ordering::SeqCst);
+        self.seen[usize::from(errors)].store(value, Ordering::Relaxed);
+        value
     }
 }
 
@@ -91,7 +110,11 @@ impl Object for Counter {
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
             Control::GetWaitObj(to) => {
-                *to = self.wait_obj.raw();
+                *to = self.drivers.wait_obj().raw();
+                Ok(())
+            }
+            Control::GetWait(to) => {
+                *to = self.drivers.descriptor()?;
                 Ok(())
             }
             _ => Err(Errno::ENOSYS),
@@ -106,12 +129,12 @@ impl Bindable for Counter {
 impl ops::cntr::Counter for Counter {
     fn read(&self) -> u64 {
         self.progress();
-        self.value()
+        self.look(false)
     }
 
     fn read_errors(&self) -> u64 {
         self.progress();
-        self.errors.load(Ordering::Acquire)
+        self.look(true)
     }
 
     fn add(&self, value: u64) {
@@ -125,27 +148,33 @@ impl ops::cntr::Counter for Counter {
     }
 
     fn add_errors(&self, value: u64) {
-        self.errors.fetch_add(value, Ordering::AcqRel);
+        self.errors.fetch_add(value, Ordering::SeqCst);
+        self.drivers.ring();
     }
 
     fn set_errors(&self, value: u64) {
-        self.errors.store(value, Ordering::Release);
+        self.errors.store(value, Ordering::SeqCst);
+        self.drivers.ring();
     }
 
     fn wait(&self, threshold: u64, timeout: c_int) -> Result<()> {
         let deadline = Deadline::after(timeout);
-        let errors = self.errors.load(Ordering::Acquire);
+        let errors = self.look(true);
         loop {
             if self.read() >= threshold {
                 return Ok(());
             }
-            if self.errors.load(Ordering::Acquire) != errors {
+            if self.look(true) != errors {
                 return Err(Errno::EAVAIL);
             }
             if deadline.is_over() {
                 return Err(Errno::ETIMEDOUT);
             }
-            self.drivers().wait(deadline.left(NAP));
+            let at_most = if self.drivers.is_empty() { NAP } else { FOR_EVER };
+            self.drivers.sleep(deadline.left(at_most), || {
+                self.count.load(Ordering::SeqCst) >= threshold
+                    || self.errors.load(Ordering::SeqCst) != errors
+            });
         }
     }
 }

@@ -23,9 +23,10 @@ use ffi::{
 
 use crate::{
     domain::Domain,
-    idle::{Deadline, NAP},
+    drivers::Drivers,
+    idle::{Deadline, FOR_EVER},
     init,
-    progress::{Drivers, Progress},
+    progress::Progress,
 };
 
 /// A completion queue.
@@ -53,17 +54,13 @@ const PREALLOCATE: usize = 1024;
 impl CompletionQueue {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &Attr) -> Result<Self> {
         ffi::object::only(attr.flags, flags::AFFINITY)?;
-        if let WaitObj::Other(wait_obj) = attr.wait_obj {
-            tracing::info!("wait object {wait_obj} of a completion queue is not supported");
-            return Err(Errno::ENOSYS);
-        }
         let room = if attr.size == 0 { PREALLOCATE } else { attr.size.min(PREALLOCATE) };
         let queue = Queue { completions: VecDeque::with_capacity(room), failures: VecDeque::new() };
         Ok(Self {
             domain: Arc::clone(domain),
             attr: attr.clone(),
             queue: Serial::new(queue, domain.locked),
-            drivers: Drivers::new(domain.locked),
+            drivers: Drivers::with_wait(domain.locked, attr.wait_obj)?,
             signaled: AtomicBool::new(false),
         })
     }
@@ -72,12 +69,28 @@ impl CompletionQueue {
     #[inline]
     pub(crate) fn complete(&self, completion: Completion) {
         self.queue.lock().completions.push_back(completion);
+        self.drivers.ring();
     }
 
     /// Reports a failure.
     #[cold]
     pub(crate) fn fail(&self, failure: Failure) {
         self.queue.lock().failures.push_back(failure);
+        self.drivers.ring();
+    }
+
+    /// Whether a read of so many entries would answer.
+    fn holds(&self, at_least: usize) -> bool {
+        let queue = self.queue.lock();
+        !queue.failures.is_empty() || queue.completions.len() >= at_least
+    }
+
+    /// Gets ready for a sleep on the descriptor.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is something to read or to do first.
+    pub(crate) fn try_wait(&self) -> Result<()> {
+        self.drivers.try_wait(|| self.holds(1) || self.signaled.load(Ordering::SeqCst))
     }
 
     #[inline]
@@ -102,6 +115,10 @@ impl Object for CompletionQueue {
         match command {
             Control::GetWaitObj(to) => {
                 *to = self.attr.wait_obj.raw();
+                Ok(())
+            }
+            Control::GetWait(to) => {
+                *to = self.drivers.descriptor()?;
                 Ok(())
             }
             _ => Err(Errno::ENOSYS),
@@ -146,13 +163,16 @@ impl ops::cq::CompletionQueue for CompletionQueue {
                 Err(Errno::EAGAIN) => {}
                 done => return done,
             }
-            if self.signaled.swap(false, Ordering::AcqRel) {
+            if self.signaled.swap(false, Ordering::SeqCst) {
                 return Err(Errno::ECANCELED);
             }
             if deadline.is_over() {
                 return self.take(entries, 1);
             }
-            self.drivers.wait(deadline.left(NAP));
+            let enough = threshold.min(entries.room());
+            self.drivers.sleep(deadline.left(FOR_EVER), || {
+                self.holds(enough) || self.signaled.load(Ordering::SeqCst)
+            });
         }
     }
 
@@ -170,8 +190,8 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         if self.attr.wait_obj == WaitObj::None {
             return Err(Errno::ENOSYS);
         }
-        self.signaled.store(true, Ordering::Release);
-        self.drivers.wake();
+        self.signaled.store(true, Ordering::SeqCst);
+        self.drivers.ring();
         Ok(())
     }
 

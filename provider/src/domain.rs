@@ -17,13 +17,13 @@ use crate::{
     channel::{node_pool, segment},
     cntr::Counter,
     cq::CompletionQueue,
+    drivers::Drivers,
     ep::Endpoint,
     eq::EventQueue,
     fabric::Fabric,
     init,
     mr::{self, MemoryRegion, Regions},
     peers::Peers,
-    progress::Drivers,
     trigger::Triggers,
 };
 

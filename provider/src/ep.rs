@@ -25,7 +25,10 @@ use nic::report::WrittenAt;
 use crate::{
     address, attr,
     av::AddressVector,
-    channel::segment::{Segment, pack},
+    channel::{
+        bell::Bell,
+        segment::{Segment, pack},
+    },
     cntr::Counter,
     completion::Reports,
     cq::CompletionQueue,
@@ -43,6 +46,7 @@ pub(crate) struct Port {
     pub(crate) own: Segment,
     /// None once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
+    pub(crate) bell: Bell,
     /// Holds the port number.
     _socket: OwnedFd,
 }
@@ -92,9 +96,10 @@ impl Endpoint {
             opened,
             own,
             engine: Serial::new(Some(engine), domain.locked),
+            bell: Bell::default(),
             _socket: socket,
         });
-        domain.endpoints.add(&port);
+        domain.endpoints.add(&port)?;
         report::register(&port);
         Ok(Self { domain: Arc::clone(domain), port })
     }
@@ -165,8 +170,7 @@ impl Endpoint {
             }
             Ok(())
         })?;
-        cq.drivers.add(&self.port);
-        Ok(())
+        cq.drivers.add(&self.port)
     }
 
     fn bind_cntr(&self, cntr: &Arc<Counter>, bind_flags: u64) -> Result<()> {
@@ -180,8 +184,7 @@ impl Endpoint {
             }
             ffi::object::only(left, 0)
         })?;
-        cntr.drivers.add(&self.port);
-        Ok(())
+        cntr.drivers.add(&self.port)
     }
 
     /// Lets peers take what was sent: buffers that they have not emptied, and
@@ -234,8 +237,7 @@ impl Object for Endpoint {
                     Some(_) => Err(Errno::EINVAL),
                     None => Ok(()),
                 })?;
-                av.endpoints.add(&self.port);
-                Ok(())
+                av.endpoints.add(&self.port)
             }
             sys::FI_CLASS_CQ => self.bind_cq(&other.get::<CompletionQueue>()?, bind_flags),
             sys::FI_CLASS_CNTR => self.bind_cntr(&other.get::<Counter>()?, bind_flags),

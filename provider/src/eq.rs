@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_eq(3)`.
 
-use std::{collections::VecDeque, ffi::c_int, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    ffi::c_int,
+    os::fd::{AsRawFd as _, OwnedFd},
+    sync::Arc,
+    time::Duration,
+};
 
 use ffi::{
     Errno, Result, flags,
@@ -14,6 +20,7 @@ use ffi::{
     sys,
 };
 use parking_lot::{Condvar, Mutex};
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{fabric::Fabric, idle::Deadline};
 
@@ -25,6 +32,8 @@ pub(crate) struct EventQueue {
     writable: bool,
     state: Mutex<State>,
     changed: Condvar,
+    /// Readable while there may be events (`FI_WAIT_FD`).
+    descriptor: Option<OwnedFd>,
 }
 
 #[derive(Debug, Default)]
@@ -36,27 +45,54 @@ struct State {
 impl EventQueue {
     pub(crate) fn open(fabric: &Arc<Fabric>, attr: &Attr) -> Result<Self> {
         ffi::object::only(attr.flags, flags::WRITE | flags::AFFINITY)?;
-        if let WaitObj::Other(wait_obj) = attr.wait_obj {
-            tracing::info!("wait object {wait_obj} of an event queue is not supported");
-            return Err(Errno::ENOSYS);
-        }
+        let descriptor = match attr.wait_obj {
+            WaitObj::Other(wait_obj) => {
+                tracing::info!("wait object {wait_obj} of an event queue is not supported");
+                return Err(Errno::ENOSYS);
+            }
+            WaitObj::Fd => {
+                let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+                Some(eventfd(0, flags).map_err(std::io::Error::from)?)
+            }
+            WaitObj::None | WaitObj::Unspec | WaitObj::Yield => None,
+        };
         Ok(Self {
             _fabric: Arc::clone(fabric),
             wait_obj: attr.wait_obj,
             writable: attr.flags & flags::WRITE != 0,
             state: Mutex::default(),
             changed: Condvar::new(),
+            descriptor,
         })
     }
 
     pub(crate) fn push(&self, event: Event) {
         self.state.lock().events.push_back(event);
-        self.changed.notify_all();
+        self.wake();
     }
 
     pub(crate) fn push_error(&self, error: ErrorEvent) {
         self.state.lock().errors.push_back(error);
+        self.wake();
+    }
+
+    fn wake(&self) {
         self.changed.notify_all();
+        if let Some(descriptor) = &self.descriptor {
+            let _ = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Gets ready for a sleep on the descriptor.
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is an event, `EINVAL` without a descriptor.
+    pub(crate) fn try_wait(&self) -> Result<()> {
+        let descriptor = self.descriptor.as_ref().ok_or(Errno::EINVAL)?;
+        let state = self.state.lock();
+        let _ = rustix::io::read(descriptor, &mut [0_u8; 8]);
+        let empty = state.events.is_empty() && state.errors.is_empty();
+        if empty { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 }
 
@@ -65,6 +101,10 @@ impl Object for EventQueue {
         match command {
             Control::GetWaitObj(to) => {
                 *to = self.wait_obj.raw();
+                Ok(())
+            }
+            Control::GetWait(to) => {
+                *to = self.descriptor.as_ref().ok_or(Errno::ENOSYS)?.as_raw_fd();
                 Ok(())
             }
             _ => Err(Errno::ENOSYS),

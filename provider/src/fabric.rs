@@ -3,9 +3,14 @@
 
 use std::sync::Arc;
 
-use ffi::{Errno, info::Info, object::Object, ops};
+use ffi::{
+    Errno,
+    info::Info,
+    object::{Bound, Object},
+    ops, sys,
+};
 
-use crate::{domain::Domain, eq::EventQueue};
+use crate::{cntr::Counter, cq::CompletionQueue, domain::Domain, eq::EventQueue};
 
 /// The fabric: this host.
 #[derive(Debug)]
@@ -36,5 +41,14 @@ impl ops::fabric::Fabric for Fabric {
 
     fn eq_open(self: &Arc<Self>, attr: &ops::eq::Attr) -> Result<Arc<EventQueue>, Errno> {
         EventQueue::open(self, attr).map(Arc::new)
+    }
+
+    fn try_wait(&self, object: &Bound) -> Result<(), Errno> {
+        match object.class() {
+            sys::FI_CLASS_CQ => object.get::<CompletionQueue>()?.try_wait(),
+            sys::FI_CLASS_CNTR => object.get::<Counter>()?.try_wait(),
+            sys::FI_CLASS_EQ => object.get::<EventQueue>()?.try_wait(),
+            _ => Err(Errno::EINVAL),
+        }
     }
 }

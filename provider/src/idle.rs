@@ -172,6 +172,9 @@ impl Idle {
     }
 }
 
+/// Longer than anybody waits.
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(3600);
+
 /// The end of a waiting call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline(Option<Instant>);

@@ -17,6 +17,7 @@ mod cntr;
 mod completion;
 mod cq;
 mod domain;
+mod drivers;
 mod engine;
 mod ep;
 mod eq;

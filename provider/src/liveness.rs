@@ -9,6 +9,7 @@ use matching::Source;
 
 use crate::{
     channel::{
+        bell::Bell,
         segment::{self, Liveness, Segment},
         wire::TAGGED,
     },
@@ -45,8 +46,7 @@ impl Engine {
     /// Counts the processes of this host.
     pub(crate) fn update_population(&mut self, own: &Segment) {
         self.idle.set_population(segment::population());
-        let sleeps = u32::from(self.idle.is_crowded());
-        own.sleeps().store(sleeps, std::sync::atomic::Ordering::Relaxed);
+        Bell::set_crowded(own, self.idle.is_crowded());
     }
 
     /// Opens the segments of peers that have only sent so far: one that dies

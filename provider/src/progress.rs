@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Progress: what arrives goes through the device to its receive.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
-
-use ffi::serial::Serial;
 use nic::device::Envelope;
 
 use crate::{
     channel::{
         bytes::SharedBytes,
-        copy,
         segment::{BUFFER, Segment},
         wire::{ACK, Header, INLINE, Kind},
     },
@@ -194,7 +187,7 @@ impl Port {
     /// After a poll that found nothing: what to do, once the peers were looked
     /// at if it is time. A spin is done here; if it ends with a message, that is
     /// [`Pause::Spin`].
-    fn pause(&self) -> Pause {
+    pub(crate) fn pause(&self) -> Pause {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
         let pause = engine.idle.pause();
@@ -204,10 +197,8 @@ impl Port {
         }
         if pause != Pause::Spin {
             engine.idle.rested();
-            // A peer that makes room rings no bell.
-            let waits_for_room =
-                engine.wants_room || !engine.deferred.is_empty() || !engine.streams.is_empty();
-            return if waits_for_room && gives_way { Pause::Yield } else { pause };
+            let yields = gives_way && engine.waits_for_room();
+            return if yields { Pause::Yield } else { pause };
         }
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
@@ -215,130 +206,5 @@ impl Port {
         });
         engine.idle.rested();
         if came { Pause::Spin } else { Pause::None }
-    }
-
-    /// Sleeps until a message comes, somebody wakes us, or the time is over.
-    fn sleep(&self, at_most: Duration) {
-        let bell = self.own.bell();
-        self.own.sleeps().store(1, Ordering::Relaxed);
-        bell.store(1, Ordering::SeqCst);
-        // A sender that published before it saw the bell is seen now.
-        let empty = match &*self.engine.lock() {
-            Some(engine) => engine.receiver.peek(&self.own).is_none(),
-            None => false,
-        };
-        if empty {
-            copy::sleep(bell, at_most);
-        }
-        bell.store(0, Ordering::Relaxed);
-    }
-
-    fn wake(&self) {
-        if self.own.bell().swap(0, Ordering::AcqRel) != 0 {
-            copy::wake(self.own.bell());
-        }
-    }
-}
-
-/// The endpoints that a queue or counter makes progress on when it is read, or that
-/// look up their peers in an address vector.
-#[derive(Debug)]
-pub(crate) struct Drivers {
-    ports: Serial<Vec<Arc<Port>>>,
-}
-
-impl Drivers {
-    pub(crate) fn new(locked: bool) -> Self {
-        Self { ports: Serial::new(Vec::new(), locked) }
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ports.lock().is_empty()
-    }
-
-    pub(crate) fn add(&self, port: &Arc<Port>) {
-        let mut ports = self.ports.lock();
-        if !ports.iter().any(|other| Arc::ptr_eq(other, port)) {
-            ports.push(Arc::clone(port));
-        }
-    }
-
-    pub(crate) fn remove(&self, port: &Arc<Port>) {
-        self.ports.lock().retain(|other| !Arc::ptr_eq(other, port));
-    }
-
-    /// Tells every endpoint how many processes there are, as counted while nobody else
-    /// tells: the last to tell must not be the first to have counted.
-    pub(crate) fn set_processes(&self, count: impl Fn() -> u32) {
-        let ports = self.ports.lock();
-        for port in &*ports {
-            if let Some(engine) = &mut *port.engine.lock() {
-                engine.set_processes(count());
-            }
-        }
-    }
-
-    /// Makes progress on every endpoint.
-    #[inline]
-    pub(crate) fn progress(&self) -> Progress {
-        let mut progress = Progress::None;
-        for port in &*self.ports.lock() {
-            if port.progress() == Progress::Some {
-                progress = Progress::Some;
-            }
-        }
-        progress
-    }
-
-    /// After a poll that found nothing: looks a moment longer, or gives the core
-    /// away where that helps. Whether another poll would find something.
-    pub(crate) fn pause(&self) -> bool {
-        let ports = self.ports.lock();
-        let mut pause = Pause::None;
-        for port in &*ports {
-            pause = port.pause();
-        }
-        match (pause, ports.as_slice()) {
-            (Pause::None, _) => return false,
-            (Pause::Spin, _) => return true,
-            (Pause::Sleep(nap), [port]) => {
-                // Others may use the queue while this thread sleeps.
-                let port = Arc::clone(port);
-                drop(ports);
-                port.sleep(nap);
-            }
-            // One bell does not ring for several endpoints.
-            _ => {
-                drop(ports);
-                std::thread::yield_now();
-            }
-        }
-        true
-    }
-
-    /// Waits for a message, at most so long.
-    pub(crate) fn wait(&self, at_most: Duration) {
-        let ports = self.ports.lock();
-        for port in &*ports {
-            port.pause();
-        }
-        match ports.as_slice() {
-            [port] => {
-                let port = Arc::clone(port);
-                drop(ports);
-                port.sleep(at_most);
-            }
-            _ => {
-                drop(ports);
-                std::thread::sleep(at_most.min(Duration::from_micros(50)));
-            }
-        }
-    }
-
-    /// Ends a wait early.
-    pub(crate) fn wake(&self) {
-        for port in &*self.ports.lock() {
-            port.wake();
-        }
     }
 }

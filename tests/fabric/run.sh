@@ -48,6 +48,11 @@ for exhausted in spill fail; do
         FI_TCAM_FLOW_TIMEOUT=200 FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
         "$build/flow" $exhausted
 done
+# Waiting: as it comes, and on a host where every poll may sleep.
+cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/wait" "$here/wait.c" -lfabric -lpthread || exit 1
+for idle in auto yield; do
+    run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"
+done
 # With locks, and with every kernel this processor has.
 if [ ! -x "$build/messages" ]; then
     cc -O1 -o "$build/messages" "$here/messages.c" -lfabric || exit 1

@@ -7,7 +7,7 @@ use crate::{
     errno::{Errno, Result},
     guard,
     info::Info,
-    object::{self, Object},
+    object::{self, Bound, Object},
     ops::{answer, domain, domain::Domain, enosys, eq, eq::EventQueue, table},
     sys,
 };
@@ -30,6 +30,12 @@ pub trait Fabric: Object {
     /// # Errors
     /// Attributes that cannot be met.
     fn eq_open(self: &Arc<Self>, attr: &eq::Attr) -> Result<Arc<Self::EventQueue>>;
+
+    /// `fi_trywait` for one object.
+    ///
+    /// # Errors
+    /// `EAGAIN` if it is not to be slept on now, `EINVAL` if it never is.
+    fn try_wait(&self, object: &Bound) -> Result<()>;
 }
 
 pub(crate) struct Tables<F>(std::marker::PhantomData<F>);
@@ -50,7 +56,7 @@ impl<F: Fabric> Tables<F> {
         wait_open: enosys!(
             fn(*mut sys::fid_fabric, *mut sys::fi_wait_attr, *mut *mut sys::fid_wait) -> c_int
         ),
-        trywait: Some(trywait),
+        trywait: Some(trywait::<F>),
         domain2: Some(domain2::<F>),
     };
 }
@@ -116,7 +122,23 @@ unsafe extern "C" fn eq_open<F: Fabric>(
     })
 }
 
-/// No object of this provider has a wait object one could block on outside of it.
-unsafe extern "C" fn trywait(_: *mut sys::fid_fabric, _: *mut *mut sys::fid, _: c_int) -> c_int {
-    -Errno::ENOSYS.get()
+unsafe extern "C" fn trywait<F: Fabric>(
+    fabric: *mut sys::fid_fabric,
+    fids: *mut *mut sys::fid,
+    count: c_int,
+) -> c_int {
+    guard::call(|| {
+        let count = usize::try_from(count).map_err(|_| Errno::EINVAL)?;
+        if fids.is_null() && count > 0 {
+            return Err(Errno::EINVAL);
+        }
+        // SAFETY: reached through the fabric's table; C gives `count` fids.
+        unsafe {
+            let fabric = object::get::<_, F>(fabric)?;
+            for index in 0..count {
+                fabric.try_wait(&Bound::read(*fids.add(index))?)?;
+            }
+        }
+        Ok(0)
+    })
 }

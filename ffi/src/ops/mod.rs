@@ -44,6 +44,8 @@ pub enum WaitObj {
     Unspec,
     /// `FI_WAIT_YIELD`: waiting calls yield the core.
     Yield,
+    /// `FI_WAIT_FD`: a file descriptor, which `FI_GETWAIT` answers.
+    Fd,
     /// Any other.
     Other(u32),
 }
@@ -54,6 +56,7 @@ impl WaitObj {
             crate::sys::FI_WAIT_NONE => Self::None,
             crate::sys::FI_WAIT_UNSPEC => Self::Unspec,
             crate::sys::FI_WAIT_YIELD => Self::Yield,
+            crate::sys::FI_WAIT_FD => Self::Fd,
             other => Self::Other(other),
         }
     }
@@ -65,6 +68,7 @@ impl WaitObj {
             Self::None => crate::sys::FI_WAIT_NONE,
             Self::Unspec => crate::sys::FI_WAIT_UNSPEC,
             Self::Yield => crate::sys::FI_WAIT_YIELD,
+            Self::Fd => crate::sys::FI_WAIT_FD,
             Self::Other(raw) => raw,
         }
     }

@@ -104,20 +104,20 @@ fn part(remote: &Remote, mut offset: usize, len: usize) -> Vec<memory::Segment> 
     parts
 }
 
-/// Sleeps until `bell` is no longer `1`, or for a while.
-pub(crate) fn sleep(bell: &AtomicU32, at_most: Duration) {
+/// Sleeps until `bell` is no longer what it was, or for a while.
+pub(crate) fn sleep(bell: &AtomicU32, was: u32, at_most: Duration) {
     let timeout = rustix::fs::Timespec {
-        tv_sec: at_most.as_secs().cast_signed(),
+        tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: i64::from(at_most.subsec_nanos()) as _,
     };
     // Every result means the same: look again.
-    let _ = futex::wait(bell, futex::Flags::empty(), 1, Some(&timeout));
+    let _ = futex::wait(bell, futex::Flags::empty(), was, Some(&timeout));
 }
 
-/// Wakes who sleeps at a bell.
+/// Wakes all who sleep at a bell.
 #[cold]
 pub(crate) fn wake(bell: &AtomicU32) {
-    let _ = futex::wake(bell, futex::Flags::empty(), 1);
+    let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::{ptr, sync::atomic::Ordering};
 use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 
 use super::{
+    bell,
     bytes::{Remote, SharedBytes},
     ring::Sender,
     segment::{BUFFER, Liveness, PEERS, Segment},
@@ -152,22 +153,13 @@ impl Link {
         if !self.sender.push(own, &self.segment, &header, payload) {
             return false;
         }
-        self.wake();
+        bell::ring(&self.segment);
         true
     }
 
-    /// Wakes the peer if it sleeps.
-    #[inline]
-    fn wake(&self) {
-        if self.segment.sleeps().load(Ordering::Relaxed) != 0 {
-            // The turn must be visible before we look whether the peer sleeps;
-            // it looks at the turn again after it says that it sleeps.
-            std::sync::atomic::fence(Ordering::SeqCst);
-            let bell = self.segment.bell();
-            if bell.load(Ordering::Relaxed) != 0 && bell.swap(0, Ordering::AcqRel) != 0 {
-                super::copy::wake(bell);
-            }
-        }
+    /// Whether the peer's ring takes another slot.
+    pub(crate) fn has_room(&self) -> bool {
+        self.sender.has_room(&self.segment)
     }
 
     /// A message that the peer put into one of its buffers; none if there is no

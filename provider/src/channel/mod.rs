@@ -5,6 +5,7 @@
 //!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
 //!   larger ones through buffers of the sender's own segment ([`bytes`] are what is
 //!   read there).
+//! - [`bell`]: senders wake who sleeps until a message comes.
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
 //!   with `process_vm_readv` once they are matched; long reads are written into the
 //!   reader's with `process_vm_writev`.
@@ -22,6 +23,7 @@
 //!    `------- 2. slot: header, buffer number ------> [slot][slot][slot]..
 //! ```
 
+pub(crate) mod bell;
 pub(crate) mod bytes;
 pub(crate) mod copy;
 pub(crate) mod link;

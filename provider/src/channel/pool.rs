@@ -45,6 +45,12 @@ impl Pool {
         }
     }
 
+    /// Whether a buffer is free.
+    pub(crate) fn has_room(&mut self, own: &Segment) -> bool {
+        self.collect(own);
+        !self.free.is_empty()
+    }
+
     /// Whether receivers still have buffers.
     pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
         self.collect(own);

@@ -49,6 +49,12 @@ impl Sender {
         Self { port, head: 0 }
     }
 
+    /// Whether the ring takes another slot.
+    pub(crate) fn has_room(&self, peer: &Segment) -> bool {
+        let tail = peer.tail().load(Ordering::Relaxed);
+        tail.wrapping_sub(peer.head().load(Ordering::Acquire)) < SLOTS
+    }
+
     /// Puts a slot into the ring; `false` if it is full. `payload` writes at
     /// most `INLINE` bytes to the pointer it gets.
     #[inline]

@@ -57,6 +57,7 @@ const STATE: usize = 2 * LINE;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL: usize = 8 * LINE;
+const BELL_NAME: usize = BELL + 8;
 const SLEEPS: usize = 10 * LINE;
 const INTENT: usize = 12 * LINE;
 const PEER_TABLE: usize = 4096;
@@ -67,7 +68,7 @@ const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
 pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
 
 /// "tcamshm" and the version of this layout.
-const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x02");
 pub(super) const DIRECTORY: &str = "/dev/shm";
 
 const OPEN: u32 = 1;
@@ -379,9 +380,14 @@ impl Segment {
         self.word(HEAD)
     }
 
-    /// Not zero while the owner sleeps (a futex).
+    /// How the owner sleeps, if it does (see [`super::bell`]).
     pub(crate) fn bell(&self) -> &AtomicU32 {
         self.word32(BELL)
+    }
+
+    /// Name of the socket that the owner sleeps on.
+    pub(crate) fn bell_name(&self) -> &AtomicU64 {
+        self.word(BELL_NAME)
     }
 
     /// Not zero if the owner may sleep at all.

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The bell of an endpoint: who sleeps until a message comes is woken by its sender.
+//!
+//! ```text
+//! owner    sleeps |= 1, bell |= how it sleeps; fence; nothing in the ring: sleep
+//! sender   turn of the slot; sleeps != 0: fence; swap(bell, 0) != 0: wake it so
+//! ```
+//!
+//! One of the two sees the other: the owner the turn, or the sender the bell. That
+//! takes a fence for each message, so senders only do it where the owner may sleep
+//! (`sleeps`). A sender that looked there before the owner set it for the first time
+//! has stored its turn long since when [`SETTLED`] is over, and no sleep is longer
+//! until then.
+//!
+//! The bell is rung by a futex, or, for who sleeps on a file descriptor, with an empty
+//! datagram to a socket of the owner. The kernel names that socket, so that nobody
+//! else can have had its name, and who sends it anything else only wakes us. The bell
+//! stays set as long as the socket is empty: [`Bell::arm_socket`] first empties it.
+//!
+//! Rejected: an event descriptor (the sender had to be given it), a datagram to the
+//! endpoint's port (slower, and hosts without a loopback interface have none).
+
+use std::{
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    sync::{
+        OnceLock,
+        atomic::{Ordering, fence},
+    },
+    time::{Duration, Instant},
+};
+
+use ffi::{Errno, Result};
+use parking_lot::Mutex;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
+    getsockname, recv, sendto, socket_with,
+};
+
+use super::{copy, segment::Segment};
+
+/// Bits of the bell: threads sleep on the word itself.
+const FUTEX: u32 = 1;
+/// Somebody sleeps on the socket.
+const SOCKET: u32 = 2;
+
+/// Bits of `sleeps`: endpoints outnumber cores, so that polls sleep.
+const CROWDED: u32 = 1;
+/// Somebody has waited for this endpoint.
+const WAITED: u32 = 2;
+
+/// Longest sleep until every sender knows that we sleep.
+pub(crate) const SETTLED: Duration = Duration::from_millis(1);
+
+/// The owner's end.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    state: Mutex<State>,
+    socket: OnceLock<OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Threads that sleep on the word.
+    sleepers: u32,
+    /// When somebody first waited.
+    since: Option<Instant>,
+}
+
+impl Bell {
+    /// Says that messages are rung for from now on; answers the longest sleep.
+    fn announce(own: &Segment, state: &mut State) -> Duration {
+        let since = *state.since.get_or_insert_with(|| {
+            own.sleeps().fetch_or(WAITED, Ordering::SeqCst);
+            Instant::now()
+        });
+        if since.elapsed() > SETTLED { Duration::MAX } else { SETTLED }
+    }
+
+    /// Before a sleep on the word: then, if the ring is empty, [`Bell::sleep`], and
+    /// [`Bell::disarm`] in any case. Answers the longest sleep.
+    pub(crate) fn arm(&self, own: &Segment) -> Duration {
+        let mut state = self.state.lock();
+        state.sleepers += 1;
+        own.bell().fetch_or(FUTEX, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        Self::announce(own, &mut state)
+    }
+
+    /// Sleeps until the bell rings, at most so long.
+    pub(crate) fn sleep(own: &Segment, at_most: Duration) {
+        let word = own.bell().load(Ordering::Relaxed);
+        if word & FUTEX != 0 {
+            copy::sleep(own.bell(), word, at_most);
+        }
+    }
+
+    /// After [`Bell::arm`].
+    pub(crate) fn disarm(&self, own: &Segment) {
+        let mut state = self.state.lock();
+        state.sleepers -= 1;
+        if state.sleepers == 0 {
+            own.bell().fetch_and(!FUTEX, Ordering::Relaxed);
+        }
+    }
+
+    /// Before a sleep on [`Bell::socket`]: empties it. Answers the longest sleep.
+    pub(crate) fn arm_socket(&self, own: &Segment) -> Duration {
+        if let Some(socket) = self.socket.get() {
+            while recv(socket, &mut [0_u8; 1], RecvFlags::DONTWAIT).is_ok() {}
+        }
+        own.bell().fetch_or(SOCKET, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        Self::announce(own, &mut self.state.lock())
+    }
+
+    /// The socket that becomes readable when the bell rings.
+    ///
+    /// # Errors
+    /// There is none to be had.
+    pub(crate) fn socket(&self, own: &Segment) -> Result<BorrowedFd<'_>> {
+        let _once = self.state.lock();
+        if self.socket.get().is_none() {
+            let (socket, name) = named_socket().map_err(std::io::Error::from)?;
+            own.bell_name().store(name, Ordering::Release);
+            let _ = self.socket.set(socket);
+        }
+        self.socket.get().map(|socket| socket.as_fd()).ok_or(Errno::EOTHER)
+    }
+
+    /// Whether polls may sleep because endpoints outnumber cores.
+    pub(crate) fn set_crowded(own: &Segment, crowded: bool) {
+        if crowded {
+            own.sleeps().fetch_or(CROWDED, Ordering::Relaxed);
+        } else {
+            own.sleeps().fetch_and(!CROWDED, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Wakes who sleeps at an endpoint, after its ring was given something.
+#[inline]
+pub(crate) fn ring(segment: &Segment) {
+    if segment.sleeps().load(Ordering::Relaxed) != 0 {
+        fence(Ordering::SeqCst);
+        if segment.bell().load(Ordering::Relaxed) != 0 {
+            wake(segment);
+        }
+    }
+}
+
+/// Wakes who sleeps at an endpoint.
+#[cold]
+pub(crate) fn wake(segment: &Segment) {
+    let how = segment.bell().swap(0, Ordering::AcqRel);
+    if how & FUTEX != 0 {
+        copy::wake(segment.bell());
+    }
+    if how & SOCKET != 0 {
+        knock(segment.bell_name().load(Ordering::Acquire));
+    }
+}
+
+/// A socket that the kernel named (unix(7), autobind), and its name as a word: its
+/// length, then its bytes.
+fn named_socket() -> rustix::io::Result<(OwnedFd, u64)> {
+    let socket = unnamed_socket()?;
+    bind(&socket, &SocketAddrUnix::new_unnamed())?;
+    let name = SocketAddrUnix::try_from(getsockname(&socket)?)?;
+    let name = name.abstract_name().unwrap_or_default();
+    let mut word = [0; 8];
+    word.get_mut(1..=name.len()).ok_or(rustix::io::Errno::NAMETOOLONG)?.copy_from_slice(name);
+    word[0] = name.len() as u8;
+    Ok((socket, u64::from_be_bytes(word)))
+}
+
+fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
+}
+
+/// Sends an empty datagram to the socket with a name. One whose queue is full is awake.
+fn knock(name: u64) {
+    static SENDER: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let [len, name @ ..] = name.to_be_bytes();
+    let sender = SENDER.get_or_init(|| unnamed_socket().ok());
+    if let (Some(sender), Some(name)) = (sender, name.get(..usize::from(len)))
+        && !name.is_empty()
+        && let Ok(address) = SocketAddrUnix::new_abstract_name(name)
+    {
+        let _ = sendto(sender, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use super::*;
+
+    fn segment(port: u16) -> Segment {
+        Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
+    }
+
+    fn is_readable(socket: BorrowedFd<'_>) -> bool {
+        let mut fds = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut fds, Some(&rustix::fs::Timespec::default())).unwrap() == 1
+    }
+
+    #[test]
+    fn a_socket_is_rung_once_for_each_time_it_was_armed() {
+        let (own, bell) = (segment(111), Bell::default());
+        let socket = bell.socket(&own).unwrap();
+        ring(&own);
+        assert!(!is_readable(socket), "nobody sleeps");
+        assert_eq!(bell.arm_socket(&own), SETTLED);
+        assert!(!is_readable(socket));
+        ring(&own);
+        assert!(is_readable(socket));
+        assert_eq!(own.bell().load(Ordering::Relaxed), 0);
+        bell.arm_socket(&own);
+        assert!(!is_readable(socket), "emptied");
+    }
+
+    #[test]
+    fn the_last_to_wake_takes_the_bell_down() {
+        let (own, bell) = (segment(112), Bell::default());
+        bell.arm(&own);
+        bell.arm(&own);
+        bell.disarm(&own);
+        assert_eq!(own.bell().load(Ordering::Relaxed), FUTEX);
+        bell.disarm(&own);
+        assert_eq!(own.bell().load(Ordering::Relaxed), 0);
+        std::thread::sleep(2 * SETTLED);
+        assert_eq!(bell.arm(&own), Duration::MAX);
+    }
+
+    #[test]
+    fn no_ring_is_lost_between_looking_and_sleeping() {
+        const ROUNDS: u64 = 20_000;
+        let (own, bell) = (segment(113), Bell::default());
+        bell.arm(&own);
+        bell.disarm(&own);
+        std::thread::sleep(2 * SETTLED);
+        // The tail stands for the ring: it says how many messages there are.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    own.tail().store(round, Ordering::Release);
+                    ring(&own);
+                    while own.head().load(Ordering::Acquire) < round {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut longest = Duration::ZERO;
+            for round in 1..=ROUNDS {
+                let started = Instant::now();
+                while own.tail().load(Ordering::Acquire) < round {
+                    bell.arm(&own);
+                    if own.tail().load(Ordering::Acquire) < round {
+                        Bell::sleep(&own, Duration::from_secs(5));
+                    }
+                    bell.disarm(&own);
+                }
+                longest = longest.max(started.elapsed());
+                own.head().store(round, Ordering::Release);
+            }
+            assert!(longest < Duration::from_secs(4), "slept {longest:?}");
+        });
+    }
+
+    #[test]
+    fn names_that_are_none_are_not_called() {
+        for name in [0, u64::MAX, 7 << 56] {
+            knock(name);
+        }
+    }
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a queue or counter makes progress on when it is read, and how it sleeps.
+//!
+//! Two things end a sleep: a message in the ring of one of the endpoints, for which
+//! its sender rings ([`crate::channel::bell`]), and what this process itself reports
+//! here, for which [`Drivers::ring`] does. Both are armed before the sleeper looks a
+//! last time.
+//!
+//! ```text
+//! one endpoint     sleep on the word of its bell; `ring` rings that, too
+//! several, or a    epoll descriptor: the sockets of their bells | an event
+//! descriptor       descriptor for `ring` | a timer, where a peer may die unseen
+//! ```
+
+use std::{
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use ffi::{Errno, Result, ops::WaitObj, serial::Serial};
+use parking_lot::Mutex;
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll},
+    fs::Timespec,
+    time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create,
+        timerfd_settime,
+    },
+};
+
+use crate::{
+    channel::bell::{self, Bell, SETTLED},
+    engine::Engine,
+    ep::Port,
+    idle::{NAP, Pause},
+    progress::Progress,
+};
+
+/// Longest sleep of who has peers: they may die.
+const LOOK_AROUND: Duration = Duration::from_millis(250);
+/// Longest sleep of who waits for room at a peer, which rings no bell.
+const ROOM: Duration = Duration::from_micros(50);
+/// Polls that spin before a sleep, about 15 us.
+const SPINS: u32 = 10;
+
+/// The endpoints that a queue or counter makes progress on when it is read, or that
+/// look up their peers in an address vector.
+#[derive(Debug)]
+pub(crate) struct Drivers {
+    ports: Serial<Vec<Arc<Port>>>,
+    wait_obj: WaitObj,
+    /// Somebody sleeps or is about to: what is reported rings.
+    armed: AtomicBool,
+    bed: Mutex<Bed>,
+    descriptors: OnceLock<Descriptors>,
+}
+
+/// Threads that sleep here, and at whose bell if there is one endpoint.
+#[derive(Debug, Default)]
+struct Bed {
+    sleepers: u32,
+    port: Option<Arc<Port>>,
+}
+
+#[derive(Debug)]
+struct Descriptors {
+    epoll: OwnedFd,
+    event: OwnedFd,
+    timer: OwnedFd,
+}
+
+impl Descriptors {
+    fn new(ports: &[Arc<Port>]) -> Result<Self> {
+        let make = || -> rustix::io::Result<Self> {
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+            let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+            for source in [&event, &timer] {
+                epoll::add(&epoll, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+            }
+            Ok(Self { epoll, event, timer })
+        };
+        let descriptors = make().map_err(std::io::Error::from)?;
+        ports.iter().try_for_each(|port| descriptors.add(port))?;
+        Ok(descriptors)
+    }
+
+    fn add(&self, port: &Port) -> Result<()> {
+        let socket = port.bell.socket(&port.own)?;
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(&self.epoll, socket, data, epoll::EventFlags::IN)
+            .map_err(|error| std::io::Error::from(error).into())
+    }
+
+    fn ring(&self) {
+        let _ = rustix::io::write(&self.event, &1_u64.to_ne_bytes());
+    }
+
+    fn set_timer(&self, to: Duration) {
+        let zero = Timespec::default();
+        let to = Itimerspec { it_interval: zero, it_value: timespec(to) };
+        let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &to);
+    }
+
+    fn empty(&self) {
+        for source in [&self.event, &self.timer] {
+            let _ = rustix::io::read(source, &mut [0_u8; 8]);
+        }
+    }
+}
+
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: duration.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: duration.subsec_nanos().into(),
+    }
+}
+
+/// Sleeps until a descriptor is readable.
+pub(crate) fn sleep_on(descriptor: BorrowedFd<'_>, at_most: Duration) {
+    // Every result means the same: look again.
+    let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&timespec(at_most)));
+}
+
+impl Engine {
+    /// Longest sleep that misses nothing but messages; none if there is one.
+    fn longest_sleep(&mut self, port: &Port) -> Duration {
+        if self.receiver.peek(&port.own).is_some() {
+            return Duration::ZERO;
+        }
+        if self.wants_room {
+            let full = self.links.iter().flatten().any(|link| !link.has_room());
+            self.wants_room = full || !self.pool.has_room(&port.own);
+        }
+        if self.waits_for_room() {
+            return ROOM;
+        }
+        let alone = self.links.is_empty() && self.sources.is_empty();
+        if alone { Duration::MAX } else { LOOK_AROUND }
+    }
+
+    /// Whether something goes on when a peer makes room, which rings no bell.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.wants_room || !self.deferred.is_empty() || !self.streams.is_empty()
+    }
+}
+
+impl Port {
+    fn longest_sleep(&self) -> Duration {
+        self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(self))
+    }
+
+    fn look_around(&self) {
+        if let Some(engine) = &mut *self.engine.lock() {
+            engine.look_around(&self.own);
+        }
+    }
+
+    /// Sleeps until a message comes, somebody wakes us, or the time is over; not at all
+    /// if something is `ready`.
+    fn sleep(&self, at_most: Duration, ready: impl Fn() -> bool) {
+        let longest = self.bell.arm(&self.own).min(self.longest_sleep()).min(at_most);
+        if longest > Duration::ZERO && !ready() {
+            Bell::sleep(&self.own, longest);
+        }
+        self.bell.disarm(&self.own);
+    }
+}
+
+impl Drivers {
+    /// Drivers of something that nobody waits for.
+    pub(crate) fn new(locked: bool) -> Self {
+        Self {
+            ports: Serial::new(Vec::new(), locked),
+            wait_obj: WaitObj::None,
+            armed: AtomicBool::new(false),
+            bed: Mutex::default(),
+            descriptors: OnceLock::new(),
+        }
+    }
+
+    /// Drivers of a queue or counter with this wait object.
+    ///
+    /// # Errors
+    /// `ENOSYS` for wait objects that are not supported, or no descriptors are left.
+    pub(crate) fn with_wait(locked: bool, wait_obj: WaitObj) -> Result<Self> {
+        let drivers = Self { wait_obj, ..Self::new(locked) };
+        match wait_obj {
+            WaitObj::Other(wait_obj) => {
+                tracing::info!("wait object {wait_obj} is not supported");
+                Err(Errno::ENOSYS)
+            }
+            WaitObj::Fd => {
+                drivers.descriptors(&[])?;
+                Ok(drivers)
+            }
+            WaitObj::None | WaitObj::Unspec | WaitObj::Yield => Ok(drivers),
+        }
+    }
+
+    pub(crate) fn wait_obj(&self) -> WaitObj {
+        self.wait_obj
+    }
+
+    /// The descriptors, made when they are first needed.
+    fn descriptors(&self, ports: &[Arc<Port>]) -> Result<&Descriptors> {
+        if self.descriptors.get().is_none() {
+            let _ = self.descriptors.set(Descriptors::new(ports)?);
+        }
+        self.descriptors.get().ok_or(Errno::EOTHER)
+    }
+
+    /// The descriptor that becomes readable (`FI_GETWAIT`).
+    ///
+    /// # Errors
+    /// `ENOSYS` for other wait objects.
+    pub(crate) fn descriptor(&self) -> Result<RawFd> {
+        match (self.wait_obj, self.descriptors.get()) {
+            (WaitObj::Fd, Some(descriptors)) => Ok(descriptors.epoll.as_raw_fd()),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+
+    /// Adds an endpoint.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub(crate) fn add(&self, port: &Arc<Port>) -> Result<()> {
+        let mut ports = self.ports.lock();
+        if !ports.iter().any(|other| Arc::ptr_eq(other, port)) {
+            if let Some(descriptors) = self.descriptors.get() {
+                descriptors.add(port)?;
+            }
+            ports.push(Arc::clone(port));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ports.lock().is_empty()
+    }
+
+    pub(crate) fn remove(&self, port: &Arc<Port>) {
+        let mut ports = self.ports.lock();
+        let before = ports.len();
+        ports.retain(|other| !Arc::ptr_eq(other, port));
+        if let (true, Some(descriptors)) = (ports.len() < before, self.descriptors.get())
+            && let Ok(socket) = port.bell.socket(&port.own)
+        {
+            let _ = epoll::delete(&descriptors.epoll, socket);
+        }
+    }
+
+    /// Tells every endpoint how many processes there are, as counted while nobody else
+    /// tells: the last to tell must not be the first to have counted.
+    pub(crate) fn set_processes(&self, count: impl Fn() -> u32) {
+        let ports = self.ports.lock();
+        for port in &*ports {
+            if let Some(engine) = &mut *port.engine.lock() {
+                engine.set_processes(count());
+            }
+        }
+    }
+
+    /// Makes progress on every endpoint.
+    #[inline]
+    pub(crate) fn progress(&self) -> Progress {
+        let mut progress = Progress::None;
+        for port in &*self.ports.lock() {
+            if port.progress() == Progress::Some {
+                progress = Progress::Some;
+            }
+        }
+        progress
+    }
+
+    /// After a poll that found nothing: looks a moment longer, or gives the core
+    /// away where that helps. Whether another poll would find something.
+    pub(crate) fn pause(&self) -> bool {
+        let ports = self.ports.lock();
+        let mut pause = Pause::None;
+        for port in &*ports {
+            pause = port.pause();
+        }
+        match (pause, ports.as_slice()) {
+            (Pause::None, _) => return false,
+            (Pause::Spin, _) => return true,
+            (Pause::Sleep(nap), [port]) => {
+                // Others may use the queue while this thread sleeps.
+                let port = Arc::clone(port);
+                drop(ports);
+                port.sleep(nap, || false);
+            }
+            // One bell does not ring for several endpoints.
+            _ => {
+                drop(ports);
+                std::thread::yield_now();
+            }
+        }
+        true
+    }
+
+    /// Wakes who sleeps, after something was reported.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        // Whoever arms looks at what is reported afterwards, in the order of one lock or
+        // of sequentially consistent operations.
+        if self.armed.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        self.armed.store(false, Ordering::SeqCst);
+        if let Some(port) = &self.bed.lock().port {
+            bell::wake(&port.own);
+        }
+        if let Some(descriptors) = self.descriptors.get() {
+            descriptors.ring();
+        }
+    }
+
+    /// Sleeps until it is worth another look, at most so long; not at all if something
+    /// is `ready`.
+    pub(crate) fn sleep(&self, at_most: Duration, ready: impl Fn() -> bool) {
+        let ports = self.ports.lock();
+        if Self::spin(&ports) {
+            return;
+        }
+        if self.wait_obj == WaitObj::Yield {
+            drop(ports);
+            std::thread::yield_now();
+            return;
+        }
+        let descriptors = match ports.as_slice() {
+            [_] if self.wait_obj != WaitObj::Fd => None,
+            _ => Some(self.descriptors(&ports)),
+        };
+        // Others may use the queue while this thread sleeps.
+        let ports = ports.clone();
+        let sleepers = {
+            let mut bed = self.bed.lock();
+            bed.sleepers += 1;
+            bed.port = ports.first().filter(|_| descriptors.is_none()).cloned();
+            bed.sleepers
+        };
+        match (descriptors, ports.as_slice()) {
+            (None, [port]) => {
+                self.armed.store(true, Ordering::SeqCst);
+                port.sleep(at_most, ready);
+            }
+            (Some(Ok(descriptors)), ports) => {
+                // What wakes one thread may be meant for the other.
+                let at_most = if sleepers > 1 { at_most.min(NAP) } else { at_most };
+                let longest = self.arm(descriptors, ports).min(at_most);
+                if longest > Duration::ZERO && !ready() {
+                    sleep_on(descriptors.epoll.as_fd(), longest);
+                }
+            }
+            _ => std::thread::sleep(at_most.min(ROOM)),
+        }
+        let mut bed = self.bed.lock();
+        bed.sleepers -= 1;
+        if bed.sleepers == 0 {
+            bed.port = None;
+        }
+        drop(bed);
+        for port in &ports {
+            port.look_around();
+        }
+    }
+
+    /// Looks for a message a moment longer; whether one came.
+    fn spin(ports: &[Arc<Port>]) -> bool {
+        let [port] = ports else { return false };
+        for _ in 0..SPINS {
+            match port.pause() {
+                Pause::Spin => return true,
+                Pause::None => {}
+                Pause::Yield | Pause::Sleep(_) => break,
+            }
+        }
+        false
+    }
+
+    /// From here on the descriptors become readable; answers the longest sleep.
+    fn arm(&self, descriptors: &Descriptors, ports: &[Arc<Port>]) -> Duration {
+        descriptors.empty();
+        self.armed.store(true, Ordering::SeqCst);
+        let longest = |port: &Arc<Port>| port.bell.arm_socket(&port.own).min(port.longest_sleep());
+        ports.iter().map(longest).min().unwrap_or(Duration::MAX)
+    }
+
+    /// Gets ready for a sleep on [`Drivers::descriptor`] (`fi_trywait`).
+    ///
+    /// # Errors
+    /// `EAGAIN` if there is something to do first, `EINVAL` without a descriptor.
+    pub(crate) fn try_wait(&self, ready: impl Fn() -> bool) -> Result<()> {
+        let (WaitObj::Fd, Some(descriptors)) = (self.wait_obj, self.descriptors.get()) else {
+            return Err(Errno::EINVAL);
+        };
+        self.progress();
+        let ports = self.ports.lock();
+        for port in &*ports {
+            port.look_around();
+        }
+        let longest = self.arm(descriptors, &ports);
+        if longest <= SETTLED || ready() {
+            return Err(Errno::EAGAIN);
+        }
+        if longest < Duration::MAX {
+            descriptors.set_timer(longest);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Waiting that sleeps and loses nothing: fi_cq_sread, fi_cntr_wait and poll() after
+// fi_trywait, between processes and threads, with one endpoint a queue and with two.
+#include "fabric.h"
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum how { SREAD, DESCRIPTOR, TWO_ENDPOINTS, COUNTER, YIELD };
+static const char *names[] = {"sread", "descriptor", "two endpoints", "counter", "yield"};
+
+struct player {
+    struct fid_ep *ep, *idle;
+    struct fid_cq *cq;
+    struct fid_cntr *cntr;
+    struct fid_av *av;
+    fi_addr_t peer;
+    uint64_t counted;
+};
+
+static struct fid_ep *endpoint(struct player *player, enum how how) {
+    struct fid_ep *ep;
+    OK(fi_endpoint(domain, info, &ep, NULL));
+    OK(fi_ep_bind(ep, &player->av->fid, 0));
+    OK(fi_ep_bind(ep, &player->cq->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION));
+    if (how == COUNTER) OK(fi_ep_bind(ep, &player->cntr->fid, FI_RECV));
+    OK(fi_enable(ep));
+    return ep;
+}
+
+static void open_player(struct player *player, enum how how) {
+    struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_CONTEXT};
+    cq.wait_obj = how == DESCRIPTOR ? FI_WAIT_FD : how == YIELD ? FI_WAIT_YIELD : FI_WAIT_UNSPEC;
+    struct fi_cntr_attr cntr = {.wait_obj = FI_WAIT_UNSPEC};
+    struct fi_av_attr av = {.type = FI_AV_TABLE};
+    memset(player, 0, sizeof *player);
+    OK(fi_cq_open(domain, &cq, &player->cq, NULL));
+    OK(fi_cntr_open(domain, &cntr, &player->cntr, NULL));
+    OK(fi_av_open(domain, &av, &player->av, NULL));
+    player->ep = endpoint(player, how);
+    if (how == TWO_ENDPOINTS) player->idle = endpoint(player, how);
+}
+
+static void close_player(struct player *player) {
+    OK(fi_close(&player->ep->fid));
+    if (player->idle) OK(fi_close(&player->idle->fid));
+    OK(fi_close(&player->cq->fid));
+    OK(fi_close(&player->cntr->fid));
+    OK(fi_close(&player->av->fid));
+}
+
+static void post(struct player *player, uint64_t *value) {
+    struct iovec iov = {value, 8};
+    struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = value};
+    OK(fi_trecvmsg(player->ep, &msg, FI_COMPLETION));
+}
+
+static void await(struct player *player, enum how how, uint64_t *value) {
+    struct fi_cq_entry entry;
+    ssize_t count;
+    if (how == COUNTER) {
+        OK(fi_cntr_wait(player->cntr, ++player->counted, 20000));
+        CHECK(fi_cq_read(player->cq, &entry, 1) == 1, "counted, but no entry");
+        return;
+    }
+    if (how == DESCRIPTOR) {
+        struct pollfd poller = {.events = POLLIN};
+        OK(fi_control(&player->cq->fid, FI_GETWAIT, &poller.fd));
+        double end = seconds() + 20;
+        while ((count = fi_cq_read(player->cq, &entry, 1)) == -FI_EAGAIN && seconds() < end) {
+            struct fid *fid = &player->cq->fid;
+            int status = fi_trywait(fabric, &fid, 1);
+            if (status == 0) poll(&poller, 1, 20000);
+            else CHECK(status == -FI_EAGAIN, "fi_trywait: %d", status);
+        }
+    } else
+        count = fi_cq_sread(player->cq, &entry, 1, NULL, 20000);
+    CHECK(count == 1 && entry.op_context == value, "%zd", count);
+}
+
+static void play(struct player *player, enum how how, int starts, uint64_t rounds) {
+    uint64_t value = 0;
+    for (uint64_t round = 1; round <= rounds; round++) {
+        post(player, &value);
+        if (starts) OK(fi_tinject(player->ep, &round, 8, player->peer, 0));
+        await(player, how, &value);
+        CHECK(value == round, "%lu, not %lu", value, round);
+        if (!starts) OK(fi_tinject(player->ep, &round, 8, player->peer, 0));
+    }
+}
+
+static void know(struct player *player, const char name[16]) {
+    CHECK(fi_av_insert(player->av, name, 1, &player->peer, 0, NULL) == 1, "not inserted");
+}
+
+static void name_of(struct player *player, char name[16]) {
+    size_t len = 16;
+    OK(fi_getname(&player->ep->fid, name, &len));
+}
+
+// Two processes; the names travel through shared memory.
+static void processes(enum how how, uint64_t rounds) {
+    struct { char name[2][16]; volatile int known[2]; } *shared =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset((void *)shared, 0, sizeof *shared);
+    pid_t child = fork();
+    int me = child == 0;
+    struct player player;
+    open_domain(FI_TAGGED, FI_THREAD_DOMAIN, 0);
+    open_player(&player, how);
+    name_of(&player, shared->name[me]);
+    shared->known[me] = 1;
+    while (!shared->known[!me]) usleep(100);
+    know(&player, shared->name[!me]);
+    double start = seconds();
+    play(&player, how, !me, rounds);
+    double took = seconds() - start;
+    close_player(&player);
+    close_domain();
+    if (me) _exit(0);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "child: %x", status);
+    munmap((void *)shared, 4096);
+    printf("%s: %.2f us a round\n", names[how], took / (double)rounds * 1e6);
+}
+
+static struct player players[2];
+static enum how thread_how;
+static uint64_t thread_rounds;
+
+static void *player_thread(void *arg) {
+    play(arg, thread_how, arg == &players[0], thread_rounds);
+    return NULL;
+}
+
+static void threads(enum how how, uint64_t rounds) {
+    pthread_t thread;
+    char name[16];
+    thread_how = how;
+    thread_rounds = rounds;
+    open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
+    for (int i = 0; i < 2; i++) open_player(&players[i], how);
+    for (int i = 0; i < 2; i++) {
+        name_of(&players[!i], name);
+        know(&players[i], name);
+    }
+    OK(pthread_create(&thread, NULL, player_thread, &players[1]));
+    player_thread(&players[0]);
+    OK(pthread_join(thread, NULL));
+    for (int i = 0; i < 2; i++) close_player(&players[i]);
+    close_domain();
+}
+
+// What another thread, or a call of this one, reports ends a sleep.
+static void *report_later(void *arg) {
+    usleep(30000);
+    if (arg) OK(fi_cntr_add(arg, 1));
+    else OK(fi_cq_signal(players[0].cq));
+    return NULL;
+}
+
+static double cpu(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec
+        + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+static void reports(void) {
+    struct fi_cntr_attr with_fd = {.wait_obj = FI_WAIT_FD};
+    struct fi_eq_attr eq_attr = {.flags = FI_WRITE, .wait_obj = FI_WAIT_FD};
+    struct fi_cq_entry entry;
+    struct fid_cntr *cntr;
+    struct fid_eq *eq;
+    struct pollfd poller = {.events = POLLIN};
+    struct fid *fid;
+    pthread_t thread;
+    uint64_t value = 0;
+    enum fi_wait_obj obj;
+    open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
+    open_player(&players[0], DESCRIPTOR);
+    OK(fi_cntr_open(domain, &with_fd, &cntr, NULL));
+    OK(fi_eq_open(fabric, &eq_attr, &eq, NULL));
+
+    // A thread counts, another sleeps, on the counter and on its descriptor.
+    OK(pthread_create(&thread, NULL, report_later, cntr));
+    OK(fi_cntr_wait(cntr, 1, 5000));
+    OK(pthread_join(thread, NULL));
+    OK(fi_control(&cntr->fid, FI_GETWAITOBJ, &obj));
+    CHECK(obj == FI_WAIT_FD, "%d", obj);
+    OK(fi_control(&cntr->fid, FI_GETWAIT, &poller.fd));
+    fid = &cntr->fid;
+    OK(fi_trywait(fabric, &fid, 1));
+    CHECK(poll(&poller, 1, 0) == 0, "readable, though nothing happened");
+    OK(pthread_create(&thread, NULL, report_later, cntr));
+    CHECK(poll(&poller, 1, 5000) == 1, "slept through a count");
+    OK(pthread_join(thread, NULL));
+    FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
+    CHECK(fi_cntr_read(cntr) == 2, "count");
+    OK(fi_trywait(fabric, &fid, 1));
+
+    // A message to ourselves that another queue's progress takes in.
+    fid = &players[0].cq->fid;
+    OK(fi_control(fid, FI_GETWAIT, &poller.fd));
+    name_of(&players[0], (char[16]){0});
+    char name[16];
+    name_of(&players[0], name);
+    know(&players[0], name);
+    while (fi_trywait(fabric, &fid, 1) == -FI_EAGAIN) usleep(100);
+    post(&players[0], &value);
+    OK(fi_tinject(players[0].ep, &value, 8, players[0].peer, 0));
+    CHECK(poll(&poller, 1, 5000) == 1, "slept through a message");
+    FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
+    CHECK(fi_cq_read(players[0].cq, &entry, 1) == 1, "no entry");
+    OK(fi_trywait(fabric, &fid, 1));
+
+    // A signal.
+    OK(pthread_create(&thread, NULL, report_later, NULL));
+    FAILS(FI_ECANCELED, fi_cq_sread(players[0].cq, &entry, 1, NULL, 5000));
+    OK(pthread_join(thread, NULL));
+
+    // A sleep takes no processor time.
+    double start = cpu();
+    FAILS(FI_EAGAIN, fi_cq_sread(players[0].cq, &entry, 1, NULL, 300));
+    FAILS(FI_ETIMEDOUT, fi_cntr_wait(players[0].cntr, 1000, 300));
+    CHECK(cpu() - start < 0.1, "%.3f s of processor time", cpu() - start);
+
+    // Events.
+    uint32_t number;
+    fid = &eq->fid;
+    OK(fi_control(fid, FI_GETWAIT, &poller.fd));
+    OK(fi_trywait(fabric, &fid, 1));
+    CHECK(poll(&poller, 1, 0) == 0, "no event");
+    CHECK(fi_eq_write(eq, FI_NOTIFY, &value, 8, 0) == 8, "write");
+    CHECK(poll(&poller, 1, 5000) == 1, "slept through an event");
+    FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
+    CHECK(fi_eq_read(eq, &number, &value, 8, 0) == 8, "read");
+    OK(fi_trywait(fabric, &fid, 1));
+    OK(fi_close(&eq->fid));
+    OK(fi_close(&cntr->fid));
+    close_player(&players[0]);
+
+    // There is nothing to sleep on elsewhere.
+    open_player(&players[0], SREAD);
+    fid = &players[0].cq->fid;
+    FAILS(FI_EINVAL, fi_trywait(fabric, &fid, 1));
+    FAILS(FI_ENOSYS, fi_control(fid, FI_GETWAIT, &poller.fd));
+    close_player(&players[0]);
+    close_domain();
+}
+
+// A peer that dies while we sleep on a descriptor: the receive from it fails.
+static void death(void) {
+    int names[2], status;
+    OK(pipe(names));
+    pid_t child = fork();
+    struct player player;
+    char name[16];
+    open_domain(FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_DOMAIN, 0);
+    open_player(&player, DESCRIPTOR);
+    if (!child) {
+        name_of(&player, name);
+        CHECK(write(names[1], name, 16) == 16, "write");
+        for (;;) pause();
+    }
+    CHECK(read(names[0], name, 16) == 16, "read");
+    know(&player, name);
+    uint64_t value = 0;
+    OK(fi_trecv(player.ep, &value, 8, NULL, player.peer, 0, 0, &value));
+    OK(fi_tinject(player.ep, &value, 8, player.peer, 0));
+    OK(kill(child, SIGKILL));
+    CHECK(waitpid(child, &status, 0) == child, "waitpid");
+    struct pollfd poller = {.events = POLLIN};
+    struct fid *fid = &player.cq->fid;
+    struct fi_cq_entry entry;
+    ssize_t count;
+    OK(fi_control(fid, FI_GETWAIT, &poller.fd));
+    double start = seconds();
+    while ((count = fi_cq_read(player.cq, &entry, 1)) == -FI_EAGAIN && seconds() - start < 10)
+        if (fi_trywait(fabric, &fid, 1) == 0) poll(&poller, 1, 10000);
+    CHECK(count == -FI_EAVAIL, "%zd", count);
+    close_player(&player);
+    close_domain();
+}
+
+int main(int argc, char **argv) {
+    uint64_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20000;
+    alarm(argc > 1 ? 600 : 50);
+    for (enum how how = SREAD; how <= YIELD; how++) {
+        processes(how, rounds);
+        threads(how, rounds / 4);
+    }
+    reports();
+    death();
+    puts("wait: ok");
+}
