@@ -16,7 +16,7 @@ test: ## everything that must hold before a change goes in
 test-impi: ## Intel MPI and its benchmarks, outside CI
 	@tests/impi.sh
 
-bench: ## matching alone, then latency and bandwidth through MPICH
+bench: ## matching alone, overlap, then latency and bandwidth through MPICH
 	@tests/bench.sh
 
 install: ## PREFIX=/usr/local

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Matching alone, then latency and bandwidth through the MPIs.
+# Matching alone, what automatic progress hides, then latency and bandwidth through
+# the MPIs.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
@@ -16,5 +17,11 @@ say "Host engines, in process"
 cargo bench --quiet -p matching
 say "Traces"
 python3 tests/bench_traces.py
+say "A receive of 1 MB behind computation"
+mkdir -p "$target/fabric"
+cc -O2 -Wall -Wno-unused-function -o "$target/fabric/overlap" tests/fabric/overlap.c -lfabric
+for _ in 1 2 3; do
+    FI_PROVIDER=tcam FI_PROVIDER_PATH=$target/provider "$target/fabric/overlap"
+done
 say "Through MPI"
 exec python3 tests/bench.py

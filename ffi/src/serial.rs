@@ -37,6 +37,13 @@ impl<T> Serial<T> {
         }
         SerialGuard { owner: self }
     }
+
+    /// The same, unless another thread has it.
+    #[inline]
+    pub fn try_lock(&self) -> Option<SerialGuard<'_, T>> {
+        let free = self.lock.as_ref().is_none_or(RawMutex::try_lock);
+        free.then(|| SerialGuard { owner: self })
+    }
 }
 
 impl<T> std::fmt::Debug for Serial<T> {

@@ -305,7 +305,11 @@ fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno
         wanted.control_progress,
         &[sys::FI_PROGRESS_MANUAL, sys::FI_PROGRESS_AUTO, PROGRESS_CONTROL_UNIFIED],
     )?;
-    one_of("data_progress", wanted.data_progress, &[sys::FI_PROGRESS_MANUAL])?;
+    one_of(
+        "data_progress",
+        wanted.data_progress,
+        &[sys::FI_PROGRESS_MANUAL, sys::FI_PROGRESS_AUTO],
+    )?;
     one_of("resource_mgmt", wanted.resource_mgmt, &[sys::FI_RM_DISABLED, sys::FI_RM_ENABLED])?;
     one_of("av_type", wanted.av_type, &[sys::FI_AV_MAP, sys::FI_AV_TABLE])?;
     at_most("mr_key_size", wanted.mr_key_size, domain.mr_key_size)?;
@@ -333,6 +337,7 @@ fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno
     };
     keep(wanted.threading, &mut domain.threading);
     keep(wanted.control_progress, &mut domain.control_progress);
+    keep(wanted.data_progress, &mut domain.data_progress);
     keep(wanted.av_type, &mut domain.av_type);
     keep(wanted.resource_mgmt, &mut domain.resource_mgmt);
     Ok(())
@@ -388,7 +393,7 @@ mod tests {
             |info| info.tx.as_mut().unwrap().inject_size = 1 << 20,
             |info| info.tx.as_mut().unwrap().op_flags = 1 << 60,
             |info| info.rx.as_mut().unwrap().iov_limit = IOV_LIMIT + 1,
-            |info| info.domain.as_mut().unwrap().data_progress = sys::FI_PROGRESS_AUTO,
+            |info| info.domain.as_mut().unwrap().data_progress = 77,
             |info| info.domain.as_mut().unwrap().name = Some("eth0".to_owned()),
             |info| info.fabric.as_mut().unwrap().name = Some("IB".to_owned()),
         ];

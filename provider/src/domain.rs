@@ -17,6 +17,7 @@ use crate::{
     channel::{node_pool, segment},
     cntr::Counter,
     cq::CompletionQueue,
+    device_thread::DeviceThread,
     drivers::Drivers,
     ep::Endpoint,
     eq::EventQueue,
@@ -43,8 +44,10 @@ pub(crate) struct Domain {
     /// Memory that peers may use.
     pub(crate) regions: Regions,
     /// Operations that wait for a counter.
-    pub(crate) triggers: Triggers,
+    pub(crate) triggers: Arc<Triggers>,
     eq: Mutex<Option<Arc<EventQueue>>>,
+    /// Makes progress, if that is to be automatic.
+    pub(crate) device: Option<Arc<DeviceThread>>,
 }
 
 impl Domain {
@@ -54,13 +57,16 @@ impl Domain {
         let living = segment::clean_up();
         node_pool::clean_up();
         tracing::info!("{living} endpoints of this user live on this host");
-        let locked = attr.is_none_or(|attr| init::needs_locks(attr.threading));
+        let auto = attr.is_some_and(|attr| attr.data_progress == sys::FI_PROGRESS_AUTO);
+        let locked = auto || attr.is_none_or(|attr| init::needs_locks(attr.threading));
+        let triggers = Arc::new(Triggers::default());
         Ok(Self {
             fabric: Arc::clone(fabric),
             params,
             locked,
             regions: Regions::new(attr.map_or(0, |attr| attr.mr_mode.cast_unsigned()), locked),
-            triggers: Triggers::default(),
+            device: auto.then(|| DeviceThread::start(&triggers)).transpose()?,
+            triggers,
             endpoints: Drivers::new(locked),
             peers: Arc::new(Peers::new()),
             av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
@@ -88,6 +94,9 @@ impl Object for Domain {
     fn close(&self) -> Result<()> {
         self.eq.lock().take();
         self.triggers.flush();
+        if let Some(device) = &self.device {
+            device.stop();
+        }
         Ok(())
     }
 

@@ -33,7 +33,10 @@ use rustix::{
 };
 
 use crate::{
-    channel::bell::{self, Bell, SETTLED},
+    channel::{
+        bell::{self, Bell, SETTLED},
+        segment::Segment,
+    },
     engine::Engine,
     ep::Port,
     idle::{NAP, Pause},
@@ -129,13 +132,13 @@ pub(crate) fn sleep_on(descriptor: BorrowedFd<'_>, at_most: Duration) {
 
 impl Engine {
     /// Longest sleep that misses nothing but messages; none if there is one.
-    fn longest_sleep(&mut self, port: &Port) -> Duration {
-        if self.receiver.peek(&port.own).is_some() {
+    pub(crate) fn longest_sleep(&mut self, own: &Segment) -> Duration {
+        if !self.copies.is_empty() || self.receiver.peek(own).is_some() {
             return Duration::ZERO;
         }
         if self.wants_room {
             let full = self.links.iter().flatten().any(|link| !link.has_room());
-            self.wants_room = full || !self.pool.has_room(&port.own);
+            self.wants_room = full || !self.pool.has_room(own);
         }
         if self.waits_for_room() {
             return ROOM;
@@ -152,7 +155,7 @@ impl Engine {
 
 impl Port {
     fn longest_sleep(&self) -> Duration {
-        self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(self))
+        self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(&self.own))
     }
 
     fn look_around(&self) {
@@ -264,6 +267,13 @@ impl Drivers {
             if let Some(engine) = &mut *port.engine.lock() {
                 engine.set_processes(count());
             }
+        }
+    }
+
+    /// Returns when no other thread is in the middle of work on an endpoint.
+    pub(crate) fn settle(&self) {
+        for port in &*self.ports.lock() {
+            drop(port.engine.lock());
         }
     }
 
@@ -394,7 +404,9 @@ impl Drivers {
         descriptors.empty();
         self.armed.store(true, Ordering::SeqCst);
         let longest = |port: &Arc<Port>| port.bell.arm_socket(&port.own).min(port.longest_sleep());
-        ports.iter().map(longest).min().unwrap_or(Duration::MAX)
+        // The device thread reports what comes to its endpoints.
+        let ports = ports.iter().filter(|port| !port.auto);
+        ports.map(longest).min().unwrap_or(Duration::MAX)
     }
 
     /// Gets ready for a sleep on [`Drivers::descriptor`] (`fi_trywait`).

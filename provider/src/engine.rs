@@ -44,7 +44,7 @@ use crate::{
     idle::{Idle, Policy},
     init,
     pace::Spin,
-    rendezvous::{Stream, Transfer},
+    rendezvous::{LongCopy, Stream, Transfer},
 };
 
 /// A posted receive, as the device carries it.
@@ -155,6 +155,10 @@ pub(crate) struct Engine {
     pub(crate) next_age: u32,
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
+    /// Copies to be made without the lock, where there is a device thread.
+    pub(crate) copies: VecDeque<LongCopy>,
+    /// The device thread sleeps, or is about to.
+    pub(crate) device_sleeps: bool,
 
     /// What `FI_TCAM_OVERFLOW=flow-control` holds back.
     pub(crate) flow: Flow,
@@ -248,6 +252,8 @@ impl Engine {
             next_age: 0,
             transfers: Slab::new(),
             streams: VecDeque::new(),
+            copies: VecDeque::new(),
+            device_sleeps: false,
             flow: Flow::new(
                 params.number("flow_timeout") as u64,
                 params.text("exhausted") == "fail",

@@ -47,6 +47,8 @@ pub(crate) struct Port {
     /// None once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
     pub(crate) bell: Bell,
+    /// Whether a device thread makes progress.
+    pub(crate) auto: bool,
     /// Holds the port number.
     _socket: OwnedFd,
 }
@@ -97,6 +99,7 @@ impl Endpoint {
             own,
             engine: Serial::new(Some(engine), domain.locked),
             bell: Bell::default(),
+            auto: domain.device.is_some(),
             _socket: socket,
         });
         domain.endpoints.add(&port)?;
@@ -115,6 +118,7 @@ impl Endpoint {
             Some(engine) => {
                 let sent = work(engine, &self.port.own);
                 engine.wants_room = sent == Err(Errno::EAGAIN);
+                self.port.wake_device(engine);
                 sent
             }
             None => Err(Errno::EOPBADSTATE),
@@ -137,6 +141,7 @@ impl Endpoint {
             if let (Err(_), Some(number)) = (started, number) {
                 engine.works.remove(number);
             }
+            self.port.wake_device(engine);
             started
         })
     }
@@ -207,10 +212,18 @@ impl Endpoint {
 
 impl Object for Endpoint {
     fn close(&self) -> Result<()> {
+        // A child that was forked has neither the segment nor the threads, and another
+        // thread may have had the lock.
+        if !self.port.own.is_ours() {
+            return Ok(());
+        }
         self.linger();
         self.domain.endpoints.remove(&self.port);
         report::write(&self.port, WrittenAt::Close);
         let engine = self.port.engine.lock().take();
+        if let Some(device) = &self.domain.device {
+            device.remove(&self.port);
+        }
         if let Some(mut engine) = engine {
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);
@@ -258,7 +271,7 @@ impl Object for Endpoint {
                 engine.enabled = true;
                 engine.set_processes(addresses);
                 engine.update_population(&self.port.own);
-                Ok(())
+                self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.port))
             }
             Control::GetOpsFlag(value) => {
                 *value = match direction(*value) {
@@ -301,7 +314,11 @@ impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn recv(&self, op: &Recv) -> Result<()> {
         match &mut *self.port.engine.lock() {
-            Some(engine) => engine.recv(&self.port.own, op),
+            Some(engine) => {
+                let posted = engine.recv(&self.port.own, op);
+                self.port.wake_device(engine);
+                posted
+            }
             None => Err(Errno::EOPBADSTATE),
         }
     }

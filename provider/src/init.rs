@@ -16,7 +16,7 @@ use ffi::{
 use matching::TagLayout;
 use nic::params::{PARAMS, Params};
 
-use crate::{address, attr, fabric::Fabric, mr, report};
+use crate::{address, attr, device_thread, fabric::Fabric, mr, report};
 
 /// The provider `tcam`.
 #[derive(Debug)]
@@ -128,6 +128,7 @@ impl Provider for Tcam {
     }
 
     fn cleanup() {
+        device_thread::stop_all();
         report::write_all_open();
     }
 }

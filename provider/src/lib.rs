@@ -16,6 +16,7 @@ mod clock;
 mod cntr;
 mod completion;
 mod cq;
+mod device_thread;
 mod domain;
 mod drivers;
 mod engine;

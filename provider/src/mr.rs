@@ -247,6 +247,8 @@ impl MemoryRegion {
 impl Object for MemoryRegion {
     fn close(&self) -> Result<()> {
         self.domain.regions.table.lock().remove(&self.key);
+        // A thread that found it before is done with it afterwards.
+        self.domain.endpoints.settle();
         *self.registered.counters.lock() = Counters::default();
         Ok(())
     }

@@ -178,6 +178,9 @@ impl Port {
     /// Makes progress on this endpoint.
     #[inline]
     pub(crate) fn progress(&self) -> Progress {
+        if self.auto {
+            return self.progress_beside_device();
+        }
         match &mut *self.engine.lock() {
             Some(engine) => engine.progress(&self.own),
             None => Progress::None,
@@ -200,10 +203,15 @@ impl Port {
             let yields = gives_way && engine.waits_for_room();
             return if yields { Pause::Yield } else { pause };
         }
+        self.take_over(engine);
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
             engine.receiver.peek(&self.own).is_some()
         });
+        // What came is for the caller.
+        if !came {
+            self.hand_over(engine);
+        }
         engine.idle.rested();
         if came { Pause::Spin } else { Pause::None }
     }

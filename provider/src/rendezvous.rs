@@ -13,7 +13,7 @@
 //!   <------------------ Done
 //! ```
 
-use ffi::Errno;
+use ffi::{Buffer, Errno};
 use nic::device::{Envelope, Grant};
 
 use crate::{
@@ -55,6 +55,28 @@ pub(crate) struct Stream {
     pub(crate) answered: usize,
 }
 
+/// A matched message that is copied without the lock.
+#[derive(Debug)]
+pub(crate) struct LongCopy {
+    pid: u32,
+    remote: Remote,
+    to: Buffer,
+    grant: Grant<RecvOp>,
+    envelope: Envelope,
+    /// Flags, remote CQ data, operation of the sender.
+    about: (u8, u64, u64),
+}
+
+impl LongCopy {
+    pub(crate) fn make(&self) -> Result<(), CopyError> {
+        copy::read(self.pid, &self.remote, &self.to)
+    }
+}
+
+/// Shortest message that is copied without the lock: about as long as it takes to wake
+/// a thread that waits for the lock.
+const UNLOCKED: usize = 64 * 1024;
+
 impl Engine {
     /// Tells a sender about its operation.
     pub(crate) fn answer(&mut self, own: &Segment, peer: u32, kind: Kind, op: u64, len: u64) {
@@ -76,7 +98,23 @@ impl Engine {
         let to = grant.data.buffer.part(grant.offset as usize, len);
         let wanted = to.len();
         let kernel_copy = self.kernel_copy;
+        // One part of a multi-receive buffer may be the one that gives it back.
+        let later = self.domain.device.is_some() && wanted >= UNLOCKED && !grant.data.multi;
+        let about = (message_flags, data, op);
         let copied = match self.link(peer) {
+            Ok(link) if later && kernel_copy && !link.kernel_refuses => {
+                let pid = link.segment().pid();
+                let remote = *remote;
+                self.copies.push_back(LongCopy {
+                    pid,
+                    remote,
+                    to,
+                    grant,
+                    envelope: *envelope,
+                    about,
+                });
+                return;
+            }
             Ok(link) if kernel_copy && !link.kernel_refuses => {
                 let copied = copy::read(link.segment().pid(), remote, &to);
                 if copied == Err(CopyError::Refused) {
@@ -89,6 +127,34 @@ impl Engine {
             Ok(_) => Err(CopyError::Refused),
             Err(errno) => Err(CopyError::Failed(errno)),
         };
+        self.fetched(own, grant, envelope, about, wanted, copied);
+    }
+
+    /// A copy was made without the lock; its sender may have gone meanwhile.
+    pub(crate) fn copied(&mut self, own: &Segment, copy: &LongCopy, copied: Result<(), CopyError>) {
+        let LongCopy { grant, envelope, about, to, .. } = copy;
+        let copied = match (copied, self.link(envelope.source)) {
+            (Err(CopyError::Refused), Ok(link)) => {
+                link.kernel_refuses = true;
+                Err(CopyError::Refused)
+            }
+            (Err(CopyError::Refused), Err(errno)) => Err(CopyError::Failed(errno)),
+            (copied, _) => copied,
+        };
+        self.fetched(own, *grant, envelope, *about, to.len(), copied);
+    }
+
+    /// Goes on when a long message was copied or was not.
+    fn fetched(
+        &mut self,
+        own: &Segment,
+        grant: Grant<RecvOp>,
+        envelope: &Envelope,
+        (message_flags, data, op): (u8, u64, u64),
+        wanted: usize,
+        copied: Result<(), CopyError>,
+    ) {
+        let peer = envelope.source;
         match copied {
             Ok(()) => {
                 self.channels.kernel_copy.received += 1;

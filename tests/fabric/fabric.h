@@ -48,18 +48,23 @@ struct side {
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
+// Progress that open_domain asks for; FI_PROGRESS_AUTO where the environment says so.
+static enum fi_progress progress = FI_PROGRESS_MANUAL;
 
 static void open_domain(uint64_t caps, enum fi_threading threading, uint64_t tx_flags) {
     struct fi_info *hints = fi_allocinfo();
+    if (getenv("AUTO_PROGRESS")) progress = FI_PROGRESS_AUTO;
     hints->caps = caps;
     hints->ep_attr->type = FI_EP_RDM;
     hints->fabric_attr->prov_name = strdup("tcam");
     hints->domain_attr->threading = threading;
     hints->domain_attr->mr_mode =
         FI_MR_ENDPOINT | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints->domain_attr->data_progress = progress;
     hints->tx_attr->op_flags = tx_flags;
     OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
     CHECK(!strcmp(info->fabric_attr->prov_name, "tcam"), "%s", info->fabric_attr->prov_name);
+    CHECK(info->domain_attr->data_progress == progress, "%d", info->domain_attr->data_progress);
     fi_freeinfo(hints);
     OK(fi_fabric(info->fabric_attr, &fabric, NULL));
     OK(fi_domain(fabric, info, &domain, NULL));

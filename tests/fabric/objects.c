@@ -133,11 +133,11 @@ static void refused(void) {
         struct fi_info *hints = fi_allocinfo(), *found = NULL;
         hints->fabric_attr->prov_name = strdup("tcam");
         switch (i) {
-        case 0: hints->caps = FI_RMA; break;
+        case 0: hints->caps = FI_HMEM; break;
         case 1: hints->ep_attr->type = FI_EP_DGRAM; break;
         case 2: hints->domain_attr->name = strdup("eth0"); break;
         case 3: hints->tx_attr->inject_size = 1 << 20; break;
-        case 4: hints->domain_attr->data_progress = FI_PROGRESS_AUTO; break;
+        case 4: hints->tx_attr->comp_order = FI_ORDER_STRICT; break;
         }
         FAILS(FI_ENODATA, fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &found));
         fi_freeinfo(hints);

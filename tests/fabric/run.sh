@@ -11,7 +11,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages probe objects fork death rma atomic)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages probe objects fork death auto rma atomic)
 run() {
     local name=$1
     shift
@@ -29,6 +29,8 @@ for client in "${clients[@]}"; do
         for copy in auto off; do
             export FI_TCAM_PRQ_ENTRIES=$entries FI_TCAM_UMQ_ENTRIES=$entries FI_TCAM_KERNEL_COPY=$copy
             run "$client, $entries entries, kernel copy $copy" "$build/$client"
+            AUTO_PROGRESS=1 run "$client, $entries entries, kernel copy $copy, automatic progress" \
+                "$build/$client"
         done
     done
 done
@@ -52,6 +54,7 @@ done
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/wait" "$here/wait.c" -lfabric -lpthread || exit 1
 for idle in auto yield; do
     run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"
+    run "wait, idle $idle, automatic progress" env FI_TCAM_IDLE=$idle AUTO_PROGRESS=1 "$build/wait"
 done
 # With locks, and with every kernel this processor has.
 if [ ! -x "$build/messages" ]; then

@@ -42,6 +42,9 @@ use super::{copy, segment::Segment};
 const FUTEX: u32 = 1;
 /// Somebody sleeps on the socket.
 const SOCKET: u32 = 2;
+/// The device thread does ([`crate::device_thread`]), unless a thread of the application
+/// looks after the endpoint.
+const DEVICE: u32 = 4;
 
 /// Bits of `sleeps`: endpoints outnumber cores, so that polls sleep.
 const CROWDED: u32 = 1;
@@ -105,12 +108,34 @@ impl Bell {
 
     /// Before a sleep on [`Bell::socket`]: empties it. Answers the longest sleep.
     pub(crate) fn arm_socket(&self, own: &Segment) -> Duration {
-        if let Some(socket) = self.socket.get() {
-            while recv(socket, &mut [0_u8; 1], RecvFlags::DONTWAIT).is_ok() {}
-        }
+        self.empty();
         own.bell().fetch_or(SOCKET, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         Self::announce(own, &mut self.state.lock())
+    }
+
+    /// The same for the device thread.
+    pub(crate) fn arm_device(&self, own: &Segment) -> Duration {
+        self.empty();
+        Self::hand_over(own);
+        Self::announce(own, &mut self.state.lock())
+    }
+
+    /// From now on messages wake the device thread.
+    pub(crate) fn hand_over(own: &Segment) {
+        own.bell().fetch_or(DEVICE, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// From now on they do not.
+    pub(crate) fn take_over(own: &Segment) {
+        own.bell().fetch_and(!DEVICE, Ordering::Relaxed);
+    }
+
+    fn empty(&self) {
+        if let Some(socket) = self.socket.get() {
+            while recv(socket, &mut [0_u8; 1], RecvFlags::DONTWAIT).is_ok() {}
+        }
     }
 
     /// The socket that becomes readable when the bell rings.
@@ -155,7 +180,8 @@ pub(crate) fn wake(segment: &Segment) {
     if how & FUTEX != 0 {
         copy::wake(segment.bell());
     }
-    if how & SOCKET != 0 {
+    // A thread that is woken makes progress itself.
+    if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
         knock(segment.bell_name().load(Ordering::Acquire));
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Calls to the kernel: reading and writing a peer's memory, sleeping and waking.
+//! Calls to the kernel: reading and writing a peer's memory, sleeping and waking, masking
+//! signals.
 #![allow(unsafe_code, reason = "system calls")]
 
 use std::{sync::atomic::AtomicU32, time::Duration};
@@ -118,6 +119,23 @@ pub(crate) fn sleep(bell: &AtomicU32, was: u32, at_most: Duration) {
 #[cold]
 pub(crate) fn wake(bell: &AtomicU32) {
     let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
+}
+
+/// Does something that starts a thread, which is to get no signals: the application
+/// has handlers for its own.
+pub(crate) fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are initialised by the calls that fill them, and live as long.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        let masked = libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) == 0;
+        let result = work();
+        if masked {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        }
+        result
+    }
 }
 
 #[cfg(test)]

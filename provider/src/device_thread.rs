@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `FI_PROGRESS_AUTO`: a thread for each domain that matches and moves data while the
+//! application computes, as a NIC does.
+//!
+//! ```text
+//! progress on every endpoint; some: again
+//! nothing for SPIN: arm every bell; nothing in a ring: sleep on epoll:
+//!     the sockets of the bells | an event descriptor for commands
+//! ```
+//!
+//! A thread of the application that polls makes progress itself, which spares a wake-up
+//! for each message: while it does, it takes the device's bit off the bell (see
+//! [`crate::progress`]). Long messages are copied without the endpoint's lock, so that
+//! the application can post meanwhile.
+
+use std::{
+    os::fd::{AsFd as _, OwnedFd},
+    sync::{Arc, Weak},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
+use ffi::{Errno, Result, serial::SerialGuard};
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+
+use crate::{
+    channel::{
+        bell::{self, Bell},
+        copy,
+    },
+    drivers::sleep_on,
+    engine::Engine,
+    ep::Port,
+    progress::Progress,
+    trigger::Triggers,
+};
+
+/// Longest look for another message before a sleep.
+const SPIN: Duration = Duration::from_micros(20);
+/// Looks between looks at the clock.
+const LOOKS: u32 = 16;
+/// Longest wait for the thread when it is to do something: it only takes longer if the
+/// process is not scheduled.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+enum Command {
+    Add(Arc<Port>),
+    /// Answered when the endpoint is no longer used.
+    Remove(Arc<Port>, Sender<()>),
+    Stop,
+}
+
+/// The thread of a domain, as the domain holds it.
+#[derive(Debug)]
+pub(crate) struct DeviceThread {
+    commands: Sender<Command>,
+    event: Arc<OwnedFd>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// A child that is forked has no such thread.
+    pid: u32,
+}
+
+/// Threads to stop before the library is unloaded.
+static RUNNING: Mutex<Vec<Weak<DeviceThread>>> = Mutex::new(Vec::new());
+
+/// Stops the threads of domains that are open still.
+pub(crate) fn stop_all() {
+    let running = std::mem::take(&mut *RUNNING.lock());
+    for device in running.iter().filter_map(Weak::upgrade) {
+        device.stop();
+    }
+}
+
+impl DeviceThread {
+    /// Starts the thread of a domain with these triggers.
+    pub(crate) fn start(triggers: &Arc<Triggers>) -> Result<Arc<Self>> {
+        let make = || -> std::io::Result<_> {
+            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            add(&epoll, &event)?;
+            let (commands, receiver) = unbounded();
+            let event = Arc::new(event);
+            let mut device = Device {
+                commands: receiver,
+                event: Arc::clone(&event),
+                epoll,
+                ports: Vec::new(),
+                triggers: Arc::clone(triggers),
+            };
+            let thread = copy::without_signals(|| {
+                std::thread::Builder::new()
+                    .name("tcam-device".to_owned())
+                    .spawn(move || device.run())
+            })?;
+            Ok((commands, event, thread))
+        };
+        let (commands, event, thread) = make().inspect_err(|error| {
+            tracing::error!("no thread for automatic progress: {error}");
+        })?;
+        let thread = Mutex::new(Some(thread));
+        let device = Arc::new(Self { commands, event, thread, pid: std::process::id() });
+        let mut running = RUNNING.lock();
+        running.retain(|device| device.strong_count() > 0);
+        running.push(Arc::downgrade(&device));
+        Ok(device)
+    }
+
+    fn tell(&self, command: Command) -> Result<()> {
+        self.commands.send(command).map_err(|_| Errno::EOPBADSTATE)?;
+        rustix::io::write(&self.event, &1_u64.to_ne_bytes()).map_err(std::io::Error::from)?;
+        Ok(())
+    }
+
+    /// Has an endpoint looked after.
+    ///
+    /// # Errors
+    /// No descriptors are left, or the thread is gone.
+    pub(crate) fn add(&self, port: &Arc<Port>) -> Result<()> {
+        port.bell.socket(&port.own)?;
+        self.tell(Command::Add(Arc::clone(port)))
+    }
+
+    /// Returns when the thread no longer uses an endpoint and its receives' buffers.
+    pub(crate) fn remove(&self, port: &Arc<Port>) {
+        let (done, is_done) = bounded(1);
+        if self.pid == std::process::id()
+            && self.tell(Command::Remove(Arc::clone(port), done)).is_ok()
+        {
+            let _ = is_done.recv_timeout(PATIENCE);
+        }
+    }
+
+    /// Ends the thread.
+    pub(crate) fn stop(&self) {
+        if self.pid != std::process::id() {
+            return;
+        }
+        let Some(thread) = self.thread.lock().take() else { return };
+        if self.tell(Command::Stop).is_err() {
+            return;
+        }
+        let end = Instant::now() + PATIENCE;
+        while !thread.is_finished() && Instant::now() < end {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        if thread.is_finished() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for DeviceThread {
+    fn drop(&mut self) {
+        if self.pid == std::process::id() {
+            self.stop();
+        } else {
+            // Nothing may touch the handle of a thread that never was.
+            std::mem::forget(self.thread.lock().take());
+        }
+    }
+}
+
+fn add(epoll: &OwnedFd, source: impl std::os::fd::AsFd) -> rustix::io::Result<()> {
+    epoll::add(epoll, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+}
+
+/// The thread's side.
+struct Device {
+    commands: Receiver<Command>,
+    event: Arc<OwnedFd>,
+    epoll: OwnedFd,
+    ports: Vec<Arc<Port>>,
+    triggers: Arc<Triggers>,
+}
+
+impl Device {
+    fn run(&mut self) {
+        let mut looks = 0_u32;
+        let mut since = Instant::now();
+        while self.obey() {
+            let moved =
+                self.ports.iter().filter(|port| port.progress_as_device() == Progress::Some);
+            let moved = moved.count() > 0;
+            self.triggers.run();
+            if moved {
+                (looks, since) = (0, Instant::now());
+                continue;
+            }
+            looks += 1;
+            if !looks.is_multiple_of(LOOKS) || since.elapsed() < SPIN {
+                std::hint::spin_loop();
+                continue;
+            }
+            self.sleep();
+            (looks, since) = (0, Instant::now());
+        }
+    }
+
+    /// Does what the domain wants; false if that is to end.
+    fn obey(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Add(port)) => {
+                    if let Ok(socket) = port.bell.socket(&port.own) {
+                        let _ = add(&self.epoll, socket);
+                    }
+                    self.ports.push(port);
+                }
+                Ok(Command::Remove(port, done)) => {
+                    self.ports.retain(|other| !Arc::ptr_eq(other, &port));
+                    if let Ok(socket) = port.bell.socket(&port.own) {
+                        let _ = epoll::delete(&self.epoll, socket);
+                    }
+                    drop(port);
+                    let _ = done.send(());
+                }
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    fn sleep(&self) {
+        let _ = rustix::io::read(&self.event, &mut [0_u8; 8]);
+        let longest = self.ports.iter().map(|port| port.arm_device()).min();
+        let longest = longest.unwrap_or(Duration::MAX);
+        if longest > Duration::ZERO && self.commands.is_empty() {
+            sleep_on(self.epoll.as_fd(), longest);
+        }
+        for port in &self.ports {
+            port.device_awake();
+        }
+    }
+}
+
+impl Port {
+    /// Makes progress, and the copies that come of it without the lock.
+    fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
+        let Some(state) = &mut *engine else { return Progress::None };
+        let mut progress = state.progress(&self.own);
+        let mut next = state.copies.pop_front();
+        while let Some(copy) = next {
+            drop(engine);
+            let copied = copy.make();
+            engine = self.engine.lock();
+            let Some(state) = &mut *engine else { return Progress::None };
+            state.copied(&self.own, &copy, copied);
+            progress = Progress::Some;
+            next = state.copies.pop_front();
+        }
+        progress
+    }
+
+    fn progress_as_device(&self) -> Progress {
+        self.progress_unlocked(self.engine.lock())
+    }
+
+    /// Makes progress in a thread of the application, unless another thread does.
+    pub(crate) fn progress_beside_device(&self) -> Progress {
+        let Some(mut engine) = self.engine.try_lock() else { return Progress::None };
+        let Some(state) = &mut *engine else { return Progress::None };
+        self.take_over(state);
+        let progress = self.progress_unlocked(engine);
+        if let Some(state) = &*self.engine.lock() {
+            self.hand_over(state);
+        }
+        progress
+    }
+
+    /// While a thread of the application looks after the endpoint, messages need not
+    /// wake the device thread.
+    pub(crate) fn take_over(&self, engine: &Engine) {
+        if engine.device_sleeps {
+            Bell::take_over(&self.own);
+        }
+    }
+
+    /// After [`Port::take_over`].
+    pub(crate) fn hand_over(&self, engine: &Engine) {
+        if engine.device_sleeps {
+            Bell::hand_over(&self.own);
+            if !engine.copies.is_empty() || engine.receiver.peek(&self.own).is_some() {
+                bell::wake(&self.own);
+            }
+        }
+    }
+
+    /// Wakes the device thread if there is something to copy.
+    #[inline]
+    pub(crate) fn wake_device(&self, engine: &Engine) {
+        if engine.device_sleeps && !(engine.copies.is_empty() && engine.streams.is_empty()) {
+            bell::wake(&self.own);
+        }
+    }
+
+    /// Before the device thread sleeps: for how long it may.
+    fn arm_device(&self) -> Duration {
+        let mut engine = self.engine.lock();
+        let Some(engine) = &mut *engine else { return Duration::MAX };
+        engine.device_sleeps = true;
+        let longest = self.bell.arm_device(&self.own);
+        longest.min(engine.longest_sleep(&self.own))
+    }
+
+    /// The device thread is awake again.
+    fn device_awake(&self) {
+        if let Some(engine) = &mut *self.engine.lock() {
+            engine.device_sleeps = false;
+            Bell::take_over(&self.own);
+            engine.look_around(&self.own);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Automatic progress: messages move while nobody calls; the thread that moves them
+// sleeps when nothing comes, and goes with its domain, with the process, not with a
+// child.
+#include "fabric.h"
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LONG = 1 << 20 };
+static struct side a, b;
+static char out[LONG], in[LONG];
+
+static int threads(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    while (readdir(tasks)) count++;
+    closedir(tasks);
+    return count - 2;
+}
+
+static void comes(volatile char *where, char what) {
+    double end = seconds() + 10;
+    while (*where != what && seconds() < end) usleep(50);
+    CHECK(*where == what, "nothing came");
+}
+
+// The receiver calls nothing between posting and reading its completion.
+static void moves(size_t len, int expected, char what) {
+    memset(out, what, len);
+    memset(in, 0, len);
+    if (expected) OK(fi_trecv(b.ep, in, len, NULL, b.peer, 1, 0, in));
+    OK(fi_tsend(a.ep, out, len, NULL, a.peer, 1, out));
+    usleep(1000);
+    if (!expected) OK(fi_trecv(b.ep, in, len, NULL, b.peer, 1, 0, in));
+    comes(&in[len - 1], what);
+    next_ok(&b, NULL, in);
+    CHECK(!memcmp(in, out, len), "wrong bytes");
+    next_ok(&a, NULL, out);
+}
+
+static double cpu(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec
+        + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+// Many rounds, polled and slept through in turn.
+static void rounds(void) {
+    for (uint64_t i = 1; i <= 20000; i++) {
+        uint64_t value = 0;
+        struct fi_cq_tagged_entry entry;
+        OK(fi_trecv(b.ep, &value, 8, NULL, b.peer, 2, 0, &value));
+        OK(fi_tinject(a.ep, &i, 8, a.peer, 2));
+        if (i % 2) next_ok(&b, NULL, &value);
+        else CHECK(fi_cq_sread(b.cq, &entry, 1, NULL, 10000) == 1, "round %lu", i);
+        CHECK(value == i, "%lu, not %lu", value, i);
+    }
+}
+
+static void child_forked(int closes) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        alarm(10);
+        if (closes) {
+            fi_close(&a.ep->fid);
+            fi_close(&domain->fid);
+        }
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "child: %x", status);
+    moves(8, 1, 'x');
+}
+
+int main(void) {
+    progress = FI_PROGRESS_AUTO;
+    int before = threads();
+    open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_DOMAIN, 0);
+    open_pair(&a, &b, 0);
+    CHECK(threads() == before + 1, "%d threads", threads() - before);
+    static const size_t lengths[] = {1, 200, 4000, 100000, LONG};
+    for (size_t i = 0; i < 5; i++)
+        for (int expected = 0; expected < 2; expected++) moves(lengths[i], expected, (char)(i * 2 + (size_t)expected + 1));
+    rounds();
+    usleep(50000);
+    double start = cpu();
+    usleep(500000);
+    CHECK(cpu() - start < 0.05, "idle, but %.3f s of processor time", cpu() - start);
+    child_forked(0);
+    child_forked(1);
+    close_side(&a);
+    close_side(&b);
+    close_domain();
+    usleep(1000);
+    CHECK(threads() == before, "%d threads are left", threads() - before);
+    // A process that exits with everything open.
+    pid_t child = fork();
+    if (!child) {
+        alarm(20);
+        open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_SAFE, 0);
+        open_pair(&a, &b, 0);
+        moves(8, 1, 'y');
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "child: %x", status);
+    puts("auto: ok");
+}
