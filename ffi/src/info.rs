@@ -178,8 +178,8 @@ impl Info {
                 addr_format: raw.addr_format,
                 src_addr: owned_bytes(raw.src_addr, raw.src_addrlen),
                 dest_addr: owned_bytes(raw.dest_addr, raw.dest_addrlen),
-                tx: raw.tx_attr.as_ref().map(|tx| fields!(tx read tx, TxAttr {})),
-                rx: raw.rx_attr.as_ref().map(|rx| fields!(rx read rx, RxAttr {})),
+                tx: raw.tx_attr.as_ref().map(TxAttr::read),
+                rx: raw.rx_attr.as_ref().map(RxAttr::read),
                 ep: raw.ep_attr.as_ref().map(|ep| fields!(ep read ep, EpAttr { kind: ep.type_, })),
                 domain: raw.domain_attr.as_ref().map(
                     |domain| fields!(domain read domain, DomainAttr { name: owned_text(domain.name), }),
@@ -224,6 +224,18 @@ impl Info {
             }
         }
         Ok(raw)
+    }
+}
+
+impl TxAttr {
+    pub(crate) fn read(raw: &sys::fi_tx_attr) -> Self {
+        fields!(tx read raw, TxAttr {})
+    }
+}
+
+impl RxAttr {
+    pub(crate) fn read(raw: &sys::fi_rx_attr) -> Self {
+        fields!(rx read raw, RxAttr {})
     }
 }
 

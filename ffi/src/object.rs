@@ -54,6 +54,14 @@ pub trait Object: Send + Sync + Sized + 'static {
     fn control(&self, _command: Control<'_>) -> Result<()> {
         Err(Errno::ENOSYS)
     }
+
+    /// `FI_ALIAS`: the same object with other flags for its operations.
+    ///
+    /// # Errors
+    /// `ENOSYS` for objects that have none.
+    fn alias(self: &Arc<Self>, _flags: u64) -> Result<Arc<Self>> {
+        Err(Errno::ENOSYS)
+    }
 }
 
 /// A control command with its argument.
@@ -98,7 +106,7 @@ pub struct Bound {
 ///
 /// # Safety
 /// The first field is a `fid` and the structure is `repr(C)`.
-pub unsafe trait Raw: Default {
+pub unsafe trait Raw: Copy + Default {
     /// `FI_CLASS_*`.
     const CLASS: u32;
 }
@@ -122,7 +130,9 @@ raw!(
     fid_cntr = FI_CLASS_CNTR,
     fid_eq = FI_CLASS_EQ,
     fid_ep = FI_CLASS_EP,
-    fid_mr = FI_CLASS_MR
+    fid_mr = FI_CLASS_MR,
+    fid_stx = FI_CLASS_STX_CTX,
+    fid_poll = FI_CLASS_POLL
 );
 
 #[repr(C)]
@@ -155,11 +165,21 @@ pub(crate) fn create<R: Raw, T: Object>(
     inner: Arc<T>,
     context: *mut libc::c_void,
 ) -> *mut R {
+    create_as(R::CLASS, raw, inner, context)
+}
+
+/// The same for an object of another class than its structure usually has.
+pub(crate) fn create_as<R: Raw, T: Object>(
+    class: u32,
+    raw: R,
+    inner: Arc<T>,
+    context: *mut libc::c_void,
+) -> *mut R {
     let object = Box::into_raw(Box::new(Allocation { raw, inner }));
     let fid: *mut sys::fid = object.cast();
     // SAFETY: the allocation is ours and not yet shared; it begins with a fid.
     unsafe {
-        (*fid).fclass = R::CLASS as usize;
+        (*fid).fclass = class as usize;
         (*fid).context = context;
         (*fid).ops = ptr::from_ref(const { &FidOps::<R, T>::OPS }).cast_mut();
     }
@@ -217,6 +237,13 @@ impl Bound {
         unsafe { find::<T::Raw, T>(self.fid) }
     }
 
+    /// The context the object was opened with.
+    #[must_use]
+    pub fn context(&self) -> Context {
+        // SAFETY: `read` was given a fid, which lives as long as the call.
+        context(unsafe { (*self.fid).context })
+    }
+
     /// `FI_CLASS_*` of the object, as its fid states it.
     #[must_use]
     pub fn class(&self) -> u32 {
@@ -268,6 +295,10 @@ unsafe extern "C" fn control<R: Raw, T: Object>(
     guard::call(|| {
         // SAFETY: reached through the object's own table.
         let inner = unsafe { get::<R, T>(fid.cast()) }?;
+        if command.cast_unsigned() == sys::FI_ALIAS {
+            // SAFETY: fi_control(3): the argument is a `struct fi_alias`.
+            return unsafe { make_alias::<R, T>(fid, inner, arg.cast::<sys::fi_alias>().as_ref()) };
+        }
         // SAFETY: fi_control(3) gives the type of the argument of each command;
         // `as_mut` refuses null.
         let control = unsafe {
@@ -317,6 +348,23 @@ unsafe extern "C" fn control<R: Raw, T: Object>(
         };
         inner.control(control).map(|()| 0)
     })
+}
+
+/// # Safety
+/// `fid` begins the allocation of `inner`, and `alias` says where C wants the answer.
+unsafe fn make_alias<R: Raw, T: Object>(
+    fid: *mut sys::fid,
+    inner: &Arc<T>,
+    alias: Option<&sys::fi_alias>,
+) -> Result<usize> {
+    let alias = alias.filter(|alias| !alias.fid.is_null()).ok_or(Errno::EINVAL)?;
+    let other = inner.alias(alias.flags)?;
+    // SAFETY: the caller vouches for both pointers; a raw structure is plain data.
+    unsafe {
+        let made = create_as((*fid).fclass as u32, fid.cast::<R>().read(), other, (*fid).context);
+        alias.fid.write(made.cast());
+    }
+    Ok(0)
 }
 
 /// A fid as events name it. Never followed.

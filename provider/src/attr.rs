@@ -51,7 +51,7 @@ const RX_CAPS: u64 = PRIMARY
     | flags::TRIGGER
     | flags::RMA_EVENT
     | ON_REQUEST;
-const DOMAIN_CAPS: u64 = flags::LOCAL_COMM | flags::REMOTE_COMM;
+pub(crate) const DOMAIN_CAPS: u64 = flags::LOCAL_COMM | flags::REMOTE_COMM;
 
 /// Default flags a transmit may have.
 pub(crate) const TX_OP_FLAGS: u64 = flags::COMPLETION
@@ -148,6 +148,8 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
             rx_ctx_cnt: OBJECTS,
             max_ep_tx_ctx: 1,
             max_ep_rx_ctx: 1,
+            max_ep_stx_ctx: OBJECTS,
+            max_ep_srx_ctx: OBJECTS,
             cntr_cnt: OBJECTS,
             mr_iov_limit: IOV_LIMIT,
             mr_cnt: OBJECTS,
@@ -290,11 +292,22 @@ fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
     at_most("max_order_raw_size", wanted.max_order_raw_size, ep.max_order_raw_size)?;
     at_most("max_order_war_size", wanted.max_order_war_size, ep.max_order_war_size)?;
     at_most("max_order_waw_size", wanted.max_order_waw_size, ep.max_order_waw_size)?;
-    at_most("tx_ctx_cnt", wanted.tx_ctx_cnt, 1)?;
-    at_most("rx_ctx_cnt", wanted.rx_ctx_cnt, 1)?;
+    ep.tx_ctx_cnt = contexts("tx_ctx_cnt", wanted.tx_ctx_cnt)?;
+    ep.rx_ctx_cnt = contexts("rx_ctx_cnt", wanted.rx_ctx_cnt)?;
     at_most("auth_key_size", wanted.auth_key_size, 0)?;
-    ep.tx_ctx_cnt = 1;
     Ok(())
+}
+
+/// `FI_SHARED_CONTEXT`: an endpoint's context is one of others, too.
+const SHARED_CONTEXT: usize = usize::MAX;
+
+/// Contexts of an endpoint: its own one, or a shared one.
+fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {
+    match wanted {
+        0 | 1 => Ok(1),
+        SHARED_CONTEXT => Ok(SHARED_CONTEXT),
+        _ => refuse(what, wanted, 1),
+    }
 }
 
 fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno> {
@@ -320,8 +333,8 @@ fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno
     at_most("domain rx_ctx_cnt", wanted.rx_ctx_cnt, OBJECTS)?;
     at_most("max_ep_tx_ctx", wanted.max_ep_tx_ctx, 1)?;
     at_most("max_ep_rx_ctx", wanted.max_ep_rx_ctx, 1)?;
-    at_most("max_ep_stx_ctx", wanted.max_ep_stx_ctx, 0)?;
-    at_most("max_ep_srx_ctx", wanted.max_ep_srx_ctx, 0)?;
+    at_most("max_ep_stx_ctx", wanted.max_ep_stx_ctx, OBJECTS)?;
+    at_most("max_ep_srx_ctx", wanted.max_ep_srx_ctx, OBJECTS)?;
     at_most("cntr_cnt", wanted.cntr_cnt, OBJECTS)?;
     at_most("mr_iov_limit", wanted.mr_iov_limit, IOV_LIMIT)?;
     at_most("mr_cnt", wanted.mr_cnt, OBJECTS)?;
@@ -389,7 +402,7 @@ mod tests {
             |info| info.caps = flags::HMEM,
             |info| info.addr_format = sys::FI_SOCKADDR_IN6,
             |info| info.ep.as_mut().unwrap().kind = sys::FI_EP_MSG,
-            |info| info.ep.as_mut().unwrap().tx_ctx_cnt = usize::MAX,
+            |info| info.ep.as_mut().unwrap().tx_ctx_cnt = 2,
             |info| info.tx.as_mut().unwrap().inject_size = 1 << 20,
             |info| info.tx.as_mut().unwrap().op_flags = 1 << 60,
             |info| info.rx.as_mut().unwrap().iov_limit = IOV_LIMIT + 1,

@@ -86,16 +86,26 @@ impl Counter {
         self.drivers.ring();
     }
 
+    /// Makes progress; whether the counts are not what was last read.
+    pub(crate) fn has_something(&self) -> bool {
+        self.drivers.progress();
+        self.has_changed()
+    }
+
+    fn has_changed(&self) -> bool {
+        let differs = |count: &AtomicU64, seen: &AtomicU64| {
+            count.load(Ordering::SeqCst) != seen.load(Ordering::Relaxed)
+        };
+        let [count, errors] = &self.seen;
+        differs(&self.count, count) || differs(&self.errors, errors)
+    }
+
     /// Gets ready for a sleep on the descriptor.
     ///
     /// # Errors
     /// `EAGAIN` if the counts are not what was last read.
     pub(crate) fn try_wait(&self) -> Result<()> {
-        let differs = |count: &AtomicU64, seen: &AtomicU64| {
-            count.load(Ordering::SeqCst) != seen.load(Ordering::Relaxed)
-        };
-        let [count, errors] = &self.seen;
-        self.drivers.try_wait(|| differs(&self.count, count) || differs(&self.errors, errors))
+        self.drivers.try_wait(|| self.has_changed())
     }
 
     fn look(&self, errors: bool) -> u64 {

@@ -144,7 +144,7 @@ impl Engine {
         if received as u64 == envelope.len {
             // The release of a multi-receive buffer is always told.
             let report = op.report || completion_flags & flags::MULTI_RECV != 0;
-            self.rx.complete(report, completion);
+            self.rx.complete(report || !self.rx.selective, completion);
             count(self.counters.recv.as_ref(), false);
             self.work_done(op.work, false);
         } else {

@@ -85,6 +85,12 @@ impl CompletionQueue {
         !queue.failures.is_empty() || queue.completions.len() >= at_least
     }
 
+    /// Makes progress; whether there is something to read.
+    pub(crate) fn has_something(&self) -> bool {
+        self.drivers.progress();
+        self.holds(1)
+    }
+
     /// Gets ready for a sleep on the descriptor.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ffi::{
     Errno, Result,
-    info::Info,
+    info::{Info, RxAttr, TxAttr},
     object::{Bound, Control, Object},
     ops, sys,
 };
@@ -25,6 +25,9 @@ use crate::{
     init,
     mr::{self, MemoryRegion, Regions},
     peers::Peers,
+    poll::PollSet,
+    report,
+    srx::{SharedReceive, SharedTransmit},
     trigger::Triggers,
 };
 
@@ -124,6 +127,9 @@ impl ops::domain::Domain for Domain {
     type Counter = Counter;
     type Endpoint = Endpoint;
     type MemoryRegion = MemoryRegion;
+    type SharedReceive = SharedReceive;
+    type SharedTransmit = SharedTransmit;
+    type PollSet = PollSet;
 
     fn av_open(self: &Arc<Self>, attr: &ops::av::Attr) -> Result<Arc<AddressVector>> {
         if attr.kind != sys::FI_AV_UNSPEC
@@ -150,5 +156,19 @@ impl ops::domain::Domain for Domain {
 
     fn mr_register(self: &Arc<Self>, attr: &ops::mr::Attr) -> Result<Arc<MemoryRegion>> {
         MemoryRegion::register(self, attr).map(Arc::new)
+    }
+
+    fn shared_receive(self: &Arc<Self>, attr: &RxAttr) -> Result<Arc<SharedReceive>> {
+        let srx = SharedReceive::open(self, attr).map(Arc::new)?;
+        report::register_shared(&srx);
+        Ok(srx)
+    }
+
+    fn shared_transmit(self: &Arc<Self>, attr: &TxAttr) -> Result<Arc<SharedTransmit>> {
+        SharedTransmit::open(self, attr).map(Arc::new)
+    }
+
+    fn poll_open(self: &Arc<Self>, flags: u64) -> Result<Arc<PollSet>> {
+        PollSet::open(self, flags).map(Arc::new)
     }
 }

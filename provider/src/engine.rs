@@ -33,7 +33,7 @@ use crate::{
         node_pool::NodePool,
         pool::Pool,
         ring::Receiver,
-        segment::Segment,
+        segment::{Owner, Segment},
         wire::{Frame, Header, INLINE},
     },
     clock::Monotonic,
@@ -45,6 +45,7 @@ use crate::{
     init,
     pace::Spin,
     rendezvous::{LongCopy, Stream, Transfer},
+    srx::{Matching, SharedTransmit},
 };
 
 /// A posted receive, as the device carries it.
@@ -52,7 +53,7 @@ use crate::{
 pub(crate) struct RecvOp {
     pub(crate) buffer: Buffer,
     pub(crate) context: Context,
-    /// Whether success is reported on the completion queue.
+    /// Whether success is reported on a queue that is bound for selective completion.
     pub(crate) report: bool,
     pub(crate) multi: bool,
     /// Deferred work that this is; see [`Engine::work`].
@@ -68,6 +69,8 @@ pub(crate) struct Kept {
     pub(crate) data: u64,
     /// Operation of the sender.
     pub(crate) op: u64,
+    /// Number of the endpoint in a shared receive context.
+    pub(crate) holder: u32,
     pub(crate) body: Body,
 }
 
@@ -124,7 +127,9 @@ pub(crate) struct Engine {
     pub(crate) source: bool,
     pub(crate) min_multi_recv: usize,
 
-    pub(crate) device: Device<RecvOp, Kept>,
+    pub(crate) device: Matching,
+    /// Bound to it, and nothing more.
+    pub(crate) stx: Option<Arc<SharedTransmit>>,
     /// What the device's tables draw from, if they share their entries.
     pub(crate) node_pool: Option<Arc<NodePool>>,
     /// Processes that the device was told of; 0 if none were yet.
@@ -179,7 +184,7 @@ pub(crate) struct Engine {
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// Smallest rest of a multi-receive buffer unless the application sets one.
-const MIN_MULTI_RECV: usize = 64;
+pub(crate) const MIN_MULTI_RECV: usize = 64;
 
 /// The timing model, if anything costs something.
 fn timing(params: &Params) -> Option<Timing> {
@@ -192,13 +197,33 @@ fn timing(params: &Params) -> Option<Timing> {
 }
 
 /// The membership of the pool, if endpoints share one.
-fn node_pool(params: &Params, own: &Segment) -> Result<Option<Arc<NodePool>>> {
+pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<NodePool>>> {
     if params.text("pool") == "endpoint" {
         return Ok(None);
     }
     let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
     let share = Share { reserved: number("pool_reserved")?, max: number("pool_max")? };
-    NodePool::join(number("pool_entries")?, share, &own.owner()).map(|pool| Some(Arc::new(pool)))
+    NodePool::join(number("pool_entries")?, share, owner).map(|pool| Some(Arc::new(pool)))
+}
+
+/// A device, and the number of processes that it was told of.
+pub(crate) fn device(
+    params: &Params,
+    directed: bool,
+    node_pool: Option<&Arc<NodePool>>,
+    opened: Instant,
+) -> Result<(Device<RecvOp, Kept>, u32)> {
+    let config = DeviceConfig {
+        pool: node_pool.map(|pool| Arc::clone(pool) as Arc<dyn EntryPool>),
+        timing: timing(params),
+        clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
+        ..DeviceConfig::from_params(params, init::tag_layout(params, directed)?)
+    };
+    let device = Device::new(&config).map_err(|error| {
+        tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
+        Errno::EINVAL
+    })?;
+    Ok((device, config.prq.engine_config.processes))
 }
 
 impl Engine {
@@ -210,18 +235,9 @@ impl Engine {
         opened: Instant,
     ) -> Result<Self> {
         let params = &domain.params;
-        let node_pool = node_pool(params, own)?;
+        let node_pool = node_pool(params, &own.owner())?;
         let directed = info.caps & flags::DIRECTED_RECV != 0;
-        let config = DeviceConfig {
-            pool: node_pool.clone().map(|pool| pool as Arc<dyn EntryPool>),
-            timing: timing(params),
-            clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
-            ..DeviceConfig::from_params(params, init::tag_layout(params, directed)?)
-        };
-        let device = Device::new(&config).map_err(|error| {
-            tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
-            Errno::EINVAL
-        })?;
+        let (device, processes) = device(params, directed, node_pool.as_ref(), opened)?;
         let eager_size = params.number("eager_size");
         let reports = |op_flags| Reports { op_flags, ..Default::default() };
         Ok(Self {
@@ -234,9 +250,10 @@ impl Engine {
             directed,
             source: info.caps & flags::SOURCE != 0,
             min_multi_recv: MIN_MULTI_RECV,
-            device,
+            device: Matching::new(device),
+            stx: None,
             node_pool,
-            processes: config.prq.engine_config.processes,
+            processes,
             address,
             receiver: Receiver::default(),
             pool: Pool::new(),
@@ -254,10 +271,7 @@ impl Engine {
             streams: VecDeque::new(),
             copies: VecDeque::new(),
             device_sleeps: false,
-            flow: Flow::new(
-                params.number("flow_timeout") as u64,
-                params.text("exhausted") == "fail",
-            ),
+            flow: Flow::from_params(params),
             wants_room: false,
             eager_size,
             inject_size: attr::inject_size(eager_size),
@@ -277,7 +291,7 @@ impl Engine {
     pub(crate) fn set_processes(&mut self, n: u32) {
         if self.domain.params.text("nprocs") == "0" {
             self.processes = n;
-            self.device.set_processes(n);
+            self.device.lock().set_processes(n);
         }
     }
 
@@ -392,6 +406,10 @@ impl Engine {
         if !self.directed || address == flags::ADDR_UNSPEC {
             return Ok(Source::ANY);
         }
+        self.source_of_address(address)
+    }
+
+    pub(crate) fn source_of_address(&self, address: u64) -> Result<Source> {
         let peer = self.av.as_ref().and_then(|av| av.peer(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)
     }

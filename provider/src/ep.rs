@@ -14,7 +14,7 @@ use ffi::{
     object::{Bindable, Bound, Control, Object, direction},
     ops::{
         self,
-        ep::{Recv, Send, atomic::Atomic, rma::Rma},
+        ep::{OpFlags, Recv, Send, atomic::Atomic, rma::Rma},
         work::{Op, Trigger},
     },
     serial::Serial,
@@ -34,7 +34,9 @@ use crate::{
     cq::CompletionQueue,
     domain::Domain,
     engine::Engine,
-    report, trace,
+    report,
+    srx::SharedReceive,
+    trace,
 };
 
 /// What an endpoint shares with the queues that drive it.
@@ -58,6 +60,17 @@ pub(crate) struct Port {
 pub(crate) struct Endpoint {
     domain: Arc<Domain>,
     port: Arc<Port>,
+    alias: Option<Alias>,
+}
+
+/// What an alias of an endpoint has of its own (`fi_ep_alias`).
+#[derive(Debug)]
+struct Alias {
+    /// The endpoint, open as long as the alias is.
+    of: Arc<Endpoint>,
+    /// Flags of transmits or receives that have none, if they are not the endpoint's.
+    tx: Option<u64>,
+    rx: Option<u64>,
 }
 
 /// Longest wait at close for peers to take what was sent.
@@ -91,7 +104,8 @@ impl Endpoint {
         let own = Segment::create(address)?;
         let opened = Instant::now();
         let mut engine = Engine::new(domain, info, pack(address), &own, opened)?;
-        trace::start(&mut engine, address)?;
+        let name = address.port().to_string();
+        trace::start(&mut engine.device.own, &domain.params, &name, &address.to_string())?;
         tracing::info!("endpoint {address}");
         let port = Arc::new(Port {
             address,
@@ -104,7 +118,7 @@ impl Endpoint {
         });
         domain.endpoints.add(&port)?;
         report::register(&port);
-        Ok(Self { domain: Arc::clone(domain), port })
+        Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
@@ -192,6 +206,16 @@ impl Endpoint {
         cntr.drivers.add(&self.port)
     }
 
+    fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {
+        self.with(|engine| {
+            if engine.enabled || engine.device.shared.is_some() {
+                return Err(Errno::EINVAL);
+            }
+            engine.device.shared = Some(srx.join(&self.port));
+            Ok(())
+        })
+    }
+
     /// Lets peers take what was sent: buffers that they have not emptied, and
     /// answers that found a full ring.
     fn linger(&self) {
@@ -212,6 +236,9 @@ impl Endpoint {
 
 impl Object for Endpoint {
     fn close(&self) -> Result<()> {
+        if self.alias.is_some() {
+            return Ok(());
+        }
         // A child that was forked has neither the segment nor the threads, and another
         // thread may have had the lock.
         if !self.port.own.is_ours() {
@@ -225,6 +252,7 @@ impl Object for Endpoint {
             device.remove(&self.port);
         }
         if let Some(mut engine) = engine {
+            engine.device.leave();
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);
             }
@@ -254,10 +282,33 @@ impl Object for Endpoint {
             }
             sys::FI_CLASS_CQ => self.bind_cq(&other.get::<CompletionQueue>()?, bind_flags),
             sys::FI_CLASS_CNTR => self.bind_cntr(&other.get::<Counter>()?, bind_flags),
+            sys::FI_CLASS_SRX_CTX => self.bind_shared_receive(&other.get()?),
+            sys::FI_CLASS_STX_CTX => {
+                let stx = other.get()?;
+                self.with(|engine| match engine.stx.replace(stx) {
+                    Some(_) => Err(Errno::EINVAL),
+                    None => Ok(()),
+                })
+            }
             // An endpoint without connections has no events to report.
             sys::FI_CLASS_EQ => other.get::<crate::eq::EventQueue>().map(|_| ()),
             _ => Err(Errno::EINVAL),
         }
+    }
+
+    fn alias(self: &Arc<Self>, alias_flags: u64) -> Result<Arc<Self>> {
+        let (tx, rx) = match direction(alias_flags) {
+            (true, false) => (Some(alias_flags & !flags::TRANSMIT), None),
+            (false, true) => (None, Some(alias_flags & !flags::RECV)),
+            _ => return Err(Errno::EINVAL),
+        };
+        ffi::object::only(tx.unwrap_or(0), attr::TX_OP_FLAGS | flags::TRIGGER)?;
+        ffi::object::only(rx.unwrap_or(0), attr::RX_OP_FLAGS | flags::TRIGGER)?;
+        Ok(Arc::new(Self {
+            domain: Arc::clone(&self.domain),
+            port: Arc::clone(&self.port),
+            alias: Some(Alias { of: Arc::clone(self), tx, rx }),
+        }))
     }
 
     fn control(&self, command: Control<'_>) -> Result<()> {
@@ -301,6 +352,25 @@ impl Object for Endpoint {
     }
 }
 
+impl Alias {
+    /// Flags of an operation through the alias.
+    fn flags(&self, flags: OpFlags, transmit: bool) -> OpFlags {
+        let own = if transmit { self.tx } else { self.rx };
+        match (own, flags) {
+            (Some(own), OpFlags::Default) => OpFlags::Given(own),
+            _ => flags,
+        }
+    }
+
+    /// Starts an operation whose flags may ask to wait for a counter.
+    fn start(&self, op: Op) -> Result<()> {
+        match op.triggered()? {
+            None => op.start(&*self.of),
+            Some((trigger, op)) => ops::ep::Endpoint::trigger(&self.of, &trigger, op),
+        }
+    }
+}
+
 impl Bindable for Endpoint {
     type Raw = sys::fid_ep;
 }
@@ -308,11 +378,17 @@ impl Bindable for Endpoint {
 impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn send(&self, op: &Send) -> Result<()> {
+        if let Some(alias) = &self.alias {
+            return alias.start(Op::Send(Send { flags: alias.flags(op.flags, true), ..*op }));
+        }
         self.transmit(|engine, own| engine.send(own, op))
     }
 
     #[inline]
     fn recv(&self, op: &Recv) -> Result<()> {
+        if let Some(alias) = &self.alias {
+            return alias.start(Op::Recv(Recv { flags: alias.flags(op.flags, false), ..*op }));
+        }
         match &mut *self.port.engine.lock() {
             Some(engine) => {
                 let posted = engine.recv(&self.port.own, op);
@@ -324,10 +400,16 @@ impl ops::ep::Endpoint for Endpoint {
     }
 
     fn rma(&self, op: &Rma) -> Result<()> {
+        if let Some(alias) = &self.alias {
+            return alias.start(Op::Rma(Rma { flags: alias.flags(op.flags, true), ..*op }));
+        }
         self.transmit(|engine, own| engine.rma(own, op))
     }
 
     fn atomic(&self, op: &Atomic) -> Result<()> {
+        if let Some(alias) = &self.alias {
+            return alias.start(Op::Atomic(Atomic { flags: alias.flags(op.flags, true), ..*op }));
+        }
         self.transmit(|engine, own| engine.atomic(own, op))
     }
 
@@ -384,6 +466,9 @@ fn limit_of(option: u32, engine: &Engine) -> Option<usize> {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
+        if self.alias.is_some() {
+            return;
+        }
         tracing::debug!(
             "endpoint {} of {} peers closed",
             self.port.address,

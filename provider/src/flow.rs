@@ -20,7 +20,7 @@
 use std::time::{Duration, Instant};
 
 use ffi::Errno;
-use nic::device::Envelope;
+use nic::{device::Envelope, params::Params};
 
 use crate::{
     channel::{
@@ -51,8 +51,12 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// `timeout` in milliseconds.
-    pub(crate) fn new(timeout: u64, fails: bool) -> Self {
+    fn new(timeout: u64, fails: bool) -> Self {
         Self { timeout: Duration::from_millis(timeout), fails, posts: [None; 2], ring: None }
+    }
+
+    pub(crate) fn from_params(params: &Params) -> Self {
+        Self::new(params.number("flow_timeout") as u64, params.text("exhausted") == "fail")
     }
 
     /// An entry was free for a receive.
@@ -102,13 +106,14 @@ impl Engine {
             return false;
         }
         let over = self.flow.ring.is_none_or(|until| Instant::now() >= until);
-        if over || !self.device.contexts().iter().any(|context| context.holds_back()) {
+        if over || !self.device.lock().contexts().iter().any(|context| context.holds_back()) {
             self.flow.ring = None;
             return false;
         }
         let Some(source) = self.source_of(own, header.peer) else { return false };
         let envelope = Envelope { source, bits: header.bits, len: header.len };
-        let context = self.device.context(is_tagged(header));
+        let mut device = self.device.lock();
+        let context = device.context(is_tagged(header));
         context.holds_back() && !context.expects(&envelope)
     }
 }

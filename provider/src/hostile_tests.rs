@@ -107,7 +107,7 @@ proptest! {
             while engine.progress(&own) == Progress::Some {}
         }
         prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));
-        prop_assert_eq!(engine.device.tagged.counters().check(), Ok(()));
-        prop_assert_eq!(engine.device.msg.counters().check(), Ok(()));
+        prop_assert_eq!(engine.device.own.tagged.counters().check(), Ok(()));
+        prop_assert_eq!(engine.device.own.msg.counters().check(), Ok(()));
     }
 }

@@ -133,10 +133,11 @@ impl Engine {
             self.fail_recv(&transfer.grant.data, tagged, bits, last, Errno::ECONNABORTED);
         }
         for tagged in [true, false] {
-            let context = self.device.context(tagged);
-            let lost = context.drop_unexpected(|envelope, kept| {
+            let mut device = self.device.lock();
+            let lost = device.context(tagged).drop_unexpected(|envelope, kept| {
                 envelope.source == peer && matches!(kept.body, Body::Remote(_))
             });
+            drop(device);
             if lost > 0 {
                 tracing::warn!("{lost} long messages of {address} are lost with it");
             }
@@ -150,9 +151,11 @@ impl Engine {
 
     fn fail_directed(&mut self, tagged: bool, peer: u32) {
         let source = Source::new(peer);
-        while let Some(receive) =
-            self.device.context(tagged).cancel(|receive| receive.key.source == source)
-        {
+        loop {
+            let mut device = self.device.lock();
+            let directed = device.context(tagged).cancel(|receive| receive.key.source == source);
+            drop(device);
+            let Some(receive) = directed else { return };
             let bits = receive.key.bits;
             self.fail_recv(&receive.data, tagged, bits, true, Errno::ECONNABORTED);
         }

@@ -6,7 +6,7 @@ use ffi::{
     Context, Errno, Result, flags,
     ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
 };
-use matching::Key;
+use matching::{Key, Source};
 use nic::device::{Envelope, Grant, MultiRecv, Post, Receive};
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     },
     completion::OpKind,
     engine::{Body, Engine, Kept, RecvOp, SendOp},
+    tagged::PROBE_FLAGS,
 };
 
 const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
@@ -27,7 +28,54 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::TAGGED
     | flags::SEND;
 const RECV_FLAGS: u64 = flags::COMPLETION | flags::MORE | flags::MULTI_RECV | flags::RECV;
-const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
+
+/// What a receive takes from where it is posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecvDefaults {
+    pub(crate) op_flags: u64,
+    pub(crate) min_multi_recv: usize,
+    /// Deferred work that it is; see [`Engine::work`].
+    pub(crate) work: u32,
+}
+
+/// A receive as the device takes it.
+#[inline]
+pub(crate) fn receive_of(
+    op: &Recv,
+    defaults: RecvDefaults,
+    source: Source,
+) -> Result<Receive<RecvOp>> {
+    let op_flags = match op.flags {
+        OpFlags::Given(given) => {
+            ffi::object::only(given, RECV_FLAGS)?;
+            given
+        }
+        OpFlags::Default => defaults.op_flags,
+        OpFlags::Inject => return Err(Errno::EINVAL),
+    };
+    let tagged = op.tag.is_some();
+    let multi = !tagged && op_flags & flags::MULTI_RECV != 0;
+    if tagged && op_flags & flags::MULTI_RECV != 0 && op.flags != OpFlags::Default {
+        return Err(Errno::EBADFLAGS);
+    }
+    let (bits, ignore) = op.tag.unwrap_or((0, 0));
+    Ok(Receive {
+        key: Key { bits, ignore, source },
+        multi: multi.then(|| MultiRecv {
+            len: op.buffer.len() as u64,
+            used: 0,
+            min: defaults.min_multi_recv as u64,
+        }),
+        non_contiguous: op.buffer.segments().len() > 1,
+        data: RecvOp {
+            buffer: op.buffer,
+            context: op.context,
+            report: op_flags & flags::COMPLETION != 0,
+            multi,
+            work: defaults.work,
+        },
+    })
+}
 
 impl Engine {
     /// Any form of `fi_send` and `fi_tsend`.
@@ -176,40 +224,24 @@ impl Engine {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
-        let op_flags = match op.flags {
-            OpFlags::Given(given) if given & PROBE_FLAGS != 0 => {
-                return self.probe(own, op, given);
-            }
-            OpFlags::Given(given) => {
-                ffi::object::only(given, RECV_FLAGS)?;
-                given
-            }
-            OpFlags::Default => self.rx.op_flags,
-            OpFlags::Inject => return Err(Errno::EINVAL),
-        };
-        let tagged = op.tag.is_some();
-        let multi = !tagged && op_flags & flags::MULTI_RECV != 0;
-        if tagged && op_flags & flags::MULTI_RECV != 0 && op.flags != OpFlags::Default {
-            return Err(Errno::EBADFLAGS);
+        if self.device.shared.is_some() {
+            // Its receives are posted to the context.
+            return Err(Errno::EOPNOTSUPP);
         }
-        let (bits, ignore) = op.tag.unwrap_or((0, 0));
-        let receive = Receive {
-            key: Key { bits, ignore, source: self.source_key(op.source)? },
-            multi: multi.then(|| MultiRecv {
-                len: op.buffer.len() as u64,
-                used: 0,
-                min: self.min_multi_recv as u64,
-            }),
-            non_contiguous: op.buffer.segments().len() > 1,
-            data: RecvOp {
-                buffer: op.buffer,
-                context: op.context,
-                report: !self.rx.selective || op_flags & flags::COMPLETION != 0,
-                multi,
-                work: self.work,
-            },
+        if let OpFlags::Given(given) = op.flags
+            && given & PROBE_FLAGS != 0
+        {
+            return self.probe(own, op, given);
+        }
+        let defaults = RecvDefaults {
+            op_flags: self.rx.op_flags,
+            min_multi_recv: self.min_multi_recv,
+            work: self.work,
         };
-        let mut posted = self.device.context(tagged).post(receive);
+        let receive = receive_of(op, defaults, self.source_key(op.source)?)?;
+        let tagged = op.tag.is_some();
+        let device = &mut self.device.own;
+        let mut posted = device.context(tagged).post(receive);
         if let Post::Pending = posted {
             self.flow.posted(tagged);
             return Ok(());
@@ -227,7 +259,7 @@ impl Engine {
                     rest
                 }
             };
-            posted = self.device.context(tagged).post_anyway(next);
+            posted = self.device.own.context(tagged).post_anyway(next);
         }
     }
 
@@ -263,8 +295,10 @@ impl Engine {
     /// `fi_cancel`: only receives can be cancelled.
     pub(crate) fn cancel(&mut self, context: Context) -> Result<()> {
         for tagged in [true, false] {
+            let mut device = self.device.lock();
             let cancelled =
-                self.device.context(tagged).cancel(|receive| receive.data.context == context);
+                device.context(tagged).cancel(|receive| receive.data.context == context);
+            drop(device);
             if let Some(receive) = cancelled {
                 let bits = receive.key.bits;
                 self.fail_recv(&receive.data, tagged, bits, true, Errno::ECANCELED);

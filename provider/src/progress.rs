@@ -6,7 +6,7 @@ use nic::device::Envelope;
 use crate::{
     channel::{
         bytes::SharedBytes,
-        segment::{BUFFER, Segment},
+        segment::{self, BUFFER, Segment},
         wire::{ACK, Header, INLINE, Kind},
     },
     engine::{Body, Engine, Kept},
@@ -96,9 +96,12 @@ impl Engine {
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
         self.channels.shm.received += 1;
         self.channels.shm.received_bytes += header.len;
-        let context = self.device.context(is_tagged(header));
+        let holder = self.device.holder();
+        let mut device = self.device.lock();
+        let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
             Some(grant) => {
+                drop(device);
                 let received = if grant.offset == 0 {
                     bytes.deliver(&grant.data.buffer)
                 } else {
@@ -108,7 +111,7 @@ impl Engine {
                 true
             }
             None => {
-                context.keep(envelope, kept(header, Body::Bytes(bytes.keep())));
+                context.keep(envelope, kept(header, holder, Body::Bytes(bytes.keep())));
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -150,14 +153,17 @@ impl Engine {
             return;
         };
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
-        let context = self.device.context(is_tagged(header));
+        let holder = self.device.holder();
+        let mut device = self.device.lock();
+        let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
             Some(grant) => {
+                drop(device);
                 let about = (header.flags, header.data, header.op);
                 self.fetch(own, grant, &envelope, about, &remote);
             }
             None => {
-                context.keep(envelope, kept(header, Body::Remote(remote)));
+                context.keep(envelope, kept(header, holder, Body::Remote(remote)));
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -170,8 +176,8 @@ pub(crate) fn is_tagged(header: &Header) -> bool {
     header.flags & crate::channel::wire::TAGGED != 0
 }
 
-fn kept(header: &Header, body: Body) -> Kept {
-    Kept { flags: header.flags, data: header.data, op: header.op, body }
+fn kept(header: &Header, holder: u32, body: Body) -> Kept {
+    Kept { flags: header.flags, data: header.data, op: header.op, holder, body }
 }
 
 impl Port {
@@ -200,7 +206,9 @@ impl Port {
         }
         if pause != Pause::Spin {
             engine.idle.rested();
-            let yields = gives_way && engine.waits_for_room();
+            // Nor may one endpoint sleep while a message is for another that this thread
+            // polls next.
+            let yields = gives_way && (engine.waits_for_room() || segment::own_count() > 1);
             return if yields { Pause::Yield } else { pause };
         }
         self.take_over(engine);

@@ -6,15 +6,21 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
+    time::Instant,
 };
 
-use nic::report::{FORMAT, Report, VERSION, WrittenAt};
+use nic::{
+    params::Params,
+    report::{FORMAT, Report, VERSION, WrittenAt},
+};
 use parking_lot::Mutex;
 
-use crate::{engine::Engine, ep::Port, init};
+use crate::{engine::Engine, ep::Port, init, srx::SharedReceive};
 
 /// Endpoints that may be open when the process exits.
 static OPEN: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
+/// Shared receive contexts likewise.
+static SHARED: Mutex<Vec<Weak<SharedReceive>>> = Mutex::new(Vec::new());
 
 /// Environment variables in which launchers tell a process its rank.
 const RANKS: [&str; 4] = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
@@ -26,8 +32,22 @@ pub(crate) fn register(port: &Arc<Port>) {
     open.push(Arc::downgrade(port));
 }
 
+/// Remembers a shared receive context for the exit of the process.
+pub(crate) fn register_shared(srx: &Arc<SharedReceive>) {
+    let mut open = SHARED.lock();
+    open.retain(|srx| srx.strong_count() > 0);
+    open.push(Arc::downgrade(srx));
+}
+
 /// Reports the endpoints that are open still, and removes their segments.
 pub(crate) fn write_all_open() {
+    let shared = std::mem::take(&mut *SHARED.lock());
+    for srx in shared.iter().filter_map(Weak::upgrade) {
+        write_shared(&srx, WrittenAt::Exit);
+        if let Some(pool) = &srx.node_pool {
+            pool.leave();
+        }
+    }
     let open = std::mem::take(&mut *OPEN.lock());
     for port in open.iter().filter_map(Weak::upgrade).filter(|port| port.own.is_ours()) {
         write(&port, WrittenAt::Exit);
@@ -43,23 +63,54 @@ pub(crate) fn write_all_open() {
 pub(crate) fn write(port: &Port, written_at: WrittenAt) {
     let guard = port.engine.lock();
     let Some(engine) = &*guard else { return };
-    let pattern = engine.domain.params.text("report");
-    if pattern.is_empty() {
+    let params = &engine.domain.params;
+    if params.text("report").is_empty() {
         return;
     }
-    let report = make(port, engine, written_at);
-    if let Err(why) = report.check() {
-        tracing::error!("{}: the counts do not add up: {why}", port.address);
+    let mut report = make(params, port.address.to_string(), port.opened, written_at);
+    report.processes = engine.processes;
+    // What a shared context matched is in its own report.
+    if engine.device.shared.is_none() {
+        report.tagged = engine.device.own.tagged.counters();
+        report.msg = engine.device.own.msg.counters();
     }
-    let base = expand(pattern, &report);
-    if let Err(error) = save(&base, &report) {
+    report.channels = [
+        ("shm", engine.channels.shm),
+        ("kernel-copy", engine.channels.kernel_copy),
+        ("copy-pipeline", engine.channels.copy_pipeline),
+        ("rma", engine.channels.rma),
+    ]
+    .map(|(name, counters)| (name.to_owned(), counters))
+    .into();
+    save_checked(params, &report);
+}
+
+/// Writes the report of a shared receive context, if one is wanted.
+pub(crate) fn write_shared(srx: &SharedReceive, written_at: WrittenAt) {
+    let params = &srx.domain.params;
+    // A child that was forked did nothing of what is counted.
+    if params.text("report").is_empty() || srx.pid != std::process::id() {
+        return;
+    }
+    let mut report = make(params, srx.name.clone(), srx.opened, written_at);
+    report.processes = srx.processes;
+    (report.tagged, report.msg) =
+        srx.with_device(|device| (device.tagged.counters(), device.msg.counters()));
+    save_checked(params, &report);
+}
+
+fn save_checked(params: &Params, report: &Report) {
+    if let Err(why) = report.check() {
+        tracing::error!("{}: the counts do not add up: {why}", report.address);
+    }
+    let base = expand(params.text("report"), report);
+    if let Err(error) = save(&base, report) {
         eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}", base.display());
     }
 }
 
-fn make(port: &Port, engine: &Engine, written_at: WrittenAt) -> Report {
-    let config =
-        engine.domain.params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+fn make(params: &Params, address: String, opened: Instant, written_at: WrittenAt) -> Report {
+    let config = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let program = std::env::current_exe().unwrap_or_default();
     Report {
         format: FORMAT.to_owned(),
@@ -69,22 +120,12 @@ fn make(port: &Port, engine: &Engine, written_at: WrittenAt) -> Report {
         host: host(),
         pid: std::process::id(),
         rank: rank(),
-        address: port.address.to_string(),
+        address,
         program: program.display().to_string(),
-        elapsed_s: port.opened.elapsed().as_secs_f64(),
+        elapsed_s: opened.elapsed().as_secs_f64(),
         written_at,
-        processes: engine.processes,
         config: config.collect(),
-        tagged: engine.device.tagged.counters(),
-        msg: engine.device.msg.counters(),
-        channels: [
-            ("shm", engine.channels.shm),
-            ("kernel-copy", engine.channels.kernel_copy),
-            ("copy-pipeline", engine.channels.copy_pipeline),
-            ("rma", engine.channels.rma),
-        ]
-        .map(|(name, counters)| (name.to_owned(), counters))
-        .into(),
+        ..Default::default()
     }
 }
 

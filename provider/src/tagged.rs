@@ -14,8 +14,8 @@ use ffi::{
     ops::cq::{Completion, Failure},
     ops::ep::Recv,
 };
-use matching::Key;
-use nic::device::{Envelope, Grant};
+use matching::{Key, Source};
+use nic::device::{Device, Envelope, Grant};
 
 use crate::{
     channel::{
@@ -25,48 +25,111 @@ use crate::{
     engine::{Body, Engine, Kept, RecvOp},
 };
 
+/// Flags that make a receive one of these.
+pub(crate) const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    Peek,
+    Claim,
+    Discard,
+    /// To receive or drop what was claimed.
+    TakeClaimed,
+}
+
+/// A message that was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    envelope: Envelope,
+    flags: u8,
+    data: u64,
+    pub(crate) holder: u32,
+    /// The message, if it is dropped.
+    dropped: Option<Kept>,
+}
+
+impl Probe {
+    /// What a receive with these flags asks.
+    pub(crate) fn read(op: &Recv, op_flags: u64) -> Result<Self> {
+        ffi::object::only(op_flags, PROBE_FLAGS | flags::COMPLETION | flags::MORE)?;
+        if op.tag.is_none() {
+            return Err(Errno::EBADFLAGS);
+        }
+        match (op_flags & flags::PEEK, op_flags & flags::CLAIM, op_flags & flags::DISCARD) {
+            (0, 0, _) => Err(Errno::EINVAL),
+            (0, ..) => Ok(Self::TakeClaimed),
+            (_, 0, 0) => Ok(Self::Peek),
+            (_, _, 0) => Ok(Self::Claim),
+            (_, 0, _) => Ok(Self::Discard),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Looks for the oldest message that matches.
+    pub(crate) fn find(
+        self,
+        device: &mut Device<RecvOp, Kept>,
+        op: &Recv,
+        source: Source,
+    ) -> Option<Found> {
+        let (bits, ignore) = op.tag?;
+        let key = Key { bits, ignore, source };
+        let found = |(envelope, kept): (Envelope, &Kept)| Found {
+            envelope,
+            flags: kept.flags,
+            data: kept.data,
+            holder: kept.holder,
+            dropped: None,
+        };
+        match self {
+            Self::Peek => device.tagged.peek(&key).map(found),
+            Self::Claim => device.tagged.claim(&key, op.context.0 as u64).map(found),
+            Self::Discard => {
+                let (envelope, kept) = device.tagged.discard(&key)?;
+                let mut found = found((envelope, &kept));
+                found.dropped = Some(kept);
+                Some(found)
+            }
+            Self::TakeClaimed => None,
+        }
+    }
+}
+
 impl Engine {
     /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
     pub(crate) fn probe(&mut self, own: &Segment, op: &Recv, op_flags: u64) -> Result<()> {
-        ffi::object::only(
-            op_flags,
-            flags::PEEK | flags::CLAIM | flags::DISCARD | flags::COMPLETION | flags::MORE,
-        )?;
-        let Some((bits, ignore)) = op.tag else { return Err(Errno::EBADFLAGS) };
-        let (claim, discard) = (op_flags & flags::CLAIM != 0, op_flags & flags::DISCARD != 0);
-        if op_flags & flags::PEEK == 0 {
-            return self.take_claimed(own, op, op_flags, discard);
-        }
-        if claim && discard {
-            return Err(Errno::EINVAL);
+        let probe = Probe::read(op, op_flags)?;
+        if probe == Probe::TakeClaimed {
+            let claimed = self.device.lock().tagged.claimed(op.context.0 as u64);
+            let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
+            self.give_claimed(own, op, op_flags, envelope, kept);
+            return Ok(());
         }
         // What lies in the ring has arrived, too.
         self.receive(own);
-        let key = Key { bits, ignore, source: self.source_key(op.source)? };
-        let context = op.context;
-        let found = if claim {
-            let claimed = self.device.tagged.claim(&key, context.0 as u64);
-            claimed.map(|(envelope, kept)| (envelope, kept.flags, kept.data))
-        } else if discard {
-            self.device.tagged.discard(&key).map(|(envelope, kept)| {
-                self.drop_kept(own, envelope.source, &kept);
-                (envelope, kept.flags, kept.data)
-            })
-        } else {
-            let peeked = self.device.tagged.peek(&key);
-            peeked.map(|(envelope, kept)| (envelope, kept.flags, kept.data))
-        };
+        let source = self.source_key(op.source)?;
+        let found = probe.find(&mut self.device.lock(), op, source);
+        self.probed(own, op, found);
+        Ok(())
+    }
+
+    /// Reports what a probe found.
+    pub(crate) fn probed(&mut self, own: &Segment, op: &Recv, found: Option<Found>) {
         let mut completion = Completion {
-            context,
+            context: op.context,
             flags: flags::RECV | flags::TAGGED,
-            tag: bits,
+            tag: op.tag.map_or(0, |(bits, _)| bits),
             source: flags::ADDR_UNSPEC,
             ..Default::default()
         };
-        let Some((envelope, message_flags, data)) = found else {
+        let Some(Found { envelope, flags: message_flags, data, dropped, .. }) = found else {
             self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ENOMSG });
-            return Ok(());
+            return;
         };
+        if let Some(kept) = dropped {
+            self.drop_kept(own, envelope.source, &kept);
+        }
         completion.len = envelope.len as usize;
         completion.tag = envelope.bits;
         completion.data = data;
@@ -77,22 +140,18 @@ impl Engine {
         if let Some(cq) = &self.rx.cq {
             cq.complete(completion);
         }
-        Ok(())
     }
 
-    fn take_claimed(
+    /// Receives or drops what was claimed.
+    pub(crate) fn give_claimed(
         &mut self,
         own: &Segment,
         op: &Recv,
         op_flags: u64,
-        discard: bool,
-    ) -> Result<()> {
-        if op_flags & (flags::CLAIM | flags::DISCARD) == flags::DISCARD {
-            return Err(Errno::EINVAL);
-        }
-        let claimed = self.device.tagged.claimed(op.context.0 as u64);
-        let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
-        let report = !self.rx.selective || op_flags & flags::COMPLETION != 0;
+        envelope: Envelope,
+        kept: Kept,
+    ) {
+        let report = op_flags & flags::COMPLETION != 0;
         let data = RecvOp {
             buffer: op.buffer,
             context: op.context,
@@ -101,14 +160,13 @@ impl Engine {
             work: self.work,
         };
         let grant = Grant { data, offset: 0, last: true };
-        if discard {
+        if op_flags & flags::DISCARD != 0 {
             self.drop_kept(own, envelope.source, &kept);
             let nothing = Envelope { len: 0, ..envelope };
             self.complete_recv(&grant, &nothing, kept.flags, kept.data, 0);
         } else {
             self.deliver_kept(own, grant, &envelope, kept);
         }
-        Ok(())
     }
 
     /// Tells the sender of a message that is dropped that it is done with.

@@ -3,7 +3,6 @@
 
 use std::{
     io,
-    net::SocketAddrV4,
     path::{Path, PathBuf},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
@@ -11,13 +10,14 @@ use std::{
 use ffi::{Errno, Result};
 use matching::TagLayout;
 use nic::{
+    device::Device,
     params::Params,
     trace::{Header, Recorder, Stop, stamped},
 };
 
 use crate::{
     channel::tape::{Tape, WINDOW},
-    engine::Engine,
+    engine::{Kept, RecvOp},
     init, report,
 };
 
@@ -95,13 +95,17 @@ impl Trace {
     }
 }
 
-/// Has an endpoint recorded, if that is wanted.
+/// Has a device recorded, if that is wanted. `name` tells it from others of this process.
 ///
 /// # Errors
 /// The directory cannot be made: said on the error output, since the recording is
 /// what the run is for.
-pub(crate) fn start(engine: &mut Engine, address: SocketAddrV4) -> Result<()> {
-    let params = &engine.domain.params;
+pub(crate) fn start(
+    device: &mut Device<RecvOp, Kept>,
+    params: &Params,
+    name: &str,
+    address: &str,
+) -> Result<()> {
     let directory = params.text("trace");
     if directory.is_empty() {
         return Ok(());
@@ -112,12 +116,12 @@ pub(crate) fn start(engine: &mut Engine, address: SocketAddrV4) -> Result<()> {
         return Err(errno(&error));
     }
     let max = params.number("trace_max") as u64 * MIB;
-    let header = header(params, engine.device.tagged.layout(), address);
+    let header = header(params, device.tagged.layout(), address);
     let name = match header.rank {
-        Some(rank) => format!("{rank}.{}.{}", header.pid, address.port()),
-        None => format!("p.{}.{}", header.pid, address.port()),
+        Some(rank) => format!("{rank}.{}.{name}", header.pid),
+        None => format!("p.{}.{name}", header.pid),
     };
-    for (context, of) in [("tagged", &mut engine.device.tagged), ("msg", &mut engine.device.msg)] {
+    for (context, of) in [("tagged", &mut device.tagged), ("msg", &mut device.msg)] {
         of.set_recorder(Box::new(Trace {
             path: directory.join(format!("{name}.{context}.trace")),
             header: Header { context: context.to_owned(), ..header.clone() },
@@ -139,7 +143,7 @@ fn errno(error: &io::Error) -> Errno {
     }
 }
 
-fn header(params: &Params, layout: TagLayout, address: SocketAddrV4) -> Header {
+fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Header {
         context: String::new(),

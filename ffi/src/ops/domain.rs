@@ -10,11 +10,11 @@ use crate::{
     atomic::Form,
     errno::{Errno, Result},
     flags, guard,
-    info::Info,
-    object::{self, Object},
+    info::{Info, RxAttr, TxAttr},
+    object::{self, Bindable, Object},
     ops::{
         answer, av, av::AddressVector, cntr, cntr::Counter, cq, cq::CompletionQueue, enosys, ep,
-        ep::Endpoint, mr, mr::MemoryRegion, table,
+        ep::Endpoint, mr, mr::MemoryRegion, poll, poll::PollSet, table,
     },
     sys,
 };
@@ -31,6 +31,12 @@ pub trait Domain: Object {
     type Endpoint: Endpoint;
     /// Memory registered with it.
     type MemoryRegion: MemoryRegion;
+    /// Shared receive contexts opened on it.
+    type SharedReceive: Endpoint;
+    /// Shared transmit contexts opened on it.
+    type SharedTransmit: Bindable<Raw = sys::fid_stx>;
+    /// Poll sets opened on it.
+    type PollSet: PollSet;
 
     /// `fi_av_open`; the type found is written back by the caller.
     ///
@@ -61,6 +67,24 @@ pub trait Domain: Object {
     /// # Errors
     /// `ENOKEY` if the key asked for is taken, `EINVAL` for impossible attributes.
     fn mr_register(self: &Arc<Self>, attr: &mr::Attr) -> Result<Arc<Self::MemoryRegion>>;
+
+    /// `fi_srx_context`.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met.
+    fn shared_receive(self: &Arc<Self>, attr: &RxAttr) -> Result<Arc<Self::SharedReceive>>;
+
+    /// `fi_stx_context`.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met.
+    fn shared_transmit(self: &Arc<Self>, attr: &TxAttr) -> Result<Arc<Self::SharedTransmit>>;
+
+    /// `fi_poll_open`.
+    ///
+    /// # Errors
+    /// Flags that are not known.
+    fn poll_open(self: &Arc<Self>, flags: u64) -> Result<Arc<Self::PollSet>>;
 }
 
 struct Tables<D>(std::marker::PhantomData<D>);
@@ -72,6 +96,9 @@ impl<D: Domain> Tables<D> {
         endpoint: Some(endpoint::<D>),
         cntr_open: Some(cntr_open::<D>),
         endpoint2: Some(endpoint2::<D>),
+        srx_ctx: Some(srx_ctx::<D>),
+        stx_ctx: Some(stx_ctx::<D>),
+        poll_open: Some(poll_open::<D>),
         ..NONE
     };
 }
@@ -86,20 +113,9 @@ const NONE: sys::fi_ops_domain = sys::fi_ops_domain {
         fn(*mut sys::fid_domain, *mut sys::fi_info, *mut *mut sys::fid_ep, *mut c_void) -> c_int
     ),
     cntr_open: None,
-    poll_open: enosys!(
-        fn(*mut sys::fid_domain, *mut sys::fi_poll_attr, *mut *mut sys::fid_poll) -> c_int
-    ),
-    stx_ctx: enosys!(
-        fn(
-            *mut sys::fid_domain,
-            *mut sys::fi_tx_attr,
-            *mut *mut sys::fid_stx,
-            *mut c_void,
-        ) -> c_int
-    ),
-    srx_ctx: enosys!(
-        fn(*mut sys::fid_domain, *mut sys::fi_rx_attr, *mut *mut sys::fid_ep, *mut c_void) -> c_int
-    ),
+    poll_open: None,
+    stx_ctx: None,
+    srx_ctx: None,
     query_atomic: Some(query_atomic),
     query_collective: enosys!(
         fn(*mut sys::fid_domain, sys::fi_collective_op, *mut sys::fi_collective_attr, u64) -> c_int
@@ -234,4 +250,48 @@ unsafe extern "C" fn query_atomic(
         // SAFETY: null, or a place for the answer.
         unsafe { answer(to, sys::fi_atomic_attr { count, size: datatype.size() }) }
     })
+}
+
+unsafe extern "C" fn srx_ctx<D: Domain>(
+    domain: *mut sys::fid_domain,
+    attr: *mut sys::fi_rx_attr,
+    to: *mut *mut sys::fid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: reached through the domain's table.
+    unsafe {
+        open(domain, attr, to, |domain: &Arc<D>, attr| {
+            let attr = attr.map(|raw| RxAttr::read(raw)).unwrap_or_default();
+            Ok(ep::create_shared(domain.shared_receive(&attr)?, context))
+        })
+    }
+}
+
+unsafe extern "C" fn stx_ctx<D: Domain>(
+    domain: *mut sys::fid_domain,
+    attr: *mut sys::fi_tx_attr,
+    to: *mut *mut sys::fid_stx,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: reached through the domain's table.
+    unsafe {
+        open(domain, attr, to, |domain: &Arc<D>, attr| {
+            let attr = attr.map(|raw| TxAttr::read(raw)).unwrap_or_default();
+            // It has no operations of its own; its options are those of its endpoints.
+            Ok(object::create(sys::fid_stx::default(), domain.shared_transmit(&attr)?, context))
+        })
+    }
+}
+
+unsafe extern "C" fn poll_open<D: Domain>(
+    domain: *mut sys::fid_domain,
+    attr: *mut sys::fi_poll_attr,
+    to: *mut *mut sys::fid_poll,
+) -> c_int {
+    // SAFETY: reached through the domain's table.
+    unsafe {
+        open(domain, attr, to, |domain: &Arc<D>, attr| {
+            Ok(poll::create(domain.poll_open(attr.map_or(0, |attr| attr.flags))?))
+        })
+    }
 }

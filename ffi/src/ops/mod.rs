@@ -11,6 +11,7 @@ pub mod ep;
 pub mod eq;
 pub mod fabric;
 pub mod mr;
+pub mod poll;
 pub mod work;
 
 use crate::errno::{Errno, Result};

@@ -88,7 +88,9 @@ impl Op {
     ///
     /// # Errors
     /// `EINVAL` if the context holds none, `ENOSYS` if it is no threshold.
-    pub(crate) fn triggered(self) -> Result<Option<(Trigger, Self)>> {
+    ///
+    /// The application vouches for the context, as `fi_trigger(3)` describes it.
+    pub fn triggered(self) -> Result<Option<(Trigger, Self)>> {
         if self.flags() & flags::TRIGGER == 0 {
             return Ok(None);
         }

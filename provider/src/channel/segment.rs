@@ -157,6 +157,11 @@ pub(crate) fn clean_up() -> usize {
 /// Segments that this process owns.
 static OWN: AtomicUsize = AtomicUsize::new(0);
 
+/// Endpoints of this process.
+pub(crate) fn own_count() -> usize {
+    OWN.load(Ordering::Relaxed)
+}
+
 /// Processes of this user and network namespace that have endpoints, if each has as
 /// many as this one: Open MPI opens two a rank, and only one thread polls them.
 pub(crate) fn population() -> usize {
@@ -167,7 +172,7 @@ pub(crate) fn population() -> usize {
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
             .count()
     });
-    endpoints.div_ceil(OWN.load(Ordering::Relaxed).max(1))
+    endpoints.div_ceil(own_count().max(1))
 }
 
 fn remove_if_dead(path: &Path) -> bool {
@@ -191,6 +196,12 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
+    /// Names this process, without an endpoint.
+    pub(crate) fn of_process() -> Self {
+        let pid = std::process::id();
+        Self { port: 0, inode: 0, pid, started: start_of(pid).unwrap_or_default() }
+    }
+
     /// Whether it lives still.
     pub(crate) fn lives(&self) -> bool {
         owner_lives(&path_of(user(), self.port), self.inode, self.pid, self.started)

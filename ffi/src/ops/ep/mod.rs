@@ -169,7 +169,16 @@ impl<E: Endpoint> Tables<E> {
 const NULL: sys::fi_ops_ep = unsafe { std::mem::zeroed() };
 
 pub(crate) fn create<E: Endpoint>(ep: Arc<E>, context: *mut c_void) -> *mut sys::fid_ep {
-    let raw = sys::fid_ep {
+    object::create(raw::<E>(), ep, context)
+}
+
+/// A shared receive context (`fi_srx_context`): an endpoint that only receives.
+pub(crate) fn create_shared<E: Endpoint>(srx: Arc<E>, context: *mut c_void) -> *mut sys::fid_ep {
+    object::create_as(sys::FI_CLASS_SRX_CTX, raw::<E>(), srx, context)
+}
+
+fn raw<E: Endpoint>() -> sys::fid_ep {
+    sys::fid_ep {
         ops: table!(Tables::<E>::EP),
         cm: table!(Tables::<E>::CM),
         msg: table!(Tables::<E>::MSG),
@@ -177,8 +186,7 @@ pub(crate) fn create<E: Endpoint>(ep: Arc<E>, context: *mut c_void) -> *mut sys:
         rma: table!(Tables::<E>::RMA),
         atomic: table!(Tables::<E>::ATOMIC),
         ..Default::default()
-    };
-    object::create(raw, ep, context)
+    }
 }
 
 /// Runs an operation on an endpoint.
