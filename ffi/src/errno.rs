@@ -41,6 +41,7 @@ errnos! {
     EACCES = libc::EACCES, "permission denied: another user's endpoint, or a memory region that does not allow this";
     EFAULT = libc::EFAULT, "bad address, or one outside of its memory region";
     EBUSY = libc::EBUSY, "still in use by another object";
+    EEXIST = libc::EEXIST, "exists already";
     EINVAL = libc::EINVAL, "invalid argument";
     ENOSPC = libc::ENOSPC, "no space left in /dev/shm";
     ENOSYS = libc::ENOSYS, "not implemented by tcam";

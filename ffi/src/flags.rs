@@ -41,9 +41,11 @@ bits! {
     /// Of a query: `fi_compare_atomic`.
     COMPARE_ATOMIC = 59;
     RMA_EVENT = 56;
+    AV_USER_ID = 41;
     HMEM = 47;
     LOCAL_COMM = 51;
     REMOTE_COMM = 52;
+    SHARED_AV = 53;
     PROV_ATTR_ONLY = 54;
     NUMERICHOST = 55;
     SOURCE = 57;
@@ -101,6 +103,8 @@ mod tests {
             (super::DELIVERY_COMPLETE, u64::from(sys::FI_DELIVERY_COMPLETE)),
             (super::MATCH_COMPLETE, u64::from(sys::FI_MATCH_COMPLETE)),
             (super::LOCAL_COMM, sys::FI_LOCAL_COMM),
+            (super::AV_USER_ID, sys::FI_AV_USER_ID),
+            (super::SHARED_AV, sys::FI_SHARED_AV),
             (super::SOURCE, sys::FI_SOURCE),
             (super::DIRECTED_RECV, sys::FI_DIRECTED_RECV),
             (super::CLAIM, sys::FI_CLAIM),

@@ -30,12 +30,8 @@ const MODIFIERS: u64 = flags::SEND
     | flags::REMOTE_READ
     | flags::REMOTE_WRITE;
 /// Secondary capabilities that change nothing for who does not ask for them.
-const FREE: u64 = flags::MULTI_RECV
-    | flags::LOCAL_COMM
-    | flags::REMOTE_COMM
-    | flags::FENCE
-    | flags::TRIGGER
-    | flags::RMA_EVENT;
+const FREE: u64 =
+    flags::MULTI_RECV | DOMAIN_CAPS | flags::FENCE | flags::TRIGGER | flags::RMA_EVENT;
 /// Secondary capabilities that change what operations mean.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
@@ -51,7 +47,8 @@ const RX_CAPS: u64 = PRIMARY
     | flags::TRIGGER
     | flags::RMA_EVENT
     | ON_REQUEST;
-pub(crate) const DOMAIN_CAPS: u64 = flags::LOCAL_COMM | flags::REMOTE_COMM;
+pub(crate) const DOMAIN_CAPS: u64 =
+    flags::LOCAL_COMM | flags::REMOTE_COMM | flags::SHARED_AV | flags::AV_USER_ID;
 
 /// Default flags a transmit may have.
 pub(crate) const TX_OP_FLAGS: u64 = flags::COMPLETION

@@ -6,7 +6,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use ffi::{
@@ -21,7 +21,17 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use crate::{address, domain::Domain, drivers::Drivers, eq::EventQueue, peers::Words};
+use crate::{
+    address,
+    channel::{
+        segment::{pack, unpack},
+        shared_av::SharedAddresses,
+    },
+    domain::Domain,
+    drivers::Drivers,
+    eq::EventQueue,
+    peers::Words,
+};
 
 /// An address vector.
 #[derive(Debug)]
@@ -33,6 +43,15 @@ pub(crate) struct AddressVector {
     entries: Words,
     /// `fi_addr_t` + 1 by peer number.
     by_peer: Words,
+    /// Whether completions have what the application calls a peer.
+    has_user_ids: AtomicBool,
+    /// And nothing else (`FI_AV_USER_ID` of the vector, not of an insertion).
+    only_user_ids: bool,
+    /// What it calls them + 1, by peer number.
+    user_ids: Words,
+    /// The addresses, if processes share them: `entries` and `by_peer` are then what
+    /// this one has seen of them.
+    shared: Option<Shared>,
     /// Indices given out so far.
     used: AtomicU64,
     free: Mutex<Vec<u64>>,
@@ -41,17 +60,42 @@ pub(crate) struct AddressVector {
     pub(crate) endpoints: Drivers,
 }
 
+#[derive(Debug)]
+struct Shared {
+    addresses: SharedAddresses,
+    /// Addresses as they were when `entries` was set, by `fi_addr_t`.
+    seen: Words,
+    /// So many were there when a peer was last looked for in vain.
+    searched: AtomicUsize,
+}
+
 impl AddressVector {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &ops::av::Attr, default: u32) -> Result<Self> {
-        if attr.named || attr.rx_ctx_bits != 0 {
-            tracing::info!("shared address vectors and receive contexts are not supported");
+        if attr.rx_ctx_bits != 0 {
+            tracing::info!("addresses of receive contexts are not supported");
             return Err(Errno::ENOSYS);
         }
+        let allowed = flags::EVENT | flags::READ | flags::SYMMETRIC | flags::AV_USER_ID;
+        ffi::object::only(attr.flags, allowed)?;
+        let read_only = attr.flags & flags::READ != 0;
+        let shared = match &attr.name {
+            Some(name) => Some(SharedAddresses::open(name, attr.count, read_only)?),
+            None if read_only => return Err(Errno::EINVAL),
+            None => None,
+        };
         let asked = if attr.kind == sys::FI_AV_UNSPEC { default } else { attr.kind };
         Ok(Self {
             domain: Arc::clone(domain),
             kind: if asked == sys::FI_AV_UNSPEC { sys::FI_AV_TABLE } else { asked },
             events: attr.flags & flags::EVENT != 0,
+            has_user_ids: AtomicBool::new(attr.flags & flags::AV_USER_ID != 0),
+            only_user_ids: attr.flags & flags::AV_USER_ID != 0,
+            user_ids: Words::new(),
+            shared: shared.map(|addresses| Shared {
+                addresses,
+                seen: Words::new(),
+                searched: AtomicUsize::new(0),
+            }),
             entries: Words::new(),
             by_peer: Words::new(),
             used: AtomicU64::new(0),
@@ -64,34 +108,102 @@ impl AddressVector {
     /// The peer an address stands for.
     #[inline]
     pub(crate) fn peer(&self, address: u64) -> Option<u32> {
+        if let Some(shared) = &self.shared {
+            return self.shared_peer(shared, address);
+        }
         if address >= self.used.load(Ordering::Acquire) {
             return None;
         }
         (self.entries.get(address as usize) as u32).checked_sub(1)
     }
 
-    /// The address that stands for a peer, or `FI_ADDR_NOTAVAIL`.
+    /// The peer of a shared address, which another process may have changed.
+    fn shared_peer(&self, shared: &Shared, address: u64) -> Option<u32> {
+        let index = usize::try_from(address).ok()?;
+        let word = shared.addresses.get(index);
+        if word == 0 {
+            return None;
+        }
+        if shared.seen.get(index) != word {
+            self.enter(index, self.domain.peers.number(unpack(word)));
+            shared.seen.set(index, word);
+        }
+        (self.entries.get(index) as u32).checked_sub(1)
+    }
+
+    /// What completions say of a peer, or `FI_ADDR_NOTAVAIL`.
     #[inline]
     pub(crate) fn address_of(&self, peer: u32) -> u64 {
+        if self.has_user_ids.load(Ordering::Relaxed) {
+            match self.user_ids.get(peer as usize).checked_sub(1) {
+                None if !self.only_user_ids => {}
+                id => return id.unwrap_or(flags::ADDR_UNSPEC),
+            }
+        }
+        match self.by_peer.get(peer as usize).checked_sub(1) {
+            Some(address) => address,
+            None => self.look_for(peer),
+        }
+    }
+
+    /// A peer that another process may have inserted.
+    #[cold]
+    fn look_for(&self, peer: u32) -> u64 {
+        if let Some(shared) = &self.shared {
+            let used = shared.addresses.used();
+            let from = shared.searched.swap(used, Ordering::Relaxed);
+            for address in from.min(used)..used {
+                self.shared_peer(shared, address as u64);
+            }
+        }
         self.by_peer.get(peer as usize).checked_sub(1).unwrap_or(flags::ADDR_UNSPEC)
     }
 
     /// Addresses in the vector.
     pub(crate) fn count(&self) -> u32 {
+        if let Some(shared) = &self.shared {
+            return u32::try_from(shared.addresses.used()).unwrap_or(u32::MAX);
+        }
         let free = self.free.lock().len() as u64;
         u32::try_from(self.used.load(Ordering::Relaxed) - free).unwrap_or(u32::MAX)
     }
 
     fn insert_one(&self, bytes: &[u8]) -> Option<u64> {
-        let peer = self.domain.peers.number(address::from_bytes(bytes)?);
+        let address = address::from_bytes(bytes)?;
         let mut free = self.free.lock();
-        let index = free.pop().unwrap_or_else(|| self.used.load(Ordering::Relaxed));
-        self.entries.set(index as usize, u64::from(peer) + 1);
-        if self.by_peer.get(peer as usize) == 0 {
-            self.by_peer.set(peer as usize, index + 1);
+        if let Some(shared) = &self.shared {
+            let index = free.pop().map(|index| index as usize);
+            let index = index.or_else(|| shared.addresses.claim()).or_else(|| {
+                tracing::warn!("the shared address vector is full, fi_av_open asked for too few");
+                None
+            })?;
+            shared.addresses.set(index, pack(address));
+            return self.shared_peer(shared, index as u64).map(|_| index as u64);
         }
+        let peer = self.domain.peers.number(address);
+        let index = free.pop().unwrap_or_else(|| self.used.load(Ordering::Relaxed));
+        self.enter(index as usize, peer);
         self.used.fetch_max(index + 1, Ordering::AcqRel);
         Some(index)
+    }
+
+    fn enter(&self, index: usize, peer: u32) {
+        self.entries.set(index, u64::from(peer) + 1);
+        if self.by_peer.get(peer as usize) == 0 {
+            self.by_peer.set(peer as usize, index as u64 + 1);
+        }
+    }
+
+    /// Indices given out so far.
+    fn used(&self) -> u64 {
+        match &self.shared {
+            Some(shared) => shared.addresses.used() as u64,
+            None => self.used.load(Ordering::Relaxed),
+        }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.shared.as_ref().is_some_and(|shared| !shared.addresses.is_writable())
     }
 }
 
@@ -121,8 +233,29 @@ impl ops::av::AddressVector for AddressVector {
         self.kind
     }
 
+    fn map_addr(&self) -> Option<usize> {
+        self.shared.as_ref().map(|shared| shared.addresses.map_addr())
+    }
+
+    fn set_user_id(&self, address: u64, id: u64, id_flags: u64) -> Result<()> {
+        ffi::object::only(id_flags, 0)?;
+        if !self.has_user_ids.load(Ordering::Relaxed) {
+            return Err(Errno::EINVAL);
+        }
+        let peer = self.peer(address).ok_or(Errno::EINVAL)?;
+        self.user_ids.set(peer as usize, id.wrapping_add(1));
+        Ok(())
+    }
+
     fn insert(&self, call: Insert<'_>) -> Result<usize> {
-        ffi::object::only(call.flags, flags::MORE | flags::SYNC_ERR)?;
+        ffi::object::only(call.flags, flags::MORE | flags::SYNC_ERR | flags::AV_USER_ID)?;
+        if self.is_read_only() {
+            return Err(Errno::EACCES);
+        }
+        let named = call.flags & flags::AV_USER_ID != 0;
+        if named && call.to.is_none() {
+            return Err(Errno::EINVAL);
+        }
         let eq = self.eq.lock().clone().or_else(|| self.domain.eq());
         if self.events && eq.is_none() {
             return Err(Errno::ENOEQ);
@@ -131,6 +264,10 @@ impl ops::av::AddressVector for AddressVector {
         let mut inserted = 0;
         for (index, bytes) in call.addresses.chunks_exact(address::LEN).enumerate() {
             let address = self.insert_one(bytes);
+            if let (true, Some(to), Some(address)) = (named, &to, address) {
+                self.has_user_ids.store(true, Ordering::Relaxed);
+                self.set_user_id(address, to[index], 0)?;
+            }
             if let Some(to) = &mut to {
                 to[index] = address.unwrap_or(flags::ADDR_UNSPEC);
             }
@@ -165,15 +302,24 @@ impl ops::av::AddressVector for AddressVector {
     }
 
     fn remove(&self, addresses: &[u64]) -> Result<()> {
+        if self.is_read_only() {
+            return Err(Errno::EACCES);
+        }
         for &address in addresses {
             let peer = self.peer(address).ok_or(Errno::EINVAL)?;
             let mut free = self.free.lock();
             self.entries.set(address as usize, 0);
-            if self.address_of(peer) == address {
+            if let Some(shared) = &self.shared {
+                shared.addresses.set(address as usize, 0);
+                shared.seen.set(address as usize, 0);
+            }
+            if self.by_peer.get(peer as usize) == address + 1 {
                 // The same endpoint may have been inserted twice.
-                let other = (0..self.used.load(Ordering::Relaxed))
-                    .find(|&other| self.peer(other) == Some(peer));
+                let other = (0..self.used()).find(|&other| self.peer(other) == Some(peer));
                 self.by_peer.set(peer as usize, other.map_or(0, |other| other + 1));
+                if other.is_none() {
+                    self.user_ids.set(peer as usize, 0);
+                }
             }
             free.push(address);
         }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::{
     av::AddressVector,
-    channel::{node_pool, segment},
+    channel::{node_pool, segment, shared_av},
     cntr::Counter,
     cq::CompletionQueue,
     device_thread::DeviceThread,
@@ -59,6 +59,7 @@ impl Domain {
         let attr = info.domain.as_ref();
         let living = segment::clean_up();
         node_pool::clean_up();
+        shared_av::clean_up();
         tracing::info!("{living} endpoints of this user live on this host");
         let auto = attr.is_some_and(|attr| attr.data_progress == sys::FI_PROGRESS_AUTO);
         let locked = auto || attr.is_none_or(|attr| init::needs_locks(attr.threading));

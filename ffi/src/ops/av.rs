@@ -23,8 +23,8 @@ pub struct Attr {
     pub kind: u32,
     /// Addresses expected, 0 if not known.
     pub count: usize,
-    /// Whether a name was given (an AV shared between processes).
-    pub named: bool,
+    /// Name of an AV that processes share.
+    pub name: Option<String>,
     /// Bits of an address that name a receive context.
     pub rx_ctx_bits: c_int,
     /// `FI_EVENT` and others.
@@ -32,14 +32,17 @@ pub struct Attr {
 }
 
 impl Attr {
-    pub(crate) fn read(raw: &sys::fi_av_attr) -> Self {
-        Self {
+    /// # Safety
+    /// The name is a C string or null.
+    pub(crate) unsafe fn read(raw: &sys::fi_av_attr) -> Result<Self> {
+        Ok(Self {
             kind: raw.type_,
             count: raw.count,
-            named: !raw.name.is_null(),
+            // SAFETY: the caller vouches for the string.
+            name: unsafe { text(raw.name) }?.map(str::to_owned),
             rx_ctx_bits: raw.rx_ctx_bits,
             flags: raw.flags,
-        }
+        })
     }
 }
 
@@ -50,7 +53,8 @@ pub struct Insert<'a> {
     pub addresses: &'a [u8],
     /// Number of addresses.
     pub count: usize,
-    /// Where the `fi_addr_t` go, if the application wants them.
+    /// Where the `fi_addr_t` go, if the application wants them. With `FI_AV_USER_ID` it
+    /// has put there what completions are to say.
     pub to: Option<&'a mut [u64]>,
     /// Where the error of each address goes (`FI_SYNC_ERR`).
     pub errors: Option<&'a mut [c_int]>,
@@ -69,6 +73,15 @@ pub trait AddressVector: Bindable<Raw = sys::fid_av> {
 
     /// `FI_AV_MAP` or `FI_AV_TABLE`.
     fn kind(&self) -> u32;
+
+    /// Where a shared AV has the `fi_addr_t` of each address (`map_addr`).
+    fn map_addr(&self) -> Option<usize>;
+
+    /// `fi_av_set_user_id`: what completions say of an address.
+    ///
+    /// # Errors
+    /// It is not in the vector.
+    fn set_user_id(&self, address: u64, id: u64, flags: u64) -> Result<()>;
 
     /// Inserts addresses; answers how many were.
     ///
@@ -101,14 +114,11 @@ pub trait AddressVector: Bindable<Raw = sys::fid_av> {
 struct Tables<A>(std::marker::PhantomData<A>);
 
 impl<A: AddressVector> Tables<A> {
-    const OPS: sys::fi_ops_av = {
-        // Newer headers have more entries; those stay null and are beyond `size`.
-        let mut ops = NULL;
-        // Only up to av_set: what 1.17 knows.
-        ops.size = std::mem::offset_of!(sys::fi_ops_av, av_set) + size_of::<usize>();
-        ops.insert = Some(insert::<A>);
-        ops.insertsvc = Some(insertsvc::<A>);
-        ops.insertsym = enosys!(
+    const OPS: Ops = Ops {
+        size: size_of::<Ops>(),
+        insert: insert::<A>,
+        insertsvc: insertsvc::<A>,
+        insertsym: enosys!(
             fn(
                 *mut sys::fid_av,
                 *const c_char,
@@ -119,27 +129,90 @@ impl<A: AddressVector> Tables<A> {
                 u64,
                 *mut c_void,
             ) -> c_int
-        );
-        ops.remove = Some(remove::<A>);
-        ops.lookup = Some(lookup::<A>);
-        ops.straddr = Some(straddr::<A>);
-        ops.av_set = enosys!(
+        ),
+        remove: remove::<A>,
+        lookup: lookup::<A>,
+        straddr: straddr::<A>,
+        av_set: enosys!(
             fn(
                 *mut sys::fid_av,
                 *mut sys::fi_av_set_attr,
                 *mut *mut sys::fid_av_set,
                 *mut c_void,
             ) -> c_int
-        );
-        ops
+        ),
+        insert_auth_key: enosys!(
+            fn(*mut sys::fid_av, *const c_void, usize, *mut u64, u64) -> c_int
+        ),
+        lookup_auth_key: enosys!(fn(*mut sys::fid_av, u64, *mut c_void, *mut usize) -> c_int),
+        set_user_id: set_user_id::<A>,
     };
 }
 
-// SAFETY: a table of `Option<fn>` and a size may be all zero.
-const NULL: sys::fi_ops_av = unsafe { std::mem::zeroed() };
+type Entry<T> = Option<T>;
+
+/// `struct fi_ops_av` as of 1.20, whichever headers are installed: 1.17 ends with
+/// `av_set`, and nobody looks behind what `size` says.
+#[repr(C)]
+struct Ops {
+    size: usize,
+    insert: unsafe extern "C" fn(
+        *mut sys::fid_av,
+        *const c_void,
+        usize,
+        *mut u64,
+        u64,
+        *mut c_void,
+    ) -> c_int,
+    insertsvc: unsafe extern "C" fn(
+        *mut sys::fid_av,
+        *const c_char,
+        *const c_char,
+        *mut u64,
+        u64,
+        *mut c_void,
+    ) -> c_int,
+    insertsym: Entry<
+        unsafe extern "C" fn(
+            *mut sys::fid_av,
+            *const c_char,
+            usize,
+            *const c_char,
+            usize,
+            *mut u64,
+            u64,
+            *mut c_void,
+        ) -> c_int,
+    >,
+    remove: unsafe extern "C" fn(*mut sys::fid_av, *mut u64, usize, u64) -> c_int,
+    lookup: unsafe extern "C" fn(*mut sys::fid_av, u64, *mut c_void, *mut usize) -> c_int,
+    straddr: unsafe extern "C" fn(
+        *mut sys::fid_av,
+        *const c_void,
+        *mut c_char,
+        *mut usize,
+    ) -> *const c_char,
+    av_set: Entry<
+        unsafe extern "C" fn(
+            *mut sys::fid_av,
+            *mut sys::fi_av_set_attr,
+            *mut *mut sys::fid_av_set,
+            *mut c_void,
+        ) -> c_int,
+    >,
+    insert_auth_key:
+        Entry<unsafe extern "C" fn(*mut sys::fid_av, *const c_void, usize, *mut u64, u64) -> c_int>,
+    lookup_auth_key:
+        Entry<unsafe extern "C" fn(*mut sys::fid_av, u64, *mut c_void, *mut usize) -> c_int>,
+    set_user_id: unsafe extern "C" fn(*mut sys::fid_av, u64, u64, u64) -> c_int,
+}
+
+/// As measured of 1.17 and of 1.20 to 2.5.
+const _: () = assert!(size_of::<Ops>() == 88 && std::mem::offset_of!(Ops, insert_auth_key) == 64);
 
 pub(crate) fn create<A: AddressVector>(av: Arc<A>, context: *mut c_void) -> *mut sys::fid_av {
-    object::create(sys::fid_av { ops: table!(Tables::<A>::OPS), ..Default::default() }, av, context)
+    let ops: *mut Ops = table!(Tables::<A>::OPS);
+    object::create(sys::fid_av { ops: ops.cast(), ..Default::default() }, av, context)
 }
 
 unsafe extern "C" fn insert<A: AddressVector>(
@@ -190,6 +263,18 @@ unsafe extern "C" fn insertsvc<A: AddressVector>(
         let status =
             unsafe { insert::<A>(av, address.as_ptr().cast(), 1, to, insert_flags, context) };
         usize::try_from(status).map_err(|_| Errno::new(status))
+    })
+}
+
+unsafe extern "C" fn set_user_id<A: AddressVector>(
+    av: *mut sys::fid_av,
+    address: u64,
+    id: u64,
+    id_flags: u64,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: reached through the AV's table.
+        unsafe { object::get::<_, A>(av) }?.set_user_id(address, id, id_flags).map(|()| 0)
     })
 }
 

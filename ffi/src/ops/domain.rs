@@ -164,9 +164,12 @@ unsafe extern "C" fn av_open<D: Domain>(
     unsafe {
         open(domain, attr, to, |domain: &Arc<D>, attr| {
             let raw = attr.ok_or(Errno::EINVAL)?;
-            let attr = av::Attr::read(raw);
+            let attr = av::Attr::read(raw)?;
             let av = domain.av_open(&attr)?;
             raw.type_ = av.kind();
+            if let Some(map) = av.map_addr() {
+                raw.map_addr = map as *mut c_void;
+            }
             Ok(av::create(av, context))
         })
     }

@@ -11,7 +11,7 @@
 //!   reader's with `process_vm_writev`.
 //! - [`node_pool`] carries no messages: it is the pool of table entries that
 //!   endpoints share (`FI_TCAM_POOL=node`). Neither does [`tape`], the file of a
-//!   trace (`FI_TCAM_TRACE`).
+//!   trace (`FI_TCAM_TRACE`), nor [`shared_av`], the addresses of a named vector.
 //!
 //! Memory is a constant an endpoint ([`segment::LENGTH`], 1.3 MiB), none a peer.
 //!
@@ -31,5 +31,6 @@ pub(crate) mod node_pool;
 pub(crate) mod pool;
 pub(crate) mod ring;
 pub(crate) mod segment;
+pub(crate) mod shared_av;
 pub(crate) mod tape;
 pub(crate) mod wire;

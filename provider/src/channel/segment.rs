@@ -127,7 +127,7 @@ pub(super) fn options() -> OpenOptions {
     options
 }
 
-fn try_lock(file: &File) -> bool {
+pub(super) fn try_lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn population() -> usize {
     endpoints.div_ceil(own_count().max(1))
 }
 
-fn remove_if_dead(path: &Path) -> bool {
+pub(super) fn remove_if_dead(path: &Path) -> bool {
     let Ok(file) = options().open(path) else { return false };
     if !try_lock(&file) {
         return false;
