@@ -27,14 +27,20 @@ def timed(*words):
     return sorted(taken)[REPEATS // 2]
 
 
+def operations(trace):
+    """Operations of a trace, as a replay says."""
+    done = subprocess.run([str(TCAM), "replay", trace], check=True, capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    return int(last.split(" operations")[0].replace(",", ""))
+
+
 def main():
     place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-bench-"))
     try:
         trace, out = str(place / "trace"), f"--out={place / 'sweep'}"
         words = ["workload", "fds", "--ranks=1024", "--steps=1100", f"--out={trace}"]
         subprocess.run([str(TCAM), *words], check=True, capture_output=True)
-        size = sum(path.stat().st_size for path in pathlib.Path(trace).iterdir())
-        millions = size / 32 / 1e6
+        millions = operations(trace) / 1e6
         replay = timed("replay", trace)
         sweep = timed("sweep", f"--trace={trace}", f"--prq={SIZES}", out)
         prefix = ["--set=overflow=prefix", "--set=host_engine=list"]

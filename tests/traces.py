@@ -190,7 +190,8 @@ def damaged(arguments):
         ("foreign", b"\x89PNG", "no trace of tcam"),
         ("short", whole[:100], "cut off before the first record"),
         ("cut", whole[:20_000], "cut off before the first record"),
-        ("record", whole[: 8192 + 32] + b"\x3f" + whole[8192 + 33 :], "record 0 is damaged"),
+        ("version", whole.replace(b"tcam-trace 2", b"tcam-trace 1", 1), "of another version"),
+        ("record", whole[:8192] + b"\x1f" + whole[8193:], "record 0 is damaged"),
     ]:
         path = place / f"{name}.trace"
         path.write_bytes(content)

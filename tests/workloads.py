@@ -14,8 +14,9 @@ import sys
 
 from mpi import MPIS, TARGET, bounded, build
 
-HEADER, RECORD = 8192, 32
-POST, ARRIVE = 1, 5
+HEADER = 8192
+KEY, POST, ARRIVE = 1, 5, 8
+WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2}
 ANY = 0xFFFF_FFFF
 COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
 STEPS, MESSAGES = 4, 300
@@ -48,35 +49,38 @@ def match(queue, bits, ignore, source):
 
 
 def records(data):
-    """The records of a trace, in order: those behind the window, then the window's."""
-    window = json.loads(data[:HEADER].decode().split("\n", 1)[1])["window"]
+    """The words of a trace, in order: those behind the window, then the window's."""
+    header, state = data[: HEADER - 16], data[HEADER - 16 : HEADER]
+    window = json.loads(header.decode().split("\n", 1)[1])["window"]
     behind = data[HEADER + window :]
-    if window == 0:
-        return behind
-    (laps,) = struct.unpack_from("<Q", data, HEADER)
-    appended = laps * (window // RECORD - 2) * RECORD
-    return behind[:appended] + data[HEADER + RECORD : HEADER + window]
+    if window:
+        (laps,) = struct.unpack_from("<Q", state)
+        behind = behind[: laps * window] + data[HEADER : HEADER + window]
+    return struct.unpack(f"<{len(behind) // 4}I", behind[: len(behind) // 4 * 4])
 
 
 def read(directory):
     """The queues of rank 0 by a list of its trace."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
-    assert data.startswith(b"tcam-trace 1\n"), path
+    assert data.startswith(b"tcam-trace 2\n"), path
     posted, unexpected = [], []
     longest, messages = [0, 0], 0
-    data = records(data)
-    for at in range(0, len(data), RECORD):
-        first, bits, second, source = struct.unpack_from("<4Q", data, at)
-        kind = first & 0x3F
-        if kind == POST and not match(unexpected, bits, second, source):
-            posted.append((bits, second, source))
+    keys = [(0, 0, 0)] * 1024
+    words, at = records(data), 0
+    while at < len(words) and words[at] != 0:
+        kind, place = words[at] & 0x1F, words[at] >> 6 & 0x3FF
+        bits, ignore, source = keys[place]
+        if kind == KEY:
+            source, low, high, ignore_low, ignore_high = words[at + 1 : at + 6]
+            keys[place] = (low | high << 32, ignore_low | ignore_high << 32, source)
+        elif kind == POST and not match(unexpected, bits, ignore, source):
+            posted.append((bits, ignore, source))
         elif kind == ARRIVE:
             messages += bits & COLLECTIVE == 0
             if not match(posted, bits, 0, source):
                 unexpected.append((bits, 0, source))
-        elif kind == 0:
-            break
+        at += WORDS.get(kind, 1)
         longest = [max(longest[0], len(posted)), max(longest[1], len(unexpected))]
     return Queues(*longest, messages)
 

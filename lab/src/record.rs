@@ -5,7 +5,7 @@ use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::library::Library;
-use crate::numbers::whole;
+use crate::numbers::{self, count};
 use crate::reports;
 use crate::run;
 use crate::traces;
@@ -22,12 +22,12 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     settings.check()?;
     let code = run::start(common, &arguments.command, &library, &settings, &directory)?;
     let found = traces::find(std::slice::from_ref(&directory))?;
-    let records: u64 = found.iter().map(|trace| trace.records).sum();
+    let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
     eprintln!(
-        "{} operations recorded in {} traces; `tcam replay {dir}` and `tcam sweep --trace {dir}` \
-         ask them again",
-        whole(records),
-        found.len(),
+        "{} recorded, {}; `tcam replay {dir}` and `tcam sweep --trace {dir}` \
+         ask again",
+        count(found.len() as u64, "trace"),
+        numbers::bytes(bytes),
         dir = arguments.out.display()
     );
     Ok(code)

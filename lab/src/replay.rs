@@ -28,9 +28,9 @@ use crate::reports::{self, Summary};
 use crate::table;
 use crate::traces::{self, Counted, Endpoint, Trace, TraceClock};
 
-/// Records from one step of the progress bar to the next.
+/// Operations from one step of the progress bar to the next.
 const STEP: u64 = 1 << 16;
-const BAR: &str = "{bar:30} {human_pos}/{human_len} operations, {per_sec}, {eta} left";
+const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
 
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
 /// reports to compare with say.
@@ -52,15 +52,15 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     if let Some(directory) = &arguments.report {
         write(directory, &reports)?;
     }
-    let records: u64 = counted.iter().map(|counted| counted.trace.records).sum();
+    let operations: u64 = counted.iter().map(|counted| counted.operations).sum();
     if let Some(sum) = Summary::of(&reports) {
         eprint!("{}", table::summary(&sum));
     }
     eprintln!(
         "{} operations of {} traces in {seconds:.2} s: {:.1} million a second",
-        whole(records),
+        whole(operations),
         found.len(),
-        records as f64 / seconds / 1e6
+        operations as f64 / seconds / 1e6
     );
     match &arguments.against {
         Some(directory) => compare(&reports, &reports::read(directory)?),
@@ -131,15 +131,14 @@ fn without_times(counters: &ContextCounters) -> ContextCounters {
 /// pool together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
     let params: Result<Vec<_>, _> = traces.iter().map(|trace| trace.params(settings)).collect();
-    let bar = progress::bar(traces.iter().map(|trace| trace.records).sum(), BAR);
+    let bar = progress::bar(traces.iter().map(|trace| trace.bytes).sum(), BAR);
     if params?.iter().any(|params| params.text("pool") == "node") {
         return together(traces, settings, &bar);
     }
     each(traces, &bar, |trace, bar| {
         let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
-        let seconds = player.play(bar)?;
-        let replay = player.replay;
-        Ok(Counted { trace: trace.clone(), counters: replay.counters(), seconds })
+        player.play(bar)?;
+        Ok(player.counted())
     })
 }
 
@@ -151,15 +150,13 @@ pub(crate) struct Curves {
 
 /// Replays every trace once for the capacity curves.
 pub(crate) fn curves(traces: &[Trace], settings: &Settings) -> Result<Vec<Curves>, Error> {
-    let bar = progress::bar(traces.iter().map(|trace| trace.records).sum(), BAR);
+    let bar = progress::bar(traces.iter().map(|trace| trace.bytes).sum(), BAR);
     each(traces, &bar, |trace, bar| {
         let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
         player.replay.keep_curves();
-        let seconds = player.play(bar)?;
-        let replay = player.replay;
-        let counted = Counted { trace: trace.clone(), counters: replay.counters(), seconds };
-        let curves = replay.context().curves().map(|curves| curves.map(Clone::clone));
-        Ok(Curves { counted, curves: curves.unwrap_or_default() })
+        player.play(bar)?;
+        let curves = player.replay.context().curves().map(|curves| curves.map(Clone::clone));
+        Ok(Curves { counted: player.counted(), curves: curves.unwrap_or_default() })
     })
 }
 
@@ -205,6 +202,7 @@ pub(crate) struct Player<'a> {
     replay: Replay,
     clock: Arc<TraceClock>,
     last: u64,
+    operations: u64,
 }
 
 impl<'a> Player<'a> {
@@ -212,7 +210,7 @@ impl<'a> Player<'a> {
         let clock = Arc::new(TraceClock::default());
         let device = DeviceConfig { clock: Some(Arc::clone(&clock) as Arc<dyn Clock>), ..device };
         let replay = Replay::new(&device).map_err(|error| Error::Replay(error.to_string()))?;
-        Ok(Self { trace, reader: trace.reader()?, replay, clock, last: 0 })
+        Ok(Self { trace, reader: trace.reader()?, replay, clock, last: 0, operations: 0 })
     }
 
     /// The next operation, with its time since the start.
@@ -226,6 +224,7 @@ impl<'a> Player<'a> {
         self.clock.set(time);
         self.replay.play(&op);
         self.last = time;
+        self.operations += 1;
     }
 
     /// What it is played to.
@@ -233,22 +232,27 @@ impl<'a> Player<'a> {
         &self.replay
     }
 
-    /// Plays all; the seconds it lasted.
-    fn play(&mut self, bar: &ProgressBar) -> Result<f64, Error> {
-        let mut count = 0;
+    /// Plays all.
+    fn play(&mut self, bar: &ProgressBar) -> Result<(), Error> {
+        let mut told = 0;
         while let Some(timed) = self.next()? {
             self.step(timed);
-            count += 1;
-            if count % STEP == 0 {
-                bar.inc(STEP);
+            if self.operations.is_multiple_of(STEP) {
+                bar.inc(self.reader.taken() - told);
+                told = self.reader.taken();
             }
         }
-        bar.inc(count % STEP);
-        Ok(self.seconds())
+        bar.inc(self.reader.taken() - told);
+        Ok(())
     }
 
-    fn seconds(&self) -> f64 {
-        self.last as f64 * 1e-9
+    fn counted(&self) -> Counted {
+        Counted {
+            trace: self.trace.clone(),
+            counters: self.replay.counters(),
+            operations: self.operations,
+            seconds: self.last as f64 * 1e-9,
+        }
     }
 }
 
@@ -291,29 +295,19 @@ fn together(
         queue.extend(first.map(|(time, _)| Reverse((start.saturating_add(time), at))));
         next.push(first);
     }
-    let mut count = 0;
     while let Some(Reverse((_, at))) = queue.pop() {
         let player = &mut players[at];
         if let Some(timed) = next[at].take() {
             player.step(timed);
         }
+        let before = player.reader.taken();
         next[at] = player.next()?;
+        bar.inc(player.reader.taken() - before);
         let start = player.trace.header.start_ns;
         queue.extend(next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
-        count += 1;
-        if count % STEP == 0 {
-            bar.inc(STEP);
-        }
     }
     bar.finish_and_clear();
-    Ok(players
-        .into_iter()
-        .map(|player| Counted {
-            trace: player.trace.clone(),
-            counters: player.replay.counters(),
-            seconds: player.seconds(),
-        })
-        .collect())
+    Ok(players.iter().map(Player::counted).collect())
 }
 
 fn number(params: &Params, name: &str) -> u32 {

@@ -15,7 +15,7 @@ use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION};
-use nic::trace::{Header, Reader, TraceError};
+use nic::trace::{HEADER, Header, Reader, TraceError};
 
 use crate::environment::Settings;
 use crate::error::Error;
@@ -28,8 +28,8 @@ const BUFFER: usize = 1 << 20;
 pub(crate) struct Trace {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
-    /// Records at most.
-    pub(crate) records: u64,
+    /// Bytes of records at most.
+    pub(crate) bytes: u64,
 }
 
 /// Host, process and address: what the traces of both contexts have in common.
@@ -84,8 +84,8 @@ impl Trace {
     fn open(path: PathBuf) -> Result<Self, Error> {
         let len = fs::metadata(&path).map_err(Error::io(&path))?.len();
         let reader = reader(&path)?;
-        let (header, records) = (reader.header().clone(), reader.records(len));
-        Ok(Self { path, header, records })
+        let header = reader.header().clone();
+        Ok(Self { path, header, bytes: len.saturating_sub(HEADER as u64) })
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -174,6 +174,7 @@ impl Pace for NoTime {
 pub(crate) struct Counted {
     pub(crate) trace: Trace,
     pub(crate) counters: ContextCounters,
+    pub(crate) operations: u64,
     /// From the first record to the last.
     pub(crate) seconds: f64,
 }

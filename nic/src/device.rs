@@ -229,11 +229,21 @@ impl<R: Clone, M> Context<R, M> {
         self.recorder = Some(recorder);
     }
 
+    fn idle(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.idle();
+        }
+    }
+
     #[inline]
     fn note(&mut self, op: impl FnOnce() -> Op) {
         if let Some(recorder) = &mut self.recorder {
-            for record in op().records().into_iter().flatten() {
-                recorder.record(record);
+            let op = op();
+            match op.short() {
+                Some((head, Key { bits, ignore, source })) => {
+                    recorder.short(head, bits, ignore, source);
+                }
+                None => recorder.record(&op),
             }
             self.held = false;
         }
@@ -499,6 +509,11 @@ impl<R: Clone, M> Device<R, M> {
     /// Tells how many processes there are.
     pub fn set_processes(&mut self, n: u32) {
         self.contexts().into_iter().for_each(|context| context.set_processes(n));
+    }
+
+    /// Tells recorders that nothing happened for a while.
+    pub fn idle(&mut self) {
+        self.contexts().into_iter().for_each(Context::idle);
     }
 
     /// Both contexts.

@@ -9,15 +9,21 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::device::{Envelope, MultiRecv, Refuse};
-use crate::trace::{HEADER, Header, Reader, Recorder};
+use crate::trace::{Encoder, HEADER, Head, Header, Reader, Recorder};
 
 /// Keeps a trace in memory.
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
+struct Memory(Arc<Mutex<(Encoder, Vec<u8>)>>);
 
 impl Recorder for Memory {
-    fn record(&mut self, words: [u64; 4]) {
-        self.0.lock().unwrap().extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
+        let (encoder, trace) = &mut *self.0.lock().unwrap();
+        encoder.short(trace, head, Key { bits, ignore, source }).unwrap();
+    }
+
+    fn record(&mut self, op: &Op) {
+        let (encoder, bytes) = &mut *self.0.lock().unwrap();
+        encoder.op(bytes, op).unwrap();
     }
 }
 
@@ -80,7 +86,7 @@ proptest! {
 
         let mut file = Header::default().to_bytes();
         assert_eq!(file.len(), HEADER);
-        file.extend_from_slice(&trace.0.lock().unwrap());
+        file.extend_from_slice(&trace.0.lock().unwrap().1);
         let read: Vec<Op> =
             Reader::new(&file[..]).unwrap().map(|timed| timed.unwrap().1).collect();
         prop_assert_eq!(play(&recorded, &read).counters(), live.counters());

@@ -2,41 +2,54 @@
 //! Traces: what was asked of one matching context, to be asked again of another
 //! (`FI_TCAM_TRACE`, `tcam replay`).
 //!
-//! A file is a header and records of one context, little-endian:
+//! A file is a header, a window and records of one context, all in little-endian words
+//! of 4 bytes:
 //!
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 1\n", a JSON object ([`Header`]), spaces
-//! window   laps, 0, 0, 0 | record | ... | zeros | stop, or zeros      if the header has one
-//! record   word 0   63..8 nanoseconds since the header's start, 7..6 flags, 5..0 kind
-//!          word 1   match bits
-//!          word 2   ignore bits, or the length of a message that arrives
-//!          word 3   31..0 source, all ones is any
+//! header   "tcam-trace 2\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
+//!          laps (8), why the recording ended (4; 1 at the size allowed, 2 with a full
+//!          disk, or 0) and zeros
+//! window   record | record | ... | a zero word unless it is full        if there is one
+//! record   word 0   4..0 kind   5 flag   15..6 place of a key   31..16 length
+//!          and what the kind needs
 //! ```
 //!
-//! | kind | |
-//! |---|---|
-//! | post | a receive |
-//! | post anyway | a receive that is not to be held back (`flow-control`) |
-//! | held | a receive that was held back |
-//! | multi | the next post's buffer takes several messages: its length (word 1), the bytes used (2), the least room that keeps it (3) |
-//! | arrive | a message |
-//! | peek | a look at the unexpected messages |
-//! | take | the same, and what was found is claimed or discarded |
-//! | cancel | of a receive: how many were posted before it (word 1) |
-//! | drop | of an unexpected message: how many arrived before it (word 1) |
-//! | processes | how many there are from now on (word 1) |
-//! | stop | the recording ended here (word 1): 1 at the size allowed, 2 with a full disk |
+//! Operations name match bits, ignore bits and a source, which repeat: these stand once
+//! in a list of [`KEYS`] keys, and an operation names its place. All places hold zeros
+//! at first.
 //!
-//! The recorder writes into the window, and what fills it, n records, is appended to
-//! the file: then the window is cleared, and at last `laps` grows by one. So the
-//! youngest records are in the window, from that on of which the file has no copy
-//! behind the first `laps * n`. What a killed process leaves can be read: a record is
-//! whole or zero, since word 0 is written last.
+//! | kind | further words | |
+//! |---|---|---|
+//! | key | source, match bits (2), ignore bits (2) | what the place holds from now on; all ones is any source |
+//! | time | nanoseconds (2) | since the header's start, of all that follows |
+//! | multi | length, bytes used, least room that keeps it (2 each) | of the next post's buffer, which takes several messages |
+//! | long | length (2) | of the next message that arrives, if the field has no room for it |
+//! | post | | a receive; the flag is set for a buffer in parts |
+//! | post anyway | | a receive that is not to be held back (`flow-control`) |
+//! | held | | a receive that was held back |
+//! | arrive | | a message, of so many bytes; its key has no ignore bits |
+//! | peek | | a look at the unexpected messages |
+//! | take | | the same, and what was found is claimed or discarded |
+//! | cancel | number (2) | a posted receive, of which so many were posted before |
+//! | drop | number (2) | an unexpected message, before which so many arrived |
+//! | processes | number | so many processes there are |
+//! | fill | | nothing: the next record did not fit into the window |
+//!
+//! The recorder writes into the window, and appends it to the file when it is full.
+//! Then `laps` grows by one, and the window begins again. So the youngest records are
+//! those of the window, unless the file has them behind `laps` windows already: what a
+//! process leaves that is killed at any moment can be read, since a record counts when
+//! its word 0 is written, the last of it.
+//!
+//! Order is that of the file. The time of an operation is when the recorder last
+//! looked at the clock: looking takes longer than recording.
 //!
 //! Matching depends on these alone, so a replay with the recorded configuration
 //! counts what the provider counted.
+
+mod code;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -44,14 +57,18 @@ use std::io::{self, Read};
 use matching::{Key, Source};
 use serde::{Deserialize, Serialize};
 
+use self::code::{Decoder, NoRecord, Record, Words};
+pub use self::code::{Encoder, FILL, Head, KEYS, Sink, put_time, state};
 use crate::device::{Envelope, MultiRecv};
 
 /// First bytes of a trace.
-pub const MAGIC: &str = "tcam-trace 1\n";
+pub const MAGIC: &str = "tcam-trace 2\n";
 /// Bytes of the header.
 pub const HEADER: usize = 8192;
-/// Bytes of a record.
-pub const RECORD: usize = 32;
+/// Bytes of a word.
+pub const WORD: usize = 4;
+/// Bytes of the header's end, which [`state`] makes.
+pub const STATE: usize = 4 * WORD;
 /// Bytes of a value of the configuration that is no path.
 const LONGEST_VALUE: usize = 64;
 /// Bytes of the largest window that is read.
@@ -94,13 +111,14 @@ impl Header {
     pub fn to_bytes(&self) -> Vec<u8> {
         let text = |header: &Self| serde_json::to_string(header).unwrap_or_default();
         let mut json = text(self);
-        if MAGIC.len() + json.len() >= HEADER {
+        if MAGIC.len() + json.len() >= HEADER - STATE {
             let mut short = Self { program: String::new(), ..self.clone() };
             short.config.retain(|_, value| value.len() <= LONGEST_VALUE);
             json = text(&short);
         }
         let mut bytes = format!("{MAGIC}{json}").into_bytes();
-        bytes.resize(HEADER, b' ');
+        bytes.resize(HEADER - STATE, b' ');
+        bytes.resize(HEADER, 0);
         bytes
     }
 }
@@ -152,127 +170,96 @@ pub enum Stop {
 
 /// Who keeps a trace.
 pub trait Recorder: Send {
-    /// Keeps a record, the time left to be filled in.
-    fn record(&mut self, words: [u64; 4]);
-}
+    /// Keeps an operation, as [`Op::short`] tells it: so much fits into registers.
+    fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source);
 
-/// Numbers of sources are dense: a larger one is damage, for which a host engine with a
-/// queue a source would take all memory.
-const LARGEST_SOURCE: u32 = 1 << 20;
+    /// Keeps any operation.
+    fn record(&mut self, op: &Op);
 
-const TIME: u32 = 8;
-const NON_CONTIGUOUS: u64 = 1 << 6;
-const KIND: u64 = 0x3f;
-
-mod kind {
-    pub(super) const POST: u64 = 1;
-    pub(super) const POST_ANYWAY: u64 = 2;
-    pub(super) const MULTI: u64 = 3;
-    pub(super) const HELD: u64 = 4;
-    pub(super) const ARRIVE: u64 = 5;
-    pub(super) const PEEK: u64 = 6;
-    pub(super) const TAKE: u64 = 7;
-    pub(super) const CANCEL: u64 = 8;
-    pub(super) const DROP: u64 = 9;
-    pub(super) const STOP: u64 = 10;
-    pub(super) const PROCESSES: u64 = 11;
-}
-
-/// Puts a time into a record.
-#[inline]
-#[must_use]
-pub const fn stamped(mut words: [u64; 4], nanoseconds: u64) -> [u64; 4] {
-    words[0] |= nanoseconds << TIME;
-    words
-}
-
-fn word_of(source: Source) -> u64 {
-    u64::from(source.get().unwrap_or(u32::MAX))
-}
-
-fn source_of(word: u64) -> Option<Source> {
-    match word as u32 {
-        u32::MAX => Some(Source::ANY),
-        peer => (peer <= LARGEST_SOURCE).then(|| Source::new(peer)),
-    }
-}
-
-impl Op {
-    /// The records of an operation; the first only before a post of a buffer that
-    /// takes several messages.
-    #[inline]
-    #[must_use]
-    pub fn records(&self) -> [Option<[u64; 4]>; 2] {
-        let posted = |kind, posted: &Posted| {
-            let multi = posted.multi.map(|multi| [kind::MULTI, multi.len, multi.used, multi.min]);
-            let flags = if posted.non_contiguous { NON_CONTIGUOUS } else { 0 };
-            let Key { bits, ignore, source } = posted.key;
-            [multi, Some([kind | flags, bits, ignore, word_of(source)])]
-        };
-        let keyed = |kind, key: &Key| [kind, key.bits, key.ignore, word_of(key.source)];
-        let record = match self {
-            Self::Post(receive) => return posted(kind::POST, receive),
-            Self::PostAnyway(receive) => return posted(kind::POST_ANYWAY, receive),
-            Self::Held(receive) => return posted(kind::HELD, receive),
-            Self::Arrive(envelope) => {
-                [kind::ARRIVE, envelope.bits, envelope.len, u64::from(envelope.source)]
-            }
-            Self::Peek(key) => keyed(kind::PEEK, key),
-            Self::Take(key) => keyed(kind::TAKE, key),
-            Self::Cancel(number) => [kind::CANCEL, *number, 0, 0],
-            Self::Drop(number) => [kind::DROP, *number, 0, 0],
-            Self::Processes(n) => [kind::PROCESSES, u64::from(*n), 0, 0],
-            Self::Stop(Stop::Size) => [kind::STOP, 1, 0, 0],
-            Self::Stop(Stop::Disk) => [kind::STOP, 2, 0, 0],
-        };
-        [None, Some(record)]
-    }
-
-    /// The operation of a record and of the one before it, if that was the first of two.
-    fn read(words: [u64; 4], multi: Option<[u64; 4]>) -> Option<Self> {
-        let [first, bits, second, last] = words;
-        let multi = multi.map(|[_, len, used, min]| MultiRecv { len, used, min });
-        if multi.is_some_and(|multi| multi.used > multi.len) {
-            return None;
-        }
-        let key = Key { bits, ignore: second, source: source_of(last)? };
-        let non_contiguous = first & NON_CONTIGUOUS != 0;
-        let posted = Posted { key, multi, non_contiguous };
-        Some(match first & KIND {
-            kind::POST => Self::Post(posted),
-            kind::POST_ANYWAY => Self::PostAnyway(posted),
-            kind::HELD => Self::Held(posted),
-            // The recording may end between the two.
-            kind::STOP => Self::Stop(if bits == 1 { Stop::Size } else { Stop::Disk }),
-            _ if multi.is_some() => return None,
-            kind::ARRIVE => {
-                let source = key.source.get()?;
-                Self::Arrive(Envelope { source, bits, len: second })
-            }
-            kind::PEEK => Self::Peek(key),
-            kind::TAKE => Self::Take(key),
-            kind::CANCEL => Self::Cancel(bits),
-            kind::DROP => Self::Drop(bits),
-            kind::PROCESSES => Self::Processes(u32::try_from(bits).ok()?),
-            _ => return None,
-        })
-    }
+    /// Nothing happened for a while: a good moment to look at the clock.
+    fn idle(&mut self) {}
 }
 
 /// Reads a trace.
 #[derive(Debug)]
 pub struct Reader<R> {
-    from: R,
+    from: Input<R>,
     header: Header,
-    /// Records of the window.
-    window: Vec<[u64; 4]>,
-    /// Records that left the window.
-    appended: u64,
-    /// Whether the file behind the window is read.
-    in_window: bool,
+    decoder: Decoder,
+    /// Why the recording ended.
+    stop: Option<Stop>,
+    now: u64,
     /// Records read.
     position: u64,
+    at_end: bool,
     ended: bool,
+}
+
+/// The words of a file.
+#[derive(Debug)]
+struct Input<R> {
+    from: R,
+    /// Bytes of the file still to be read, if it has a window: those that left it.
+    appended: u64,
+    window: Vec<u8>,
+    /// Bytes read of the window; nothing before it is read.
+    in_window: Option<usize>,
+    /// Bytes taken.
+    taken: u64,
+}
+
+/// Why there are no words.
+#[derive(Debug)]
+enum NoWords {
+    Cut,
+    Io(io::Error),
+}
+
+impl From<io::Error> for NoWords {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl<R: Read> Input<R> {
+    /// The next bytes; whether there are as many.
+    fn bytes(&mut self, to: &mut [u8]) -> Result<bool, NoWords> {
+        if self.in_window.is_none() {
+            if self.window.is_empty() {
+                return match fill(&mut self.from, to)? {
+                    len if len == to.len() => Ok(true),
+                    len if to[..len].iter().all(|&byte| byte == 0) => Ok(false),
+                    _ => Err(NoWords::Cut),
+                };
+            }
+            // Records do not reach from one window into the next.
+            if self.appended >= to.len() as u64 {
+                self.appended -= to.len() as u64;
+                let whole = fill(&mut self.from, to)? == to.len();
+                return if whole { Ok(true) } else { Err(NoWords::Cut) };
+            }
+            // Killed while it appended the window, a process leaves a part there; the
+            // window has the same and the rest.
+            fill(&mut self.from, &mut self.window)?;
+        }
+        let at = self.in_window.unwrap_or_default();
+        let Some(bytes) = self.window.get(at..at + to.len()) else { return Ok(false) };
+        to.copy_from_slice(bytes);
+        self.in_window = Some(at + to.len());
+        Ok(true)
+    }
+}
+
+impl<R: Read> Words for Input<R> {
+    type Error = NoWords;
+
+    #[inline]
+    fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, NoWords> {
+        let mut bytes = [[0; WORD]; N];
+        let whole = self.bytes(bytes.as_flattened_mut())?;
+        self.taken += if whole { (N * WORD) as u64 } else { 0 };
+        Ok(whole.then(|| bytes.map(u32::from_le_bytes)))
+    }
 }
 
 /// An operation and when it was, in nanoseconds since the recording began.
@@ -289,23 +276,27 @@ impl<R: Read> Reader<R> {
         if len == 0 {
             return Err(TraceError::Empty);
         }
-        let Some(rest) = bytes[..len].strip_prefix(MAGIC.as_bytes()) else {
+        if !bytes[..len].starts_with(MAGIC.as_bytes()) {
             return Err(match bytes.starts_with(b"tcam-trace ") {
                 true if len >= MAGIC.len() => TraceError::Version,
                 _ => TraceError::Foreign,
             });
-        };
+        }
         if len < HEADER {
             return Err(TraceError::Short(len));
         }
-        let header: Header = serde_json::from_slice(rest)?;
-        let mut window = read_window(&mut from, header.window)?;
-        let appended = match window.is_empty() {
-            true => 0,
-            // All but the laps and the room for the reason to stop leave at once.
-            false => window.remove(0)[0].saturating_mul(window.len() as u64 - 1),
-        };
-        Ok(Self { from, header, window, appended, in_window: false, position: 0, ended: false })
+        let (text, state) = bytes.split_at(HEADER - STATE);
+        let header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
+        let mut words = [0; STATE / WORD];
+        for (word, bytes) in words.iter_mut().zip(state.chunks_exact(WORD)) {
+            *word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+        }
+        let (laps, stop) = code::state_of(words).ok_or(TraceError::State)?;
+        let window = read_window(&mut from, header.window)?;
+        let appended = laps.saturating_mul(window.len() as u64);
+        let from = Input { from, appended, window, in_window: None, taken: 0 };
+        let decoder = Decoder::default();
+        Ok(Self { from, header, decoder, stop, now: 0, position: 0, at_end: false, ended: false })
     }
 
     /// What the trace says of itself.
@@ -313,50 +304,33 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// Records of the trace, if its file has so many bytes, or a window more.
+    /// Bytes of records read so far.
     #[must_use]
-    pub fn records(&self, file: u64) -> u64 {
-        let in_window = self.window.iter().take_while(|words| words[0] != 0).count() as u64;
-        let behind = file.saturating_sub(HEADER as u64 + u64::from(self.header.window));
-        self.appended.saturating_add(in_window).max(behind / RECORD as u64)
-    }
-
-    fn words(&mut self) -> Result<Option<[u64; 4]>, TraceError> {
-        if !self.in_window {
-            let mut bytes = [0; RECORD];
-            let len = fill(&mut self.from, &mut bytes)?;
-            let words = words_of(&bytes);
-            if len == RECORD && words[0] != 0 {
-                self.position += 1;
-                return Ok(Some(words));
-            }
-            let whole = len == 0 || words[0] == 0;
-            if self.window.is_empty() {
-                return if whole { Ok(None) } else { Err(TraceError::Cut(self.position)) };
-            }
-            // Killed while it appended the window, a process leaves a part there.
-            if self.position < self.appended {
-                return Err(TraceError::Cut(self.position));
-            }
-            self.in_window = true;
-        }
-        let at = usize::try_from(self.position - self.appended).unwrap_or(usize::MAX);
-        let words = self.window.get(at).copied().filter(|words| words[0] != 0);
-        self.position += u64::from(words.is_some());
-        Ok(words)
+    pub fn taken(&self) -> u64 {
+        self.from.taken
     }
 
     fn read(&mut self) -> Result<Option<Timed>, TraceError> {
-        let Some(mut words) = self.words()? else { return Ok(None) };
-        let mut multi = None;
-        if words[0] & KIND == kind::MULTI {
-            multi = Some(words);
-            // A process killed between the two records leaves the first.
-            let Some(next) = self.words()? else { return Ok(None) };
-            words = next;
+        while !self.at_end {
+            let record = self.decoder.record(&mut self.from);
+            match record {
+                Ok(Record::Op(op)) => {
+                    self.position += 1;
+                    return Ok(Some((self.now, op)));
+                }
+                Ok(Record::Time(now)) => self.now = now,
+                Ok(Record::More) => {}
+                Err(NoRecord::End) => {
+                    self.at_end = true;
+                    return Ok(self.stop.map(|stop| (self.now, Op::Stop(stop))));
+                }
+                Err(NoRecord::Damaged) => return Err(TraceError::Record(self.position)),
+                Err(NoRecord::Words(NoWords::Cut)) => return Err(TraceError::Cut(self.position)),
+                Err(NoRecord::Words(NoWords::Io(error))) => return Err(error.into()),
+            }
+            self.position += 1;
         }
-        let op = Op::read(words, multi).ok_or(TraceError::Record(self.position - 1))?;
-        Ok(Some((words[0] >> TIME, op)))
+        Ok(None)
     }
 }
 
@@ -373,20 +347,12 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-fn words_of(bytes: &[u8]) -> [u64; 4] {
-    let mut words = [0; 4];
-    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    }
-    words
-}
-
 /// Reads a window of so many bytes.
-fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<[u64; 4]>, TraceError> {
+fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<u8>, TraceError> {
     if length == 0 {
         return Ok(Vec::new());
     }
-    if length > LARGEST_WINDOW || !(length as usize).is_multiple_of(RECORD) || length < 128 {
+    if length > LARGEST_WINDOW || !(length as usize).is_multiple_of(WORD) {
         return Err(TraceError::Window(length));
     }
     let mut bytes = vec![0; length as usize];
@@ -394,7 +360,7 @@ fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<[u64; 4]>, Trace
     if len < bytes.len() {
         return Err(TraceError::Short(HEADER + len));
     }
-    Ok(bytes.chunks_exact(RECORD).map(words_of).collect())
+    Ok(bytes)
 }
 
 /// Reads until the buffer is full or the input ends; the bytes read.
@@ -424,11 +390,14 @@ pub enum TraceError {
     #[error("no trace of tcam")]
     Foreign,
     /// Of another version.
-    #[error("a trace of another version of tcam: this one reads version 1")]
+    #[error("a trace of another version of tcam: this one reads version 2")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]
     Header(#[from] serde_json::Error),
+    /// Laps and the reason to stop cannot be.
+    #[error("the end of the header is damaged")]
+    State,
     /// A window that cannot be.
     #[error("the header is damaged: a window of {0} bytes")]
     Window(u32),

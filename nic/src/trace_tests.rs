@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Traces are read as they were written, and every damage is an error.
 
+use matching::Source;
 use proptest::prelude::*;
 
+use super::code::LARGEST_SOURCE;
 use super::*;
 
 fn key() -> impl Strategy<Value = Key> {
@@ -42,7 +44,6 @@ fn op() -> impl Strategy<Value = Op> {
         any::<u64>().prop_map(Op::Cancel),
         any::<u64>().prop_map(Op::Drop),
         any::<u32>().prop_map(Op::Processes),
-        prop_oneof![Just(Stop::Size), Just(Stop::Disk)].prop_map(Op::Stop),
     ]
 }
 
@@ -53,12 +54,20 @@ fn header() -> Header {
 
 fn file(ops: &[(u64, Op)]) -> Vec<u8> {
     let mut bytes = header().to_bytes();
+    let mut encoder = Encoder::default();
     for (time, op) in ops {
-        for words in op.records().into_iter().flatten() {
-            bytes.extend(stamped(words, *time).iter().flat_map(|word| word.to_le_bytes()));
+        put_time(&mut bytes, *time).unwrap();
+        encoder.op(&mut bytes, op).unwrap();
+        if let Op::Stop(stop) = op {
+            tell_stop(&mut bytes, *stop);
         }
     }
     bytes
+}
+
+fn tell_stop(bytes: &mut [u8], stop: Stop) {
+    let state = state(0, Some(stop)).map(u32::to_le_bytes);
+    bytes[HEADER - STATE..HEADER].copy_from_slice(state.as_flattened());
 }
 
 fn read(bytes: &[u8]) -> Result<Vec<Timed>, TraceError> {
@@ -68,12 +77,16 @@ fn read(bytes: &[u8]) -> Result<Vec<Timed>, TraceError> {
 proptest! {
     #[test]
     fn what_is_written_is_read(
-        ops in proptest::collection::vec((0..1_u64 << 56, op()), 0..50),
+        ops in proptest::collection::vec((any::<u64>(), op()), 0..50),
+        stop in proptest::option::of(prop_oneof![Just(Stop::Size), Just(Stop::Disk)]),
         zeros in 0..3_usize,
     ) {
+        let time = ops.last().map_or(0, |(time, _)| *time);
+        let mut ops = ops;
+        ops.extend(stop.map(|stop| (time, Op::Stop(stop))));
         let mut bytes = file(&ops);
         // What a killed process leaves behind the last record.
-        bytes.resize(bytes.len() + zeros * RECORD, 0);
+        bytes.resize(bytes.len() + zeros * WORD, 0);
         let reader = Reader::new(&bytes[..]).unwrap();
         prop_assert_eq!(reader.header(), &header());
         prop_assert_eq!(read(&bytes).unwrap(), ops);
@@ -81,7 +94,7 @@ proptest! {
 
     #[test]
     fn damage_is_an_error_or_other_operations_and_nothing_else(
-        ops in proptest::collection::vec((0..1_u64 << 56, op()), 1..20),
+        ops in proptest::collection::vec((any::<u64>(), op()), 1..20),
         at in any::<prop::sample::Index>(),
         to in any::<u8>(),
         cut in any::<prop::sample::Index>(),
@@ -93,8 +106,9 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = to;
         }
+        // What was data may be read as operations, of a word each at least.
         if let Ok(found) = read(&bytes) {
-            prop_assert!(found.len() <= ops.len());
+            prop_assert!(found.len() <= bytes.len().saturating_sub(HEADER) / WORD + 1);
         }
     }
 }
@@ -106,14 +120,17 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b""), "an empty file: nothing was recorded");
     assert_eq!(error(b"PNG"), "no trace of tcam");
     assert_eq!(
-        error(b"tcam-trace 2\n{}"),
-        "a trace of another version of tcam: this one reads version 1"
+        error(b"tcam-trace 1\n{}"),
+        "a trace of another version of tcam: this one reads version 2"
     );
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
-    assert_eq!(error(&whole[..whole.len() - 3]), "cut off in record 1");
+    assert_eq!(error(&whole[..whole.len() - 3]), "cut off in record 3");
     let mut damaged = whole.clone();
-    damaged[HEADER + RECORD] = 0x3f;
+    damaged[HEADER + 3 * WORD] = 0x1f;
     assert_eq!(error(&damaged), "record 1 is damaged");
+    let mut damaged = whole.clone();
+    damaged[HEADER - 1] = 1;
+    assert_eq!(error(&damaged), "the end of the header is damaged");
     let mut damaged = whole;
     damaged[MAGIC.len()] = b'x';
     assert!(error(&damaged).starts_with("the header is damaged: "));
@@ -124,17 +141,21 @@ fn a_source_that_cannot_be_is_damage() {
     let arrival = |source| file(&[(5, Op::Arrive(Envelope { source, bits: 0, len: 0 }))]);
     assert_eq!(read(&arrival(LARGEST_SOURCE)).unwrap().len(), 1);
     let error = read(&arrival(LARGEST_SOURCE + 1)).unwrap_err().to_string();
-    assert_eq!(error, "record 0 is damaged");
+    assert_eq!(error, "record 1 is damaged");
 }
 
 #[test]
 fn a_recording_may_end_between_the_two_records_of_a_post() {
     let key = Key { bits: 1, ignore: 0, source: Source::ANY };
     let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
+    let post = Op::Post(Posted { key, multi, non_contiguous: false });
     let stop = Op::Stop(Stop::Size);
-    let mut bytes = file(&[(5, Op::Post(Posted { key, multi, non_contiguous: false })), (6, stop)]);
-    bytes.drain(HEADER + RECORD..HEADER + 2 * RECORD);
-    assert_eq!(read(&bytes).unwrap(), [(6, stop)]);
+    let mut bytes = file(&[(5, post)]);
+    tell_stop(&mut bytes, Stop::Size);
+    assert_eq!(read(&bytes).unwrap(), [(5, post), (5, stop)]);
+    // Time, length and key of the post are there.
+    bytes.truncate(bytes.len() - WORD);
+    assert_eq!(read(&bytes).unwrap(), [(5, stop)]);
 }
 
 #[test]

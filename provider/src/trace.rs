@@ -8,11 +8,11 @@ use std::{
 };
 
 use ffi::{Errno, Result};
-use matching::TagLayout;
+use matching::{Key, Source, TagLayout};
 use nic::{
     device::Device,
     params::Params,
-    trace::{Header, Recorder, Stop, stamped},
+    trace::{Encoder, Head, Header, Op, Recorder, Stop, put_time},
 };
 
 use crate::{
@@ -21,22 +21,26 @@ use crate::{
     init, report,
 };
 
-/// Records from one look at the clock to the next: reading it takes longer than
+/// Operations from one look at the clock to the next: reading it takes longer than
 /// recording.
-const CLOCK: u32 = 16;
+const CLOCK: u32 = 64;
 /// Bytes of a unit of `FI_TCAM_TRACE_MAX`.
 const MIB: u64 = 1 << 20;
 
-/// The trace of one context. Its file is made with the first record.
+type Recorded = std::result::Result<(), Stop>;
+
+/// The trace of one context. Its file is made with the first operation.
 #[derive(Debug)]
 struct Trace {
     path: PathBuf,
-    header: Header,
+    /// Apart, so that what is looked at for each operation lies together.
+    header: Box<Header>,
     max: u64,
     state: State,
     started: Instant,
-    now: u64,
-    records: u32,
+    /// Operations until the clock is looked at.
+    until_clock: u32,
+    encoder: Encoder,
 }
 
 #[derive(Debug)]
@@ -48,36 +52,83 @@ enum State {
 
 impl Recorder for Trace {
     #[inline]
-    fn record(&mut self, words: [u64; 4]) {
-        if self.records.is_multiple_of(CLOCK) {
-            self.now = self.started.elapsed().as_nanos() as u64;
+    fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
+        let key = Key { bits, ignore, source };
+        // Nothing here keeps a register for later: all calls are at the end.
+        if let State::Recording(tape) = &mut self.state
+            && self.until_clock > 0
+            && let Some(word) = self.encoder.known(head, &key)
+            && tape.has_put(word)
+        {
+            self.until_clock -= 1;
+        } else {
+            self.longer(head, bits, ignore, source);
         }
-        self.records = self.records.wrapping_add(1);
-        match &mut self.state {
-            State::Recording(tape) => {
-                if let Err(stop) = tape.push(stamped(words, self.now)) {
-                    self.stop(stop);
-                }
-            }
-            State::New => self.begin(words),
-            State::Stopped => {}
-        }
+    }
+
+    #[cold]
+    fn record(&mut self, op: &Op) {
+        self.put(|encoder, tape| encoder.op(tape, op));
+    }
+
+    fn idle(&mut self) {
+        self.until_clock = 0;
     }
 }
 
 impl Trace {
-    #[cold]
-    fn begin(&mut self, words: [u64; 4]) {
-        match Tape::create(&self.path, &self.header.to_bytes(), self.max) {
-            Ok(tape) => {
-                self.state = State::Recording(tape);
-                self.record(words);
-            }
-            Err(error) => {
-                self.state = State::Stopped;
-                eprintln!("tcam: no trace, {}: {error}", self.path.display());
-            }
+    fn new(path: PathBuf, header: Header, max: u64) -> Self {
+        let (started, encoder) = (Instant::now(), Encoder::default());
+        Self {
+            path,
+            header: Box::new(header),
+            max,
+            state: State::New,
+            started,
+            until_clock: 0,
+            encoder,
         }
+    }
+
+    #[inline(never)]
+    fn longer(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
+        let key = Key { bits, ignore, source };
+        self.put(|encoder, tape| encoder.short(tape, head, key));
+    }
+
+    fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut Tape) -> Recorded) {
+        if self.until_clock == 0 {
+            self.look_at_clock();
+        }
+        self.until_clock -= 1;
+        if let State::Recording(tape) = &mut self.state
+            && let Err(stop) = put(&mut self.encoder, tape)
+        {
+            self.stop(stop);
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        self.until_clock = CLOCK;
+        if matches!(self.state, State::New) {
+            self.begin();
+        }
+        if let State::Recording(tape) = &mut self.state
+            && let Err(stop) = put_time(tape, self.started.elapsed().as_nanos() as u64)
+        {
+            self.stop(stop);
+        }
+    }
+
+    #[cold]
+    fn begin(&mut self) {
+        self.state = match Tape::create(&self.path, &self.header.to_bytes(), self.max) {
+            Ok(tape) => State::Recording(tape),
+            Err(error) => {
+                eprintln!("tcam: no trace, {}: {error}", self.path.display());
+                State::Stopped
+            }
+        };
     }
 
     #[cold]
@@ -88,9 +139,9 @@ impl Trace {
             Stop::Disk => "the disk is full".to_owned(),
         };
         eprintln!(
-            "tcam: the trace {} ends after {} records: {why}; the program goes on",
+            "tcam: the trace {} ends after {:.1} s: {why}; the program goes on",
             self.path.display(),
-            self.records
+            self.started.elapsed().as_secs_f64()
         );
     }
 }
@@ -122,15 +173,9 @@ pub(crate) fn start(
         None => format!("p.{}.{name}", header.pid),
     };
     for (context, of) in [("tagged", &mut device.tagged), ("msg", &mut device.msg)] {
-        of.set_recorder(Box::new(Trace {
-            path: directory.join(format!("{name}.{context}.trace")),
-            header: Header { context: context.to_owned(), ..header.clone() },
-            max,
-            state: State::New,
-            started: Instant::now(),
-            now: 0,
-            records: 0,
-        }));
+        let path = directory.join(format!("{name}.{context}.trace"));
+        let header = Header { context: context.to_owned(), ..header.clone() };
+        of.set_recorder(Box::new(Trace::new(path, header, max)));
     }
     Ok(())
 }
@@ -163,27 +208,26 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
 
 #[cfg(test)]
 mod tests {
+    use nic::device::Envelope;
+
     use super::*;
 
     #[test]
     #[ignore = "a measurement: cargo test --release -p provider -- --ignored --nocapture cost_of_recording"]
     fn cost_of_recording() {
-        const RECORDS: u64 = 10_000_000;
+        const OPERATIONS: u64 = 10_000_000;
         let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
-        let mut trace = Trace {
-            path: path.clone(),
-            header: Header::default(),
-            max: u64::MAX,
-            state: State::New,
-            started: Instant::now(),
-            now: 0,
-            records: 0,
-        };
-        for _ in 0..3 {
+        let mut trace = Trace::new(path.clone(), Header::default(), u64::MAX);
+        for keys in [1, 100, 1000, OPERATIONS] {
+            let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };
             let started = Instant::now();
-            (0..RECORDS).for_each(|at| trace.record([5, at, 8, 1]));
-            let ns = started.elapsed().as_nanos() as f64 / RECORDS as f64;
-            println!("{ns:.1} ns a record");
+            for at in 0..OPERATIONS {
+                let (head, key) = Op::Arrive(envelope(at)).short().unwrap();
+                let recorder: &mut dyn Recorder = std::hint::black_box(&mut trace);
+                recorder.short(head, key.bits, key.ignore, key.source);
+            }
+            let ns = started.elapsed().as_nanos() as f64 / OPERATIONS as f64;
+            println!("{ns:.1} ns an operation, {keys} keys");
         }
         std::fs::remove_file(path).unwrap();
     }

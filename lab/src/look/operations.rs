@@ -252,7 +252,7 @@ fn play(
 mod tests {
     use matching::Source;
     use nic::device::Envelope;
-    use nic::trace::{Header, stamped};
+    use nic::trace::{Encoder, Header, put_time};
 
     use super::*;
 
@@ -262,10 +262,10 @@ mod tests {
         let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
         let header = Header { context, layout, rank, pid, ..Header::default() };
         let mut bytes = header.to_bytes();
+        let mut encoder = Encoder::default();
         for (op, at) in ops.iter().zip(1..) {
-            for words in op.records().into_iter().flatten() {
-                bytes.extend(stamped(words, at * 10).iter().flat_map(|word| word.to_le_bytes()));
-            }
+            put_time(&mut bytes, at * 10).unwrap();
+            encoder.op(&mut bytes, op).unwrap();
         }
         std::fs::write(path, bytes).unwrap();
     }

@@ -17,7 +17,7 @@ use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
-use nic::trace::{Header, Op, stamped};
+use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::error::Error;
 use crate::numbers::{count, whole};
@@ -213,16 +213,13 @@ fn write(
     let file = File::create_new(path).map_err(Error::io(path))?;
     let mut file = BufWriter::with_capacity(1 << 18, file);
     let mut written = file.write_all(&header.to_bytes());
-    let mut operations = 0;
+    let (mut encoder, mut operations) = (Encoder::default(), 0_u64);
     let mut keep = |op: &Op| {
         if written.is_err() {
             return;
         }
         replay.play(op);
-        for record in op.records().into_iter().flatten() {
-            let bytes = stamped(record, operations * PACE).map(u64::to_le_bytes);
-            written = file.write_all(bytes.as_flattened());
-        }
+        written = put_time(&mut file, operations * PACE).and_then(|()| encoder.op(&mut file, op));
         operations += 1;
         if operations.is_multiple_of(TICK) {
             progress.set_message(format!("{} operations", whole(operations)));

@@ -4,40 +4,36 @@
 //! for each [`WINDOW`].
 //!
 //! The window is written once before it is mapped, so that a full disk is an error
-//! then and not a `SIGBUS` later. Its last record is kept for the reason why nothing
-//! follows.
+//! then and not a `SIGBUS` later. Behind the youngest record there is a zero word, which
+//! is written before it, so the window is never cleared.
 //!
-//! Rejected: the whole file mapped, part by part (25 to 35 ns a record against 16: a
-//! page fault for each 4 KiB, which file systems make dear), a buffer that is not the
-//! file's (a killed process takes it along).
+//! Rejected: the whole file mapped, part by part (25 to 35 ns a record of 32 bytes against
+//! 16: a page fault for each 4 KiB, which file systems make dear), a buffer that is not
+//! the file's (a killed process takes it along).
 #![allow(unsafe_code, reason = "a shared mapping is raw memory")]
 
 use std::{
     fs::File,
     io::{self, Write as _},
-    os::unix::fs::FileExt as _,
+    os::fd::AsRawFd as _,
     path::Path,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use memmap2::{MmapOptions, MmapRaw};
-use nic::trace::{HEADER, RECORD, Stop};
+use nic::trace::{FILL, HEADER, STATE, Sink, Stop, WORD, state};
 
 /// Bytes of the window; a multiple of the page size.
 pub(crate) const WINDOW: usize = 64 * 1024;
-const WORDS: usize = RECORD / 8;
-/// Records of the window: behind the laps, but for the last.
-const RECORDS: usize = WINDOW / RECORD - 2;
+const WORDS: usize = WINDOW / WORD;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Tape {
     file: File,
-    window: MmapRaw,
-    /// What the window holds, once more: it is appended from here, without a look at
-    /// memory that others could change.
-    records: Box<[[u8; RECORD]]>,
-    /// Records in the window.
+    /// Header and window.
+    map: MmapRaw,
+    /// Words in the window.
     used: usize,
     /// Where the next window is appended.
     end: u64,
@@ -54,88 +50,132 @@ impl Tape {
     /// The file exists or cannot be made, or the disk is full.
     pub(crate) fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
         let mut file = File::options().read(true).write(true).create_new(true).open(path)?;
+        assert_eq!(header.len(), HEADER);
         file.write_all(header)?;
         file.write_all(&[0; WINDOW])?;
-        let window =
-            MmapOptions::new().offset(HEADER as u64).len(WINDOW).populate().map_raw(&file)?;
-        let end = (HEADER + WINDOW) as u64;
-        let records = vec![[0; RECORD]; RECORDS].into();
-        Ok(Self { file, window, records, used: 0, end, laps: 0, max })
+        let map = MmapOptions::new().len(HEADER + WINDOW).populate().map_raw(&file)?;
+        Ok(Self { file, map, used: 0, end: (HEADER + WINDOW) as u64, laps: 0, max })
     }
 
-    /// Writes a record, of which word 0 is not 0.
-    ///
-    /// # Errors
-    /// Why there is no room; that is in the file then, and the tape is done with.
-    #[inline]
-    pub(crate) fn push(&mut self, words: [u64; WORDS]) -> Result<(), Stop> {
-        if self.used == RECORDS {
-            self.append()?;
-        }
-        for (copy, word) in self.records[self.used].chunks_exact_mut(8).zip(words) {
-            copy.copy_from_slice(&word.to_le_bytes());
-        }
-        self.used += 1;
-        self.put(self.used, words);
-        Ok(())
-    }
-
-    /// Appends what the window holds, and clears it.
+    /// Appends what the window holds, and begins it again.
     #[cold]
     fn append(&mut self) -> Result<(), Stop> {
-        let records = self.records.as_flattened();
-        let end = self.end + records.len() as u64;
+        let end = self.end + WINDOW as u64;
         let stop = if end > self.max {
             Some(Stop::Size)
-        } else if let Err(error) = self.file.write_all_at(records, self.end) {
+        } else if let Err(error) = self.write_window() {
             tracing::debug!("a trace cannot grow: {error}");
-            // A part of it may be there; readers take that from the window.
+            // A part of it may be there; readers take the rest from the window.
             Some(Stop::Disk)
         } else {
             None
         };
         if let Some(stop) = stop {
-            if let [_, Some(words)] = nic::trace::Op::Stop(stop).records() {
-                self.put(1 + RECORDS, words);
-            }
+            self.tell(Some(stop));
             return Err(stop);
         }
-        for at in 1..=RECORDS {
-            self.record(at)[0].store(0, Ordering::Relaxed);
-        }
+        self.word(HEADER / WORD).store(0, Ordering::Relaxed);
         self.laps += 1;
-        self.record(0)[0].store(self.laps.to_le(), Ordering::Release);
+        self.tell(None);
         self.end = end;
         self.used = 0;
         Ok(())
     }
 
-    #[inline]
-    fn put(&self, at: usize, words: [u64; WORDS]) {
-        let record = self.record(at);
-        for at in 1..WORDS {
-            record[at].store(words[at].to_le(), Ordering::Relaxed);
+    fn write_window(&self) -> io::Result<()> {
+        let mut done = 0;
+        while done < WINDOW {
+            // SAFETY: the window is mapped as long as we live. The kernel reads it, so
+            // that others may write to the file meanwhile is no race of ours.
+            let written = unsafe {
+                let from = self.map.as_ptr().add(HEADER + done).cast();
+                let at = (self.end + done as u64) as libc::off_t;
+                libc::pwrite(self.file.as_raw_fd(), from, WINDOW - done, at)
+            };
+            match usize::try_from(written) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(more) => done += more,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
         }
-        // A reader of what a killed process left takes a record that begins with 0 for
-        // the end.
-        record[0].store(words[0].to_le(), Ordering::Release);
+        Ok(())
     }
 
-    /// A record of the window.
+    /// Writes the end of the header.
+    fn tell(&self, stop: Option<Stop>) {
+        for (word, at) in state(self.laps, stop).into_iter().zip((HEADER - STATE) / WORD..) {
+            self.word(at).store(word.to_le(), Ordering::Release);
+        }
+    }
+
+    /// A record that does not fit into what is left of the window.
+    #[cold]
+    fn put_next<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
+        // The first of them ends what is read, until it is written.
+        for at in (self.used..WORDS).rev() {
+            self.word(HEADER / WORD + at).store(FILL.to_le(), Ordering::Release);
+        }
+        self.append()?;
+        self.put(words)
+    }
+
+    /// Writes a record of one word, if the window has room.
     #[inline]
-    fn record(&self, at: usize) -> &[AtomicU64; WORDS] {
-        assert!(at < WINDOW / RECORD);
-        // SAFETY: the window is mapped as long as we live, and the record lies in it,
-        // aligned to its size. Others may map the file: all access is atomic.
-        unsafe { &*self.window.as_mut_ptr().add(at * RECORD).cast::<[AtomicU64; WORDS]>() }
+    pub(crate) fn has_put(&mut self, word: u32) -> bool {
+        let (at, end) = (self.used, self.used + 1);
+        if end >= WORDS {
+            return false;
+        }
+        self.word(HEADER / WORD + end).store(0, Ordering::Release);
+        self.word(HEADER / WORD + at).store(word.to_le(), Ordering::Release);
+        self.used = end;
+        true
+    }
+
+    /// A word of header and window.
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at < (HEADER + WINDOW) / WORD);
+        // SAFETY: header and window are mapped as long as we live, and the word lies in
+        // them, aligned. Others may map the file: all access is atomic.
+        unsafe { &*self.map.as_mut_ptr().cast::<AtomicU32>().add(at) }
+    }
+}
+
+impl Sink for Tape {
+    /// It is in the file then, and the tape is done with.
+    type Error = Stop;
+
+    fn put<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
+        let (first, end) = (self.used, self.used + N);
+        if end >= WORDS {
+            return self.put_next(words);
+        }
+        let word = |at| self.word(HEADER / WORD + at);
+        word(end).store(0, Ordering::Release);
+        for (further, at) in words[1..].iter().zip(first + 1..) {
+            word(at).store(further.to_le(), Ordering::Release);
+        }
+        word(first).store(words[0].to_le(), Ordering::Release);
+        self.used = end;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use nic::trace::{Header, Op, Reader, stamped};
+    use nic::trace::{Encoder, Header, Op, Reader};
 
     use super::*;
+
+    /// Words of a cancel, which the tests write. They do not fill a window evenly.
+    const CANCEL: usize = 3;
+    const RECORDS: usize = WORDS / CANCEL;
 
     fn path(name: &str) -> std::path::PathBuf {
         std::env::temp_dir().join(format!("tcam-tape-{}-{name}", std::process::id()))
@@ -146,15 +186,11 @@ mod tests {
     }
 
     fn ops(bytes: &[u8]) -> Vec<Op> {
-        let reader = Reader::new(bytes).unwrap();
-        let records = reader.records(bytes.len() as u64);
-        let ops: Vec<Op> = reader.map(|op| op.unwrap().1).collect();
-        assert!(records >= ops.len() as u64);
-        ops
+        Reader::new(bytes).unwrap().map(|op| op.unwrap().1).collect()
     }
 
-    fn record(number: u64) -> [u64; WORDS] {
-        stamped(Op::Cancel(number).records()[1].unwrap(), number)
+    fn push(tape: &mut Tape, number: u64) -> Result<(), Stop> {
+        Encoder::default().op(tape, &Op::Cancel(number))
     }
 
     #[test]
@@ -163,7 +199,7 @@ mod tests {
         let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
         let mut count = 0;
         for more in [5, RECORDS as u64 - 5, 1, 2 * RECORDS as u64 + 7] {
-            (count..count + more).for_each(|number| tape.push(record(number)).unwrap());
+            (count..count + more).for_each(|number| push(&mut tape, number).unwrap());
             count += more;
             // As a killed process leaves it.
             let bytes = std::fs::read(&path).unwrap();
@@ -177,25 +213,44 @@ mod tests {
         let path = path("killed");
         let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
         let count = 2 * RECORDS as u64;
-        (0..count).for_each(|number| tape.push(record(number)).unwrap());
-        let before = std::fs::read(&path).unwrap();
-        tape.push(record(count)).unwrap();
+        (0..count).for_each(|number| push(&mut tape, number).unwrap());
+        let mut before = std::fs::read(&path).unwrap();
+        push(&mut tape, count).unwrap();
         let after = std::fs::read(&path).unwrap();
         let whole = |bytes: &[u8]| ops(bytes).into_iter().eq((0..count).map(Op::Cancel));
+        assert!(whole(&before));
+        // The window is filled up, from its end.
+        let end = HEADER + WINDOW;
+        assert_eq!(after[after.len() - WORD..], FILL.to_le_bytes());
+        before[end - WORD..end].copy_from_slice(&FILL.to_le_bytes());
+        assert!(whole(&before));
         // Any part of the window is written.
-        for part in [0, 1, RECORD, 7 * RECORD + 5, after.len() - before.len()] {
+        for part in [0, 1, WORD, 77 * WORD + 2, after.len() - before.len()] {
             let mut bytes = before.clone();
             bytes.extend_from_slice(&after[before.len()..before.len() + part]);
             assert!(whole(&bytes), "{part} bytes");
-            // And with all of it, any part of the window is cleared.
-            if before.len() + part == after.len() {
-                for cleared in [0, 1, 100, RECORDS] {
-                    let first = HEADER + RECORD;
-                    bytes[first..first + cleared * RECORD].fill(0);
-                    assert!(whole(&bytes), "{cleared} records");
-                }
-            }
         }
+        // All of it, and the window begins again.
+        let mut bytes = before.clone();
+        bytes.extend_from_slice(&after[before.len()..]);
+        bytes[HEADER..HEADER + WORD].fill(0);
+        assert!(whole(&bytes));
+        bytes[HEADER - STATE..HEADER].copy_from_slice(&after[HEADER - STATE..HEADER]);
+        assert!(whole(&bytes));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn what_follows_the_youngest_record_is_not_read() {
+        let path = path("youngest");
+        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        // The window is full of ones.
+        for _ in 0..=WORDS / 7 {
+            tape.put([u32::MAX; 7]).unwrap();
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let zero = HEADER + 7 * WORD;
+        assert_eq!(bytes[zero..zero + 2 * WORD], [0, 0, 0, 0, 255, 255, 255, 255]);
         std::fs::remove_file(&path).unwrap();
     }
 
@@ -204,7 +259,7 @@ mod tests {
         let path = path("size");
         let max = (HEADER + 2 * WINDOW) as u64;
         let mut tape = Tape::create(&path, &header(), max).unwrap();
-        let written = (0..).take_while(|&number| tape.push(record(number)).is_ok()).count();
+        let written = (0..).take_while(|&number| push(&mut tape, number).is_ok()).count();
         assert_eq!(written, 2 * RECORDS);
         drop(tape);
         let bytes = std::fs::read(&path).unwrap();

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Operations as words, and words as operations (see the module above).
+
+use std::io;
+
+use matching::{Key, Source};
+
+use super::{Op, Posted, Stop};
+use crate::device::{Envelope, MultiRecv};
+
+/// Keys of the list; a power of two.
+pub const KEYS: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 10;
+const PLACE: u32 = 6;
+const LENGTH: u32 = 16;
+const FLAG: u32 = 1 << 5;
+const KIND: u32 = 0x1f;
+
+mod kind {
+    pub(super) const KEY: u32 = 1;
+    pub(super) const TIME: u32 = 2;
+    pub(super) const MULTI: u32 = 3;
+    pub(super) const LONG: u32 = 4;
+    pub(super) const POST: u32 = 5;
+    pub(super) const POST_ANYWAY: u32 = 6;
+    pub(super) const HELD: u32 = 7;
+    pub(super) const ARRIVE: u32 = 8;
+    pub(super) const PEEK: u32 = 9;
+    pub(super) const TAKE: u32 = 10;
+    pub(super) const CANCEL: u32 = 11;
+    pub(super) const DROP: u32 = 12;
+    pub(super) const PROCESSES: u32 = 13;
+    pub(super) const FILL: u32 = 14;
+}
+
+/// A record of nothing, one word long.
+pub const FILL: u32 = kind::FILL;
+
+/// Numbers of sources are dense: a larger one is damage, for which a host engine with a
+/// queue a source would take all memory.
+pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
+
+const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
+
+/// Where records go.
+pub trait Sink {
+    /// Why there is no room.
+    type Error;
+
+    /// Writes a record, of which word 0 is not 0.
+    ///
+    /// # Errors
+    /// There is no room.
+    fn put<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Self::Error>;
+}
+
+impl<W: io::Write> Sink for W {
+    type Error = io::Error;
+
+    fn put<const N: usize>(&mut self, words: [u32; N]) -> io::Result<()> {
+        self.write_all(words.map(u32::to_le_bytes).as_flattened())
+    }
+}
+
+/// Word 0 of an operation with a key, the key's place left to be filled in.
+#[derive(Clone, Copy, Debug)]
+pub struct Head(u32);
+
+const fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
+}
+
+const fn whole([low, high]: [u32; 2]) -> u64 {
+    low as u64 | (high as u64) << 32
+}
+
+impl Op {
+    /// The whole operation, if word 0 and a key are.
+    #[inline]
+    #[must_use]
+    pub fn short(&self) -> Option<(Head, Key)> {
+        let posted = |kind, posted: &Posted| {
+            let flag = if posted.non_contiguous { FLAG } else { 0 };
+            posted.multi.is_none().then_some((Head(kind | flag), posted.key))
+        };
+        match self {
+            Self::Post(receive) => posted(kind::POST, receive),
+            Self::PostAnyway(receive) => posted(kind::POST_ANYWAY, receive),
+            Self::Held(receive) => posted(kind::HELD, receive),
+            Self::Arrive(Envelope { source, bits, len }) => {
+                let length = u16::try_from(*len).ok()?;
+                let key = Key { bits: *bits, ignore: 0, source: Source::new(*source) };
+                Some((Head(kind::ARRIVE | u32::from(length) << LENGTH), key))
+            }
+            Self::Peek(key) => Some((Head(kind::PEEK), *key)),
+            Self::Take(key) => Some((Head(kind::TAKE), *key)),
+            Self::Cancel(_) | Self::Drop(_) | Self::Processes(_) | Self::Stop(_) => None,
+        }
+    }
+}
+
+/// Where a key stands: any function will do, since a trace tells the places.
+#[inline]
+fn place(key: &Key) -> usize {
+    let source = u64::from(key.source.get().unwrap_or(u32::MAX));
+    let mixed = key.bits ^ key.ignore.rotate_left(21) ^ source.rotate_left(42);
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PLACE_BITS)) as usize
+}
+
+/// Writes operations.
+#[derive(Debug)]
+pub struct Encoder {
+    keys: Box<[Key; KEYS]>,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self { keys: Box::new([NO_KEY; KEYS]) }
+    }
+}
+
+impl Encoder {
+    /// The record of what [`Op::short`] is, if the list has the key.
+    #[inline]
+    #[must_use]
+    pub fn known(&self, head: Head, key: &Key) -> Option<u32> {
+        let place = place(key);
+        (self.keys[place] == *key).then_some(head.0 | (place as u32) << PLACE)
+    }
+
+    /// Writes what [`Op::short`] is.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn short<S: Sink>(&mut self, sink: &mut S, head: Head, key: Key) -> Result<(), S::Error> {
+        let place = place(&key);
+        if self.keys[place] != key {
+            self.keys[place] = key;
+            let source = key.source.get().unwrap_or(u32::MAX);
+            let ([low, high], [ignore_low, ignore_high]) = (halves(key.bits), halves(key.ignore));
+            let head = kind::KEY | (place as u32) << PLACE;
+            sink.put([head, source, low, high, ignore_low, ignore_high])?;
+        }
+        sink.put([head.0 | (place as u32) << PLACE])
+    }
+
+    /// Writes an operation. A stop is in the header, and not written.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn op<S: Sink>(&mut self, sink: &mut S, op: &Op) -> Result<(), S::Error> {
+        if let Some((head, key)) = op.short() {
+            return self.short(sink, head, key);
+        }
+        match op {
+            Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) => {
+                if let Some(MultiRecv { len, used, min }) = posted.multi {
+                    let [len, used, min] = [len, used, min].map(halves);
+                    sink.put([kind::MULTI, len[0], len[1], used[0], used[1], min[0], min[1]])?;
+                }
+                let posted = Posted { multi: None, ..*posted };
+                let rest = match op {
+                    Op::Post(_) => Op::Post(posted),
+                    Op::PostAnyway(_) => Op::PostAnyway(posted),
+                    _ => Op::Held(posted),
+                };
+                self.op(sink, &rest)
+            }
+            Op::Arrive(envelope) => {
+                let [low, high] = halves(envelope.len);
+                sink.put([kind::LONG, low, high])?;
+                self.op(sink, &Op::Arrive(Envelope { len: 0, ..*envelope }))
+            }
+            Op::Cancel(number) | Op::Drop(number) => {
+                let kind = if matches!(op, Op::Cancel(_)) { kind::CANCEL } else { kind::DROP };
+                let [low, high] = halves(*number);
+                sink.put([kind, low, high])
+            }
+            Op::Processes(number) => sink.put([kind::PROCESSES, *number]),
+            Op::Stop(_) | Op::Peek(_) | Op::Take(_) => Ok(()),
+        }
+    }
+}
+
+/// Writes the time of what follows, in nanoseconds since the header's start.
+///
+/// # Errors
+/// There is no room.
+pub fn put_time<S: Sink>(sink: &mut S, nanoseconds: u64) -> Result<(), S::Error> {
+    let [low, high] = halves(nanoseconds);
+    sink.put([kind::TIME, low, high])
+}
+
+/// What a record was.
+pub(super) enum Record {
+    Op(Op),
+    Time(u64),
+    /// Something about a record that follows.
+    More,
+}
+
+/// Where words come from. Nothing is the end, and within a record as well: a process
+/// that is killed leaves that.
+pub(super) trait Words {
+    type Error;
+
+    fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, Self::Error>;
+}
+
+/// Why there is no record.
+pub(super) enum NoRecord<E> {
+    End,
+    Damaged,
+    Words(E),
+}
+
+impl<E> From<E> for NoRecord<E> {
+    fn from(error: E) -> Self {
+        Self::Words(error)
+    }
+}
+
+/// Reads records.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    keys: Box<[Key; KEYS]>,
+    multi: Option<MultiRecv>,
+    long: Option<u64>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self { keys: Box::new([NO_KEY; KEYS]), multi: None, long: None }
+    }
+}
+
+impl Decoder {
+    pub(super) fn record<W: Words>(&mut self, words: &mut W) -> Result<Record, NoRecord<W::Error>> {
+        fn take<const N: usize, W: Words>(from: &mut W) -> Result<[u32; N], NoRecord<W::Error>> {
+            from.take()?.ok_or(NoRecord::End)
+        }
+        let [head] = take(words)?;
+        let place = (head >> PLACE) as usize % KEYS;
+        let key = self.keys[place];
+        let kind = head & KIND;
+        let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
+        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL);
+        if !aside && (!posts && self.multi.is_some() || kind != kind::ARRIVE && self.long.is_some())
+        {
+            return Err(NoRecord::Damaged);
+        }
+        let op = match kind {
+            0 => return Err(NoRecord::End),
+            kind::KEY => {
+                let [source, low, high, ignore_low, ignore_high] = take(words)?;
+                let source = match source {
+                    u32::MAX => Source::ANY,
+                    peer if peer <= LARGEST_SOURCE => Source::new(peer),
+                    _ => return Err(NoRecord::Damaged),
+                };
+                let (bits, ignore) = (whole([low, high]), whole([ignore_low, ignore_high]));
+                self.keys[place] = Key { bits, ignore, source };
+                return Ok(Record::More);
+            }
+            kind::TIME => return Ok(Record::Time(whole(take(words)?))),
+            kind::FILL => return Ok(Record::More),
+            kind::MULTI => {
+                let [a, b, c, d, e, f] = take(words)?;
+                let multi =
+                    MultiRecv { len: whole([a, b]), used: whole([c, d]), min: whole([e, f]) };
+                if multi.used > multi.len {
+                    return Err(NoRecord::Damaged);
+                }
+                self.multi = Some(multi);
+                return Ok(Record::More);
+            }
+            kind::LONG => {
+                self.long = Some(whole(take(words)?));
+                return Ok(Record::More);
+            }
+            kind::POST | kind::POST_ANYWAY | kind::HELD => {
+                let non_contiguous = head & FLAG != 0;
+                let posted = Posted { key, multi: self.multi.take(), non_contiguous };
+                match kind {
+                    kind::POST => Op::Post(posted),
+                    kind::POST_ANYWAY => Op::PostAnyway(posted),
+                    _ => Op::Held(posted),
+                }
+            }
+            kind::ARRIVE => {
+                let source = key.source.get().filter(|_| key.ignore == 0);
+                let source = source.ok_or(NoRecord::Damaged)?;
+                let len = self.long.take().unwrap_or(u64::from(head >> LENGTH));
+                Op::Arrive(Envelope { source, bits: key.bits, len })
+            }
+            kind::PEEK => Op::Peek(key),
+            kind::TAKE => Op::Take(key),
+            kind::CANCEL => Op::Cancel(whole(take(words)?)),
+            kind::DROP => Op::Drop(whole(take(words)?)),
+            kind::PROCESSES => {
+                let [number] = take(words)?;
+                Op::Processes(number)
+            }
+            _ => return Err(NoRecord::Damaged),
+        };
+        Ok(Record::Op(op))
+    }
+}
+
+/// The end of a header: laps of the window, and why the recording ended.
+#[must_use]
+pub fn state(laps: u64, stop: Option<Stop>) -> [u32; 4] {
+    let [low, high] = halves(laps);
+    let stop = match stop {
+        None => 0,
+        Some(Stop::Size) => 1,
+        Some(Stop::Disk) => 2,
+    };
+    [low, high, stop, 0]
+}
+
+/// The other way round; nothing if that cannot be.
+pub(super) fn state_of([low, high, stop, zero]: [u32; 4]) -> Option<(u64, Option<Stop>)> {
+    let stop = match (stop, zero) {
+        (0, 0) => None,
+        (1, 0) => Some(Stop::Size),
+        (2, 0) => Some(Stop::Disk),
+        _ => return None,
+    };
+    Some((whole([low, high]), stop))
+}
