@@ -30,6 +30,8 @@ say "Models of devices: what their reports say"
 python3 tests/models.py
 say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
+say "Running programs, watched"
+python3 tests/watch.py
 say "Generated streams against recorded ones"
 python3 tests/workloads.py
 say "mpi4py"

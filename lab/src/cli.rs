@@ -33,6 +33,7 @@ pub(crate) enum Task {
     Export(look::Export),
     Report(look::ReportPage),
     Doctor(Doctor),
+    Watch(crate::watch::Watch),
     Workload(crate::workload::Workload),
     Reproduce(crate::reproduce::Reproduce),
 }

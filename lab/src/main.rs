@@ -25,6 +25,7 @@ mod sizes;
 mod sweep;
 mod table;
 mod traces;
+mod watch;
 mod workload;
 
 use std::process::ExitCode;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Task::Export(arguments) => look::export(&arguments),
         Task::Report(arguments) => look::report(&arguments),
         Task::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Task::Watch(arguments) => watch::watch(&arguments),
         Task::Workload(arguments) => workload::workload(&arguments),
     };
     match done {

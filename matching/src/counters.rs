@@ -306,6 +306,27 @@ pub struct QueueCounters {
     pub search_depth: SearchDepth,
 }
 
+/// What a queue did up to now, in a few words that cost nothing to tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Entries of the table.
+    pub entries: u64,
+    /// Searches answered by the table.
+    pub table_matches: u64,
+    /// Searches answered by the host engine.
+    pub host_matches: u64,
+    /// Elements that went to the host.
+    pub spills: u64,
+    /// Elements moved from the host to the table.
+    pub promotions: u64,
+    /// Elements in the table.
+    pub table_occupancy: u64,
+    /// Elements on the host.
+    pub host_occupancy: u64,
+    /// Most elements ever in table and host together.
+    pub high_water: u64,
+}
+
 impl QueueCounters {
     /// Checks that the counts add up (DESIGN, invariant 4).
     ///

@@ -23,6 +23,7 @@ mod traffic;
 
 pub use counters::{
     BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
+    Tallies,
 };
 pub use curve::Curve;
 pub use engine::{

@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use ternary_cam::{Handle, Hit, Table, TableError};
 
-use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth};
+use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies};
 use crate::curve::Curve;
 use crate::engine::{Engine, Host, HostHandle};
 use crate::measured::{Clock, Watch};
@@ -441,6 +441,22 @@ impl Offload {
             ..self.counters.clone()
         }
         .with_sums_of_kinds()
+    }
+
+    /// A part of the counters, without those that take memory.
+    #[must_use]
+    pub fn tallies(&self) -> Tallies {
+        let ByKind { collective, point_to_point } = &self.counters.kinds;
+        Tallies {
+            entries: self.counters.entries,
+            table_matches: collective.table_matches + point_to_point.table_matches,
+            host_matches: collective.host_matches + point_to_point.host_matches,
+            spills: self.counters.spills,
+            promotions: self.counters.promotions,
+            table_occupancy: self.table.len() as u64,
+            host_occupancy: self.host.len() as u64,
+            high_water: self.counters.high_water,
+        }
     }
 
     /// Tokens of every element, oldest first.

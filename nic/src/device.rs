@@ -22,6 +22,7 @@ use matching::{Curve, Element, Key, Offload, OffloadConfig, SearchDepth, Source,
 use slab::Slab;
 
 use crate::lengths::{Lengths, Sample};
+use crate::live::LiveContext;
 use crate::report::ContextCounters;
 use crate::trace::{self, Op, Recorder};
 
@@ -457,6 +458,14 @@ impl<R: Clone, M> Context<R, M> {
     #[must_use]
     pub fn posted(&self) -> usize {
         self.prq.len()
+    }
+
+    /// A part of what this context counted so far, which costs little to tell.
+    #[must_use]
+    pub fn live(&self) -> LiveContext {
+        let ContextCounters { posts, arrivals, unexpected, .. } = self.counters;
+        let (prq, umq) = (self.prq.tallies(), self.umq.tallies());
+        LiveContext { posts, arrivals, unexpected, prq, umq }
     }
 
     /// What this context counted so far.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A sans-IO model of a NIC's tag-matching unit: posted receives, arrivals,
 //! capacity and counters ([`device`]), the `FI_TCAM_*` parameters ([`params`]),
-//! what is reported in the end ([`report`]), and what is recorded on the way
-//! ([`trace`]) to be asked again ([`replay`]).
+//! what is reported in the end ([`report`]) and seen on the way ([`live`]), and what is
+//! recorded ([`trace`]) to be asked again ([`replay`]).
 //!
 //! No sockets, no clocks, no unsafe: the provider drives it live, the lab
 //! offline, with the same answers.
@@ -12,6 +12,7 @@ mod config;
 pub mod device;
 mod json;
 pub mod lengths;
+pub mod live;
 pub mod models;
 pub mod params;
 pub mod replay;

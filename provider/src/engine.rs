@@ -45,6 +45,7 @@ use crate::{
     init,
     pace::Spin,
     rendezvous::{LongCopy, Stream, Transfer},
+    report,
     srx::{Matching, SharedTransmit},
 };
 
@@ -178,6 +179,11 @@ pub(crate) struct Engine {
     /// Link that the next check of peers looks at first.
     pub(crate) check_next: usize,
     pub(crate) channels: Channels,
+    /// For who watches the counters.
+    pub(crate) rank: Option<u32>,
+    pub(crate) opened: Instant,
+    /// Progress made until the counters are shown again.
+    pub(crate) until_shown: u32,
 }
 
 /// A sender that has no number yet.
@@ -284,6 +290,9 @@ impl Engine {
             checked: Instant::now(),
             check_next: 0,
             channels: Channels::default(),
+            rank: report::rank(),
+            opened,
+            until_shown: 0,
         })
     }
 

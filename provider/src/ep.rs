@@ -322,6 +322,7 @@ impl Object for Endpoint {
                 engine.enabled = true;
                 engine.set_processes(addresses);
                 engine.update_population(&self.port.own);
+                engine.show(&self.port.own);
                 self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.port))
             }
             Control::GetOpsFlag(value) => {

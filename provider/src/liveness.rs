@@ -30,6 +30,7 @@ impl Engine {
             return;
         }
         self.checked = now;
+        self.show(own);
         self.skip_stuck(own);
         self.update_population(own);
         self.meet_sources();

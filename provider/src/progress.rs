@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Progress: what arrives goes through the device to its receive.
 
-use nic::device::Envelope;
+use nic::{device::Envelope, live::Live};
 
 use crate::{
     channel::{
@@ -23,6 +23,9 @@ pub(crate) enum Progress {
 
 /// Slots handled before the caller gets its completions.
 const BATCH: usize = 64;
+/// Polls that found something between shows of the counters, while none is empty
+/// for long: a show takes about 0.1 us.
+const SHOW: u32 = 1024;
 /// Empty polls between looks at the clock.
 const CLOCK: u32 = 256;
 
@@ -39,8 +42,25 @@ impl Engine {
         }
         if progress == Progress::Some {
             self.idle.busy();
+            match self.until_shown.checked_sub(1) {
+                Some(less) => self.until_shown = less,
+                None => self.show(own),
+            }
         }
         progress
+    }
+
+    /// Shows the counters to `tcam watch`.
+    #[cold]
+    pub(crate) fn show(&mut self, own: &Segment) {
+        self.until_shown = SHOW;
+        let device = self.device.lock();
+        own.show(&Live {
+            rank: self.rank,
+            ns: self.opened.elapsed().as_nanos() as u64,
+            tagged: device.tagged.live(),
+            msg: device.msg.live(),
+        });
     }
 
     /// Handles a batch of slots.

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity | started | state | tail | head | bell | sleeps | intent
+//!  2 K    counters for `tcam watch`
 //!  4 K    peers: 4096 words, the address of each endpoint that sends here
 //!  36 K   buffer states: 64 words, a line each
 //!  40 K   ring: 1024 slots of 256 bytes
@@ -26,11 +27,12 @@ use std::{
     net::SocketAddrV4,
     os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
 use ffi::Errno;
 use memmap2::{MmapOptions, MmapRaw};
+use nic::live::{self, ADDRESS, IDENTITY, Live, MAGIC, OPEN, PID, STARTED, STATE};
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
     io::retry_on_intr,
@@ -51,9 +53,6 @@ pub(crate) const BUFFERS: usize = 64;
 pub(crate) const BUFFER: usize = 16 * 1024;
 
 const LINE: usize = 64;
-const IDENTITY: usize = 0;
-const STARTED: usize = LINE;
-const STATE: usize = 2 * LINE;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL: usize = 8 * LINE;
@@ -67,11 +66,8 @@ const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
 /// Length of a segment in bytes.
 pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
 
-/// "tcamshm" and the version of this layout.
-const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x02");
 pub(super) const DIRECTORY: &str = "/dev/shm";
 
-const OPEN: u32 = 1;
 const CLOSED: u32 = 2;
 
 /// What is known of a segment's owner.
@@ -264,8 +260,8 @@ impl Segment {
     fn reserve(file: &File, path: &Path, address: SocketAddrV4) -> Result<Self, Errno> {
         give_memory(file, LENGTH, "segment")?;
         let segment = Self::map(file, path)?;
-        segment.word32(IDENTITY + 8).store(std::process::id(), Ordering::Relaxed);
-        segment.word(IDENTITY + 16).store(pack(address), Ordering::Relaxed);
+        segment.word32(PID).store(std::process::id(), Ordering::Relaxed);
+        segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         let started = start_of(std::process::id()).unwrap_or_default();
         segment.word(STARTED).store(started, Ordering::Relaxed);
         segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
@@ -369,7 +365,7 @@ impl Segment {
     /// Names the endpoint whose segment this is.
     pub(crate) fn owner(&self) -> Owner {
         Owner {
-            port: unpack(self.word(IDENTITY + 16).load(Ordering::Relaxed)).port(),
+            port: unpack(self.word(ADDRESS).load(Ordering::Relaxed)).port(),
             inode: self.inode,
             pid: self.pid(),
             started: self.word(STARTED).load(Ordering::Relaxed),
@@ -378,7 +374,20 @@ impl Segment {
 
     /// Process id of the owner.
     pub(crate) fn pid(&self) -> u32 {
-        self.word32(IDENTITY + 8).load(Ordering::Relaxed)
+        self.word32(PID).load(Ordering::Relaxed)
+    }
+
+    /// Shows what the endpoint counted to who looks ([`nic::live`]).
+    pub(crate) fn show(&self, live: &Live) {
+        let word = |number: usize| self.word(live::COUNTERS + 8 * number);
+        let turn = word(1).load(Ordering::Relaxed) & !1;
+        word(1).store(turn + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (value, number) in live.to_words().into_iter().zip(2..) {
+            word(number).store(value, Ordering::Relaxed);
+        }
+        word(0).store(live::VERSION, Ordering::Relaxed);
+        word(1).store(turn.wrapping_add(2), Ordering::Release);
     }
 
     /// Next position of the ring that a sender may claim.
@@ -480,12 +489,7 @@ impl Drop for Segment {
 /// When a process started, in clock ticks since boot: with its number that
 /// names it for good. None if it is gone, or a zombie.
 fn start_of(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // proc_pid_stat(5): the state follows the name, which may hold anything but
-    // ends at the last parenthesis; the start time is field 22.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+    live::start_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// An address as one word that is never zero.

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Endpoints that run: the first pages of their segments in `/dev/shm`. Files are only
+//! read, and nothing in them is taken for a length.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use nic::live::{self, Live, PAGE, Page};
+use rustix::fs::OFlags;
+
+use crate::error::Error;
+
+const DIRECTORY: &str = "/dev/shm";
+/// Readings of a page that is written meanwhile.
+const TRIES: usize = 20;
+
+/// Names an endpoint: process id, start of the process, port.
+pub(super) type Id = (u32, u64, u16);
+
+/// An endpoint that runs.
+#[derive(Clone, Debug)]
+pub(super) struct Endpoint {
+    pub(super) page: Page,
+    /// Name of the program.
+    pub(super) program: String,
+}
+
+impl Endpoint {
+    pub(super) fn id(&self) -> Id {
+        (self.page.pid, self.page.started, self.page.port)
+    }
+
+    pub(super) fn live(&self) -> Option<&Live> {
+        self.page.live.as_ref()
+    }
+}
+
+/// Endpoints of this user, by rank.
+pub(super) fn all() -> Result<Vec<Endpoint>, Error> {
+    let directory = Path::new(DIRECTORY);
+    let user = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(directory).map_err(Error::io(directory))?;
+    let prefix = format!("tcam.{user}.");
+    let mut found: Vec<_> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        // What ends meanwhile is no error.
+        .filter_map(|entry| endpoint(&entry.path(), user).ok().flatten())
+        .collect();
+    found.sort_by_key(|of| (of.live().map_or(Some(u32::MAX), |live| live.rank), of.id()));
+    Ok(found)
+}
+
+/// The endpoint whose segment this is, if it is one of this user that lives.
+fn endpoint(path: &Path, user: u32) -> io::Result<Option<Endpoint>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.uid() != user || meta.mode() & 0o077 != 0 {
+        return Ok(None);
+    }
+    let Some(page) = page(&file)? else { return Ok(None) };
+    let process = Path::new("/proc").join(page.pid.to_string());
+    // A process that died leaves its segment, and its number to another.
+    if live::start_of(&fs::read_to_string(process.join("stat"))?) != Some(page.started) {
+        return Ok(None);
+    }
+    let name = fs::read_link(process.join("exe")).unwrap_or_default();
+    let program = name.file_name().unwrap_or_default().to_string_lossy();
+    // It goes to the terminal.
+    let program = program.chars().map(|char| if char.is_control() { '?' } else { char }).collect();
+    Ok(Some(Endpoint { page, program }))
+}
+
+fn page(file: &File) -> io::Result<Option<Page>> {
+    let mut pages = [[0; PAGE]; 2];
+    for _ in 0..TRIES {
+        for page in &mut pages {
+            file.read_exact_at(page, 0)?;
+        }
+        if let Some(page) = Page::read(&pages[0], &pages[1]) {
+            return Ok(Some(page));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// A segment of this process.
+    fn segment() -> [u8; PAGE] {
+        let mut page = [0; PAGE];
+        let stat = fs::read_to_string("/proc/self/stat").unwrap();
+        let mut put = |at: usize, word: u64| page[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+        put(live::IDENTITY, live::MAGIC);
+        put(live::PID, u64::from(std::process::id()));
+        put(live::STARTED, live::start_of(&stat).unwrap());
+        put(live::STATE, u64::from(live::OPEN));
+        page
+    }
+
+    #[test]
+    fn only_what_is_ours_and_lives_is_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let path = directory.path().join("tcam.0.1.2");
+        let mut page = segment();
+        let put = |page: &[u8], mode| {
+            fs::write(&path, page).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let is_shown = |user| endpoint(&path, user).is_ok_and(|found| found.is_some());
+        put(&page, 0o600);
+        let found = endpoint(&path, user).unwrap().unwrap();
+        assert_eq!((found.page.pid, found.live()), (std::process::id(), None));
+        assert!(!found.program.is_empty());
+        assert!(!is_shown(user + 1), "another user's");
+        put(&page, 0o644);
+        assert!(!is_shown(user), "open to others");
+        put(&page[..PAGE - 1], 0o600);
+        assert!(!is_shown(user), "too short");
+        page[live::STARTED] ^= 1;
+        put(&page, 0o600);
+        assert!(!is_shown(user), "an earlier process of this number");
+        let link = directory.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(endpoint(&link, user).is_err(), "a link");
+    }
+}

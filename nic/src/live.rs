@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What `tcam watch` sees of a running endpoint: the first page of its segment (see
+//! `provider/src/channel/segment.rs`), written by the provider and read by the lab.
+//!
+//! ```text
+//!  0     identity | process id, 4 bytes | address
+//!  64    start of the process
+//!  128   state, 4 bytes
+//!  2048  version | turn | rank + 1, or 0 | nanoseconds | tagged | msg
+//! ```
+//!
+//! Words of 8 bytes in the order of the machine. The turn is odd while what follows is
+//! written, and grows: who finds the same even turn before and after reading has read
+//! what belongs together. A page may hold anything: nothing in it is a length or a place.
+
+use matching::Tallies;
+
+/// "tcamshm" and the version of a segment's layout.
+pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x02");
+/// Where the identity is, in bytes.
+pub const IDENTITY: usize = 0;
+/// Where the process id is.
+pub const PID: usize = 8;
+/// Where the address is.
+pub const ADDRESS: usize = 16;
+/// Where the start of the process is, in clock ticks since boot.
+pub const STARTED: usize = 64;
+/// Where the state is.
+pub const STATE: usize = 128;
+/// State of an endpoint that lives.
+pub const OPEN: u32 = 1;
+/// Where the counters are.
+pub const COUNTERS: usize = 2048;
+/// Bytes of the page.
+pub const PAGE: usize = 4096;
+
+/// "tcamliv" and the version of the counters.
+pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x01");
+/// Words of the counters, version and turn among them.
+pub const WORDS: usize = 4 + 2 * CONTEXT;
+const CONTEXT: usize = 3 + 2 * QUEUE;
+const QUEUE: usize = 8;
+
+/// What an endpoint counted up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Rank, when the launcher tells it.
+    pub rank: Option<u32>,
+    /// Nanoseconds since the endpoint was opened.
+    pub ns: u64,
+    /// Tagged messages.
+    pub tagged: LiveContext,
+    /// Untagged messages.
+    pub msg: LiveContext,
+}
+
+/// What a context counted up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveContext {
+    /// Receives posted.
+    pub posts: u64,
+    /// Messages that arrived.
+    pub arrivals: u64,
+    /// Messages that found no receive.
+    pub unexpected: u64,
+    /// Posted receives.
+    pub prq: Tallies,
+    /// Unexpected messages.
+    pub umq: Tallies,
+}
+
+fn words_of(tallies: &Tallies) -> [u64; QUEUE] {
+    let Tallies {
+        entries,
+        table_matches,
+        host_matches,
+        spills,
+        promotions,
+        table_occupancy,
+        host_occupancy,
+        high_water,
+    } = *tallies;
+    [
+        entries,
+        table_matches,
+        host_matches,
+        spills,
+        promotions,
+        table_occupancy,
+        host_occupancy,
+        high_water,
+    ]
+}
+
+fn tallies_of(words: &[u64]) -> Option<Tallies> {
+    let &[
+        entries,
+        table_matches,
+        host_matches,
+        spills,
+        promotions,
+        table_occupancy,
+        host_occupancy,
+        high_water,
+    ] = words.first_chunk::<QUEUE>()?;
+    Some(Tallies {
+        entries,
+        table_matches,
+        host_matches,
+        spills,
+        promotions,
+        table_occupancy,
+        host_occupancy,
+        high_water,
+    })
+}
+
+impl LiveContext {
+    fn put(&self, words: &mut [u64]) {
+        words[..3].copy_from_slice(&[self.posts, self.arrivals, self.unexpected]);
+        words[3..3 + QUEUE].copy_from_slice(&words_of(&self.prq));
+        words[3 + QUEUE..CONTEXT].copy_from_slice(&words_of(&self.umq));
+    }
+
+    fn of(words: &[u64]) -> Option<Self> {
+        let &[posts, arrivals, unexpected] = words.first_chunk::<3>()?;
+        let prq = tallies_of(&words[3..])?;
+        let umq = tallies_of(&words[3 + QUEUE..])?;
+        Some(Self { posts, arrivals, unexpected, prq, umq })
+    }
+}
+
+impl Live {
+    /// What stands behind version and turn.
+    #[must_use]
+    pub fn to_words(&self) -> [u64; WORDS - 2] {
+        let mut words = [0; WORDS - 2];
+        words[0] = self.rank.map_or(0, |rank| u64::from(rank) + 1);
+        words[1] = self.ns;
+        self.tagged.put(&mut words[2..2 + CONTEXT]);
+        self.msg.put(&mut words[2 + CONTEXT..]);
+        words
+    }
+
+    fn of(words: &[u64]) -> Option<Self> {
+        let (tagged, msg) = words[2..].split_at(CONTEXT);
+        Some(Self {
+            rank: words[0].checked_sub(1).and_then(|rank| u32::try_from(rank).ok()),
+            ns: words[1],
+            tagged: LiveContext::of(tagged)?,
+            msg: LiveContext::of(msg)?,
+        })
+    }
+}
+
+/// What the first page of an endpoint's segment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Process id of the owner.
+    pub pid: u32,
+    /// When the owner started, in clock ticks since boot.
+    pub started: u64,
+    /// Port of the endpoint.
+    pub port: u16,
+    /// The counters; none if this provider writes others, or none yet.
+    pub live: Option<Live>,
+}
+
+impl Page {
+    /// The page that was read twice, the second time after the first; nothing if it is
+    /// none of a living endpoint, or was written meanwhile: to be read again.
+    #[must_use]
+    pub fn read(first: &[u8; PAGE], second: &[u8; PAGE]) -> Option<Self> {
+        let word = |page: &[u8; PAGE], at: usize| {
+            page[at..].first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes))
+        };
+        let short = |at: usize| first[at..].first_chunk::<4>().map(|at| u32::from_ne_bytes(*at));
+        if word(first, IDENTITY)? != MAGIC || short(STATE)? != OPEN {
+            return None;
+        }
+        let live = match word(first, COUNTERS)? {
+            VERSION => {
+                let turn = word(first, COUNTERS + 8)?;
+                if !turn.is_multiple_of(2) || word(second, COUNTERS + 8)? != turn {
+                    return None;
+                }
+                let mut words = [0; WORDS - 2];
+                for (to, at) in words.iter_mut().zip((COUNTERS + 16..).step_by(8)) {
+                    *to = word(first, at)?;
+                }
+                Live::of(&words)
+            }
+            _ => None,
+        };
+        let port = word(first, ADDRESS)? as u16;
+        Some(Self { pid: short(PID)?, started: word(first, STARTED)?, port, live })
+    }
+}
+
+/// When a process started, from `/proc/PID/stat`. None if it is a zombie.
+#[must_use]
+pub fn start_of(stat: &str) -> Option<u64> {
+    // proc_pid_stat(5): the state follows the name, which may hold anything but
+    // ends at the last parenthesis; the start time is field 22.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn live() -> Live {
+        let mut words = [0; WORDS - 2];
+        for (word, at) in words.iter_mut().zip(1..) {
+            *word = at * 1000;
+        }
+        Live::of(&words).unwrap()
+    }
+
+    fn page(turn: u64) -> [u8; PAGE] {
+        let mut page = [0; PAGE];
+        let mut put = |at: usize, word: u64| page[at..at + 8].copy_from_slice(&word.to_ne_bytes());
+        put(IDENTITY, MAGIC);
+        put(PID, 42);
+        put(ADDRESS, 5000);
+        put(STARTED, 7);
+        put(STATE, u64::from(OPEN));
+        put(COUNTERS, VERSION);
+        put(COUNTERS + 8, turn);
+        for (word, at) in live().to_words().into_iter().zip((COUNTERS + 16..).step_by(8)) {
+            put(at, word);
+        }
+        page
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        assert_eq!(live().rank, Some(999));
+        assert_eq!((live().tagged.posts, live().msg.umq.high_water), (3000, 40_000));
+        let read = Page::read(&page(6), &page(6)).unwrap();
+        assert_eq!(read, Page { pid: 42, started: 7, port: 5000, live: Some(live()) });
+    }
+
+    #[test]
+    fn what_is_being_written_is_not_read() {
+        assert_eq!(Page::read(&page(7), &page(7)), None);
+        assert_eq!(Page::read(&page(6), &page(8)), None);
+    }
+
+    #[test]
+    fn counters_of_another_version_are_not_read() {
+        let mut page = page(6);
+        page[COUNTERS] ^= 1;
+        assert_eq!(Page::read(&page, &page).unwrap().live, None);
+        page[0] ^= 1;
+        assert_eq!(Page::read(&page, &page), None);
+    }
+
+    #[test]
+    fn a_start_is_field_22_and_a_zombie_has_none() {
+        let stat = |state| {
+            format!("12 (a) b) {state} {}", (4..40).map(|n| format!("{n} ")).collect::<String>())
+        };
+        assert_eq!(
+            (start_of(&stat("S")), start_of(&stat("Z")), start_of("")),
+            (Some(22), None, None)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_page_may_hold_anything(at in 0..PAGE, to in any::<u8>()) {
+            let mut page = page(6);
+            page[at] = to;
+            let _ = Page::read(&page, &page);
+        }
+    }
+}

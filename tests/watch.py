@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Looks at a running MPI program with `tcam watch`: every rank is shown with the rates
+and lengths it has, and nothing is shown of a program that has ended or was killed."""
+
+import argparse
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import mpi as runs
+
+RANKS = 4
+FAILED = []
+
+
+def check(holds, what):
+    """Remembers what does not hold."""
+    if not holds:
+        print(f"    FAILED: {what}", flush=True)
+        FAILED.append(what)
+    return holds
+
+
+def watch(arguments, *words):
+    """One table, its exit code."""
+    command = [str(arguments.tcam), "watch", "--interval=0.3", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    check(done.stderr == "", done.stderr[-500:])
+    check(all(len(line) <= 120 for line in done.stdout.splitlines()), done.stdout)
+    return done.returncode, done.stdout
+
+
+def lines_of(text, program):
+    """The lines of a program by rank."""
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 3 and program.startswith(words[2]) and words[0].isdigit():
+            found[int(words[0])] = words
+    return found
+
+
+def looked_at(arguments, mpi, programs):
+    """A program that runs is shown with every rank."""
+    command = [str(runs.MPIS[mpi] / "mpiexec"), "-n", str(RANKS), str(programs / "patterns")]
+    words = ["run", f"--mpi={mpi}", "--prq=8", "--umq=8", "--", *command, "halo", "100000", "50"]
+    with subprocess.Popen(
+        [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as child:  # fmt: skip
+        try:
+            end, ranks = time.monotonic() + 60, {}
+            while time.monotonic() < end:
+                code, text = watch(arguments, "--once")
+                ranks = lines_of(text, "patterns")
+                if len(ranks) == RANKS and all(words[3] not in "-0" for words in ranks.values()):
+                    break
+            check(code == 0, f"{mpi}: exit code {code}")
+            check(sorted(ranks) == list(range(RANKS)), f"{mpi}: {text}")
+            check(all(words[3] not in "-0" for words in ranks.values()), f"{mpi}: rates, {text}")
+            # 50 receives stand at once, more than the table has entries.
+            spilled = [line for line in ranks.values() if "+" in "".join(line)]
+            check(len(spilled) == RANKS, f"{mpi}: places, {text}")
+            code, text = watch(arguments, "--count=2")
+            check(code == 0 and text.count("posts/s") == 2, f"{mpi}: two tables, {text}")
+            ends_at_ctrl_c(arguments)
+            for words in ranks.values():
+                os.kill(int(words[1]), signal.SIGKILL)
+            child.wait(timeout=30)
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+    code, text = watch(arguments, "--once")
+    check(not lines_of(text, "patterns"), f"{mpi}: killed, {text}")
+
+
+def ends_at_ctrl_c(arguments):
+    """Ctrl-C ends it without a word of complaint."""
+    command = [str(arguments.tcam), "watch", "--interval=0.1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        out, errors = child.communicate(timeout=10)
+    check(child.returncode == -signal.SIGINT and errors == b"", f"Ctrl-C: {errors}")
+    check(b"posts/s" in out, "nothing was shown before Ctrl-C")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    arguments = parser.parse_args()
+    for mpi in ("mpich", "openmpi5"):
+        looked_at(arguments, mpi, runs.build(mpi))
+    print(f"{len(FAILED)} failed")
+    return 1 if FAILED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
