@@ -102,6 +102,7 @@ def looked_at(arguments, programs):
         ["plot", f"--out={out}", str(place)],
         ["report", f"--out={out / 'report.html'}", str(place)],
         ["export", f"--out={out}", str(place)],
+        ["export", "--parquet", f"--out={out}", str(place)],
     ):
         done = tcam(arguments, *words)
         check(done.returncode == 0, f"{words[0]}: {done.stderr[-500:]}")
@@ -109,6 +110,9 @@ def looked_at(arguments, programs):
         for ending in ("svg", "png"):
             path = out / f"{name}.{ending}"
             check(path.is_file() and path.stat().st_size > 500, f"{path.name} is missing")
+    for name in ("queues", "kinds", "depths", "lengths", "operations"):
+        data = (out / f"{name}.parquet").read_bytes()
+        check(data[:4] == data[-4:] == b"PAR1", f"{name}.parquet")
     page = (out / "report.html").read_text()
     check(page.count("<svg") == 6 and "<script" not in page, "the page")
     reports = {int(path.stem): json.loads(path.read_text()) for path in place.glob("*.json")}

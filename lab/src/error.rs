@@ -35,6 +35,9 @@ pub(crate) enum Error {
     Io { path: PathBuf, error: std::io::Error },
 
     #[error("{path}: {error}")]
+    Parquet { path: PathBuf, error: parquet::errors::ParquetError },
+
+    #[error("{path}: {error}")]
     Trace { path: PathBuf, error: TraceError },
 
     #[error("{0}: no trace (*.trace) there; `tcam record` makes them")]

@@ -1,119 +1,93 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Counts as CSV: a line a value, or a rank and queue, as data frames want them.
+//! Counts as CSV or Parquet: a line a value, or a rank and queue, as data frames want
+//! them.
 
 use std::path::Path;
 
-use serde::Serialize;
-
 use super::experiment::{Experiment, Queue};
+use super::lines::{Lines, row};
 use crate::error::Error;
 
-/// A line of `queues.csv`.
-#[derive(Debug, Serialize)]
-struct QueueRow<'a> {
-    rank: u32,
-    queue: &'a str,
-    entries: u64,
-    inserts: u64,
-    searches: u64,
-    table_matches: u64,
-    host_matches: u64,
-    misses: u64,
-    spills: u64,
-    promotions: u64,
-    held_back: u64,
-    table_cancels: u64,
-    host_cancels: u64,
-    table_high_water: u64,
-    host_high_water: u64,
-    high_water: u64,
-    hit_entries: u64,
-    miss_entries: u64,
-    modelled_ns: f64,
-    measured_ns: u64,
-}
-
-/// A line of `kinds.csv`.
-#[derive(Debug, Serialize)]
-struct KindRow<'a> {
-    rank: u32,
-    queue: &'a str,
-    kind: &'a str,
-    inserts: u64,
-    searches: u64,
-    table_matches: u64,
-    host_matches: u64,
-    misses: u64,
-    table_full: u64,
-    disabled: u64,
-    order: u64,
-    sticky: u64,
-    pool_share: u64,
-    pool_empty: u64,
-    refused: u64,
-}
-
-/// A line of `depths.csv`: a bucket of a histogram that is not empty.
-#[derive(Debug, Serialize)]
-struct DepthRow<'a> {
-    rank: u32,
-    queue: &'a str,
-    outcome: &'a str,
-    low: u64,
-    high: u64,
-    searches: u64,
-}
-
-/// A line of `lengths.csv`.
-#[derive(Debug, Serialize)]
-struct LengthRow<'a> {
-    rank: u32,
-    queue: &'a str,
-    place: &'a str,
-    operations: u64,
-    us: u64,
-    elements: u64,
-}
-
-/// A file that is written line by line.
-pub(super) fn csv(path: &Path) -> Result<Lines<'_>, Error> {
-    let writer = csv::Writer::from_path(path).map_err(|error| failed(path, error))?;
-    Ok(Lines { path, writer })
-}
-
-fn failed(path: &Path, error: csv::Error) -> Error {
-    Error::Csv { path: path.to_owned(), error }
-}
-
-/// An open CSV file.
-pub(super) struct Lines<'a> {
-    path: &'a Path,
-    writer: csv::Writer<std::fs::File>,
-}
-
-impl Lines<'_> {
-    pub(super) fn add(&mut self, row: impl Serialize) -> Result<(), Error> {
-        self.writer.serialize(row).map_err(|error| failed(self.path, error))
-    }
-
-    /// Writes what is left and tells the path.
-    pub(super) fn end(mut self) -> Result<(), Error> {
-        self.writer.flush().map_err(Error::io(self.path))?;
-        println!("{}", self.path.display());
-        Ok(())
+row! {
+    /// A line of `queues`.
+    struct QueueRow<'a> {
+        rank: u32,
+        queue: &'a str,
+        entries: u64,
+        inserts: u64,
+        searches: u64,
+        table_matches: u64,
+        host_matches: u64,
+        misses: u64,
+        spills: u64,
+        promotions: u64,
+        held_back: u64,
+        table_cancels: u64,
+        host_cancels: u64,
+        table_high_water: u64,
+        host_high_water: u64,
+        high_water: u64,
+        hit_entries: u64,
+        miss_entries: u64,
+        modelled_ns: f64,
+        measured_ns: u64,
     }
 }
 
-/// Writes `queues.csv`, `kinds.csv`, `depths.csv` and `lengths.csv`.
-pub(super) fn write(experiment: &Experiment, out: &Path) -> Result<(), Error> {
-    let paths = ["queues.csv", "kinds.csv", "depths.csv", "lengths.csv"].map(|name| out.join(name));
-    let mut queues = csv(&paths[0])?;
-    let mut kinds = csv(&paths[1])?;
-    let mut depths = csv(&paths[2])?;
+row! {
+    /// A line of `kinds`.
+    struct KindRow<'a> {
+        rank: u32,
+        queue: &'a str,
+        kind: &'a str,
+        inserts: u64,
+        searches: u64,
+        table_matches: u64,
+        host_matches: u64,
+        misses: u64,
+        table_full: u64,
+        disabled: u64,
+        order: u64,
+        sticky: u64,
+        pool_share: u64,
+        pool_empty: u64,
+        refused: u64,
+    }
+}
+
+row! {
+    /// A line of `depths`: a bucket of a histogram that is not empty.
+    struct DepthRow<'a> {
+        rank: u32,
+        queue: &'a str,
+        outcome: &'a str,
+        low: u64,
+        high: u64,
+        searches: u64,
+    }
+}
+
+row! {
+    /// A line of `lengths`.
+    struct LengthRow<'a> {
+        rank: u32,
+        queue: &'a str,
+        place: &'a str,
+        operations: u64,
+        us: u64,
+        elements: u64,
+    }
+}
+
+/// Writes `queues`, `kinds`, `depths` and `lengths`.
+pub(super) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
+    let mut queues = Lines::new::<QueueRow<'_>>(out, "queues", parquet)?;
+    let mut kinds = Lines::new::<KindRow<'_>>(out, "kinds", parquet)?;
+    let mut depths = Lines::new::<DepthRow<'_>>(out, "depths", parquet)?;
     for rank in &experiment.ranks {
         for queue in Queue::BOTH {
             let (of, name) = (queue.of(&rank.tagged), queue.name());
-            queues.add(QueueRow {
+            queues.add(&QueueRow {
                 rank: rank.number,
                 queue: name,
                 entries: of.entries,
@@ -137,7 +111,7 @@ pub(super) fn write(experiment: &Experiment, out: &Path) -> Result<(), Error> {
             })?;
             for (kind, counted) in of.kinds.iter() {
                 let reasons = &counted.block_reasons;
-                kinds.add(KindRow {
+                kinds.add(&KindRow {
                     rank: rank.number,
                     queue: name,
                     kind,
@@ -159,7 +133,7 @@ pub(super) fn write(experiment: &Experiment, out: &Path) -> Result<(), Error> {
             for (outcome, histogram) in [("hit", &depth.hit), ("miss", &depth.miss)] {
                 for (low, high, searches) in histogram.buckets() {
                     let rank = rank.number;
-                    depths.add(DepthRow { rank, queue: name, outcome, low, high, searches })?;
+                    depths.add(&DepthRow { rank, queue: name, outcome, low, high, searches })?;
                 }
             }
         }
@@ -167,12 +141,12 @@ pub(super) fn write(experiment: &Experiment, out: &Path) -> Result<(), Error> {
     queues.end()?;
     kinds.end()?;
     depths.end()?;
-    lengths(experiment, &paths[3])
+    lengths(experiment, out, parquet)
 }
 
 /// Lengths, for each place of each queue of each rank one after the other.
-fn lengths(experiment: &Experiment, path: &Path) -> Result<(), Error> {
-    let mut lines = csv(path)?;
+fn lengths(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
+    let mut lines = Lines::new::<LengthRow<'_>>(out, "lengths", parquet)?;
     for rank in &experiment.ranks {
         let lengths = &rank.lengths;
         for queue in Queue::BOTH {
@@ -180,7 +154,7 @@ fn lengths(experiment: &Experiment, path: &Path) -> Result<(), Error> {
                 for (at, (&us, &elements)) in lengths.us.iter().zip(values).enumerate() {
                     let operations = at as u64 * lengths.every;
                     let (rank, queue) = (rank.number, queue.name());
-                    lines.add(LengthRow { rank, queue, place, operations, us, elements })?;
+                    lines.add(&LengthRow { rank, queue, place, operations, us, elements })?;
                 }
             }
         }
@@ -197,7 +171,7 @@ mod tests {
     fn every_count_has_its_line() {
         let directory = tempfile::tempdir().unwrap();
         let experiment = experiment(3, 64);
-        write(&experiment, directory.path()).unwrap();
+        write(&experiment, directory.path(), false).unwrap();
         let read = |name: &str| {
             let text = std::fs::read_to_string(directory.path().join(name)).unwrap();
             text.lines().map(str::to_owned).collect::<Vec<_>>()

@@ -5,6 +5,7 @@
 mod experiment;
 mod export;
 mod figures;
+mod lines;
 mod operations;
 mod page;
 mod sheets;
@@ -56,16 +57,18 @@ pub(crate) struct Stats {
     all: bool,
 }
 
-/// Writes what an experiment counted as CSV, for pandas and others.
+/// Writes what an experiment counted as CSV or Parquet, for pandas and others.
 ///
 /// queues.csv has a line for each rank and queue, kinds.csv one for each kind of
 /// traffic too; depths.csv has the histograms and lengths.csv the lengths over time,
 /// a line a value. From traces there are also operations.csv and the queue statistics
-/// of LogGOPSim (`--qstat`).
+/// of LogGOPSim (`--qstat`). With `--parquet` the same columns are in queues.parquet and
+/// so on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam export reports --out csv
   tcam export tcam-trace --out csv
+  tcam export tcam-trace --out frames --parquet
 LogGOPSim's files are PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data, with
 `depth,time` of each search, time in ns, a line a rank; and -rq-max.data and -uq-max.data.")]
 pub(crate) struct Export {
@@ -75,6 +78,10 @@ pub(crate) struct Export {
     /// Where the files go.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+
+    /// Parquet instead of CSV: typed columns, and much smaller for operations.
+    #[arg(long)]
+    parquet: bool,
 
     /// Prefix of LogGOPSim's files.
     #[arg(long, value_name = "PREFIX", default_value = "qstat")]
@@ -149,9 +156,9 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from.names)?;
     fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
-    export::write(&experiment, &arguments.out)?;
+    export::write(&experiment, &arguments.out, arguments.parquet)?;
     if !experiment.traces.is_empty() {
-        operations::write(&experiment, &arguments.out, &arguments.qstat)?;
+        operations::write(&experiment, &arguments.out, &arguments.qstat, arguments.parquet)?;
     }
     Ok(0)
 }

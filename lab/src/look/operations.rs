@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Operations of traces, one by one, with how deep their searches went: as CSV, and
-//! as the queue statistics of LogGOPSim.
+//! Operations of traces, one by one, with how deep their searches went: as CSV or
+//! Parquet, and as the queue statistics of LogGOPSim.
 //!
 //! LogGOPSim (Hoefler, Schneider, Lumsdaine: "LogGOPSim: simulating large-scale
 //! applications in the LogGOPS model", LSAP 2010) keeps a receive queue (rq, our PRQ)
@@ -22,31 +22,31 @@ use std::path::{Path, PathBuf};
 
 use matching::{Key, SearchDepth, TagLayout};
 use nic::trace::{Op, Posted};
-use serde::Serialize;
 
 use super::experiment::{Experiment, Queue};
-use super::export::{Lines, csv};
+use super::lines::{Lines, row};
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::replay::Player;
 use crate::traces::Trace;
 
-/// A line of `operations.csv`.
-#[derive(Debug, Serialize)]
-struct Row<'a> {
-    rank: u32,
-    context: &'a str,
-    ns: u64,
-    operation: &'static str,
-    /// Peer number; nothing for any, and where there is none.
-    source: Option<u32>,
-    match_bits: Option<String>,
-    ignore_bits: Option<String>,
-    kind: Option<&'static str>,
-    bytes: Option<u64>,
-    /// Whether the search found an element, and the entries it compared.
-    found: Option<bool>,
-    depth: Option<u64>,
+row! {
+    /// A line of `operations`.
+    struct Row<'a> {
+        rank: u32,
+        context: &'a str,
+        ns: u64,
+        operation: &'static str,
+        /// Peer number; nothing for any, and where there is none.
+        source: Option<u32>,
+        match_bits: Option<String>,
+        ignore_bits: Option<String>,
+        kind: Option<&'static str>,
+        bytes: Option<u64>,
+        /// Whether the search found an element, and the entries it compared.
+        found: Option<bool>,
+        depth: Option<u64>,
+    }
 }
 
 /// What the searches of one operation added: found or not, and how deep.
@@ -182,14 +182,18 @@ impl Qstat {
     }
 }
 
-/// Writes `operations.csv` and LogGOPSim's files. Operations of the contexts of a rank
+/// Writes `operations` and LogGOPSim's files. Operations of the contexts of a rank
 /// come one context after the other.
-pub(super) fn write(experiment: &Experiment, out: &Path, prefix: &str) -> Result<(), Error> {
+pub(super) fn write(
+    experiment: &Experiment,
+    out: &Path,
+    prefix: &str,
+    parquet: bool,
+) -> Result<(), Error> {
     let mut traces: Vec<(u32, &Trace)> =
         experiment.traces.iter().map(|trace| (rank_of(experiment, trace), trace)).collect();
     traces.sort_by_key(|(rank, trace)| (*rank, trace.header.context != "tagged"));
-    let path = out.join("operations.csv");
-    let mut lines = csv(&path)?;
+    let mut lines = Lines::new::<Row<'_>>(out, "operations", parquet)?;
     let mut qstat = Qstat::new(out, prefix)?;
     let last = traces.last().map_or(0, |(rank, _)| *rank);
     let mut rest = traces.as_slice();
@@ -216,12 +220,7 @@ fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
 
 /// Writes the operations of a trace; the high-water marks of its queues if they are
 /// those of MPI.
-fn play(
-    rank: u32,
-    trace: &Trace,
-    lines: &mut Lines<'_>,
-    qstat: &mut Qstat,
-) -> Result<[u64; 2], Error> {
+fn play(rank: u32, trace: &Trace, lines: &mut Lines, qstat: &mut Qstat) -> Result<[u64; 2], Error> {
     let device = trace.device(&trace.params(&Settings::default())?)?;
     let layout = device.prq.engine_config.layout;
     let tagged = trace.header.context == "tagged";
@@ -241,7 +240,7 @@ fn play(
                 qstat.add(ns, search)?;
             }
         }
-        lines.add(row)?;
+        lines.add(&row)?;
     }
     let counters = player.replay().counters();
     let marks = [counters.prq.high_water, counters.umq.high_water];
@@ -298,7 +297,7 @@ mod tests {
         let experiment = Experiment::read(&[from]).unwrap();
         assert!(experiment.replayed);
         assert_eq!(experiment.ranks[0].compared(), 2 + 1 + 1 + 2);
-        write(&experiment, &out, "q").unwrap();
+        write(&experiment, &out, "q", false).unwrap();
         let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
         // Rank 1 left no trace: its lines are empty.
         assert_eq!(read("q-rq-hit.data"), "2,30 \n\n\n");
@@ -320,7 +319,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         put(&directory.path().join("a.trace"), None, &[post(1), arrive(1)]);
         let experiment = Experiment::read(&[directory.path().to_owned()]).unwrap();
-        write(&experiment, directory.path(), "q").unwrap();
+        write(&experiment, directory.path(), "q", false).unwrap();
         let text = std::fs::read_to_string(directory.path().join("q-rq-hit.data")).unwrap();
         assert_eq!(text, "1,20 \n");
     }
