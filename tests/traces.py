@@ -90,6 +90,31 @@ def curve(arguments, programs):
                 check(summed == swept, f"size {size}: {queue} {count} {summed} and {swept}")
 
 
+def timed(arguments):
+    """What a sweep says of costs is what was counted times what it costs."""
+    place, out = PLACE / "curve", PLACE / "timed"
+
+    def rows(*words):
+        done = tcam(arguments, "sweep", f"--trace={place}", "--prq=0,8,65536", *words, f"--out={out}")
+        check(done.returncode == 0 and "host adds" in done.stdout, f"{done.stdout}{done.stderr}")
+        lines = (out / "sweep.csv").read_text().splitlines()
+        return [dict(zip(lines[0].split(","), line.split(","))) for line in lines[1:]]
+
+    list_ns = rows("--timing=cpu-list")
+    check(float(list_ns[0]["added_ns"]) > float(list_ns[1]["added_ns"]) > 0, f"{list_ns}")
+    check(all(row["added_ns"] == row["matching_ns"] for row in list_ns), f"{list_ns}")
+    with_table = rows("--timing=cpu-list", "--set=table_ns=20")
+    # Every message, receive and probe searches a table once, if there is one.
+    tables = [float(row["matching_ns"]) - float(row["added_ns"]) for row in with_table]
+    check(tables[0] == 0 and tables[2] >= 20 and abs(tables[1] - tables[2]) < 1e-6, f"{tables}")
+    for row, plain in zip(with_table, list_ns):
+        added = float(row["added_ns"])
+        check(added == float(plain["added_ns"]) <= float(row["added_ns_worst_rank"]), f"{row}")
+    check(float(with_table[2]["added_ns"]) == 0, "no spill")
+    done = tcam(arguments, "sweep", f"--trace={place}", "--timing=connectx", f"--out={out}")
+    check(done.returncode == 125 and "cpu-list" in done.stderr, done.stderr)
+
+
 def looked_at(arguments, programs):
     """What is drawn, told and exported of a recording is what its reports say."""
     place, out = PLACE / "looked-at", PLACE / "looked-at-out"
@@ -214,8 +239,9 @@ def main():
         print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
         same(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
-    print("curve, looked at, killed, bounded, damaged", flush=True)
+    print("curve, costs, looked at, killed, bounded, damaged", flush=True)
     curve(arguments, programs)
+    timed(arguments)
     looked_at(arguments, programs)
     killed(arguments, programs)
     bounded(arguments, programs)

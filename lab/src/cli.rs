@@ -160,6 +160,10 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
 
+    /// Costs of searches: cpu-list, cpu-hash or none; the same as --set timing=NAME.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) timing: Option<String>,
+
     /// Keeps a report for each rank in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
@@ -185,7 +189,13 @@ pub(crate) struct Replay {
 Examples:
   tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
   tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app
-  tcam sweep --trace tcam-trace --prq 0,16,...,65536")]
+  tcam sweep --trace tcam-trace --prq 0,16,...,65536
+  tcam sweep --trace tcam-trace --timing cpu-list
+  tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
+Latency that the host adds is what its searches cost, over all messages and over those of
+the rank that suffers most. The model adds up costs: it has no time to insert and remove, no
+queueing of one search behind another, no overlap, no caches, nothing of the network, and
+the order of messages stays that of the recording. docs/devices.md has the sources of costs.")]
 pub(crate) struct Sweep {
     /// Entries of the table of posted receives, one run each.
     #[arg(long, value_name = "LIST", default_value = "0,64,...,8192")]
@@ -208,6 +218,12 @@ pub(crate) struct Sweep {
     /// the overflow model `spill` one pass answers for all sizes.
     #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["command", "repeat"])]
     pub(crate) trace: Vec<PathBuf>,
+
+    /// Costs of searches, for the time that matching takes and the latency that the host
+    /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,
+    /// host_ns=NS and host_entry_ns=NS.
+    #[arg(long, value_name = "NAME", requires = "trace")]
+    pub(crate) timing: Option<String>,
 
     #[command(flatten)]
     pub(crate) common: Common,

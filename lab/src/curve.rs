@@ -12,12 +12,13 @@ use matching::Curve;
 use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
+use nic::timings::COSTS;
 
 use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::numbers::whole;
-use crate::reading::{Cost, Point};
+use crate::reading::{Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::Summary;
 use crate::sizes;
@@ -39,7 +40,10 @@ const LEAST: &str = "0.001";
 /// Draws the curve and says how small the table may be. Returns 0.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let pairs = sizes::pairs(&arguments.prq, &arguments.umq)?;
-    let settings = Settings::parse(&arguments.common.set)?;
+    let mut settings = Settings::parse(&arguments.common.set)?;
+    if let Some(timing) = &arguments.timing {
+        settings.set("timing", timing);
+    }
     let found = traces::find(&arguments.trace)?;
     fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
     let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
@@ -82,7 +86,7 @@ pub(crate) fn points(found: &[Trace]) -> Result<Option<Vec<Point>>, Error> {
 
 /// Whether the timing model is on.
 fn is_charged(params: &Params) -> bool {
-    ["table_ns", "host_ns", "host_entry_ns"].iter().any(|name| params.thousandths(name) > 0)
+    COSTS.iter().any(|name| params.thousandths(name) > 0)
 }
 
 /// Whether the table always holds the oldest elements.
@@ -146,7 +150,7 @@ fn replays(
             let of = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
             let compared: u64 = of.iter().map(|queue| queue.host_entries).sum();
             match charged {
-                true => Cost::Modelled(sum.modelled * 1e9 / messages(sum)),
+                true => Cost::Modelled(Modelled::of(sum, &counted)),
                 false => Cost::Compared(compared as f64 / messages(sum)),
             }
         })?;
@@ -173,8 +177,8 @@ fn add(
     let Some(sum) = Summary::of(&reports) else { return Ok(()) };
     let mut point = Point::of(prq, umq, std::slice::from_ref(&sum));
     point.cost = Some(cost(&sum));
+    rows.push(Row::of(prq, umq, 1, 0.0, &sum).with(point.cost));
     points.push(point);
-    rows.push(Row::of(prq, umq, 1, 0.0, &sum));
     Ok(())
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The points of a capacity curve and what they say in two lines.
 
+use nic::report::ContextCounters;
+
 use crate::numbers::{share, whole};
 use crate::reports::{Peak, Summary, spilled};
+use crate::traces::Counted;
 
 /// What was measured at one table size: the medians of its runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +32,7 @@ pub(crate) struct Point {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cost {
     /// Nanoseconds of the timing model.
-    Modelled(f64),
+    Modelled(Modelled),
     /// Entries that a linear search on the host compares.
     Compared(f64),
 }
@@ -44,8 +47,40 @@ impl Cost {
     }
 
     pub(crate) fn value(self) -> f64 {
-        let (Self::Modelled(value) | Self::Compared(value)) = self;
-        value
+        match self {
+            Self::Modelled(modelled) => modelled.matching,
+            Self::Compared(entries) => entries,
+        }
+    }
+}
+
+/// Nanoseconds a message, on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Modelled {
+    /// Of all searches.
+    pub(crate) matching: f64,
+    /// Of those on the host: the latency that they add.
+    pub(crate) added: f64,
+    /// The same of the rank where it is most.
+    pub(crate) worst: f64,
+    pub(crate) rank: Option<u32>,
+}
+
+impl Modelled {
+    /// What was charged for the tagged messages of traces and their sum.
+    pub(crate) fn of(sum: &Summary, counted: &[Counted]) -> Self {
+        let host_ns = |of: &ContextCounters| {
+            let ps = of.prq.modelled.host_ps.saturating_add(of.umq.modelled.host_ps);
+            ps as f64 * 1e-3 / of.arrivals.max(1) as f64
+        };
+        let seconds = sum.tagged.prq.modelled.seconds() + sum.tagged.umq.modelled.seconds();
+        let matching = seconds * 1e9 / sum.tagged.arrivals.max(1) as f64;
+        let (worst, rank) = counted
+            .iter()
+            .filter(|of| of.trace.header.context == "tagged")
+            .map(|of| (host_ns(&of.counters), of.trace.header.rank))
+            .fold((0.0, None), |most, of| if of.0 > most.0 { of } else { most });
+        Self { matching, added: host_ns(&sum.tagged), worst, rank }
     }
 }
 
@@ -112,6 +147,15 @@ pub(crate) fn needs(points: &[Point]) -> [Peak; 2] {
     })
 }
 
+/// What the host adds to a message, where that is modelled.
+fn added(cost: Option<Cost>) -> String {
+    let Some(Cost::Modelled(Modelled { added, worst, rank, .. })) = cost else {
+        return String::new();
+    };
+    let rank = rank.map_or_else(String::new, |rank| format!(", {worst:.1} ns on rank {rank}"));
+    format!("; the host adds {added:.1} ns to a message{rank}")
+}
+
 /// Two lines: how many entries are needed, and what a smaller table costs.
 pub(crate) fn reading(points: &[Point]) -> [String; 2] {
     let [prq, umq] = needs(points);
@@ -136,12 +180,14 @@ pub(crate) fn reading(points: &[Point]) -> [String; 2] {
         .or_else(|| points.iter().rfind(|point| !point.fits()));
     let second = match small {
         Some(point) => format!(
-            "at {} entries {} spill (PRQ {}, UMQ {}); {} of the messages are matched in the table",
+            "at {} entries {} spill (PRQ {}, UMQ {}); {} of the messages are matched in the \
+             table{}",
             point.size(),
             share(point.spilled[0]),
             share(point.spilled[1]),
             share(point.spilled[2]),
             share(point.in_table),
+            added(point.cost),
         ),
         None => format!(
             "did not overflow at any size of this sweep; high-water mark {}",
@@ -184,6 +230,16 @@ mod tests {
             second.starts_with("at 1,024 entries 48.6 % spill (PRQ 48.6 %, UMQ 0.0 %)"),
             "{second}"
         );
+    }
+
+    #[test]
+    fn what_the_host_adds_is_said_where_it_is_modelled() {
+        let mut points: Vec<_> = [0, 1024].map(|size| point(size, &[1500])).into();
+        assert!(!reading(&points)[1].contains("the host adds"));
+        let modelled = Modelled { matching: 300.0, added: 123.45, worst: 678.9, rank: Some(1) };
+        points[1].cost = Some(Cost::Modelled(modelled));
+        let second = &reading(&points)[1];
+        assert!(second.ends_with("; the host adds 123.5 ns to a message, 678.9 ns on rank 1"));
     }
 
     #[test]

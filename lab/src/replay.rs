@@ -41,6 +41,9 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
             settings.set(name, &entries);
         }
     }
+    if let Some(timing) = &arguments.timing {
+        settings.set("timing", timing);
+    }
     let found = traces::find(&arguments.traces)?;
     let started = Instant::now();
     let counted = all(&found, &settings)?;

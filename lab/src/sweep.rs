@@ -18,7 +18,7 @@ use crate::library::Library;
 use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
-use crate::reading::{Point, reading};
+use crate::reading::{Cost, Modelled, Point, reading};
 use crate::reports::{self, Summary};
 use crate::run::{exit_code, program};
 use crate::sizes;
@@ -61,6 +61,10 @@ pub(crate) struct Row {
     umq_spills: u64,
     umq_promotions: u64,
     umq_high_water: u64,
+    /// Nanoseconds a message, of the timing model; nothing without it.
+    matching_ns: Option<f64>,
+    added_ns: Option<f64>,
+    added_ns_worst_rank: Option<f64>,
 }
 
 /// Runs the sweep. Returns 0: a program that fails is an error.
@@ -186,7 +190,7 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
 /// One line a size, for the terminal.
 fn points_table(points: &[Point]) -> Table {
     let mut table = table::blank();
-    table.set_header([
+    let mut header = vec![
         "entries",
         "matched in table",
         "PRQ spills",
@@ -194,12 +198,16 @@ fn points_table(points: &[Point]) -> Table {
         "PRQ high water",
         "UMQ high water",
         points[0].cost.map_or("time", |cost| cost.title().1),
-    ]);
+    ];
+    if matches!(points[0].cost, Some(Cost::Modelled(_))) {
+        header.extend(["host adds, ns", "worst rank, ns"]);
+    }
+    table.set_header(header);
     for point in points {
         let spills = |queue: usize| {
             format!("{} ({})", whole(point.spills[queue]), share(point.spilled[1 + queue]))
         };
-        table.add_row([
+        let mut row = vec![
             point.size(),
             share(point.in_table),
             spills(0),
@@ -210,7 +218,11 @@ fn points_table(points: &[Point]) -> Table {
                 None => format!("{:.2} s", point.seconds[1]),
                 Some(cost) => format!("{:.1}", cost.value()),
             },
-        ]);
+        ];
+        if let Some(Cost::Modelled(modelled)) = point.cost {
+            row.extend([modelled.added, modelled.worst].map(|ns| format!("{ns:.1}")));
+        }
+        table.add_row(row);
     }
     table::align(&mut table);
     table
@@ -248,6 +260,22 @@ impl Row {
             umq_spills: unexpected.spills,
             umq_promotions: unexpected.promotions,
             umq_high_water: unexpected.high_water,
+            matching_ns: None,
+            added_ns: None,
+            added_ns_worst_rank: None,
+        }
+    }
+
+    /// The same with what the timing model says.
+    pub(crate) fn with(self, cost: Option<Cost>) -> Self {
+        let Some(Cost::Modelled(Modelled { matching, added, worst, .. })) = cost else {
+            return self;
+        };
+        Self {
+            matching_ns: Some(matching),
+            added_ns: Some(added),
+            added_ns_worst_rank: Some(worst),
+            ..self
         }
     }
 }

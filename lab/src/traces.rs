@@ -15,6 +15,7 @@ use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION};
+use nic::timings::COSTS;
 use nic::trace::{HEADER, Header, Reader, TraceError};
 
 use crate::environment::Settings;
@@ -102,11 +103,12 @@ impl Trace {
 
     /// The parameters it was recorded with, but for those set here.
     pub(crate) fn params(&self, settings: &Settings) -> Result<Params, Error> {
-        // Devices set parameters, which were recorded with their values, too.
-        let device = settings.get("device");
+        // Devices and timings set parameters, which were recorded with their values, too.
+        let (device, timing) = (settings.get("device"), settings.get("timing"));
         let recorded = |name: &str| match (device, name) {
             // The kernel is of the machine, not of the experiment.
             (Some(_), _) | (None, "kernel") => None,
+            (None, _) if timing.is_some() && COSTS.contains(&name) => None,
             (None, _) => self.header.config.get(name).cloned(),
         };
         let set = |name: &str| settings.get(name).map(str::to_owned);

@@ -17,4 +17,5 @@ pub mod models;
 pub mod params;
 pub mod replay;
 pub mod report;
+pub mod timings;
 pub mod trace;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::models;
+use crate::{models, timings};
 
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
@@ -184,6 +184,13 @@ pub const PARAMS: &[Param] = &[
                processor has.",
     },
     Param {
+        name: "timing",
+        values: Values::Words(&timings::NAMES),
+        default: "none",
+        help: "Timing model: costs from a published or measured source, where table_ns, \
+               host_ns and host_entry_ns are not set (docs/devices.md).",
+    },
+    Param {
         name: "table_ns",
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
@@ -321,8 +328,11 @@ impl Params {
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ParamError> {
         let mut values = BTreeMap::new();
         let device = lookup("device").unwrap_or_default();
+        let timing = lookup("timing").unwrap_or_default();
         for param in PARAMS {
-            let preset = models::preset(&device, param.name).unwrap_or(param.default);
+            let preset = models::preset(&device, param.name)
+                .or_else(|| timings::preset(&timing, param.name))
+                .unwrap_or(param.default);
             let value = lookup(param.name).unwrap_or_else(|| preset.to_owned());
             if !param.values.allows(&value) {
                 return Err(ParamError::Value {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The costs that `FI_TCAM_TIMING` names: values for the parameters of the timing model,
+//! each with its source in docs/devices.md. A parameter that is set itself wins.
+
+/// Costs with a source.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    /// Name, as in `FI_TCAM_TIMING`.
+    pub name: &'static str,
+    /// Names and values of the parameters it sets.
+    pub sets: &'static [(&'static str, &'static str)],
+}
+
+/// Parameters of the timing model.
+pub const COSTS: [&str; 3] = ["table_ns", "host_ns", "host_entry_ns"];
+
+/// Every set of costs. Only figures with a source: there is none for a search of the
+/// table of any NIC.
+pub const TIMINGS: [Costs; 3] = [
+    Costs { name: "none", sets: &[] },
+    Costs { name: "cpu-list", sets: &[("host_entry_ns", "5.1")] },
+    Costs { name: "cpu-hash", sets: &[("host_ns", "300")] },
+];
+
+/// Names of the sets.
+pub(crate) const NAMES: [&str; TIMINGS.len()] = {
+    let mut names = [""; TIMINGS.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = TIMINGS[index].name;
+        index += 1;
+    }
+    names
+};
+
+/// What a set of costs has for a parameter.
+pub(crate) fn preset(timing: &str, param: &str) -> Option<&'static str> {
+    let costs = TIMINGS.iter().find(|costs| costs.name == timing)?;
+    costs.sets.iter().find(|(name, _)| *name == param).map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Params;
+
+    #[test]
+    fn costs_are_those_of_the_timing_model_and_what_is_set_itself_wins() {
+        for costs in TIMINGS {
+            assert!(costs.sets.iter().all(|(name, _)| COSTS.contains(name)), "{}", costs.name);
+            let lookup = |name: &str| match name {
+                "timing" => Some(costs.name.to_owned()),
+                "table_ns" => Some("7".to_owned()),
+                _ => None,
+            };
+            let params = Params::from_lookup(lookup).unwrap();
+            assert_eq!(params.text("table_ns"), "7");
+            for (name, value) in costs.sets {
+                assert_eq!(params.text(name), *value, "{}", costs.name);
+            }
+        }
+    }
+}
