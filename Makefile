@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi bench install
+.PHONY: demo test test-impi bench guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -18,6 +18,9 @@ test-impi: ## Intel MPI and its benchmarks, outside CI
 
 bench: ## matching alone, overlap, then latency and bandwidth through MPICH
 	@tests/bench.sh
+
+guide: ## every command of docs/guide.md, as written
+	@python3 tests/guide.py
 
 install: ## PREFIX=/usr/local
 	cargo build --release -p provider -p lab

@@ -34,6 +34,8 @@ say "Running programs, watched"
 python3 tests/watch.py
 say "Generated streams against recorded ones"
 python3 tests/workloads.py
+say "The guide, as written"
+python3 tests/guide.py
 say "mpi4py"
 tests/mpi4py.sh
 say "All tests passed"
