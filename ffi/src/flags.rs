@@ -42,7 +42,13 @@ bits! {
     COMPARE_ATOMIC = 59;
     RMA_EVENT = 56;
     AV_USER_ID = 41;
+    /// libfabric 2.x.
+    TAGGED_DIRECTED_RECV = 45;
+    /// libfabric 2.x.
+    TAGGED_MULTI_RECV = 46;
     HMEM = 47;
+    /// libfabric 2.x.
+    EXACT_DIRECTED_RECV = 48;
     LOCAL_COMM = 51;
     REMOTE_COMM = 52;
     SHARED_AV = 53;

@@ -14,7 +14,7 @@
 use std::{
     any::TypeId,
     collections::HashMap,
-    ffi::c_int,
+    ffi::{c_char, c_int, c_void},
     ptr,
     sync::{Arc, LazyLock},
 };
@@ -25,7 +25,7 @@ use crate::{
     errno::{Errno, Result},
     flags, guard,
     memory::{Context, Output},
-    ops::work::RawWork,
+    ops::{enosys, work::RawWork},
     sys,
 };
 
@@ -153,9 +153,11 @@ impl<R: Raw, T: Object> FidOps<R, T> {
         close: Some(close::<R, T>),
         bind: Some(bind::<R, T>),
         control: Some(control::<R, T>),
-        ops_open: None,
+        ops_open: enosys!(
+            fn(*mut sys::fid, *const c_char, u64, *mut *mut c_void, *mut c_void) -> c_int
+        ),
         tostr: None,
-        ops_set: None,
+        ops_set: enosys!(fn(*mut sys::fid, *const c_char, u64, *mut c_void, *mut c_void) -> c_int),
     };
 }
 

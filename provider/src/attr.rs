@@ -35,8 +35,15 @@ const FREE: u64 =
 /// Secondary capabilities that change what operations mean.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
+/// The same, but only told to who asks: MPICH asks for whatever it is told of, and
+/// receives without a source would fail.
+const UNTOLD: u64 =
+    flags::TAGGED_DIRECTED_RECV | flags::EXACT_DIRECTED_RECV | flags::TAGGED_MULTI_RECV;
+
+/// What is told of without hints.
+const TOLD: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
 /// Every capability.
-pub(crate) const CAPS: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
+pub(crate) const CAPS: u64 = TOLD | UNTOLD;
 const TX_CAPS: u64 =
     PRIMARY | flags::SEND | flags::READ | flags::WRITE | flags::FENCE | flags::TRIGGER;
 const RX_CAPS: u64 = PRIMARY
@@ -46,7 +53,8 @@ const RX_CAPS: u64 = PRIMARY
     | flags::MULTI_RECV
     | flags::TRIGGER
     | flags::RMA_EVENT
-    | ON_REQUEST;
+    | ON_REQUEST
+    | UNTOLD;
 pub(crate) const DOMAIN_CAPS: u64 =
     flags::LOCAL_COMM | flags::REMOTE_COMM | flags::SHARED_AV | flags::AV_USER_ID;
 
@@ -78,6 +86,10 @@ const ORDER: u64 = flags::ORDER_STRICT
     | flags::ORDER_ATOMIC_WAW;
 /// Every bit of the match bits is the application's (`FI_TAG_GENERIC`).
 const TAG_FORMAT: u64 = 0xaaaa_aaaa_aaaa_aaaa;
+/// `FI_TAG_MPI` and `FI_TAG_CCL` of libfabric 2.x: uses of match bits that ask for less
+/// than any bits.
+const TAG_MPI: u64 = 1;
+const TAG_CCL: u64 = 2;
 /// No protocol of libfabric's list: a number of our own.
 const PROTOCOL: u32 = 1 << 31 | 0x7463;
 
@@ -97,7 +109,7 @@ fn order_size(eager_size: usize) -> usize {
 /// `eager_size` is `FI_TCAM_EAGER_SIZE`, `mr_mode` what [`mr::required`] says.
 pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
     Info {
-        caps: CAPS,
+        caps: TOLD,
         mode: 0,
         addr_format: sys::FI_SOCKADDR_IN,
         tx: Some(TxAttr {
@@ -110,7 +122,7 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
             ..Default::default()
         }),
         rx: Some(RxAttr {
-            caps: RX_CAPS,
+            caps: RX_CAPS & TOLD,
             msg_order: ORDER,
             size: QUEUE_SIZE,
             iov_limit: IOV_LIMIT,
@@ -223,7 +235,7 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     }
     if let (Some(tx), Some(rx)) = (&mut info.tx, &mut info.rx) {
         tx.caps &= info.caps;
-        rx.caps &= info.caps;
+        rx.caps = (rx.caps | UNTOLD) & info.caps;
     }
     if let (Some(wanted), Some(ep)) = (&hints.ep, &mut info.ep) {
         meet_ep(ep, wanted)?;
@@ -241,11 +253,11 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
 /// directions unless one was asked for (`fi_getinfo(3)`, "Capabilities").
 fn capabilities(wanted: u64) -> u64 {
     if wanted == 0 {
-        return CAPS;
+        return TOLD;
     }
     let primary = if wanted & PRIMARY == 0 { PRIMARY } else { wanted & PRIMARY };
     let modifiers = if wanted & MODIFIERS == 0 { MODIFIERS } else { wanted & MODIFIERS };
-    primary | modifiers | FREE | wanted & ON_REQUEST
+    primary | modifiers | FREE | wanted & (ON_REQUEST | UNTOLD)
 }
 
 fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
@@ -282,6 +294,9 @@ fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr) -> Result<(), Errno> {
 
 fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
     one_of("endpoint type", wanted.kind, &[sys::FI_EP_RDM])?;
+    if matches!(wanted.mem_tag_format, TAG_MPI | TAG_CCL) {
+        ep.mem_tag_format = wanted.mem_tag_format;
+    }
     one_of("protocol", wanted.protocol, &[PROTOCOL])?;
     at_most("protocol_version", wanted.protocol_version as usize, 1)?;
     at_most("max_msg_size", wanted.max_msg_size, MAX_MSG_SIZE)?;
@@ -384,6 +399,20 @@ mod tests {
         assert_eq!(info.caps & MODIFIERS, MODIFIERS);
         let info = answer(&Info { caps: flags::TAGGED | flags::DIRECTED_RECV, ..hints() }).unwrap();
         assert_ne!(info.caps & flags::DIRECTED_RECV, 0);
+    }
+
+    #[test]
+    fn what_changes_receives_is_only_for_who_names_it() {
+        assert_eq!(answer(&hints()).unwrap().caps & UNTOLD, 0);
+        let exact = flags::TAGGED | flags::EXACT_DIRECTED_RECV;
+        let info = answer(&Info { caps: exact, ..hints() }).unwrap();
+        assert_eq!(info.caps & UNTOLD, flags::EXACT_DIRECTED_RECV);
+        assert_eq!(info.rx.unwrap().caps & UNTOLD, flags::EXACT_DIRECTED_RECV);
+        for (format, answered) in [(0, TAG_FORMAT), (TAG_MPI, TAG_MPI), (TAG_CCL, TAG_CCL)] {
+            let mut hints = hints();
+            hints.ep.as_mut().unwrap().mem_tag_format = format;
+            assert_eq!(answer(&hints).unwrap().ep.unwrap().mem_tag_format, answered);
+        }
     }
 
     #[test]

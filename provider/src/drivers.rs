@@ -43,7 +43,8 @@ use crate::{
     progress::Progress,
 };
 
-/// Longest sleep of who has peers: they may die.
+/// Longest sleep of who has an endpoint: a peer may die, also one that another thread
+/// sends to meanwhile.
 const LOOK_AROUND: Duration = Duration::from_millis(250);
 /// Longest sleep of who waits for room at a peer, which rings no bell.
 const ROOM: Duration = Duration::from_micros(50);
@@ -143,8 +144,7 @@ impl Engine {
         if self.waits_for_room() {
             return ROOM;
         }
-        let alone = self.links.is_empty() && self.sources.is_empty();
-        if alone { Duration::MAX } else { LOOK_AROUND }
+        LOOK_AROUND
     }
 
     /// Whether something goes on when a peer makes room, which rings no bell.

@@ -122,8 +122,9 @@ pub(crate) struct Engine {
     pub(crate) rx: Reports,
     pub(crate) counters: Counters,
     pub(crate) enabled: bool,
-    /// Whether receives may name a source (`FI_DIRECTED_RECV`).
-    pub(crate) directed: bool,
+    pub(crate) directed: Directed,
+    /// Whether tagged receives may take several messages (`FI_TAGGED_MULTI_RECV`).
+    pub(crate) tagged_multi: bool,
     /// Whether completions name the source (`FI_SOURCE`).
     pub(crate) source: bool,
     pub(crate) min_multi_recv: usize,
@@ -186,6 +187,34 @@ pub(crate) struct Engine {
     pub(crate) until_shown: u32,
 }
 
+/// Which receives name a source, and whether they must.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Directed {
+    pub(crate) tagged: bool,
+    msg: bool,
+    exact: bool,
+}
+
+impl Directed {
+    /// `FI_EXACT_DIRECTED_RECV` alone means every receive.
+    pub(crate) fn of(caps: u64) -> Self {
+        let exact = caps & flags::EXACT_DIRECTED_RECV != 0;
+        let tagged_only = caps & flags::TAGGED_DIRECTED_RECV != 0;
+        let msg = caps & flags::DIRECTED_RECV != 0 || exact && !tagged_only;
+        Self { tagged: msg || tagged_only, msg, exact }
+    }
+
+    /// Whether a receive names its source.
+    #[inline]
+    pub(crate) fn is_named(self, address: u64, tagged: bool) -> Result<bool> {
+        let directed = if tagged { self.tagged } else { self.msg };
+        if directed && self.exact && address == flags::ADDR_UNSPEC {
+            return Err(Errno::EINVAL);
+        }
+        Ok(directed && address != flags::ADDR_UNSPEC)
+    }
+}
+
 /// A sender that has no number yet.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
@@ -242,8 +271,8 @@ impl Engine {
     ) -> Result<Self> {
         let params = &domain.params;
         let node_pool = node_pool(params, &own.owner())?;
-        let directed = info.caps & flags::DIRECTED_RECV != 0;
-        let (device, processes) = device(params, directed, node_pool.as_ref(), opened)?;
+        let directed = Directed::of(info.caps);
+        let (device, processes) = device(params, directed.tagged, node_pool.as_ref(), opened)?;
         let eager_size = params.number("eager_size");
         let reports = |op_flags| Reports { op_flags, ..Default::default() };
         Ok(Self {
@@ -254,6 +283,7 @@ impl Engine {
             counters: Counters::default(),
             enabled: false,
             directed,
+            tagged_multi: info.caps & flags::TAGGED_MULTI_RECV != 0,
             source: info.caps & flags::SOURCE != 0,
             min_multi_recv: MIN_MULTI_RECV,
             device: Matching::new(device),
@@ -411,8 +441,8 @@ impl Engine {
 
     /// The source a receive names.
     #[inline]
-    pub(crate) fn source_key(&self, address: u64) -> Result<Source> {
-        if !self.directed || address == flags::ADDR_UNSPEC {
+    pub(crate) fn source_key(&self, address: u64, tagged: bool) -> Result<Source> {
+        if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
         self.source_of_address(address)

@@ -36,6 +36,7 @@ pub(crate) struct RecvDefaults {
     pub(crate) min_multi_recv: usize,
     /// Deferred work that it is; see [`Engine::work`].
     pub(crate) work: u32,
+    pub(crate) tagged_multi: bool,
 }
 
 /// A receive as the device takes it.
@@ -54,8 +55,9 @@ pub(crate) fn receive_of(
         OpFlags::Inject => return Err(Errno::EINVAL),
     };
     let tagged = op.tag.is_some();
-    let multi = !tagged && op_flags & flags::MULTI_RECV != 0;
-    if tagged && op_flags & flags::MULTI_RECV != 0 && op.flags != OpFlags::Default {
+    let wanted = op_flags & flags::MULTI_RECV != 0;
+    let multi = wanted && (!tagged || defaults.tagged_multi);
+    if wanted && !multi && op.flags != OpFlags::Default {
         return Err(Errno::EBADFLAGS);
     }
     let (bits, ignore) = op.tag.unwrap_or((0, 0));
@@ -236,10 +238,11 @@ impl Engine {
         let defaults = RecvDefaults {
             op_flags: self.rx.op_flags,
             min_multi_recv: self.min_multi_recv,
+            tagged_multi: self.tagged_multi,
             work: self.work,
         };
-        let receive = receive_of(op, defaults, self.source_key(op.source)?)?;
         let tagged = op.tag.is_some();
+        let receive = receive_of(op, defaults, self.source_key(op.source, tagged)?)?;
         let device = &mut self.device.own;
         let mut posted = device.context(tagged).post(receive);
         if let Post::Pending = posted {

@@ -43,7 +43,7 @@ use crate::{
     attr,
     channel::{node_pool::NodePool, segment::Owner},
     domain::Domain,
-    engine::{self, Engine, Kept, MIN_MULTI_RECV, RecvOp},
+    engine::{self, Directed, Engine, Kept, MIN_MULTI_RECV, RecvOp},
     ep::Port,
     flow::Flow,
     msg::{RecvDefaults, receive_of},
@@ -141,7 +141,8 @@ pub(crate) struct SharedReceive {
     state: Serial<State>,
     /// The endpoints bound to it.
     members: Mutex<Slab<Arc<Port>>>,
-    directed: bool,
+    directed: Directed,
+    tagged_multi: bool,
     op_flags: AtomicU64,
     min_multi_recv: AtomicUsize,
 }
@@ -164,8 +165,9 @@ impl SharedReceive {
         let params = &domain.params;
         let opened = Instant::now();
         let node_pool = engine::node_pool(params, &Owner::of_process())?;
-        let directed = attr.caps & flags::DIRECTED_RECV != 0;
-        let (mut device, processes) = engine::device(params, directed, node_pool.as_ref(), opened)?;
+        let directed = Directed::of(attr.caps);
+        let (mut device, processes) =
+            engine::device(params, directed.tagged, node_pool.as_ref(), opened)?;
         let name = format!("srx{}", OPENED.fetch_add(1, Ordering::Relaxed));
         trace::start(&mut device, params, &name, &name)?;
         Ok(Self {
@@ -178,6 +180,7 @@ impl SharedReceive {
             state: Serial::new(State { device, flow: Flow::from_params(params) }, domain.locked),
             members: Mutex::default(),
             directed,
+            tagged_multi: attr.caps & flags::TAGGED_MULTI_RECV != 0,
             op_flags: AtomicU64::new(attr.op_flags),
             min_multi_recv: AtomicUsize::new(MIN_MULTI_RECV),
         })
@@ -215,8 +218,8 @@ impl SharedReceive {
         done
     }
 
-    fn source_key(&self, address: u64) -> Result<Source> {
-        if !self.directed || address == flags::ADDR_UNSPEC {
+    fn source_key(&self, address: u64, tagged: bool) -> Result<Source> {
+        if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
         self.with_member(None, |engine, _| engine.source_of_address(address))
@@ -247,7 +250,7 @@ impl SharedReceive {
         for port in ports {
             port.progress();
         }
-        let source = self.source_key(op.source)?;
+        let source = self.source_key(op.source, true)?;
         let found = probe.find(&mut self.state.lock().device, op, source);
         let holder = found.as_ref().map(|found| found.holder);
         self.with_member(holder, |engine, port| {
@@ -311,10 +314,11 @@ impl ops::ep::Endpoint for SharedReceive {
         let defaults = RecvDefaults {
             op_flags: self.op_flags.load(Ordering::Relaxed),
             min_multi_recv: self.min_multi_recv.load(Ordering::Relaxed),
+            tagged_multi: self.tagged_multi,
             work: 0,
         };
-        let receive = receive_of(op, defaults, self.source_key(op.source)?)?;
         let tagged = op.tag.is_some();
+        let receive = receive_of(op, defaults, self.source_key(op.source, tagged)?)?;
         let mut state = self.state.lock();
         let mut posted = state.device.context(tagged).post(receive);
         if let Post::Pending = posted {

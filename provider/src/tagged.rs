@@ -108,7 +108,7 @@ impl Engine {
         }
         // What lies in the ring has arrived, too.
         self.receive(own);
-        let source = self.source_key(op.source)?;
+        let source = self.source_key(op.source, true)?;
         let found = probe.find(&mut self.device.lock(), op, source);
         self.probed(own, op, found);
         Ok(())

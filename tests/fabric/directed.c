@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Capabilities of libfabric 2.x that are told of only to who asks for them: receives
+// that must name a source, tagged buffers for several messages.
+#include "fabric.h"
+
+#ifndef FI_EXACT_DIRECTED_RECV
+#define FI_TAGGED_DIRECTED_RECV (1ULL << 45)
+#define FI_TAGGED_MULTI_RECV (1ULL << 46)
+#define FI_EXACT_DIRECTED_RECV (1ULL << 48)
+#endif
+
+static struct side a, b;
+static char in[1000], out[100];
+
+static void with(uint64_t caps, void (*check)(void)) {
+    open_domain(FI_MSG | FI_TAGGED | FI_MULTI_RECV | caps, FI_THREAD_DOMAIN, 0);
+    CHECK((info->caps & caps) == caps, "%#lx", info->caps);
+    open_pair(&a, &b, 0);
+    check();
+    close_side(&a);
+    close_side(&b);
+    close_domain();
+}
+
+static void exact(void) {
+    FAILS(FI_EINVAL, fi_trecv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
+    FAILS(FI_EINVAL, fi_recv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, in));
+    // From ourselves, then from the other.
+    OK(fi_trecv(b.ep, in, 8, NULL, b.self, 1, 0, in));
+    OK(fi_trecv(b.ep, in + 8, 8, NULL, b.peer, 1, 0, in + 8));
+    OK(fi_tinject(a.ep, out, 8, a.peer, 1));
+    next_ok(&b, &a, in + 8);
+    OK(fi_tinject(b.ep, out, 8, b.self, 1));
+    next_ok(&b, &a, in);
+}
+
+static void tagged_exact(void) {
+    FAILS(FI_EINVAL, fi_trecv(b.ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
+    // Untagged receives name nobody, whatever they say.
+    OK(fi_recv(b.ep, in, 8, NULL, b.self, in));
+    OK(fi_inject(a.ep, out, 8, a.peer));
+    next_ok(&b, &a, in);
+}
+
+static void tagged_multi(void) {
+    size_t minimum = 100;
+    struct iovec iov = {in, 350};
+    struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 3, .context = in};
+    OK(fi_setopt(&b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &minimum, sizeof minimum));
+    OK(fi_trecvmsg(b.ep, &msg, FI_MULTI_RECV | FI_COMPLETION));
+    for (int i = 0; i < 3; i++) {
+        memset(out, i + 1, sizeof out);
+        OK(fi_tinject(a.ep, out, 100, a.peer, 4));
+        OK(fi_tinject(a.ep, out, 100, a.peer, 3));
+        struct fi_cq_tagged_entry entry = next_ok(&b, &a, in);
+        CHECK(entry.buf == in + 100 * i && !memcmp(entry.buf, out, 100), "message %d", i);
+        CHECK(entry.flags == (FI_RECV | FI_TAGGED | (i == 2 ? FI_MULTI_RECV : 0)), "%#lx", entry.flags);
+    }
+}
+
+static void not_asked_for(void) {
+    struct iovec iov = {in, 300};
+    struct fi_msg_tagged msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 3, .context = in};
+    CHECK(!(info->caps & (FI_EXACT_DIRECTED_RECV | FI_TAGGED_MULTI_RECV)), "%#lx", info->caps);
+    FAILS(FI_EBADFLAGS, fi_trecvmsg(b.ep, &msg, FI_MULTI_RECV | FI_COMPLETION));
+}
+
+int main(void) {
+    with(FI_EXACT_DIRECTED_RECV, exact);
+    with(FI_EXACT_DIRECTED_RECV | FI_DIRECTED_RECV, exact);
+    with(FI_EXACT_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV, tagged_exact);
+    with(FI_TAGGED_MULTI_RECV, tagged_multi);
+    with(0, not_asked_for);
+    puts("directed: ok");
+}
