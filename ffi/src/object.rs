@@ -25,7 +25,7 @@ use crate::{
     errno::{Errno, Result},
     flags, guard,
     memory::{Context, Output},
-    ops::{enosys, work::RawWork},
+    ops::{answer, enosys, profile, profile::Variables, text, work::RawWork},
     sys,
 };
 
@@ -52,6 +52,14 @@ pub trait Object: Send + Sync + Sized + 'static {
     /// # Errors
     /// `ENOSYS` for commands that are not supported.
     fn control(&self, _command: Control<'_>) -> Result<()> {
+        Err(Errno::ENOSYS)
+    }
+
+    /// What `fi_profile_open` reads.
+    ///
+    /// # Errors
+    /// `ENOSYS` for objects without variables.
+    fn variables(self: &Arc<Self>) -> Result<Arc<dyn Variables>> {
         Err(Errno::ENOSYS)
     }
 
@@ -153,9 +161,7 @@ impl<R: Raw, T: Object> FidOps<R, T> {
         close: Some(close::<R, T>),
         bind: Some(bind::<R, T>),
         control: Some(control::<R, T>),
-        ops_open: enosys!(
-            fn(*mut sys::fid, *const c_char, u64, *mut *mut c_void, *mut c_void) -> c_int
-        ),
+        ops_open: Some(ops_open::<R, T>),
         tostr: None,
         ops_set: enosys!(fn(*mut sys::fid, *const c_char, u64, *mut c_void, *mut c_void) -> c_int),
     };
@@ -349,6 +355,28 @@ unsafe extern "C" fn control<R: Raw, T: Object>(
             }
         };
         inner.control(control).map(|()| 0)
+    })
+}
+
+unsafe extern "C" fn ops_open<R: Raw, T: Object>(
+    fid: *mut sys::fid,
+    name: *const c_char,
+    _flags: u64,
+    to: *mut *mut c_void,
+    context: *mut c_void,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: reached through the object's own table; the name is a C string.
+        unsafe {
+            let inner = get::<R, T>(fid.cast())?;
+            if to.is_null() {
+                return Err(Errno::EINVAL);
+            }
+            if text(name)?.map(str::as_bytes) != Some(profile::NAME.to_bytes()) {
+                return Err(Errno::ENOSYS);
+            }
+            answer(to, profile::open(inner.variables()?, context))
+        }
     })
 }
 

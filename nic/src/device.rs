@@ -454,6 +454,12 @@ impl<R: Clone, M> Context<R, M> {
         tokens.len()
     }
 
+    /// Elements of PRQ and UMQ, each in the table and on the host.
+    #[must_use]
+    pub fn occupancy(&self) -> [(usize, usize); 2] {
+        [self.prq.occupancy(), self.umq.occupancy()]
+    }
+
     /// Receives posted and not matched.
     #[must_use]
     pub fn posted(&self) -> usize {

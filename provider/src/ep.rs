@@ -15,6 +15,7 @@ use ffi::{
     ops::{
         self,
         ep::{OpFlags, Recv, Send, atomic::Atomic, rma::Rma},
+        profile::{Variable, Variables},
         work::{Op, Trigger},
     },
     serial::Serial,
@@ -34,7 +35,7 @@ use crate::{
     cq::CompletionQueue,
     domain::Domain,
     engine::Engine,
-    report,
+    profile, report,
     srx::SharedReceive,
     trace,
 };
@@ -296,6 +297,10 @@ impl Object for Endpoint {
         }
     }
 
+    fn variables(self: &Arc<Self>) -> Result<Arc<dyn Variables>> {
+        Ok(Arc::clone(self) as Arc<dyn Variables>)
+    }
+
     fn alias(self: &Arc<Self>, alias_flags: u64) -> Result<Arc<Self>> {
         let (tx, rx) = match direction(alias_flags) {
             (true, false) => (Some(alias_flags & !flags::TRANSMIT), None),
@@ -369,6 +374,16 @@ impl Alias {
             None => op.start(&*self.of),
             Some((trigger, op)) => ops::ep::Endpoint::trigger(&self.of, &trigger, op),
         }
+    }
+}
+
+impl Variables for Endpoint {
+    fn list(&self) -> &'static [Variable] {
+        &profile::VARIABLES
+    }
+
+    fn values(&self) -> Result<Vec<u64>> {
+        self.with(|engine| Ok(profile::values(&engine.device.lock())))
     }
 }
 

@@ -32,6 +32,7 @@ mod msg;
 mod pace;
 mod peers;
 mod poll;
+mod profile;
 mod progress;
 mod rendezvous;
 mod report;

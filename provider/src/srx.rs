@@ -26,6 +26,7 @@ use ffi::{
     ops::{
         self,
         ep::{OpFlags, Recv, Send, atomic::Atomic, rma::Rma},
+        profile::{Variable, Variables},
         work::{Op, Trigger},
     },
     serial::{Serial, SerialGuard},
@@ -47,7 +48,7 @@ use crate::{
     ep::Port,
     flow::Flow,
     msg::{RecvDefaults, receive_of},
-    report, tagged, trace,
+    profile, report, tagged, trace,
 };
 
 /// Where an endpoint's messages are matched.
@@ -260,7 +261,21 @@ impl SharedReceive {
     }
 }
 
+impl Variables for SharedReceive {
+    fn list(&self) -> &'static [Variable] {
+        &profile::VARIABLES
+    }
+
+    fn values(&self) -> Result<Vec<u64>> {
+        Ok(self.with_device(profile::values))
+    }
+}
+
 impl Object for SharedReceive {
+    fn variables(self: &Arc<Self>) -> Result<Arc<dyn Variables>> {
+        Ok(Arc::clone(self) as Arc<dyn Variables>)
+    }
+
     fn close(&self) -> Result<()> {
         report::write_shared(self, WrittenAt::Close);
         Ok(())

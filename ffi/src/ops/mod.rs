@@ -12,6 +12,7 @@ pub mod eq;
 pub mod fabric;
 pub mod mr;
 pub mod poll;
+pub mod profile;
 pub mod work;
 
 use crate::errno::{Errno, Result};
