@@ -68,6 +68,9 @@ pub(crate) const TX_OP_FLAGS: u64 = flags::COMPLETION
 /// Default flags a receive may have.
 pub(crate) const RX_OP_FLAGS: u64 = flags::COMPLETION | flags::MULTI_RECV;
 
+/// Endpoint types. Datagrams are messages that need not arrive: ours do.
+pub(crate) const EP_TYPES: [u32; 2] = [sys::FI_EP_RDM, sys::FI_EP_DGRAM];
+
 /// Longest message; what a `ssize_t` can tell.
 pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
 const QUEUE_SIZE: usize = 1024;
@@ -293,7 +296,10 @@ fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr) -> Result<(), Errno> {
 }
 
 fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
-    one_of("endpoint type", wanted.kind, &[sys::FI_EP_RDM])?;
+    one_of("endpoint type", wanted.kind, &EP_TYPES)?;
+    if wanted.kind == sys::FI_EP_DGRAM {
+        ep.kind = wanted.kind;
+    }
     if matches!(wanted.mem_tag_format, TAG_MPI | TAG_CCL) {
         ep.mem_tag_format = wanted.mem_tag_format;
     }

@@ -89,8 +89,8 @@ const OPT_INJECT_ATOMIC_SIZE: u32 = 19;
 
 impl Endpoint {
     pub(crate) fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self> {
-        if info.ep.as_ref().is_some_and(|ep| !matches!(ep.kind, sys::FI_EP_UNSPEC | sys::FI_EP_RDM))
-        {
+        let kind = info.ep.as_ref().map_or(sys::FI_EP_UNSPEC, |ep| ep.kind);
+        if kind != sys::FI_EP_UNSPEC && !attr::EP_TYPES.contains(&kind) {
             return Err(Errno::EINVAL);
         }
         if info.caps & !attr::CAPS != 0 {

@@ -108,7 +108,15 @@ impl Provider for Tcam {
         let mr_mode = mr::required(params.text("mr"));
         let offer = attr::offer(params.number("eager_size"), mr_mode, query.version);
         let mut info = match &query.hints {
-            Some(hints) => attr::meet(offer, hints)?,
+            Some(hints) => {
+                let dgram = hints.ep.as_ref().is_some_and(|ep| ep.kind == sys::FI_EP_DGRAM);
+                // libfabric looks for datagrams to build reliable messages on, and would
+                // show us twice.
+                if dgram && query.flags & flags::OFI_CORE_PROV_ONLY != 0 {
+                    return Err(Errno::ENODATA);
+                }
+                attr::meet(offer, hints)?
+            }
             None => offer,
         };
         if query.flags & flags::PROV_ATTR_ONLY != 0 {

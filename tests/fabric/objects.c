@@ -134,7 +134,7 @@ static void refused(void) {
         hints->fabric_attr->prov_name = strdup("tcam");
         switch (i) {
         case 0: hints->caps = FI_HMEM; break;
-        case 1: hints->ep_attr->type = FI_EP_DGRAM; break;
+        case 1: hints->ep_attr->type = FI_EP_MSG; break;
         case 2: hints->domain_attr->name = strdup("eth0"); break;
         case 3: hints->tx_attr->inject_size = 1 << 20; break;
         case 4: hints->tx_attr->comp_order = FI_ORDER_STRICT; break;
