@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The points of a capacity curve and what they say in two lines.
 
+use matching::timing::ModelledTime;
 use nic::report::ContextCounters;
 
 use crate::numbers::{share, whole};
@@ -69,12 +70,12 @@ pub(crate) struct Modelled {
 impl Modelled {
     /// What was charged for the tagged messages of traces and their sum.
     pub(crate) fn of(sum: &Summary, counted: &[Counted]) -> Self {
-        let host_ns = |of: &ContextCounters| {
-            let ps = of.prq.modelled.host_ps.saturating_add(of.umq.modelled.host_ps);
+        let ns = |of: &ContextCounters, ps: fn(&ModelledTime) -> u64| {
+            let ps = ps(&of.prq.modelled).saturating_add(ps(&of.umq.modelled));
             ps as f64 * 1e-3 / of.arrivals.max(1) as f64
         };
-        let seconds = sum.tagged.prq.modelled.seconds() + sum.tagged.umq.modelled.seconds();
-        let matching = seconds * 1e9 / sum.tagged.arrivals.max(1) as f64;
+        let host_ns = |of: &ContextCounters| ns(of, |time| time.host_ps);
+        let matching = ns(&sum.tagged, |time| time.table_ps.saturating_add(time.host_ps));
         let (worst, rank) = counted
             .iter()
             .filter(|of| of.trace.header.context == "tagged")

@@ -237,14 +237,14 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     #[inline]
-    fn note(&mut self, op: impl FnOnce() -> Op) {
+    fn note(&mut self, op: impl Fn() -> Op) {
         if let Some(recorder) = &mut self.recorder {
-            let op = op();
-            match op.short() {
+            // Made again where it is long: a short one never is in memory.
+            match op().short() {
                 Some((head, Key { bits, ignore, source })) => {
                     recorder.short(head, bits, ignore, source);
                 }
-                None => recorder.record(&op),
+                None => recorder.record(&op()),
             }
             self.held = false;
         }

@@ -31,6 +31,7 @@ impl Engine {
         }
         self.checked = now;
         self.show(own);
+        self.device.lock().idle();
         self.skip_stuck(own);
         self.update_population(own);
         self.meet_sources();

@@ -222,7 +222,6 @@ impl Port {
         let pause = engine.idle.pause();
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
-            engine.device.lock().idle();
             engine.look_around(&self.own);
         }
         if pause != Pause::Spin {
