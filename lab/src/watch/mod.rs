@@ -29,7 +29,9 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 ///
 /// A line for each endpoint of this user on this host: receives posted, messages that
 /// arrived, matches in the table and on the host, spills and unexpected messages a
-/// second; elements in the table and on the host now, and the most there ever were.
+/// second; elements in the table and on the host now, and the most there ever were. They
+/// are those of tagged messages, as in reports, and of untagged ones where there are no
+/// others.
 /// Endpoints tell their counters every 50 ms while they wait, and now and then while
 /// they are busy; one that calls no MPI shows none. Ctrl-C ends it.
 #[derive(Debug, Args)]

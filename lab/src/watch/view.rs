@@ -85,16 +85,10 @@ fn sum(one: &Tallies, other: &Tallies) -> Tallies {
     }
 }
 
-/// Tagged and untagged messages together.
-fn both(live: &Live) -> LiveContext {
-    let (tagged, msg) = (&live.tagged, &live.msg);
-    LiveContext {
-        posts: tagged.posts.saturating_add(msg.posts),
-        arrivals: tagged.arrivals.saturating_add(msg.arrivals),
-        unexpected: tagged.unexpected.saturating_add(msg.unexpected),
-        prq: sum(&tagged.prq, &msg.prq),
-        umq: sum(&tagged.umq, &msg.umq),
-    }
+/// Tagged messages, as in reports; untagged ones where there are no others.
+fn context(live: &Live) -> &LiveContext {
+    let LiveContext { posts, arrivals, .. } = live.tagged;
+    if posts == 0 && arrivals == 0 { &live.msg } else { &live.tagged }
 }
 
 /// What grows, in the order of [`Row::rates`].
@@ -114,7 +108,7 @@ fn grows(of: &LiveContext) -> [u64; 6] {
 impl Row {
     fn of(before: Option<&Live>, endpoint: &Endpoint) -> Self {
         let live = endpoint.live();
-        let now = live.map(both).unwrap_or_default();
+        let now = live.map(context).copied().unwrap_or_default();
         Self {
             rank: live
                 .and_then(|live| live.rank)
@@ -135,7 +129,7 @@ impl Row {
 /// Counts that grew, over the time between two shows.
 fn rates(before: &Live, now: &Live) -> Option<[f64; 6]> {
     let seconds = now.ns.checked_sub(before.ns).filter(|ns| *ns > 0)? as f64 * 1e-9;
-    let (before, now) = (grows(&both(before)), grows(&both(now)));
+    let (before, now) = (grows(context(before)), grows(context(now)));
     let mut rates = [0.0; 6];
     for (rate, (before, now)) in rates.iter_mut().zip(before.into_iter().zip(now)) {
         *rate = now.saturating_sub(before) as f64 / seconds;
@@ -267,6 +261,14 @@ mod tests {
         let before = now.iter().map(|of| (of.id(), of)).collect();
         let text = table(&before, &now, 80, 5);
         assert!(text.lines().nth(1).unwrap().contains(" - "), "{text}");
+    }
+
+    #[test]
+    fn untagged_messages_are_shown_where_there_are_no_others() {
+        let Live { tagged, .. } = *endpoint(0, 1, 10, 3).live().unwrap();
+        let msg = LiveContext { posts: 7, ..LiveContext::default() };
+        assert_eq!(context(&Live { tagged, msg, ..Live::default() }).posts, 10);
+        assert_eq!(context(&Live { msg, ..Live::default() }).posts, 7);
     }
 
     #[test]
