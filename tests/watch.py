@@ -4,8 +4,10 @@
 and lengths it has, and nothing is shown of a program that has ended or was killed."""
 
 import argparse
+import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,8 @@ import time
 import mpi as runs
 
 RANKS = 4
+# Others may run the same program: only this one is ours.
+PROGRAM = f"w{os.getpid()}"
 FAILED = []
 
 
@@ -34,19 +38,22 @@ def watch(arguments, *words):
     return done.returncode, done.stdout
 
 
-def lines_of(text, program):
-    """The lines of a program by rank."""
+def lines_of(text):
+    """The lines of our program by rank."""
     found = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) > 3 and program.startswith(words[2]) and words[0].isdigit():
+        if len(words) > 3 and words[2] == PROGRAM and words[0].isdigit():
             found[int(words[0])] = words
     return found
 
 
 def looked_at(arguments, mpi, programs):
     """A program that runs is shown with every rank."""
-    command = [str(runs.MPIS[mpi] / "mpiexec"), "-n", str(RANKS), str(programs / "patterns")]
+    program = runs.TARGET / "watch-tests" / PROGRAM
+    program.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(programs / "patterns", program)
+    command = [str(runs.MPIS[mpi] / "mpiexec"), "-n", str(RANKS), str(program)]
     words = ["run", f"--mpi={mpi}", "--prq=8", "--umq=8", "--", *command, "halo", "100000", "50"]
     with subprocess.Popen(
         [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -56,7 +63,7 @@ def looked_at(arguments, mpi, programs):
             end, ranks = time.monotonic() + 60, {}
             while time.monotonic() < end:
                 code, text = watch(arguments, "--once")
-                ranks = lines_of(text, "patterns")
+                ranks = lines_of(text)
                 if len(ranks) == RANKS and all(words[3] not in "-0" for words in ranks.values()):
                     break
             check(code == 0, f"{mpi}: exit code {code}")
@@ -69,13 +76,16 @@ def looked_at(arguments, mpi, programs):
             check(code == 0 and text.count("posts/s") == 2, f"{mpi}: two tables, {text}")
             ends_at_ctrl_c(arguments)
             for words in ranks.values():
-                os.kill(int(words[1]), signal.SIGKILL)
+                # The launcher kills the others when one is gone.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(words[1]), signal.SIGKILL)
             child.wait(timeout=30)
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
+            program.unlink()
     code, text = watch(arguments, "--once")
-    check(not lines_of(text, "patterns"), f"{mpi}: killed, {text}")
+    check(not lines_of(text), f"{mpi}: killed, {text}")
 
 
 def ends_at_ctrl_c(arguments):
