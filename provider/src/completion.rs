@@ -129,7 +129,7 @@ impl Engine {
         if message_flags & wire::DATA != 0 {
             completion_flags |= flags::REMOTE_CQ_DATA;
         }
-        if op.multi && grant.last && !self.passes_release(op) {
+        if op.multi && self.releases(op, grant.last) {
             completion_flags |= flags::MULTI_RECV;
         }
         let completion = Completion {
@@ -205,6 +205,14 @@ impl Engine {
         self.work_done(op.work, true);
     }
 
+    /// Whether a message, `last` to go into a multi-receive buffer or not, gives it back.
+    fn releases(&mut self, op: &RecvOp, last: bool) -> bool {
+        match &self.device.shared {
+            None => last && !self.passes_release(op),
+            Some(member) => member.srx.end(op),
+        }
+    }
+
     /// Reports a receive that got no message.
     #[cold]
     pub(crate) fn fail_recv(
@@ -216,7 +224,7 @@ impl Engine {
         errno: Errno,
     ) {
         let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
-        if op.multi && last {
+        if op.multi && self.device.shared.as_ref().map_or(last, |member| member.srx.end(op)) {
             completion_flags |= flags::MULTI_RECV;
         }
         let completion = Completion {

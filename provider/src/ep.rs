@@ -331,13 +331,15 @@ impl Object for Endpoint {
                 self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.port))
             }
             Control::GetOpsFlag(value) => {
+                let alias = self.alias.as_ref();
                 *value = match direction(*value) {
-                    (true, false) => engine.tx.op_flags,
-                    (false, true) => engine.rx.op_flags,
+                    (true, false) => alias.and_then(|it| it.tx).unwrap_or(engine.tx.op_flags),
+                    (false, true) => alias.and_then(|it| it.rx).unwrap_or(engine.rx.op_flags),
                     _ => return Err(Errno::EINVAL),
                 };
                 Ok(())
             }
+            Control::SetOpsFlag(_) if self.alias.is_some() => Err(Errno::EOPNOTSUPP),
             Control::SetOpsFlag(value) => match direction(value) {
                 (true, false) => {
                     let op_flags = value & !flags::TRANSMIT;

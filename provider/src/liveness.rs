@@ -156,8 +156,9 @@ impl Engine {
         loop {
             let mut device = self.device.lock();
             let directed = device.context(tagged).cancel(|receive| receive.key.source == source);
-            drop(device);
             let Some(receive) = directed else { return };
+            device.begin(&receive.data, true);
+            drop(device);
             let bits = receive.key.bits;
             self.fail_recv(&receive.data, tagged, bits, true, Errno::ECONNABORTED);
         }

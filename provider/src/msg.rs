@@ -301,6 +301,9 @@ impl Engine {
             let mut device = self.device.lock();
             let cancelled =
                 device.context(tagged).cancel(|receive| receive.data.context == context);
+            if let Some(receive) = &cancelled {
+                device.begin(&receive.data, true);
+            }
             drop(device);
             if let Some(receive) = cancelled {
                 let bits = receive.key.bits;

@@ -121,6 +121,7 @@ impl Engine {
         let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
             Some(grant) => {
+                device.begin(&grant.data, grant.last);
                 drop(device);
                 let received = if grant.offset == 0 {
                     bytes.deliver(&grant.data.buffer)
@@ -178,6 +179,7 @@ impl Engine {
         let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
             Some(grant) => {
+                device.begin(&grant.data, grant.last);
                 drop(device);
                 let about = (header.flags, header.data, header.op);
                 self.fetch(own, grant, &envelope, about, &remote);

@@ -11,6 +11,7 @@
 //! ```
 
 use std::{
+    collections::HashMap,
     ops::{Deref, DerefMut},
     sync::{
         Arc,
@@ -94,6 +95,16 @@ impl DerefMut for Matcher<'_> {
     }
 }
 
+impl Matcher<'_> {
+    /// Something goes into a receive's buffer, or an error to its queue.
+    #[inline]
+    pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
+        if let Self::Shared(state) = self {
+            state.begin(op, last);
+        }
+    }
+}
+
 impl Matching {
     pub(crate) fn new(own: Device<RecvOp, Kept>) -> Self {
         Self { own, shared: None }
@@ -153,6 +164,26 @@ pub(crate) struct SharedReceive {
 pub(crate) struct State {
     pub(crate) device: Device<RecvOp, Kept>,
     flow: Flow,
+    /// Messages under way into multi-receive buffers, by the context and address of these:
+    /// whichever endpoint has the last one gives the buffer back.
+    parts: HashMap<(Context, usize), Parts>,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    under_way: u32,
+    /// No further message goes into the buffer.
+    ended: bool,
+}
+
+impl State {
+    fn begin(&mut self, op: &RecvOp, last: bool) {
+        if op.multi {
+            let parts = self.parts.entry((op.context, op.buffer.addr())).or_default();
+            parts.under_way += 1;
+            parts.ended |= last;
+        }
+    }
 }
 
 impl SharedReceive {
@@ -178,13 +209,29 @@ impl SharedReceive {
             pid: std::process::id(),
             processes,
             node_pool,
-            state: Serial::new(State { device, flow: Flow::from_params(params) }, domain.locked),
+            state: Serial::new(
+                State { device, flow: Flow::from_params(params), parts: HashMap::new() },
+                domain.locked,
+            ),
             members: Mutex::default(),
             directed,
             tagged_multi: attr.caps & flags::TAGGED_MULTI_RECV != 0,
             op_flags: AtomicU64::new(attr.op_flags),
             min_multi_recv: AtomicUsize::new(MIN_MULTI_RECV),
         })
+    }
+
+    /// What [`Matcher::begin`] began is told; whether the buffer is given back with it.
+    pub(crate) fn end(&self, op: &RecvOp) -> bool {
+        let mut state = self.state.lock();
+        let key = (op.context, op.buffer.addr());
+        let Some(parts) = state.parts.get_mut(&key) else { return false };
+        parts.under_way -= 1;
+        let (over, ended) = (parts.under_way == 0, parts.ended);
+        if over {
+            state.parts.remove(&key);
+        }
+        over && ended
     }
 
     /// Takes an endpoint in.
@@ -348,6 +395,7 @@ impl ops::ep::Endpoint for SharedReceive {
                     receive
                 }
                 Post::Matched { grant, envelope, message, rest } => {
+                    state.begin(&grant.data, grant.last);
                     drop(state);
                     self.deliver(grant, &envelope, message);
                     let Some(rest) = rest else { return Ok(()) };

@@ -149,6 +149,33 @@ static void multi(void) {
     }
 }
 
+// Long messages through every endpoint into one buffer: it is given back once, with the
+// last completion of all.
+static void multi_long(void) {
+    enum { LEN = 50000 };
+    struct iovec iov = {in, 3 * LEN + 50};
+    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
+    for (int round = 0; round < 20; round++) {
+        int released = 0, count = 0;
+        OK(fi_recvmsg(srx, &msg, FI_MULTI_RECV | FI_COMPLETION));
+        for (int i = 0; i < 3; i++) OK(fi_send(sender, out, LEN, NULL, to[(i + round) % 3], out));
+        double end = seconds() + 10;
+        while (count < 3 && seconds() < end) {
+            fi_cq_read(sent, NULL, 0);
+            for (int i = 0; i < ENDPOINTS; i++) {
+                struct fi_cq_tagged_entry entry;
+                if (fi_cq_read(cqs[i], &entry, 1) != 1) continue;
+                CHECK(!released || progress == FI_PROGRESS_AUTO, "given back before message %d", count);
+                released = (entry.flags & FI_MULTI_RECV) != 0;
+                count++;
+            }
+        }
+        // With several threads the order of reading need not be that of completion.
+        CHECK(count == 3 && (released || progress == FI_PROGRESS_AUTO), "%d", count);
+        for (int i = 0; i < 3; i++) entry_of(sent, out);
+    }
+}
+
 static void alias(void) {
     struct fid_ep *quiet = NULL, *other = NULL;
     uint64_t flags = FI_TRANSMIT, value = 0, sending = 6;
@@ -165,6 +192,9 @@ static void alias(void) {
     FAILS(FI_EMSGSIZE, fi_tsend(quiet, out, LARGEST, NULL, to[0], 3, out));
     OK(fi_control(&sender->fid, FI_GETOPSFLAG, &flags));
     CHECK(!(flags & FI_INJECT), "%#lx", flags);
+    flags = FI_TRANSMIT;
+    OK(fi_control(&quiet->fid, FI_GETOPSFLAG, &flags));
+    CHECK(flags == FI_INJECT, "%#lx", flags);
     OK(fi_close(&quiet->fid));
 }
 
@@ -248,6 +278,7 @@ int main(void) {
     order();
     probes();
     multi();
+    multi_long();
     alias();
     poll_sets();
     threads();

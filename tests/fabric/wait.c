@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Waiting that sleeps and loses nothing: fi_cq_sread, fi_cntr_wait and poll() after
 // fi_trywait, between processes and threads, with one endpoint a queue and with two.
+//   wait [ROUNDS]
 #include "fabric.h"
 #include <poll.h>
 #include <pthread.h>
