@@ -243,8 +243,9 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     if let (Some(wanted), Some(ep)) = (&hints.ep, &mut info.ep) {
         meet_ep(ep, wanted)?;
     }
+    let api_version = info.fabric.as_ref().map_or(0, |fabric| fabric.api_version);
     if let (Some(wanted), Some(domain)) = (&hints.domain, &mut info.domain) {
-        meet_domain(domain, wanted)?;
+        meet_domain(domain, wanted, api_version)?;
     }
     if let Some(wanted) = &hints.fabric {
         name("fabric name", wanted.name.as_deref(), FABRIC)?;
@@ -328,7 +329,11 @@ fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {
     }
 }
 
-fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno> {
+fn meet_domain(
+    domain: &mut DomainAttr,
+    wanted: &DomainAttr,
+    api_version: u32,
+) -> Result<(), Errno> {
     name("domain name", wanted.name.as_deref(), DOMAIN)?;
     bits("domain caps", wanted.caps, DOMAIN_CAPS)?;
     one_of(
@@ -358,7 +363,7 @@ fn meet_domain(domain: &mut DomainAttr, wanted: &DomainAttr) -> Result<(), Errno
     at_most("mr_cnt", wanted.mr_cnt, OBJECTS)?;
     at_most("domain auth_key_size", wanted.auth_key_size, 0)?;
     at_most("max_err_data", wanted.max_err_data, 0)?;
-    domain.mr_mode = mr::meet(domain.mr_mode, wanted.mr_mode)
+    domain.mr_mode = mr::meet(domain.mr_mode, wanted.mr_mode, api_version)
         .map_or_else(|| refuse("mr_mode", wanted.mr_mode, domain.mr_mode), Ok)?;
     // The level asked for must come back: MPICH aborts on anything else.
     let keep = |wanted: u32, offered: &mut u32| {
@@ -390,12 +395,12 @@ mod tests {
     }
 
     fn answer(hints: &Info) -> Result<Info, Errno> {
-        meet(offer(8192, 0, 0), hints)
+        meet(offer(8192, 0, 1 << 16 | 14), hints)
     }
 
     #[test]
     fn empty_hints_get_everything() {
-        assert_eq!(answer(&hints()).unwrap(), offer(8192, 0, 0));
+        assert_eq!(answer(&hints()).unwrap(), offer(8192, 0, 1 << 16 | 14));
     }
 
     #[test]

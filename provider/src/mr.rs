@@ -45,14 +45,17 @@ pub(crate) fn required(rules: &str) -> i32 {
 }
 
 /// The `mr_mode` for an application that is ready for `wanted`; none if that is too
-/// little. The two modes from before libfabric 1.5 are sets of rules of their own.
-pub(crate) fn meet(required: i32, wanted: i32) -> Option<i32> {
+/// little. The two modes from before libfabric 1.5 are sets of rules of their own, and
+/// the only ones that an application from then knows.
+pub(crate) fn meet(required: i32, wanted: i32, api_version: u32) -> Option<i32> {
+    let before = !crate::init::api_at_least(api_version, 1, 5);
+    let wanted = if before && wanted == 0 { 3 } else { wanted };
     let (basic, scalable) = (sys::FI_MR_BASIC.cast_signed(), sys::FI_MR_SCALABLE.cast_signed());
-    if wanted & basic != 0 && required & sys::FI_MR_ENDPOINT.cast_signed() == 0 {
-        return Some(basic);
-    }
     if wanted & scalable != 0 && required == 0 {
         return Some(scalable);
+    }
+    if wanted & basic != 0 && required & sys::FI_MR_ENDPOINT.cast_signed() == 0 {
+        return Some(basic);
     }
     (required & !wanted == 0).then_some(required)
 }
@@ -353,12 +356,16 @@ mod tests {
     #[test]
     fn no_rules_but_those_required_and_the_old_ones() {
         let basic = required("basic");
-        assert_eq!(meet(0, i32::MAX & !3), Some(0));
-        assert_eq!(meet(basic, basic | required("endpoint")), Some(basic));
-        assert_eq!(meet(basic, 0), None);
-        assert_eq!(meet(basic, sys::FI_MR_BASIC.cast_signed()), Some(1));
-        assert_eq!(meet(0, sys::FI_MR_SCALABLE.cast_signed()), Some(2));
-        assert_eq!(meet(required("endpoint"), sys::FI_MR_BASIC.cast_signed()), None);
+        let meet_now = |required, wanted| meet(required, wanted, 1 << 16 | 14);
+        assert_eq!(meet_now(0, i32::MAX & !3), Some(0));
+        assert_eq!(meet_now(basic, basic | required("endpoint")), Some(basic));
+        assert_eq!(meet_now(basic, 0), None);
+        assert_eq!(meet_now(basic, sys::FI_MR_BASIC.cast_signed()), Some(1));
+        assert_eq!(meet_now(0, sys::FI_MR_SCALABLE.cast_signed()), Some(2));
+        assert_eq!(meet_now(required("endpoint"), sys::FI_MR_BASIC.cast_signed()), None);
+        assert_eq!(meet(0, 0, 1 << 16), Some(2));
+        assert_eq!(meet(basic, 0, 1 << 16), Some(1));
+        assert_eq!(meet(required("endpoint"), 0, 1 << 16), None);
     }
 
     #[test]

@@ -224,19 +224,19 @@ unsafe extern "C" fn insert<A: AddressVector>(
     context: *mut c_void,
 ) -> c_int {
     guard::call(|| {
-        if count == 0 {
-            return Ok(0);
-        }
-        if addresses.is_null() {
-            return Err(Errno::EINVAL);
-        }
+        // None is an insert like others: one that is asynchronous has its event.
+        let addresses = match count {
+            0 => std::ptr::NonNull::dangling().as_ptr(),
+            _ if addresses.is_null() => return Err(Errno::EINVAL),
+            _ => addresses.cast::<u8>(),
+        };
         let sync_errors = insert_flags & flags::SYNC_ERR != 0 && !context.is_null();
         // SAFETY: reached through the AV's table; C gives `count` addresses of
         // the AV's format, room for `count` results and, with FI_SYNC_ERR, errors.
         unsafe {
             let inner = object::get::<_, A>(av)?;
             inner.insert(Insert {
-                addresses: slice::from_raw_parts(addresses.cast(), count * A::ADDRESS_LEN),
+                addresses: slice::from_raw_parts(addresses, count * A::ADDRESS_LEN),
                 count,
                 to: (!to.is_null()).then(|| slice::from_raw_parts_mut(to, count)),
                 errors: sync_errors.then(|| slice::from_raw_parts_mut(context.cast(), count)),
