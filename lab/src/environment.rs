@@ -14,11 +14,14 @@ use crate::library::Library;
 
 /// MPICH: libfabric also between ranks of one host.
 const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
-/// Open MPI: matching left to libfabric; Debian's parameter file excludes it.
+/// Open MPI: matching left to libfabric, which Debian's parameter file excludes, and
+/// one-sided operations, too.
 const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_MCA_pml", "cm"),
     ("OMPI_MCA_mtl", "ofi"),
     ("OMPI_MCA_mtl_ofi_provider_include", "tcam"),
+    ("OMPI_MCA_btl", "self,ofi"),
+    ("OMPI_MCA_btl_ofi_provider_include", "tcam"),
 ];
 /// Intel MPI, with a libfabric that is not its own if it has none.
 const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
