@@ -73,7 +73,8 @@ pub(crate) const EP_TYPES: [u32; 2] = [sys::FI_EP_RDM, sys::FI_EP_DGRAM];
 
 /// Longest message; what a `ssize_t` can tell.
 pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
-const QUEUE_SIZE: usize = 1024;
+/// Operations of a direction that may be under way, unless hints say otherwise.
+pub(crate) const QUEUE_SIZE: usize = 1024;
 const MAX_QUEUE_SIZE: usize = 1 << 16;
 const OBJECTS: usize = 1 << 16;
 /// What arrives in the order of its start: everything, since all of it takes the

@@ -165,9 +165,16 @@ impl Engine {
         }
     }
 
+    fn ended(&mut self, op: &SendOp) {
+        if !matches!(op.kind, OpKind::Msg | OpKind::Tagged) {
+            self.rma_under_way -= 1;
+        }
+    }
+
     /// Reports an operation of ours that its peer has done.
     #[inline]
     pub(crate) fn complete_op(&mut self, op: &SendOp) {
+        self.ended(op);
         self.complete_kind(op.kind, op.report, op.context, op.work);
     }
 
@@ -194,6 +201,7 @@ impl Engine {
     /// Reports an operation of ours that failed.
     #[cold]
     pub(crate) fn fail_op(&mut self, op: &SendOp, errno: Errno) {
+        self.ended(op);
         let completion = Completion {
             context: op.context,
             flags: op.kind.flags(),

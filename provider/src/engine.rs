@@ -160,6 +160,10 @@ pub(crate) struct Engine {
     /// Elements of an atomic operation that is being served.
     pub(crate) scratch: Vec<u8>,
     pub(crate) next_age: u32,
+    /// Operations on peers' memory that are not complete, and most there may be: peers
+    /// keep answers that find no room.
+    pub(crate) rma_under_way: usize,
+    pub(crate) rma_limit: usize,
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
     /// Copies to be made without the lock, where there is a device thread.
@@ -303,6 +307,11 @@ impl Engine {
             works: Slab::new(),
             scratch: Vec::new(),
             next_age: 0,
+            rma_under_way: 0,
+            rma_limit: match info.tx.as_ref().map_or(0, |tx| tx.size) {
+                0 => attr::QUEUE_SIZE,
+                size => size,
+            },
             transfers: Slab::new(),
             streams: VecDeque::new(),
             copies: VecDeque::new(),

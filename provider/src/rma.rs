@@ -101,6 +101,9 @@ impl Engine {
             }
             OpFlags::Inject => (flags::INJECT, true),
         };
+        if self.rma_under_way >= self.rma_limit {
+            return Err(Errno::EAGAIN);
+        }
         let inject = op_flags & flags::INJECT != 0;
         if inject && len > self.inject_size {
             return Err(Errno::EMSGSIZE);
@@ -149,6 +152,7 @@ impl Engine {
             self.untrack(number);
             return sent;
         }
+        self.rma_under_way += 1;
         self.channels.rma.sent += 1;
         self.channels.rma.sent_bytes += len as u64;
         Ok(())
