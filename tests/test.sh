@@ -18,6 +18,8 @@ say "fi_info"
 tests/fi_info.sh
 say "C clients of the provider"
 tests/fabric/run.sh "$target/provider"
+say "Bad days"
+tests/faults.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
 say "MPI programs, other host engines and overflow models"

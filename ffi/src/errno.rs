@@ -75,7 +75,7 @@ impl Errno {
     /// From a number as C has it, positive or negated.
     #[must_use]
     pub const fn new(value: i32) -> Self {
-        Self(value.abs())
+        Self(value.saturating_abs())
     }
 
     /// The positive number.

@@ -197,14 +197,17 @@ impl Page {
     }
 }
 
-/// When a process started, from `/proc/PID/stat`. None if it is a zombie.
+/// When a process started, from `/proc/PID/stat`. None if it is a zombie: one whose first
+/// thread alone ended is not.
 #[must_use]
 pub fn start_of(stat: &str) -> Option<u64> {
     // proc_pid_stat(5): the state follows the name, which may hold anything but
     // ends at the last parenthesis; the start time is field 22.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
-    if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
+    let threads: u32 = fields.nth(16)?.parse().ok()?;
+    let started = fields.nth(1)?.parse().ok()?;
+    (!matches!(state, "Z" | "X") || threads > 1).then_some(started)
 }
 
 #[cfg(test)]
@@ -261,13 +264,16 @@ mod tests {
 
     #[test]
     fn a_start_is_field_22_and_a_zombie_has_none() {
-        let stat = |state| {
-            format!("12 (a) b) {state} {}", (4..40).map(|n| format!("{n} ")).collect::<String>())
+        let stat = |state, threads: u32| {
+            let field = |n| format!("{} ", if n == 20 { threads } else { n });
+            format!("12 (a) b) {state} {}", (4..40).map(field).collect::<String>())
         };
         assert_eq!(
-            (start_of(&stat("S")), start_of(&stat("Z")), start_of("")),
+            (start_of(&stat("S", 1)), start_of(&stat("Z", 1)), start_of("")),
             (Some(22), None, None)
         );
+        // The first thread ended, others go on.
+        assert_eq!(start_of(&stat("Z", 2)), Some(22));
     }
 
     proptest! {

@@ -88,7 +88,7 @@ impl Engine {
         if size_of_val(parts) + op.operand.len() + op.compare.len() <= INLINE {
             return Ok(self.link(peer)?.push_frame(own, header, parts, &data));
         }
-        let Some(buffer) = self.pool.take(own) else { return Ok(false) };
+        let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
         fill_frame(own, buffer, parts, &data);
         header.count = frame(&op.remote, 0, Some(buffer));
         let sent = self.link(peer)?.push_bare(own, header);

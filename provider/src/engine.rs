@@ -145,7 +145,7 @@ pub(crate) struct Engine {
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// Peers that died or closed, until they are sent to again.
     pub(crate) gone: HashSet<u32>,
-    /// Position of our ring that a dead peer may have claimed.
+    /// Position of our ring that was claimed and not filled at the last look.
     pub(crate) stuck: Option<u64>,
     /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
     pub(crate) sources: Vec<u32>,
@@ -380,13 +380,8 @@ impl Engine {
 
     #[cold]
     fn learn_source(&mut self, own: &Segment, number: u16) -> Option<u32> {
-        use std::sync::atomic::Ordering;
         let index = usize::from(number);
-        let word = own.peer(number).load(Ordering::Acquire);
-        if word == 0 || index >= crate::channel::segment::PEERS {
-            return None;
-        }
-        let peer = self.domain.peers.number(crate::channel::segment::unpack(word));
+        let peer = self.domain.peers.number(own.listed(number)?);
         if self.sources.len() <= index {
             self.sources.resize(index + 1, UNKNOWN);
         }
@@ -419,7 +414,7 @@ impl Engine {
             return Ok(self.link(peer)?.push_bytes(own, header, bytes));
         }
         self.link(peer)?;
-        let Some(buffer) = self.pool.take(own) else { return Ok(false) };
+        let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
         fill_bytes(own, buffer, bytes);
         header.count = Frame { buffer: Some(buffer as u16), ..Frame::default() }.pack();
         let sent = self.link(peer)?.push_bare(own, header);

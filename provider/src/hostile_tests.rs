@@ -33,7 +33,7 @@ use crate::{
     progress::Progress,
 };
 
-fn endpoint(port: u16) -> (Segment, Engine) {
+pub(crate) fn endpoint(port: u16) -> (Segment, Engine) {
     let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
     let info: Info = attr::offer(8192, 0, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());

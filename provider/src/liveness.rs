@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Peers that die: what waits for them completes in error, and nothing of
-//! theirs stays behind. Looked at while there is nothing else to do.
+//! theirs stays behind. Looked at while there is nothing else to do, and now and then
+//! while there is.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use matching::Source;
 use crate::{
     channel::{
         bell::Bell,
-        segment::{self, Liveness, Segment},
+        segment::{self, Liveness, PEERS, Segment},
         wire::TAGGED,
     },
     engine::{Body, Engine, UNKNOWN},
@@ -71,24 +72,31 @@ impl Engine {
         }
     }
 
-    /// Whether a peer announced the claim of the position our ring stands at.
-    fn has_claimed_next(&self, own: &Segment, peer: u32) -> bool {
-        let port = segment::unpack(self.address).port();
-        matches!(self.links.get(peer as usize), Some(Some(link))
-            if self.receiver.is_intent_of(port, link.segment()))
-            && self.receiver.is_claimed(own)
-    }
-
-    /// Goes past a position that a dead peer claimed. A living peer that
-    /// claimed it after all has had a whole interval to fill it.
+    /// Goes past a position that was claimed an interval ago by nobody who lives.
     fn skip_stuck(&mut self, own: &Segment) {
-        let Some(position) = self.stuck.take() else { return };
-        if position == self.receiver.position()
-            && self.receiver.peek(own).is_none()
-            && self.receiver.is_claimed(own)
-        {
+        let position = self.receiver.position();
+        let stands =
+            |engine: &Self| engine.receiver.peek(own).is_none() && engine.receiver.is_claimed(own);
+        let stuck = stands(self).then_some(position);
+        let before = std::mem::replace(&mut self.stuck, stuck);
+        // Who intended it and has gone on since has filled it.
+        if stuck.is_some() && before == stuck && !self.is_intended(own) && stands(self) {
+            tracing::warn!("a message is lost, its sender died while it wrote it");
             self.receiver.skip(own);
         }
+    }
+
+    /// Whether a living peer, also one that nothing has come from yet, announced the claim
+    /// of the position our ring stands at.
+    fn is_intended(&mut self, own: &Segment) -> bool {
+        let port = segment::unpack(self.address).port();
+        (0..PEERS as u16).map_while(|number| own.listed(number)).any(|address| {
+            let peer = self.domain.peers.number(address);
+            let receiver = self.receiver;
+            self.link(peer).is_ok_and(|link| {
+                receiver.is_intent_of(port, link.segment()) && link.liveness() == Liveness::Alive
+            })
+        })
     }
 
     fn look_at(&mut self, own: &Segment, peer: u32) {
@@ -107,9 +115,6 @@ impl Engine {
             tracing::warn!("{address} died");
         } else {
             tracing::info!("{address} closed its endpoint");
-        }
-        if died && self.has_claimed_next(own, peer) {
-            self.stuck = Some(self.receiver.position());
         }
         // What it sent before has arrived.
         while self.receive(own) == Progress::Some {}
@@ -147,6 +152,7 @@ impl Engine {
                 self.fail_directed(tagged, peer);
             }
         }
+        self.pool.reclaim(own, peer);
         self.links[peer as usize] = None;
         self.gone.insert(peer);
     }
@@ -164,3 +170,7 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "liveness_tests.rs"]
+mod tests;

@@ -123,7 +123,7 @@ impl Engine {
         if len <= INLINE {
             self.send_eager(own, peer, op, header, report, None)
         } else if len <= self.eager_size.min(BUFFER) || inject {
-            match self.pool.take(own) {
+            match self.pool.take(own, peer) {
                 Some(buffer) => self.send_eager(own, peer, op, header, report, Some(buffer)),
                 None if inject => Err(Errno::EAGAIN),
                 None => self.send_rendezvous(own, peer, op, header, report),

@@ -44,7 +44,10 @@ impl Engine {
             self.idle.busy();
             match self.until_shown.checked_sub(1) {
                 Some(less) => self.until_shown = less,
-                None => self.show(own),
+                None => {
+                    self.show(own);
+                    self.look_around(own);
+                }
             }
         }
         progress

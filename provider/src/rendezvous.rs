@@ -25,7 +25,7 @@ use crate::{
         wire::{Header, Kind, TAGGED},
     },
     completion::OpKind,
-    engine::{Engine, RecvOp},
+    engine::{Engine, RecvOp, SendOp},
 };
 
 /// A receive that gets its message through buffers.
@@ -202,7 +202,8 @@ impl Engine {
         let Some(op) = self.untrack(header.op) else { return };
         self.streams.retain(|stream| stream.op != header.op);
         if header.kind == Kind::Failed {
-            self.fail_op(&op, Errno::new(header.len as i32));
+            let errno = i32::try_from(header.len).ok().filter(|errno| (1..4096).contains(errno));
+            self.fail_op(&op, errno.map_or(Errno::EPROTO, Errno::new));
             return;
         }
         if header.len == 1 {
@@ -225,9 +226,15 @@ impl Engine {
             return;
         }
         let key = (header.op & u64::from(u32::MAX)) as usize;
-        let len = usize::try_from(header.len).unwrap_or(usize::MAX);
-        let len = len.min(self.sends[key].buffer.len());
-        if matches!(self.sends[key].kind, OpKind::Read | OpKind::Write)
+        let SendOp { kind, buffer, .. } = self.sends[key];
+        if matches!(kind, OpKind::Atomic | OpKind::Fetch)
+            || self.streams.iter().any(|stream| stream.op == header.op)
+        {
+            tracing::warn!("a pull of an operation that does not go through buffers, or does");
+            return;
+        }
+        let len = usize::try_from(header.len).unwrap_or(usize::MAX).min(buffer.len());
+        if matches!(kind, OpKind::Read | OpKind::Write)
             && let Ok(link) = self.link(from)
         {
             link.refused_there = true;
@@ -265,7 +272,7 @@ impl Engine {
         let start = stream.offset;
         while stream.offset < stream.len {
             let part = buffer.part(stream.offset, BUFFER.min(stream.len - stream.offset));
-            let Some(number) = self.pool.take(own) else { break };
+            let Some(number) = self.pool.take(own, stream.peer) else { break };
             fill_buffer(own, number, &part);
             let header = Header {
                 kind: Kind::Chunk,

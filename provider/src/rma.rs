@@ -178,7 +178,7 @@ impl Engine {
             return if sent { Ok(()) } else { Err(Errno::EAGAIN) };
         }
         let short = inject || frame_len <= self.eager_size.min(BUFFER);
-        if short && let Some(buffer) = self.pool.take(own) {
+        if short && let Some(buffer) = self.pool.take(own, peer) {
             fill_frame(own, buffer, parts, &[op.buffer]);
             header.count = frame(&op.remote, 0, Some(buffer));
             if self.link(peer)?.push_bare(own, header) {
@@ -240,7 +240,7 @@ impl Engine {
                 header.data = data;
             }
             let buffer = if write {
-                let Some(buffer) = self.pool.take(own) else { break };
+                let Some(buffer) = self.pool.take(own, stream.peer) else { break };
                 fill_frame(own, buffer, parts.as_slice(), &[op.buffer.part(stream.offset, len)]);
                 header.count = frame(&parts, 0, Some(buffer));
                 Some(buffer)
@@ -422,7 +422,7 @@ impl Engine {
                 return;
             }
         } else if self.deferred.is_empty()
-            && let Some(buffer) = self.pool.take(own)
+            && let Some(buffer) = self.pool.take(own, to)
         {
             fill_frame(own, buffer, &[], buffers);
             answer.count = frame(&RemoteParts::default(), 0, Some(buffer));
@@ -475,9 +475,12 @@ impl Engine {
         if header.flags & PART != 0 {
             let mut streams = self.streams.iter_mut();
             if let Some(stream) = streams.find(|stream| stream.op == header.op) {
-                stream.answered += header.len as usize;
+                // No more than was asked for, whatever the peer says.
+                let answered = stream.answered.saturating_add(header.len as usize);
+                stream.answered = answered.min(stream.offset);
             }
         } else if let Some(op) = self.untrack(header.op) {
+            self.streams.retain(|stream| stream.op != header.op);
             self.complete_op(&op);
         }
     }

@@ -11,16 +11,22 @@ use super::segment::{BUFFERS, Segment};
 pub(crate) struct Pool {
     free: Vec<usize>,
     lent: VecDeque<usize>,
+    /// The peer that each was taken for.
+    peers: [u32; BUFFERS],
 }
 
 impl Pool {
     pub(crate) fn new() -> Self {
-        Self { free: (0..BUFFERS).rev().collect(), lent: VecDeque::with_capacity(BUFFERS) }
+        Self {
+            free: (0..BUFFERS).rev().collect(),
+            lent: VecDeque::with_capacity(BUFFERS),
+            peers: [0; BUFFERS],
+        }
     }
 
-    /// A free buffer, marked as lent; the one that came back last is warm in
+    /// A free buffer, marked as lent to a peer; the one that came back last is warm in
     /// the cache and comes first.
-    pub(crate) fn take(&mut self, own: &Segment) -> Option<usize> {
+    pub(crate) fn take(&mut self, own: &Segment, peer: u32) -> Option<usize> {
         match self.lent.front() {
             Some(&oldest) if is_back(own, oldest) => {
                 self.lent.pop_front();
@@ -34,7 +40,15 @@ impl Pool {
         let buffer = self.free.pop()?;
         own.buffer_state(buffer).store(1, Ordering::Relaxed);
         self.lent.push_back(buffer);
+        self.peers[buffer] = peer;
         Some(buffer)
+    }
+
+    /// Takes back what a peer has that is gone.
+    pub(crate) fn reclaim(&mut self, own: &Segment, peer: u32) {
+        for &buffer in self.lent.iter().filter(|&&buffer| self.peers[buffer] == peer) {
+            own.buffer_state(buffer).store(0, Ordering::Release);
+        }
     }
 
     /// Takes back the buffer that was taken last and not sent.
@@ -58,7 +72,7 @@ impl Pool {
     }
 
     fn collect(&mut self, own: &Segment) {
-        let Self { free, lent } = self;
+        let Self { free, lent, .. } = self;
         lent.retain(|&buffer| {
             let back = is_back(own, buffer);
             if back {
@@ -83,13 +97,27 @@ mod tests {
     fn buffers_run_out_and_come_back() {
         let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 81)).unwrap();
         let mut pool = Pool::new();
-        let taken: Vec<_> = std::iter::from_fn(|| pool.take(&own)).collect();
+        let taken: Vec<_> = std::iter::from_fn(|| pool.take(&own, 1)).collect();
         assert_eq!(taken.len(), BUFFERS);
         own.buffer_state(taken[5]).store(0, Ordering::Release);
-        assert_eq!(pool.take(&own), Some(taken[5]));
-        assert_eq!(pool.take(&own), None);
+        assert_eq!(pool.take(&own, 2), Some(taken[5]));
+        assert_eq!(pool.take(&own, 2), None);
         pool.untake(&own);
-        assert_eq!(pool.take(&own), Some(taken[5]));
+        assert_eq!(pool.take(&own, 3), Some(taken[5]));
         assert!(pool.is_lent(&own));
+    }
+
+    #[test]
+    fn the_dead_give_back_what_they_have_and_no_more() {
+        let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 82)).unwrap();
+        let mut pool = Pool::new();
+        for peer in 0..BUFFERS as u32 {
+            pool.take(&own, peer % 2);
+        }
+        pool.reclaim(&own, 1);
+        let back: Vec<_> = std::iter::from_fn(|| pool.take(&own, 0)).collect();
+        assert_eq!(back.len(), BUFFERS / 2);
+        pool.reclaim(&own, 0);
+        assert!(!pool.is_lent(&own));
     }
 }

@@ -17,7 +17,7 @@
 //! A sender that is killed between claim and turn would leave a slot that is
 //! never filled and stop the ring. It has announced the claim as its *intent*
 //! in its own segment; the receiver, when the ring stands still with positions
-//! claimed, skips a position that only a dead peer intended ([`Receiver::skip`]).
+//! claimed, skips a position that no living peer intends ([`Receiver::skip`]).
 //!
 //! Rejected: a ring a pair of endpoints (memory grows with the square of ranks,
 //! and the receiver polls them all); a turn that the receiver resets (Vyukov's
@@ -98,10 +98,13 @@ impl Sender {
             if position.wrapping_sub(self.head) >= SLOTS {
                 self.head = peer.head().load(Ordering::Acquire);
                 if position.wrapping_sub(self.head) >= SLOTS {
+                    // What was announced in vain is nobody's claim of ours.
+                    own.intent().store(0, Ordering::Release);
                     return false;
                 }
             }
-            own.intent().store(intent(self.port, position), Ordering::Relaxed);
+            // Who sees a later intent sees the turn of what was claimed before.
+            own.intent().store(intent(self.port, position), Ordering::Release);
             match peer.tail().compare_exchange_weak(
                 position,
                 position.wrapping_add(1),
@@ -127,7 +130,7 @@ impl Sender {
 }
 
 /// The receiving end of an endpoint's own ring.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Receiver {
     head: u64,
     published: u64,

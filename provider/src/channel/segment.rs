@@ -3,7 +3,8 @@
 //! may open.
 //!
 //! ```text
-//!  0      header: identity | started | state | tail | head | bell | sleeps | intent
+//!  0      header: identity | started, process namespace | state | tail | head | bell |
+//!         sleeps | intent
 //!  2 K    counters for `tcam watch`
 //!  4 K    peers: 4096 words, the address of each endpoint that sends here
 //!  36 K   buffer states: 64 words, a line each
@@ -13,21 +14,29 @@
 //! ```
 //!
 //! The owner holds a lock on the file (`flock`) as long as it lives, however it
-//! dies: who gets the lock knows that the owner is gone and removes the file.
+//! dies: who gets the lock knows that the owner is gone and removes the file. A child
+//! that was forked holds the lock, too, and may outlive the owner; so the process of the
+//! header is looked for while the lock is held, where it can be seen.
 //! The pages are reserved when the file is made, so that a full `/dev/shm` is an
 //! error then and not a `SIGBUS` later.
 //!
-//! Rejected: POSIX shared memory locks or process ids in the header (ids are
-//! reused, and zombies look alive).
+//! Rejected: locks of POSIX (the first descriptor that is closed releases them, whoever
+//! opened it) or process ids in the header alone (another process namespace has others).
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
     fs::{File, OpenOptions},
     io,
     net::SocketAddrV4,
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    },
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    },
 };
 
 use ffi::Errno;
@@ -53,6 +62,8 @@ pub(crate) const BUFFERS: usize = 64;
 pub(crate) const BUFFER: usize = 16 * 1024;
 
 const LINE: usize = 64;
+/// Number of the owner's process namespace; 0 if it does not know.
+const PROCESSES: usize = STARTED + 8;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL: usize = 8 * LINE;
@@ -99,6 +110,10 @@ unsafe impl Sync for Segment {}
 pub(super) fn namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino())
 }
+
+/// Number of this process's process namespace, in which processes are numbered.
+static PROCESS_NAMESPACE: LazyLock<u64> =
+    LazyLock::new(|| std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino()));
 
 /// `/dev/shm/tcam.<user>.<network namespace>.`
 fn prefix(user: u32) -> String {
@@ -173,13 +188,49 @@ pub(crate) fn population() -> usize {
 
 pub(super) fn remove_if_dead(path: &Path) -> bool {
     let Ok(file) = options().open(path) else { return false };
-    if !try_lock(&file) {
+    if !try_lock(&file) && !owner_ended(&file) {
         return false;
     }
-    // With the lock held nobody can have made the file anew in between; a
-    // creator that waits for it sees that its file is unlinked and starts over.
     tracing::info!("removing {}, whose owner died", path.display());
-    std::fs::remove_file(path).is_ok()
+    remove(&file, path)
+}
+
+/// Whether the process that made a segment is gone though somebody holds the lock: a
+/// child of it. False where its process cannot be seen, and for other files.
+fn owner_ended(file: &File) -> bool {
+    let mut header = [0; PROCESSES + 8];
+    if file.read_exact_at(&mut header, 0).is_err() {
+        return false;
+    }
+    let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+    let namespace = word(PROCESSES);
+    let pid = word(PID) as u32;
+    word(IDENTITY) == MAGIC
+        && namespace != 0
+        && namespace == *PROCESS_NAMESPACE
+        && start_of(pid) != Some(word(STARTED))
+}
+
+/// Removes the file of an owner that is gone; false if it is removed already.
+fn remove(file: &File, path: &Path) -> bool {
+    // One at a time: the path may else be another file's by now. A creator that waits
+    // for the other lock sees that its file is unlinked and starts over.
+    take_turn(file)
+        && file.metadata().is_ok_and(|meta| meta.nlink() > 0)
+        && std::fs::remove_file(path).is_ok()
+}
+
+/// Takes a lock that this open file alone has, unlike the owner's; false if another has.
+fn take_turn(file: &File) -> bool {
+    let whole = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: the descriptor is open, and the kernel only reads the lock.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) == 0 }
 }
 
 /// Names an endpoint for good: its port, its segment's file, its process.
@@ -208,11 +259,11 @@ impl Owner {
 fn owner_lives(path: &Path, inode: u64, pid: u32, started: u64) -> bool {
     match options().open(path) {
         Ok(file) if file.metadata().is_ok_and(|meta| meta.ino() == inode) => {
-            let locked = try_lock(&file);
-            if locked {
-                let _ = std::fs::remove_file(path);
+            let dead = try_lock(&file) || owner_ended(&file);
+            if dead {
+                remove(&file, path);
             }
-            !locked
+            !dead
         }
         // The file is gone or cannot be opened: by somebody who found its owner
         // dead, or who cleans directories. The process itself tells.
@@ -264,6 +315,7 @@ impl Segment {
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         let started = start_of(std::process::id()).unwrap_or_default();
         segment.word(STARTED).store(started, Ordering::Relaxed);
+        segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
         segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
         segment.word32(STATE).store(OPEN, Ordering::Release);
         Ok(segment)
@@ -423,6 +475,12 @@ impl Segment {
     /// Address of the peer with a number; zero if there is none.
     pub(crate) fn peer(&self, number: u16) -> &AtomicU64 {
         self.word(PEER_TABLE + usize::from(number) % PEERS * 8)
+    }
+
+    /// The address that a peer entered under its number.
+    pub(crate) fn listed(&self, number: u16) -> Option<SocketAddrV4> {
+        let word = self.peer(number).load(Ordering::Acquire);
+        (word != 0 && usize::from(number) < PEERS).then(|| unpack(word))
     }
 
     /// Zero if the buffer is free.

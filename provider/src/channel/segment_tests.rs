@@ -33,6 +33,36 @@ fn what_a_dead_owner_left_is_removed() {
 }
 
 #[test]
+fn a_lock_that_a_child_holds_does_not_make_its_parent_live() {
+    let own = Segment::create(address(68)).unwrap();
+    let opened = Segment::open(68).unwrap();
+    assert_eq!(opened.liveness(), Liveness::Alive);
+    // The lock is held still, and no process with this number started then.
+    own.word(STARTED).store(1, Ordering::Relaxed);
+    assert_eq!(opened.liveness(), Liveness::Dead);
+    assert!(!path_of(user(), 68).exists());
+}
+
+#[test]
+fn a_process_that_cannot_be_seen_lives_while_the_lock_is_held() {
+    let own = Segment::create(address(69)).unwrap();
+    let opened = Segment::open(69).unwrap();
+    own.word(STARTED).store(1, Ordering::Relaxed);
+    own.word(PROCESSES).store(*PROCESS_NAMESPACE + 1, Ordering::Relaxed);
+    assert_eq!(opened.liveness(), Liveness::Alive);
+}
+
+#[test]
+fn a_file_that_is_gone_takes_no_other_with_it() {
+    let first = Segment::create(address(70)).unwrap();
+    let file = options().open(path_of(user(), 70)).unwrap();
+    drop(first);
+    let second = Segment::create(address(70)).unwrap();
+    assert!(!remove(&file, &path_of(user(), 70)));
+    assert_eq!(Segment::open(70).unwrap().inode, second.inode);
+}
+
+#[test]
 fn who_lost_only_its_file_lives() {
     let own = Segment::create(address(67)).unwrap();
     let opened = Segment::open(67).unwrap();

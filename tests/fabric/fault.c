@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A peer that is killed at any moment, while operations of every kind go to it or come
+// from it: each completes within seconds, those with a third peer go on, and nothing of
+// the dead stays in /dev/shm.
+//   fault frozen    the peer stands still, operations wait for it, then it is killed
+//   fault target    it is killed while operations go to it
+//   fault origin    it is killed while operations come from it
+#include "fabric.h"
+#include <dirent.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LONG (1u << 20)
+#define WINDOW 16
+#define ECHO (1ull << 40)
+#define LIMIT 5.0 // seconds until everything that waits for the dead is over
+#define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
+
+// What an endpoint tells the others through a pipe.
+struct card {
+    char name[16];
+    uint64_t base, key;
+};
+
+static struct side mine;
+static struct fid_mr *mr;
+static struct card card;
+static char region[LONG], buffers[WINDOW][LONG];
+static pid_t victim, third;
+
+static void open_all(void) {
+    size_t len = sizeof card.name;
+    open_domain(CAPS, FI_THREAD_SAFE, 0);
+    open_side(&mine, 0, 4);
+    OK(fi_getname(&mine.ep->fid, card.name, &len));
+    OK(fi_mr_reg(domain, region, sizeof region, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+    if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+        OK(fi_mr_bind(mr, &mine.ep->fid, 0));
+        OK(fi_mr_enable(mr));
+    }
+    card.base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)region : 0;
+    card.key = fi_mr_key(mr);
+}
+
+static fi_addr_t enter(const struct card *of) {
+    fi_addr_t address;
+    CHECK(fi_av_insert(mine.av, of->name, 1, &address, 0, NULL) == 1, "insert");
+    return address;
+}
+
+static void tell(int to, const struct card *what) {
+    CHECK(write(to, what, sizeof *what) == sizeof *what, "write");
+}
+
+static struct card hear(int from) {
+    struct card heard;
+    CHECK(read(from, &heard, sizeof heard) == sizeof heard, "read");
+    return heard;
+}
+
+// Starts the n-th kind of operation on a peer; a message carries the number of its buffer.
+static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
+    void *context = buffers[slot];
+    char *bytes = buffers[slot];
+    struct iovec iov = {bytes, 8};
+    struct fi_msg_tagged message = {&iov, NULL, 1, to, 1, 0, context, 0};
+    uint64_t base = at->base, key = at->key;
+    switch (kind) {
+    case 0: return fi_tsendmsg(mine.ep, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    case 1: iov.iov_len = 4096; return fi_tsendmsg(mine.ep, &message, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    case 2: return fi_tsend(mine.ep, bytes, LONG, NULL, to, 1, context);
+    case 3: return fi_write(mine.ep, bytes, 8, NULL, to, base, key, context);
+    case 4: return fi_write(mine.ep, bytes, 8000, NULL, to, base, key, context);
+    case 5: return fi_write(mine.ep, bytes, LONG, NULL, to, base, key, context);
+    case 6: return fi_read(mine.ep, bytes, 8, NULL, to, base, key, context);
+    case 7: return fi_read(mine.ep, bytes, 8000, NULL, to, base, key, context);
+    case 8: return fi_read(mine.ep, bytes, LONG, NULL, to, base, key, context);
+    case 9: return fi_atomic(mine.ep, bytes, 1, NULL, to, base, key, FI_UINT64, FI_SUM, context);
+    case 10: return fi_fetch_atomic(mine.ep, bytes, 512, NULL, bytes + 8192, NULL, to, base, key, FI_UINT64, FI_SUM, context);
+    case 11: return fi_compare_atomic(mine.ep, bytes, 1, NULL, bytes + 64, NULL, bytes + 128, NULL, to, base, key, FI_UINT64, FI_CSWAP, context);
+    default: return fi_send(mine.ep, bytes, LONG, NULL, to, context);
+    }
+}
+#define KINDS 13
+
+// Answers the survivor's small messages until it is told to stop.
+static void run_third(int in, int out) {
+    uint64_t value;
+    open_all();
+    struct card survivor = hear(in);
+    fi_addr_t to = enter(&survivor);
+    tell(out, &card);
+    do {
+        OK(fi_trecv(mine.ep, &value, 8, NULL, to, ECHO, 0, &value));
+        struct fi_cq_tagged_entry entry;
+        ssize_t got;
+        while ((got = fi_cq_read(mine.cq, &entry, 1)) == -FI_EAGAIN) {}
+        CHECK(got == 1, "the third: %zd", got);
+        while ((got = fi_tinject(mine.ep, &value, 8, to, ECHO)) == -FI_EAGAIN) fi_cq_read(mine.cq, NULL, 0);
+        CHECK(got == 0, "the third: %zd", got);
+    } while (value != ~0ull);
+    OK(fi_close(&mr->fid));
+    close_side(&mine);
+    close_domain();
+    exit(0);
+}
+
+// Takes what comes, and sends what it is told to, until it is killed.
+static void run_victim(int in, int out, int origin) {
+    open_all();
+    struct card survivor = hear(in);
+    fi_addr_t to = enter(&survivor);
+    static char sink[2][LONG];
+    for (int i = 0; i < 2; i++) {
+        OK(fi_trecv(mine.ep, sink[i], LONG, NULL, to, 1, 0, sink[i]));
+        OK(fi_recv(mine.ep, sink[i], LONG, NULL, to, sink[i]));
+    }
+    tell(out, &card);
+    int free_slots[WINDOW], count = WINDOW, kind = getpid();
+    for (int i = 0; i < WINDOW; i++) free_slots[i] = i;
+    for (;;) {
+        struct fi_cq_tagged_entry entry;
+        while (origin && count > 0) {
+            memset(buffers[free_slots[count - 1]], 'v', 64);
+            if (start(++kind % KINDS, free_slots[count - 1], to, &survivor)) break;
+            count--;
+        }
+        if (fi_cq_read(mine.cq, &entry, 1) != 1) continue;
+        if (entry.op_context == sink[0] || entry.op_context == sink[1]) {
+            if (entry.flags & FI_TAGGED)
+                OK(fi_trecv(mine.ep, entry.op_context, LONG, NULL, to, 1, 0, entry.op_context));
+            else
+                OK(fi_recv(mine.ep, entry.op_context, LONG, NULL, to, entry.op_context));
+        } else {
+            free_slots[count++] = (int)(((char *)entry.op_context - buffers[0]) / LONG);
+        }
+    }
+}
+
+static int leftovers(const struct card *of) {
+    char suffix[16];
+    int found = 0;
+    snprintf(suffix, sizeof suffix, ".%d", (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3]);
+    DIR *shm = opendir("/dev/shm");
+    for (struct dirent *entry; shm && (entry = readdir(shm));) {
+        size_t len = strlen(entry->d_name), tail = strlen(suffix);
+        found += !strncmp(entry->d_name, "tcam.", 5) && len > tail && !strcmp(entry->d_name + len - tail, suffix);
+    }
+    closedir(shm);
+    return found;
+}
+
+static pid_t spawn(int *in, int *out, int role, int origin) {
+    int to[2], from[2];
+    CHECK(pipe(to) == 0 && pipe(from) == 0, "pipe");
+    pid_t pid = fork();
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(60);
+        role ? run_third(to[0], from[1]) : run_victim(to[0], from[1], origin);
+    }
+    *in = from[0], *out = to[1];
+    return pid;
+}
+
+static uint64_t echoes, echo;
+static int echo_under_way;
+
+// The survivor's side of the small messages with the third peer: one is always under way.
+static void keep_echoing(fi_addr_t to) {
+    if (echo_under_way || echoes == ~0ull) return;
+    OK(fi_trecv(mine.ep, &echo, 8, NULL, to, ECHO, 0, &echo));
+    ssize_t sent;
+    while ((sent = fi_tinject(mine.ep, &echoes, 8, to, ECHO)) == -FI_EAGAIN) fi_cq_read(mine.cq, NULL, 0);
+    OK(sent);
+    echo_under_way = 1;
+}
+
+// The next completion or error that is no echo: its slot, or -1. `failed` says which.
+static int next_slot(int *failed) {
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error = {0};
+    ssize_t got = fi_cq_read(mine.cq, &entry, 1);
+    if (got == -FI_EAGAIN) return -1;
+    *failed = 0;
+    if (got == -FI_EAVAIL) {
+        CHECK(fi_cq_readerr(mine.cq, &error, 0) == 1, "no error entry");
+        CHECK(error.err == ECONNABORTED || error.err == ECONNREFUSED || error.err == EIO, "error %d", error.err);
+        entry.op_context = error.op_context;
+        *failed = error.err;
+    } else {
+        CHECK(got == 1, "%zd", got);
+    }
+    if (entry.op_context == &echo) {
+        CHECK(!*failed && echo == echoes, "echo %lu of %lu, error %d", echo, echoes, *failed);
+        echoes++;
+        echo_under_way = 0;
+        return -1;
+    }
+    return (int)(((char *)entry.op_context - buffers[0]) / LONG);
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "frozen";
+    int frozen = !strcmp(how, "frozen"), origin = !strcmp(how, "origin");
+    int from_victim, to_victim, from_third, to_third, failed, failures = 0;
+    srand((unsigned)(argc > 2 ? atoi(argv[2]) : getpid()));
+    double after = (double)(rand() % 30000) * 1e-6;
+    victim = spawn(&from_victim, &to_victim, 0, origin);
+    third = spawn(&from_third, &to_third, 1, 0);
+    open_all();
+    tell(to_victim, &card);
+    tell(to_third, &card);
+    struct card of_victim = hear(from_victim), of_third = hear(from_third);
+    fi_addr_t peer = enter(&of_victim), friend = enter(&of_third);
+
+    // What comes from the victim may come into any of these.
+    int busy[WINDOW] = {0}, under_way = 0, kind = 0, alive = 1;
+    int receives = origin ? WINDOW : 3;
+    // A message first: a peer is known by what it sent or what was sent to it.
+    keep_echoing(friend);
+    if (frozen) {
+        fi_cq_read(mine.cq, NULL, 0);
+        CHECK(kill(victim, SIGSTOP) == 0, "stop");
+        after = 0.05;
+    }
+    double begin = seconds(), killed = 0;
+    uint64_t echoes_then = 0;
+    while (alive || under_way > 0) {
+        for (int slot = 0; slot < WINDOW && alive; slot++) {
+            if (busy[slot]) continue;
+            if (slot < receives) {
+                // Those of a frozen peer never come.
+                if (slot % 2) OK(fi_trecv(mine.ep, buffers[slot], LONG, NULL, peer, frozen ? 99 : 1, 0, buffers[slot]));
+                else OK(fi_recv(mine.ep, buffers[slot], LONG, NULL, peer, buffers[slot]));
+            } else {
+                ssize_t started = start(kind++ % KINDS, slot, peer, &of_victim);
+                if (started == -FI_EAGAIN) break;
+                OK(started);
+            }
+            busy[slot] = 1, under_way++;
+        }
+        keep_echoing(friend);
+        int slot = next_slot(&failed);
+        if (slot >= 0) {
+            CHECK(slot < WINDOW && busy[slot], "slot %d", slot);
+            CHECK(!failed || !alive, "error %d before the peer died", failed);
+            busy[slot] = 0, under_way--, failures += failed != 0;
+        }
+        if (alive && seconds() - begin > after) {
+            CHECK(kill(victim, SIGKILL) == 0, "kill");
+            alive = 0, killed = seconds(), echoes_then = echoes;
+        }
+        if (!alive && seconds() - killed > LIMIT) {
+            for (int i = 0; i < WINDOW; i++)
+                if (busy[i]) fprintf(stderr, "slot %d is under way\n", i);
+            CHECK(0, "%d operations under way %.0f s after the peer died, %lu echoes since", under_way, LIMIT, echoes - echoes_then);
+        }
+    }
+    double took = seconds() - killed;
+    // All that it sent may have come before.
+    CHECK(failures > 0 || origin, "nothing failed");
+    // The dead is refused, its file is gone, and the third peer is there as before.
+    ssize_t refused;
+    do {
+        refused = fi_tinject(mine.ep, &echo, 8, peer, 5);
+        fi_cq_read(mine.cq, NULL, 0);
+    } while ((refused == 0 || refused == -FI_EAGAIN) && seconds() - killed < LIMIT);
+    CHECK(refused == -FI_ECONNREFUSED, "%zd", refused);
+    CHECK(leftovers(&of_victim) == 0, "the dead left a segment");
+    uint64_t goal = echoes + 100;
+    for (double from = seconds(); echoes < goal; next_slot(&failed)) {
+        keep_echoing(friend);
+        CHECK(seconds() - from < LIMIT, "the third peer is silent");
+    }
+    // Nor did it take buffers with it that others need.
+    for (int round = 0; round < 20; round++)
+        for (kind = 3; kind < 12; kind++) {
+            ssize_t started;
+            double from = seconds();
+            while ((started = start(kind, 0, friend, &of_third)) == -FI_EAGAIN && seconds() - from < LIMIT)
+                next_slot(&failed);
+            CHECK(started == 0, "operation of kind %d: %zd", kind, started);
+            while (next_slot(&failed)) CHECK(seconds() - from < LIMIT, "operation of kind %d hangs", kind);
+            CHECK(!failed, "operation of kind %d: %d", kind, failed);
+        }
+    while (echo_under_way) next_slot(&failed);
+    echoes = ~0ull;
+    uint64_t stop = ~0ull;
+    OK(fi_tinject(mine.ep, &stop, 8, friend, ECHO));
+    int status;
+    CHECK(waitpid(third, &status, 0) == third && WIFEXITED(status) && !WEXITSTATUS(status), "the third: %x", status);
+    CHECK(waitpid(victim, &status, 0) == victim, "victim");
+    OK(fi_close(&mr->fid));
+    double closing = seconds();
+    close_side(&mine);
+    CHECK(seconds() - closing < 1, "closing waits for the dead");
+    close_domain();
+    CHECK(leftovers(&card) == 0 && leftovers(&of_third) == 0, "a segment is left");
+    printf("fault %s: ok, %d failures %.2f s after\n", how, failures, took);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A process of the same user that writes anything into the segment of a living endpoint,
+// while messages, reads, writes and atomic operations come and go there: errors and lost
+// messages, but no crash, no hang of a call, and others go on.
+//   scribble [SEED [all | header | peers | states | slots | buffers]]
+#include "fabric.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LONG (256u << 10)
+#define SECONDS 0.7
+#define AREAS 11
+#define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
+
+static struct side mine;
+static struct fid_mr *mr;
+static char region[LONG], buffers[32][LONG];
+struct card {
+    char name[16];
+    uint64_t base, key;
+};
+static struct card card;
+
+static void open_all(void) {
+    size_t len = sizeof card.name;
+    open_domain(CAPS, FI_THREAD_SAFE, 0);
+    open_side(&mine, 0, 4);
+    OK(fi_getname(&mine.ep->fid, card.name, &len));
+    OK(fi_mr_reg(domain, region, sizeof region, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+    if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+        OK(fi_mr_bind(mr, &mine.ep->fid, 0));
+        OK(fi_mr_enable(mr));
+    }
+    card.base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)region : 0;
+    card.key = fi_mr_key(mr);
+}
+
+// One operation of any kind; what becomes of it is the affair of chance.
+static void anything(fi_addr_t to, const struct card *at) {
+    char *bytes = buffers[rand() % 32];
+    size_t len = rand() % 3 == 0 ? LONG : (size_t)(rand() % 9000);
+    switch (rand() % 9) {
+    case 0: fi_tsend(mine.ep, bytes, len, NULL, to, 1, bytes); break;
+    case 1: fi_send(mine.ep, bytes, len, NULL, to, bytes); break;
+    case 2: fi_trecv(mine.ep, bytes, LONG, NULL, FI_ADDR_UNSPEC, 1, 0, bytes); break;
+    case 3: fi_recv(mine.ep, bytes, LONG, NULL, FI_ADDR_UNSPEC, bytes); break;
+    case 4: fi_write(mine.ep, bytes, len, NULL, to, at->base, at->key, bytes); break;
+    case 5: fi_read(mine.ep, bytes, len, NULL, to, at->base, at->key, bytes); break;
+    case 6: fi_atomic(mine.ep, bytes, 8, NULL, to, at->base, at->key, FI_UINT64, FI_SUM, bytes); break;
+    case 7: fi_fetch_atomic(mine.ep, bytes, 512, NULL, bytes + 8192, NULL, to, at->base, at->key, FI_UINT64, FI_SUM, bytes); break;
+    default: fi_tinject(mine.ep, bytes, (size_t)(rand() % 200), to, 1);
+    }
+}
+
+static void poll_once(void) {
+    struct fi_cq_tagged_entry entry[8];
+    struct fi_cq_err_entry error = {0};
+    if (fi_cq_read(mine.cq, entry, 8) == -FI_EAVAIL) fi_cq_readerr(mine.cq, &error, 0);
+}
+
+static void run_peer(int in, int out, unsigned seed) {
+    struct card other;
+    fi_addr_t to;
+    srand(seed);
+    open_all();
+    CHECK(write(out, &card, sizeof card) == sizeof card, "write");
+    CHECK(read(in, &other, sizeof other) == sizeof other, "read");
+    CHECK(fi_av_insert(mine.av, other.name, 1, &to, 0, NULL) == 1, "insert");
+    for (double start = seconds(); seconds() - start < SECONDS;) {
+        anything(to, &other);
+        poll_once();
+    }
+    CHECK(write(out, "k", 1) == 1, "write");
+    // No goodbye: the other may have half of an operation.
+    _exit(0);
+}
+
+// The segment of the endpoint with a card, as anybody of its user may map it.
+static unsigned char *map_of(const struct card *of, size_t *len) {
+    char suffix[16], path[300] = "";
+    struct stat stat;
+    snprintf(suffix, sizeof suffix, ".%d", (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3]);
+    DIR *shm = opendir("/dev/shm");
+    for (struct dirent *entry; (entry = readdir(shm));) {
+        size_t have = strlen(entry->d_name), tail = strlen(suffix);
+        if (!strncmp(entry->d_name, "tcam.", 5) && have > tail && !strcmp(entry->d_name + have - tail, suffix))
+            snprintf(path, sizeof path, "/dev/shm/%s", entry->d_name);
+    }
+    closedir(shm);
+    int fd = open(path, O_RDWR);
+    CHECK(fd >= 0 && fstat(fd, &stat) == 0, "%s", path);
+    *len = (size_t)stat.st_size;
+    unsigned char *map = mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    CHECK(map != MAP_FAILED, "mmap");
+    close(fd);
+    return map;
+}
+
+// Where the parts of a segment begin: seven of the header, and one of each other.
+static const struct {
+    const char *name;
+    int first, count;
+} parts[] = {{"all", 0, AREAS}, {"header", 0, 7}, {"peers", 7, 1}, {"states", 8, 1}, {"slots", 9, 1}, {"buffers", 10, 1}};
+
+static void scribble(unsigned char *map, size_t len, int part) {
+    static const size_t starts[] = {0, 64, 256, 384, 512, 640, 768, 4096, 36 << 10, 40 << 10, 296 << 10, 1320 << 10};
+    int area = parts[part].first + rand() % parts[part].count;
+    size_t from = starts[area], span = starts[area + 1] - from;
+    size_t at = from + (size_t)(rand() % (int)span);
+    if (at >= len) return;
+    switch (rand() % 4) {
+    case 0: map[at] = (unsigned char)rand(); break;
+    case 1: map[at] ^= (unsigned char)(1 << rand() % 8); break;
+    case 2: *(uint64_t *)(map + (at & ~7ul)) += (uint64_t)(rand() % 3) - 1; break;
+    default: *(uint64_t *)(map + (at & ~7ul)) = rand() % 2 ? ~0ull : (uint64_t)rand();
+    }
+}
+
+int main(int argc, char **argv) {
+    unsigned seed = (unsigned)(argc > 1 ? atoi(argv[1]) : 1);
+    int to[2], from[2], status, part = 0;
+    for (int i = 0; argc > 2 && i < 6; i++)
+        if (!strcmp(argv[2], parts[i].name)) part = i;
+    char done = 0;
+    pid_t peers[2];
+    struct card cards[2];
+    int back[2], there[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK(pipe(to) == 0 && pipe(from) == 0, "pipe");
+        peers[i] = fork();
+        if (!peers[i]) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            alarm(30);
+            run_peer(to[0], from[1], seed + (unsigned)i);
+        }
+        back[i] = from[0], there[i] = to[1];
+        CHECK(read(from[0], &cards[i], sizeof cards[i]) == sizeof cards[i], "read");
+    }
+    size_t len;
+    unsigned char *map = map_of(&cards[0], &len), *copy = malloc(4096);
+    memcpy(copy, map, 4096);
+    for (int i = 0; i < 2; i++) CHECK(write(there[i], &cards[!i], sizeof *cards) == sizeof *cards, "write");
+    srand(seed + 99);
+    fcntl(back[0], F_SETFL, O_NONBLOCK);
+    double start = seconds();
+    for (unsigned long count = 0; read(back[0], &done, 1) != 1; count++) {
+        scribble(map, len, part);
+        // Who it is stays: peers would find it dead, and this is about the living.
+        memcpy(map, copy, 24);
+        memcpy(map + 64, copy + 64, 16);
+        memcpy(map + 128, copy + 128, 4);
+        if (count % 16 == 0) usleep(50);
+        CHECK(seconds() - start < 20, "a call of the victim hangs");
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(waitpid(peers[i], &status, 0) == peers[i], "wait");
+        CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "peer %d: status %x", i, status);
+    }
+    // Their segments are found and removed by whoever opens an endpoint next.
+    open_all();
+    exit(0);
+}

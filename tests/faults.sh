@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Bad days: peers that are killed at any moment, forked children, a full /dev/shm,
+# another user, segments that are written over.
+#   tests/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
+set -u
+here=$(cd "$(dirname "$0")" && pwd)/fabric
+rounds=${2:-2}
+build=$(mktemp -d)
+# Another user must be able to read it.
+chmod 755 "$build"
+cp "$1/libtcam-fi.so" "$build/"
+export FI_PROVIDER_PATH=$build FI_PROVIDER=tcam FI_LOG_LEVEL=warn
+holder=
+# shellcheck disable=SC2064
+trap 'rm -rf "$build"; [ -z "$holder" ] || kill "$holder" 2>/dev/null' EXIT
+passed=0 failed=0
+for client in fault orphan full users scribble; do
+    # shellcheck disable=SC2086
+    ${CC:-cc} ${CFLAGS:--O1} -Wall -Wextra -Wno-unused-function -o "$build/$client" \
+        "$here/$client.c" -lfabric -lpthread ${LIBS:-} || exit 1
+done
+
+run() {
+    local name=$1
+    shift
+    # A panic that was caught is a defect, too.
+    if output=$(timeout -k 5 "${LIMIT:-30}" "$@" 2>&1) && ! grep -qE 'internal error|panicked' <<<"$output"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "$name: failed"
+        grep -v 'core:core\|ofi_' <<<"$output" | tail -n 6
+    fi
+}
+
+for ((round = 0; round < rounds; round++)); do
+    seed=$RANDOM
+    for progress in manual automatic; do
+        [ $progress = automatic ] && export AUTO_PROGRESS=1 || unset AUTO_PROGRESS
+        for copy in auto off; do
+            for how in frozen target origin; do
+                FI_TCAM_KERNEL_COPY=$copy run \
+                    "fault $how, seed $seed, $progress progress, kernel copy $copy" \
+                    "$build/fault" $how $seed
+            done
+        done
+    done
+done
+for progress in manual automatic; do
+    [ $progress = automatic ] && export AUTO_PROGRESS=1 || unset AUTO_PROGRESS
+    run "orphan, $progress progress" "$build/orphan"
+    for part in all header peers states slots buffers; do
+        seed=$RANDOM
+        run "scribble over $part, seed $seed, $progress progress" "$build/scribble" $seed $part
+    done
+    if unshare -m true 2>/dev/null; then
+        # shellcheck disable=SC2016
+        run "full /dev/shm, $progress progress" unshare -m sh -c \
+            'mount -t tmpfs -o size=8m tcam-full /dev/shm && "$0" && ! ls /dev/shm | grep tcam' \
+            "$build/full"
+        grep -q 'no room for a segment' <<<"$output" || { echo "full /dev/shm: not said"; failed=$((failed + 1)); }
+    else
+        echo "full /dev/shm: skipped, mounting is not permitted"
+    fi
+done
+unset AUTO_PROGRESS
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    mkfifo "$build/in"
+    "$build/users" serve <"$build/in" >"$build/out" 2>/dev/null &
+    holder=$!
+    exec 9>"$build/in"
+    for _ in $(seq 100); do
+        [ -s "$build/out" ] && break
+        sleep 0.1
+    done
+    run "another user" setpriv --reuid 65534 --regid 65534 --clear-groups \
+        "$build/users" call "$(cat "$build/out")"
+    exec 9>&-
+    wait "$holder" || failed=$((failed + 1))
+    holder=
+else
+    echo "another user: skipped, only root can become one"
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
