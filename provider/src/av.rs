@@ -168,7 +168,7 @@ impl AddressVector {
         u32::try_from(self.used.load(Ordering::Relaxed) - free).unwrap_or(u32::MAX)
     }
 
-    fn insert_one(&self, bytes: &[u8]) -> Option<u64> {
+    pub(crate) fn insert_one(&self, bytes: &[u8]) -> Option<u64> {
         let address = address::from_bytes(bytes)?;
         let mut free = self.free.lock();
         if let Some(shared) = &self.shared {

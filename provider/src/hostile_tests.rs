@@ -2,15 +2,10 @@
 //! An endpoint whose peer writes anything into its ring: no panic, no access
 //! outside of the segments, and messages of others still arrive.
 
-use std::{
-    net::{Ipv4Addr, SocketAddrV4},
-    sync::Arc,
-    time::Instant,
-};
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use ffi::{
     Buffer, Context, flags,
-    info::Info,
     memory::Window,
     ops::{
         ep::{OpFlags, Recv},
@@ -20,30 +15,15 @@ use ffi::{
 use proptest::prelude::*;
 
 use crate::{
-    attr,
-    av::AddressVector,
     channel::{
         ring::Sender,
         segment::{PEERS, Segment, pack},
         wire::INLINE,
     },
-    domain::Domain,
     engine::Engine,
-    fabric::Fabric,
+    fuzzing::{endpoint, survive},
     progress::Progress,
 };
-
-pub(crate) fn endpoint(port: u16) -> (Segment, Engine) {
-    let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
-    let info: Info = attr::offer(8192, 0, 0);
-    let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
-    let address = pack(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port));
-    let mut engine = Engine::new(&domain, &info, address, &own, Instant::now()).unwrap();
-    let av = AddressVector::open(&domain, &ffi::ops::av::Attr::default(), 0).unwrap();
-    engine.av = Some(Arc::new(av));
-    engine.enabled = true;
-    (own, engine)
-}
 
 fn post(engine: &mut Engine, own: &Segment, tag: Option<(u64, u64)>) {
     let recv = Recv {
@@ -78,6 +58,15 @@ fn words() -> impl Strategy<Value = [u64; 5]> {
 /// Payloads of small numbers: keys, addresses and lengths that may be right.
 fn payload() -> impl Strategy<Value = [u64; INLINE / 8]> {
     prop::array::uniform26(prop_oneof![8 => 0..20_u64, 1 => Just(u64::MAX), 1 => any::<u64>()])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn anything_in_segments_is_survived(data in prop::collection::vec(any::<u8>(), 0..2000)) {
+        survive(&data);
+    }
 }
 
 proptest! {

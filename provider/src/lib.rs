@@ -42,6 +42,9 @@ mod tagged;
 mod trace;
 mod trigger;
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+
 #[cfg(test)]
 mod hostile_tests;
 

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Time between two looks.
-const INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 /// Peers looked at each time: all of 256 within two seconds.
 const PEERS_A_LOOK: usize = 8;
 

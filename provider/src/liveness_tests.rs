@@ -17,7 +17,7 @@ use crate::{
     },
     completion::OpKind,
     engine::{Engine, SendOp},
-    hostile_tests::endpoint,
+    fuzzing::endpoint,
 };
 
 const LONGEST: Duration = Duration::from_secs(5);

@@ -69,7 +69,7 @@ impl Sender {
     }
 
     /// A slot with any words and any payload.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn push_words(
         &mut self,
         own: &Segment,

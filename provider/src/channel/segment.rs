@@ -515,6 +515,12 @@ impl Segment {
         unsafe { self.base().add(RING + (position % SLOTS) as usize * SLOT) }
     }
 
+    /// Writes a word anywhere, as any process of this user may.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn scribble(&self, offset: usize, value: u64) {
+        self.word(offset % LENGTH / 8 * 8).store(value, Ordering::Release);
+    }
+
     fn base(&self) -> *mut u8 {
         self.map.as_mut_ptr()
     }

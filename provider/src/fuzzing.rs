@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! An endpoint without libfabric around it, and any bytes as what a peer does to it: for
+//! the unit tests and for `provider/fuzz`.
+
+use std::{
+    net::{Ipv4Addr, SocketAddrV4},
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+
+use ffi::{
+    Buffer, Context,
+    atomic::{Datatype, Form, Op},
+    flags,
+    info::Info,
+    memory::Window,
+    ops::{
+        ep::{
+            OpFlags, Recv, Send,
+            atomic::Atomic,
+            rma::{RemotePart, RemoteParts, Rma},
+        },
+        mr,
+    },
+};
+
+use crate::{
+    address, attr,
+    av::AddressVector,
+    channel::{
+        ring::Sender,
+        segment::{LENGTH, Segment, pack},
+        wire::{Header, INLINE, Kind},
+    },
+    domain::Domain,
+    engine::Engine,
+    fabric::Fabric,
+    liveness::INTERVAL,
+    progress::Progress,
+};
+
+fn address_of(port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
+}
+
+/// The segment and the state of an endpoint.
+pub(crate) fn endpoint(port: u16) -> (Segment, Engine) {
+    let own = Segment::create(address_of(port)).unwrap();
+    let info: Info = attr::offer(8192, 0, 0);
+    let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
+    let address = pack(address_of(port));
+    let mut engine = Engine::new(&domain, &info, address, &own, Instant::now()).unwrap();
+    let av = AddressVector::open(&domain, &ffi::ops::av::Attr::default(), 0).unwrap();
+    engine.av = Some(Arc::new(av));
+    engine.enabled = true;
+    (own, engine)
+}
+
+/// Bytes that are taken from the front; zeros behind the end.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn byte(&mut self) -> u8 {
+        let Some((&first, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        first
+    }
+
+    fn short(&mut self) -> u16 {
+        u16::from_le_bytes([self.byte(), self.byte()])
+    }
+
+    /// A number: small, near a power of two, or any.
+    fn word(&mut self) -> u64 {
+        let byte = self.byte();
+        match byte >> 6 {
+            0 => u64::from(byte),
+            1 => (1_u64 << (byte & 63)).wrapping_sub(u64::from(self.byte() & 3)),
+            2 => u64::from(self.short()),
+            _ => u64::from_le_bytes(std::array::from_fn(|_| self.byte())),
+        }
+    }
+}
+
+/// Ports of the endpoint, of a peer that writes anything, and of one in good health: each
+/// process has its own.
+#[derive(Clone, Copy)]
+struct Ports {
+    own: u16,
+    peer: u16,
+    healthy: u16,
+}
+
+impl Ports {
+    fn of_process() -> Self {
+        let own = 1000 + 3 * (std::process::id() % 10_000) as u16;
+        Self { own, peer: own + 1, healthy: own + 2 }
+    }
+}
+
+/// Bytes that peers may read and write, and that messages come into.
+const MEMORY: usize = 40_000;
+const KEY: u64 = 5;
+/// Match bits of the healthy peer.
+const HEALTHY_BITS: u64 = 1 << 60;
+
+struct Play {
+    ports: Ports,
+    own: Segment,
+    engine: Engine,
+    peer: Segment,
+    memory: Window,
+    sender: Sender,
+    /// Whether somebody wrote into our own segment, so that anything may be lost.
+    damaged: bool,
+}
+
+impl Play {
+    fn start(memory: &Window) -> Self {
+        let ports = Ports::of_process();
+        let (own, mut engine) = endpoint(ports.own);
+        let peer = Segment::create(address_of(ports.peer)).unwrap();
+        for (number, port) in [ports.peer, ports.healthy].into_iter().enumerate() {
+            own.peer(number as u16).store(pack(address_of(port)), Ordering::Release);
+        }
+        // The kernel's copy takes addresses of who asks, which are our own here.
+        engine.kernel_copy = false;
+        let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
+        let window = memory.clone();
+        let attr = mr::Attr { window, access, offset: 0, requested_key: KEY, flags: 0 };
+        engine.domain.regions.register(&attr).unwrap();
+        if let Some(av) = &engine.av {
+            assert_eq!(av.insert_one(&address::to_bytes(address_of(ports.peer))), Some(0));
+        }
+        let sender = Sender::new(ports.own);
+        Self { ports, own, engine, peer, memory: memory.clone(), sender, damaged: false }
+    }
+
+    fn buffer(&self, input: &mut Input<'_>) -> Buffer {
+        let len = usize::from(input.short()) % MEMORY;
+        self.memory.part(usize::from(input.byte()), len).unwrap_or_default()
+    }
+
+    fn post(&mut self, input: &mut Input<'_>) {
+        let how = input.byte();
+        let multi = if how & 2 != 0 { flags::MULTI_RECV } else { 0 };
+        let recv = Recv {
+            buffer: self.buffer(input),
+            source: if how & 4 != 0 { 0 } else { u64::MAX },
+            tag: (how & 1 != 0).then(|| (u64::from(input.byte() & 3), u64::from(how >> 6))),
+            context: Context(usize::from(how >> 3 & 3)),
+            flags: OpFlags::Given(if how & 1 == 0 { multi } else { 0 }),
+        };
+        let _ = self.engine.recv(&self.own, &recv);
+    }
+
+    fn remote(len: usize) -> RemoteParts {
+        let part = RemotePart { addr: 0, len: len as u64, key: KEY };
+        RemoteParts::new([part]).unwrap_or_default()
+    }
+
+    /// An operation of ours that the peer may answer, rightly or not.
+    fn operate(&mut self, input: &mut Input<'_>) {
+        let how = input.byte();
+        let buffer = self.buffer(input);
+        let (flags, context) = (OpFlags::Default, Context(1));
+        let _ = match how & 3 {
+            0 | 1 => {
+                let op = Rma {
+                    write: how & 1 != 0,
+                    buffer,
+                    peer: 0,
+                    remote: Self::remote(buffer.len()),
+                    data: (how & 4 != 0).then_some(7),
+                    context,
+                    flags,
+                };
+                self.engine.rma(&self.own, &op)
+            }
+            2 => {
+                let ack = if how & 4 != 0 { flags::DELIVERY_COMPLETE } else { 0 };
+                let tag = (how & 8 != 0).then_some(1);
+                let flags = OpFlags::Given(ack);
+                let op = Send { buffer, dest: 0, tag, data: None, context, flags };
+                self.engine.send(&self.own, &op)
+            }
+            _ => {
+                let operand =
+                    buffer.part(0, 4096 - buffer.len() % 8).part(0, buffer.len().min(4096) & !7);
+                let op = Atomic {
+                    form: if how & 4 != 0 { Form::Fetch } else { Form::Base },
+                    datatype: Datatype::Uint64,
+                    op: Op::Sum,
+                    operand,
+                    compare: Buffer::default(),
+                    result: operand,
+                    peer: 0,
+                    remote: Self::remote(operand.len()),
+                    context,
+                    flags,
+                };
+                self.engine.atomic(&self.own, &op)
+            }
+        };
+    }
+
+    /// A slot that is a message to some degree, or not at all.
+    fn slot(&mut self, input: &mut Input<'_>) {
+        let kind = input.byte();
+        let count = match kind >> 6 {
+            0 => u64::from(input.byte()),
+            // What a frame says: parts, segments, buffer.
+            1 => {
+                u64::from(input.byte() % 6)
+                    | u64::from(input.byte() % 6) << 8
+                    | u64::from(input.byte() % 70) << 16
+            }
+            _ => input.word() & 0xffff_ffff,
+        };
+        let flags = u64::from(input.byte());
+        // Of the one whose segment it is, or of one that is not listed.
+        let number = if flags & 0x80 == 0 { 0 } else { 2 + u64::from(input.short()) };
+        let first =
+            u64::from(kind & 0x0f) | (flags & 0x0f) << 8 | (number & 0xffff) << 16 | count << 32;
+        let mut words = [first, input.word(), input.word(), input.word(), input.word()];
+        if words[4] < 64 {
+            // Operations under way are few, and each has an age: name one.
+            let key = words[4] as usize;
+            words[4] = self
+                .engine
+                .sends
+                .get(key)
+                .map_or(key as u64, |op| u64::from(op.age) << 32 | key as u64);
+        }
+        let mut payload = [0; INLINE / 8];
+        let parts = usize::from(input.byte() % 27);
+        payload.iter_mut().take(parts).for_each(|word| *word = input.word());
+        self.sender.push_words(&self.peer, &self.own, words, &payload);
+    }
+
+    fn step(&mut self, input: &mut Input<'_>) {
+        match input.byte() % 16 {
+            0..6 => self.slot(input),
+            6 => self.post(input),
+            7..9 => self.operate(input),
+            9 => {
+                let offset = usize::from(input.short()) * 24 % LENGTH;
+                self.peer.scribble(offset, input.word());
+            }
+            10 => {
+                // Rather the first pages than the buffers.
+                let byte = input.byte();
+                let offset = if byte & 1 == 0 {
+                    usize::from(byte) * 8
+                } else {
+                    usize::from(input.short()) * 24
+                };
+                self.own.scribble(offset, input.word());
+                self.damaged = true;
+            }
+            11 => {
+                self.engine.checked -= INTERVAL;
+                self.engine.look_around(&self.own);
+            }
+            12 => drop(self.engine.cancel(Context(usize::from(input.byte() & 3)))),
+            _ => self.progress(),
+        }
+    }
+
+    /// As long as there is some, which there may always be once heads and tails are wrong.
+    fn progress(&mut self) {
+        for _ in 0..100 {
+            if self.engine.progress(&self.own) == Progress::None {
+                return;
+            }
+        }
+    }
+
+    /// Messages of the healthy peer arrive, each once and in order.
+    fn check(&mut self) {
+        let healthy = Segment::create(address_of(self.ports.healthy)).unwrap();
+        let mut sender = Sender::new(self.ports.own);
+        for count in 0..3 {
+            let header = Header {
+                kind: Kind::Inline,
+                flags: crate::channel::wire::TAGGED,
+                peer: 1,
+                count: 0,
+                bits: HEALTHY_BITS | count,
+                data: 0,
+                len: 0,
+                op: 0,
+            };
+            self.progress();
+            assert!(sender.push(&healthy, &self.own, &header, |_| ()), "no room");
+        }
+        self.progress();
+        for count in 0..3 {
+            let mut device = self.engine.device.lock();
+            let found = device
+                .context(true)
+                .drop_unexpected(|envelope, _| envelope.bits == HEALTHY_BITS | count);
+            assert_eq!(found, 1, "message {count} of the healthy peer");
+        }
+        assert_eq!(self.engine.device.own.tagged.counters().check(), Ok(()));
+        assert_eq!(self.engine.device.own.msg.counters().check(), Ok(()));
+    }
+}
+
+/// Has a peer do what the bytes say: nothing crashes, nothing outside of the memory that is
+/// offered is touched, and while our own segment is whole messages of others arrive.
+///
+/// # Panics
+/// Otherwise.
+pub fn survive(data: &[u8]) {
+    std::thread_local! {
+        static SHARED: Window = Window::from(&mut *vec![0_u8; MEMORY].leak());
+    }
+    let mut play = SHARED.with(Play::start);
+    let mut input = Input(data);
+    while !input.0.is_empty() {
+        play.step(&mut input);
+    }
+    play.progress();
+    if !play.damaged {
+        play.check();
+    }
+}
