@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi bench guide install
+.PHONY: demo test test-impi asan bench guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -15,6 +15,9 @@ test: ## everything that must hold before a change goes in
 
 test-impi: ## Intel MPI and its benchmarks, outside CI
 	@tests/impi.sh
+
+asan: ## C clients and bad days with AddressSanitizer
+	@tests/asan.sh
 
 bench: ## matching alone, overlap, then latency and bandwidth through MPICH
 	@tests/bench.sh

@@ -70,8 +70,9 @@ for kernel in avx512 avx2 scalar; do
     esac || { echo "kernel $kernel skipped: this processor does not have it"; continue; }
     FI_TCAM_KERNEL=$kernel run "messages, kernel $kernel" "$build/messages"
 done
-# A wrong value or name is an error that names it.
-for wrong in FI_TCAM_PRQ_ENTRIES=65537 FI_TCAM_KERNEL=mmx FI_TCAM_PRQ_ENTRY=7; do
+# A wrong value or name is an error that names it. (fi_info cannot load a provider that is
+# instrumented, see tests/asan.sh.)
+[ -n "${SANITIZED:-}" ] || for wrong in FI_TCAM_PRQ_ENTRIES=65537 FI_TCAM_KERNEL=mmx FI_TCAM_PRQ_ENTRY=7; do
     if message=$(env "$wrong" timeout 20 fi_info -p tcam 2>&1); then
         echo "$wrong: accepted"; failed=$((failed + 1))
     elif ! grep -q "${wrong%%=*}" <<<"$message"; then

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Not a test of the provider but of tests/asan.sh: the application says that its memory
+// is longer than it is, and the provider writes behind it.
+#include "fabric.h"
+
+int main(void) {
+    static struct side a, b;
+    char *bytes = malloc(8), sent[32] = "more than eight bytes";
+    open_domain(FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_SAFE, 0);
+    open_pair(&a, &b, 0);
+    OK(fi_trecv(b.ep, bytes, sizeof sent, NULL, b.peer, 1, 0, bytes));
+    OK(fi_tinject(a.ep, sent, sizeof sent, a.peer, 1));
+    next_ok(&b, &a, bytes);
+    puts(bytes);
+}
