@@ -29,7 +29,7 @@ use crate::{
     av::AddressVector,
     channel::{
         ring::Sender,
-        segment::{LENGTH, Segment, pack},
+        segment::{Segment, pack},
         wire::{Header, INLINE, Kind},
     },
     domain::Domain,
@@ -68,6 +68,12 @@ impl Input<'_> {
 
     fn short(&mut self) -> u16 {
         u16::from_le_bytes([self.byte(), self.byte()])
+    }
+
+    /// A place in a segment, rather in its header than in its buffers.
+    fn offset(&mut self) -> usize {
+        let byte = usize::from(self.byte());
+        if byte & 1 == 0 { byte * 8 } else { usize::from(self.short()) * 24 }
     }
 
     /// A number: small, near a power of two, or any.
@@ -243,19 +249,9 @@ impl Play {
             0..6 => self.slot(input),
             6 => self.post(input),
             7..9 => self.operate(input),
-            9 => {
-                let offset = usize::from(input.short()) * 24 % LENGTH;
-                self.peer.scribble(offset, input.word());
-            }
+            9 => self.peer.scribble(input.offset(), input.word()),
             10 => {
-                // Rather the first pages than the buffers.
-                let byte = input.byte();
-                let offset = if byte & 1 == 0 {
-                    usize::from(byte) * 8
-                } else {
-                    usize::from(input.short()) * 24
-                };
-                self.own.scribble(offset, input.word());
+                self.own.scribble(input.offset(), input.word());
                 self.damaged = true;
             }
             11 => {

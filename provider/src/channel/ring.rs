@@ -34,7 +34,7 @@ use super::{
 
 /// The claim of a port's ring at a position, as one word that is never zero.
 fn intent(port: u16, position: u64) -> u64 {
-    u64::from(port) << 48 | (position + 1) & ((1 << 48) - 1)
+    u64::from(port) << 48 | position.wrapping_add(1) & ((1 << 48) - 1)
 }
 
 /// The sending end of a peer's ring.
