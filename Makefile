@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi asan bench guide install
+.PHONY: demo test test-impi asan soak bench guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -18,6 +18,9 @@ test-impi: ## Intel MPI and its benchmarks, outside CI
 
 asan: ## C clients and bad days with AddressSanitizer
 	@tests/asan.sh
+
+soak: ## random operations on 8 ranks for half an hour, outside CI
+	@tests/soak.sh
 
 bench: ## matching alone, overlap, then latency and bandwidth through MPICH
 	@tests/bench.sh
