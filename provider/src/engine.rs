@@ -424,11 +424,16 @@ impl Engine {
         Ok(sent)
     }
 
-    /// Tries the control messages that found a full ring again.
+    /// Tries the control messages that found a full ring again. None passes another to the
+    /// same peer: the last part of an answer says that all have come.
     pub(crate) fn flush_deferred(&mut self, own: &Segment) {
+        let mut blocked = Vec::new();
         for _ in 0..self.deferred.len() {
             let Some((peer, header, bytes)) = self.deferred.pop_front() else { break };
-            if self.send_bytes(own, peer, header, &bytes) == Ok(false) {
+            if blocked.contains(&peer) {
+                self.deferred.push_back((peer, header, bytes));
+            } else if self.send_bytes(own, peer, header, &bytes) == Ok(false) {
+                blocked.push(peer);
                 self.deferred.push_back((peer, header, bytes));
             }
         }
@@ -457,3 +462,7 @@ impl Engine {
         peer.map(Source::new).ok_or(Errno::EINVAL)
     }
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;
