@@ -22,10 +22,7 @@
 
 use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
-    sync::{
-        OnceLock,
-        atomic::{Ordering, fence},
-    },
+    sync::{OnceLock, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -36,7 +33,11 @@ use rustix::net::{
     getsockname, recv, sendto, socket_with,
 };
 
-use super::{copy, segment::Segment};
+use super::{
+    copy,
+    protocol::{self, Flags as _},
+    segment::Segment,
+};
 
 /// Bits of the bell: threads sleep on the word itself.
 const FUTEX: u32 = 1;
@@ -84,8 +85,7 @@ impl Bell {
     pub(crate) fn arm(&self, own: &Segment) -> Duration {
         let mut state = self.state.lock();
         state.sleepers += 1;
-        own.bell().fetch_or(FUTEX, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        protocol::arm(own.bell(), FUTEX);
         Self::announce(own, &mut state)
     }
 
@@ -109,8 +109,7 @@ impl Bell {
     /// Before a sleep on [`Bell::socket`]: empties it. Answers the longest sleep.
     pub(crate) fn arm_socket(&self, own: &Segment) -> Duration {
         self.empty();
-        own.bell().fetch_or(SOCKET, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        protocol::arm(own.bell(), SOCKET);
         Self::announce(own, &mut self.state.lock())
     }
 
@@ -123,8 +122,7 @@ impl Bell {
 
     /// From now on messages wake the device thread.
     pub(crate) fn hand_over(own: &Segment) {
-        own.bell().fetch_or(DEVICE, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        protocol::arm(own.bell(), DEVICE);
     }
 
     /// From now on they do not.
@@ -165,18 +163,15 @@ impl Bell {
 /// Wakes who sleeps at an endpoint, after its ring was given something.
 #[inline]
 pub(crate) fn ring(segment: &Segment) {
-    if segment.sleeps().load(Ordering::Relaxed) != 0 {
-        fence(Ordering::SeqCst);
-        if segment.bell().load(Ordering::Relaxed) != 0 {
-            wake(segment);
-        }
+    if protocol::must_ring(segment.sleeps(), segment.bell()) {
+        wake(segment);
     }
 }
 
 /// Wakes who sleeps at an endpoint.
 #[cold]
 pub(crate) fn wake(segment: &Segment) {
-    let how = segment.bell().swap(0, Ordering::AcqRel);
+    let how = segment.bell().take();
     if how & FUTEX != 0 {
         copy::wake(segment.bell());
     }

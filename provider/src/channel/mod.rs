@@ -5,6 +5,7 @@
 //!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
 //!   larger ones through buffers of the sender's own segment ([`bytes`] are what is
 //!   read there).
+//! - [`protocol`]: the steps of rings and bells, which loom checks.
 //! - [`bell`]: senders wake who sleeps until a message comes.
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
 //!   with `process_vm_readv` once they are matched; long reads are written into the
@@ -29,6 +30,7 @@ pub(crate) mod copy;
 pub(crate) mod link;
 pub(crate) mod node_pool;
 pub(crate) mod pool;
+mod protocol;
 pub(crate) mod ring;
 pub(crate) mod segment;
 pub(crate) mod shared_av;

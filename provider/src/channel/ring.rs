@@ -24,17 +24,34 @@
 //! queue: the sender then waits for that line to come back).
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     bytes::SharedBytes,
+    protocol::{self, Ring},
     segment::{SLOTS, Segment, slot_word},
     wire::{Header, PAYLOAD},
 };
 
-/// The claim of a port's ring at a position, as one word that is never zero.
-fn intent(port: u16, position: u64) -> u64 {
-    u64::from(port) << 48 | position.wrapping_add(1) & ((1 << 48) - 1)
+impl Ring for Segment {
+    type Word = AtomicU64;
+    const SLOTS: u64 = SLOTS;
+
+    #[inline]
+    fn tail(&self) -> &AtomicU64 {
+        self.tail()
+    }
+
+    #[inline]
+    fn head(&self) -> &AtomicU64 {
+        self.head()
+    }
+
+    #[inline]
+    fn turn(&self, position: u64) -> &AtomicU64 {
+        // SAFETY: the slot lies in this mapping, which the result borrows.
+        unsafe { slot_word(self.slot(position), 0) }
+    }
 }
 
 /// The sending end of a peer's ring.
@@ -91,30 +108,8 @@ impl Sender {
         words: [u64; 5],
         payload: impl FnOnce(*mut u8),
     ) -> bool {
-        let mut position = peer.tail().load(Ordering::Relaxed);
-        loop {
-            // A damaged head or tail makes this wrong, never unsafe: positions
-            // are taken modulo the ring's length.
-            if position.wrapping_sub(self.head) >= SLOTS {
-                self.head = peer.head().load(Ordering::Acquire);
-                if position.wrapping_sub(self.head) >= SLOTS {
-                    // What was announced in vain is nobody's claim of ours.
-                    own.intent().store(0, Ordering::Release);
-                    return false;
-                }
-            }
-            // Who sees a later intent sees the turn of what was claimed before.
-            own.intent().store(intent(self.port, position), Ordering::Release);
-            match peer.tail().compare_exchange_weak(
-                position,
-                position.wrapping_add(1),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(now) => position = now,
-            }
-        }
+        let claimed = protocol::claim(peer, own.intent(), self.port, &mut self.head);
+        let Some(position) = claimed else { return false };
         let slot = peer.slot(position);
         // SAFETY: the slot lies in the peer's mapping; the claim makes this
         // endpoint its only writer until the turn is stored.
@@ -123,8 +118,8 @@ impl Sender {
                 slot_word(slot, index + 1).store(word, Ordering::Relaxed);
             }
             payload(slot.add(PAYLOAD));
-            slot_word(slot, 0).store(position.wrapping_add(1), Ordering::Release);
         }
+        protocol::fill(peer, position);
         true
     }
 }
@@ -149,16 +144,14 @@ impl Receiver {
     /// The next slot, if it is filled.
     #[inline]
     pub(crate) fn peek<'a>(&self, own: &'a Segment) -> Option<Slot<'a>> {
+        if !protocol::is_filled(own, self.head) {
+            return None;
+        }
         let slot = own.slot(self.head);
         // SAFETY: the slot lies in our own mapping.
-        unsafe {
-            if slot_word(slot, 0).load(Ordering::Acquire) != self.head.wrapping_add(1) {
-                return None;
-            }
-            let word = |index| slot_word(slot, index).load(Ordering::Relaxed);
-            let header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
-            Some(Slot { header, payload: own.payload(self.head) })
-        }
+        let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
+        let header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
+        Some(Slot { header, payload: own.payload(self.head) })
     }
 
     /// Gives the slot that `peek` answered back.
@@ -172,7 +165,7 @@ impl Receiver {
     pub(crate) fn publish(&mut self, own: &Segment) {
         if self.published != self.head {
             self.published = self.head;
-            own.head().store(self.head, Ordering::Release);
+            protocol::give_back(own, self.head);
         }
     }
 
@@ -183,12 +176,12 @@ impl Receiver {
 
     /// Whether a position was claimed that is not filled yet.
     pub(crate) fn is_claimed(&self, own: &Segment) -> bool {
-        own.tail().load(Ordering::Acquire).wrapping_sub(self.head).wrapping_sub(1) < SLOTS
+        protocol::is_claimed(own, self.head)
     }
 
     /// Whether a peer announced the claim of the next position.
     pub(crate) fn is_intent_of(&self, port: u16, peer: &Segment) -> bool {
-        peer.intent().load(Ordering::Acquire) == intent(port, self.head)
+        protocol::is_intent(peer.intent(), port, self.head)
     }
 
     /// Goes past a position that a dead peer claimed.
@@ -274,7 +267,7 @@ mod tests {
         let (own, peer) = (segment(77), segment(78));
         let (mut sender, mut receiver) = (Sender::new(78), Receiver::default());
         // What a sender killed after its claim leaves.
-        own.intent().store(intent(78, 0), Ordering::Relaxed);
+        own.intent().store(protocol::intent(78, 0), Ordering::Relaxed);
         peer.tail().store(1, Ordering::Relaxed);
         assert!(receiver.peek(&peer).is_none());
         assert!(receiver.is_claimed(&peer) && receiver.is_intent_of(78, &own));

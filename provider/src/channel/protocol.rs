@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The steps of a ring and of a bell on words that threads share, apart from where these
+//! words lie: in a segment, or in a model that loom takes through every interleaving.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// A word of a ring.
+pub(crate) trait Word {
+    fn load(&self, order: Ordering) -> u64;
+    fn store(&self, value: u64, order: Ordering);
+    /// Stores `new` (acquire and release) if the word is `current`; what it was otherwise.
+    fn replace(&self, current: u64, new: u64) -> Result<u64, u64>;
+}
+
+impl Word for AtomicU64 {
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    #[inline]
+    fn replace(&self, current: u64, new: u64) -> Result<u64, u64> {
+        self.compare_exchange_weak(current, new, Ordering::AcqRel, Ordering::Relaxed)
+    }
+}
+
+/// The words of a ring.
+pub(crate) trait Ring {
+    type Word: Word;
+    const SLOTS: u64;
+
+    /// Next position that a sender may claim.
+    fn tail(&self) -> &Self::Word;
+    /// First position that the owner has not consumed, as last published.
+    fn head(&self) -> &Self::Word;
+    /// The turn of the slot at a position.
+    fn turn(&self, position: u64) -> &Self::Word;
+}
+
+/// The claim of a port's ring at a position, as one word that is never zero.
+pub(crate) fn intent(port: u16, position: u64) -> u64 {
+    u64::from(port) << 48 | position.wrapping_add(1) & ((1 << 48) - 1)
+}
+
+/// Claims the next position of a ring, announced as `own`; none if it is full. `head` is
+/// the sender's copy of the ring's.
+#[inline]
+pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, port: u16, head: &mut u64) -> Option<u64> {
+    let mut position = ring.tail().load(Ordering::Relaxed);
+    loop {
+        // A damaged head or tail makes this wrong, never unsafe: positions
+        // are taken modulo the ring's length.
+        if position.wrapping_sub(*head) >= R::SLOTS {
+            *head = ring.head().load(Ordering::Acquire);
+            if position.wrapping_sub(*head) >= R::SLOTS {
+                // What was announced in vain is nobody's claim of ours.
+                own.store(0, Ordering::Release);
+                return None;
+            }
+        }
+        // Who sees a later intent sees the turn of what was claimed before.
+        own.store(intent(port, position), Ordering::Release);
+        match ring.tail().replace(position, position.wrapping_add(1)) {
+            Ok(_) => return Some(position),
+            Err(now) => position = now,
+        }
+    }
+}
+
+/// Hands a position that was claimed and written to the owner.
+#[inline]
+pub(crate) fn fill<R: Ring>(ring: &R, position: u64) {
+    ring.turn(position).store(position.wrapping_add(1), Ordering::Release);
+}
+
+/// Whether the position that the owner stands at is filled.
+#[inline]
+pub(crate) fn is_filled<R: Ring>(ring: &R, position: u64) -> bool {
+    ring.turn(position).load(Ordering::Acquire) == position.wrapping_add(1)
+}
+
+/// Whether the position that the owner stands at was claimed.
+pub(crate) fn is_claimed<R: Ring>(ring: &R, position: u64) -> bool {
+    ring.tail().load(Ordering::Acquire).wrapping_sub(position).wrapping_sub(1) < R::SLOTS
+}
+
+/// Whether a sender announced the claim of a position of a port's ring.
+pub(crate) fn is_intent(announced: &impl Word, port: u16, position: u64) -> bool {
+    announced.load(Ordering::Acquire) == intent(port, position)
+}
+
+/// Lets senders use what is before a position.
+#[inline]
+pub(crate) fn give_back<R: Ring>(ring: &R, position: u64) {
+    ring.head().store(position, Ordering::Release);
+}
+
+/// A word of a bell.
+pub(crate) trait Flags {
+    fn load(&self) -> u32;
+    fn add(&self, flags: u32);
+    /// Takes all flags off.
+    fn take(&self) -> u32;
+    /// A fence between all that was stored and all that is loaded after it.
+    fn fence();
+}
+
+impl Flags for AtomicU32 {
+    #[inline]
+    fn load(&self) -> u32 {
+        self.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn add(&self, flags: u32) {
+        self.fetch_or(flags, Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn take(&self) -> u32 {
+        self.swap(0, Ordering::AcqRel)
+    }
+
+    #[inline]
+    fn fence() {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The owner is about to sleep: after this it looks a last time.
+#[inline]
+pub(crate) fn arm<F: Flags>(bell: &F, how: u32) {
+    bell.add(how);
+    F::fence();
+}
+
+/// Whether an owner must be woken that was given something before.
+#[inline]
+pub(crate) fn must_ring<F: Flags>(sleeps: &F, bell: &F) -> bool {
+    sleeps.load() != 0 && {
+        F::fence();
+        bell.load() != 0
+    }
+}
+
+#[cfg(test)]
+#[path = "protocol_tests.rs"]
+mod tests;
