@@ -52,7 +52,10 @@ for progress in manual automatic; do
     run "orphan, $progress progress" "$build/orphan"
     for part in all header peers states slots buffers; do
         seed=$RANDOM
-        run "scribble over $part, seed $seed, $progress progress" "$build/scribble" $seed $part
+        # A slot says where in its sender's memory the kernel is to read and write, which
+        # whoever writes the slot could do without us: so not here.
+        case $part in all | slots) copy=off ;; *) copy=auto ;; esac
+        FI_TCAM_KERNEL_COPY=$copy run "scribble over $part, seed $seed, $progress progress" "$build/scribble" $seed $part
     done
     if unshare -m true 2>/dev/null; then
         # shellcheck disable=SC2016

@@ -81,13 +81,37 @@ pub struct Share {
     pub max: u32,
 }
 
+/// A word that members share: an atomic integer, or loom's.
+pub trait Word {
+    /// What it is; what was stored before that is seen.
+    fn get(&self) -> u64;
+
+    /// Sets it to `new` if it is `current`; whether it was.
+    fn replace(&self, current: u64, new: u64) -> bool;
+}
+
+impl Word for AtomicU64 {
+    #[inline]
+    fn get(&self) -> u64 {
+        self.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn replace(&self, current: u64, new: u64) -> bool {
+        self.compare_exchange(current, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
 /// The words that the members of a pool share; zero at the start.
 pub trait Words {
+    /// What they are.
+    type Word: Word;
+
     /// The word of the pool.
-    fn state(&self) -> &AtomicU64;
+    fn state(&self) -> &Self::Word;
 
     /// The word of a member. Any number must do: it may come from a damaged state.
-    fn member(&self, number: u16) -> &AtomicU64;
+    fn member(&self, number: u16) -> &Self::Word;
 }
 
 /// Most entries of a pool.
@@ -232,11 +256,11 @@ impl<W: Words> Ledger<W> {
         loop {
             let (seen, state) = self.read()?;
             self.finish(seen, state)?;
-            let after = self.after(self.words.member(number).load(Ordering::Acquire))?;
+            let after = self.after(self.words.member(number).get())?;
             let (next, after) = match change(state, after) {
                 Ok(next) => next,
                 // What was read may belong to two states.
-                Err(_) if self.words.state().load(Ordering::Acquire) != seen => continue,
+                Err(_) if self.words.state().get() != seen => continue,
                 Err(refusal) => return Err(refusal),
             };
             if next.promised > self.entries || after > self.entries + 1 {
@@ -245,20 +269,14 @@ impl<W: Words> Ledger<W> {
             let next =
                 State { member: number, after, version: next.version.wrapping_add(1), ..next };
             let packed = next.pack();
-            let swapped = self.words.state().compare_exchange(
-                seen,
-                packed,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            );
-            if swapped.is_ok() {
+            if self.words.state().replace(seen, packed) {
                 return self.finish(packed, next);
             }
         }
     }
 
     fn read(&self) -> Result<(u64, State), Refusal> {
-        let word = self.words.state().load(Ordering::Acquire);
+        let word = self.words.state().get();
         let state = State::unpack(word);
         let sound = state.taken <= self.entries
             && state.promised <= self.entries
@@ -270,12 +288,12 @@ impl<W: Words> Ledger<W> {
     /// not done so.
     fn finish(&self, seen: u64, state: State) -> Result<(), Refusal> {
         let member = self.words.member(state.member);
-        let word = member.load(Ordering::Acquire);
-        if self.after(word)? != state.after && self.words.state().load(Ordering::Acquire) == seen {
+        let word = member.get();
+        if self.after(word)? != state.after && self.words.state().get() == seen {
             let sequence = (word >> 32).wrapping_add(1);
             let finished = sequence << 32 | u64::from(state.after);
             // Somebody else may be faster.
-            let _ = member.compare_exchange(word, finished, Ordering::AcqRel, Ordering::Relaxed);
+            member.replace(word, finished);
         }
         Ok(())
     }
@@ -294,6 +312,8 @@ struct LocalWords {
 }
 
 impl Words for LocalWords {
+    type Word = AtomicU64;
+
     fn state(&self) -> &AtomicU64 {
         &self.state
     }
@@ -379,6 +399,10 @@ impl Drop for LocalMember {
         self.pool.reserved.lock()[usize::from(self.number)] = None;
     }
 }
+
+#[cfg(test)]
+#[path = "pool_loom_tests.rs"]
+mod loom_tests;
 
 #[cfg(test)]
 #[path = "pool_tests.rs"]

@@ -123,6 +123,8 @@ impl Map {
 }
 
 impl Words for Map {
+    type Word = AtomicU64;
+
     fn state(&self) -> &AtomicU64 {
         self.word(STATE)
     }
