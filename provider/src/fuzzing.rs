@@ -4,7 +4,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, LazyLock, atomic::Ordering},
     time::Instant,
 };
 
@@ -309,10 +309,9 @@ impl Play {
 /// # Panics
 /// Otherwise.
 pub fn survive(data: &[u8]) {
-    std::thread_local! {
-        static SHARED: Window = Window::from(&mut *vec![0_u8; MEMORY].leak());
-    }
-    let mut play = SHARED.with(Play::start);
+    static SHARED: LazyLock<Window> =
+        LazyLock::new(|| Window::from(&mut *vec![0_u8; MEMORY].leak()));
+    let mut play = Play::start(&SHARED);
     let mut input = Input(data);
     while !input.0.is_empty() {
         play.step(&mut input);
