@@ -44,13 +44,17 @@ impl Engine {
             self.idle.busy();
             match self.until_shown.checked_sub(1) {
                 Some(less) => self.until_shown = less,
-                None => {
-                    self.show(own);
-                    self.look_around(own);
-                }
+                None => self.show_and_look(own),
             }
         }
         progress
+    }
+
+    /// What is done now and then while messages come.
+    #[cold]
+    fn show_and_look(&mut self, own: &Segment) {
+        self.show(own);
+        self.look_around(own);
     }
 
     /// Shows the counters to `tcam watch`.
