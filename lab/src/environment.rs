@@ -14,15 +14,16 @@ use crate::library::Library;
 
 /// MPICH: libfabric also between ranks of one host.
 const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
-/// Open MPI: matching left to libfabric, which Debian's parameter file excludes, and
-/// one-sided operations, too.
+/// Open MPI: matching left to libfabric; Debian's parameter file excludes it.
 const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_MCA_pml", "cm"),
     ("OMPI_MCA_mtl", "ofi"),
     ("OMPI_MCA_mtl_ofi_provider_include", "tcam"),
-    ("OMPI_MCA_btl", "self,ofi"),
     ("OMPI_MCA_btl_ofi_provider_include", "tcam"),
 ];
+/// Open MPI opens a second endpoint for one-sided operations, whose report would be empty
+/// in most programs; set unless the user did.
+const ONE_ENDPOINT: &[(&str, &str)] = &[("OMPI_MCA_btl", "^ofi")];
 /// Intel MPI, with a libfabric that is not its own if it has none.
 const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
 /// More ranks than cores are the normal case here; set unless the user did.
@@ -43,7 +44,8 @@ fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
     }
     if matches!(mpi, Some(Mpi::Open(_)) | None) {
         set.extend(OPEN_MPI);
-        set.extend(OVERSUBSCRIBE.iter().filter(|(name, _)| std::env::var_os(name).is_none()));
+        let unless_set = [OVERSUBSCRIBE, ONE_ENDPOINT].concat();
+        set.extend(unless_set.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()));
         if root {
             set.extend(ROOT);
         }
