@@ -121,10 +121,10 @@ impl Triggers {
             }
             self.any.store(!waiting.is_empty() || !ripe.is_empty(), Ordering::Release);
             drop(waiting);
-            let mut again: Vec<_> = ripe.iter().map(Waiting::start).collect();
-            let stuck = again.iter().all(|done| !done);
-            // What found no room keeps its place in front of what ripens later.
-            ripe.retain(|_| !again.remove(0));
+            let found = ripe.len();
+            // What finds no room keeps its place in front of what ripens later.
+            ripe.retain(|work| !work.start());
+            let stuck = ripe.len() == found;
             let mut waiting = self.waiting.lock();
             waiting.splice(..0, ripe);
             self.any.store(!waiting.is_empty(), Ordering::Release);
