@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use crate::{
     address,
     channel::{
-        segment::{pack, unpack},
+        segment::{self, pack, unpack},
         shared_av::SharedAddresses,
     },
     domain::Domain,
@@ -188,6 +188,10 @@ impl AddressVector {
     }
 
     fn enter(&self, index: usize, peer: u32) {
+        let address = self.domain.peers.address(peer);
+        if address::is_local(*address.ip()) && segment::is_there(address.port()) {
+            self.domain.peers.saw(peer);
+        }
         self.entries.set(index, u64::from(peer) + 1);
         if self.by_peer.get(peer as usize) == 0 {
             self.by_peer.set(peer as usize, index as u64 + 1);

@@ -7,7 +7,7 @@
 //! that die in `liveness`.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeSet, HashSet, VecDeque},
     sync::Arc,
     time::Instant,
 };
@@ -145,6 +145,10 @@ pub(crate) struct Engine {
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// Peers that died or closed, until they are sent to again.
     pub(crate) gone: HashSet<u32>,
+    /// Peers without a link that receives name.
+    pub(crate) awaited: BTreeSet<u32>,
+    /// The one that is looked for first at the next look.
+    pub(crate) awaited_next: u32,
     /// Position of our ring that was claimed and not filled at the last look.
     pub(crate) stuck: Option<u64>,
     /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
@@ -299,6 +303,8 @@ impl Engine {
             pool: Pool::new(),
             links: Vec::new(),
             gone: HashSet::new(),
+            awaited: BTreeSet::new(),
+            awaited_next: 0,
             stuck: None,
             sources: Vec::new(),
             deferred: VecDeque::new(),
@@ -343,10 +349,16 @@ impl Engine {
         }
     }
 
+    /// Whether there is a link to a peer.
+    #[inline]
+    pub(crate) fn is_linked(&self, peer: u32) -> bool {
+        matches!(self.links.get(peer as usize), Some(Some(_)))
+    }
+
     /// The link to a peer, opened when first needed.
     #[inline]
     pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Link> {
-        if !matches!(self.links.get(peer as usize), Some(Some(_))) {
+        if !self.is_linked(peer) {
             self.open_link(peer)?;
         }
         self.links[peer as usize].as_deref_mut().ok_or(Errno::EOTHER)
@@ -366,6 +378,7 @@ impl Engine {
         }
         self.links[index] = Some(Box::new(link));
         self.gone.remove(&peer);
+        self.domain.peers.saw(peer);
         Ok(())
     }
 
@@ -386,6 +399,7 @@ impl Engine {
             self.sources.resize(index + 1, UNKNOWN);
         }
         self.sources[index] = peer;
+        self.domain.peers.saw(peer);
         Some(peer)
     }
 

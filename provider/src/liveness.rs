@@ -36,6 +36,7 @@ impl Engine {
         self.skip_stuck(own);
         self.update_population(own);
         self.meet_sources();
+        self.meet_awaited(own);
         if let Some(pool) = &self.node_pool {
             pool.look_around();
         }
@@ -59,9 +60,7 @@ impl Engine {
             .sources
             .iter()
             .copied()
-            .filter(|&peer| {
-                peer != UNKNOWN && !matches!(self.links.get(peer as usize), Some(Some(_)))
-            })
+            .filter(|&peer| peer != UNKNOWN && !self.is_linked(peer))
             .filter(|peer| !self.gone.contains(peer))
             .take(PEERS_A_LOOK)
             .collect();
@@ -70,6 +69,52 @@ impl Engine {
                 self.gone.insert(peer);
             }
         }
+    }
+
+    /// Has the peer looked at that a receive names: it may die before anything else was
+    /// had with it.
+    #[inline]
+    pub(crate) fn watch(&mut self, source: Source) {
+        if let Some(peer) = source.get()
+            && !self.is_linked(peer)
+        {
+            self.await_peer(peer);
+        }
+    }
+
+    #[cold]
+    fn await_peer(&mut self, peer: u32) {
+        if crate::address::is_local(*self.domain.peers.address(peer).ip()) {
+            self.awaited.insert(peer);
+        }
+    }
+
+    /// Opens the segments of peers that receives wait for. A peer that was never there may
+    /// come yet; receives from one that is there no more fail.
+    fn meet_awaited(&mut self, own: &Segment) {
+        let (before, after) = (..self.awaited_next, self.awaited_next..);
+        let turns = self.awaited.range(after).chain(self.awaited.range(before));
+        let due: Vec<u32> = turns.copied().take(PEERS_A_LOOK).collect();
+        for peer in due {
+            self.awaited_next = peer + 1;
+            let address = self.domain.peers.address(peer);
+            if segment::is_there(address.port()) {
+                if self.link(peer).is_ok() {
+                    self.awaited.remove(&peer);
+                }
+            } else if self.domain.peers.was_seen(peer) && self.has_received_all(own) {
+                self.awaited.remove(&peer);
+                tracing::warn!("{address} is gone, and receives wait for it");
+                self.fail_directed(true, peer);
+                self.fail_directed(false, peer);
+            }
+        }
+    }
+
+    /// Takes what was sent before; false if some of it is still being written.
+    fn has_received_all(&mut self, own: &Segment) -> bool {
+        while self.receive(own) == Progress::Some {}
+        self.receiver.peek(own).is_none() && !self.receiver.is_claimed(own)
     }
 
     /// Goes past a position that was claimed an interval ago by nobody who lives.

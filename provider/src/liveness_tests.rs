@@ -8,6 +8,7 @@ use std::{
 };
 
 use ffi::{Buffer, Context, ops::ep::rma::RemoteParts};
+use matching::Source;
 
 use crate::{
     channel::{
@@ -105,4 +106,29 @@ fn a_death_is_noticed_while_messages_of_others_come() {
         engine.progress(&own);
     }
     assert!(!engine.pool.is_lent(&own), "the dead has buffers");
+}
+
+#[test]
+fn a_peer_is_awaited_until_it_was_there() {
+    let (own, mut engine) = endpoint(129);
+    let peer = engine.domain.peers.number(address(130));
+    engine.watch(Source::new(peer));
+    let look = |engine: &mut Engine| {
+        engine.checked -= super::INTERVAL;
+        engine.look_around(&own);
+    };
+    look(&mut engine);
+    assert!(engine.awaited.contains(&peer), "it may come yet");
+    // It came, and went while nobody looked.
+    engine.domain.peers.saw(peer);
+    own.tail().store(1, Ordering::Relaxed);
+    look(&mut engine);
+    assert!(engine.awaited.contains(&peer), "a message is being written");
+    own.tail().store(0, Ordering::Relaxed);
+    look(&mut engine);
+    assert!(!engine.awaited.contains(&peer));
+    let (_living, _other) = endpoint(130);
+    engine.watch(Source::new(peer));
+    look(&mut engine);
+    assert!(engine.is_linked(peer) && engine.awaited.is_empty());
 }

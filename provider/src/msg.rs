@@ -242,7 +242,9 @@ impl Engine {
             work: self.work,
         };
         let tagged = op.tag.is_some();
-        let receive = receive_of(op, defaults, self.source_key(op.source, tagged)?)?;
+        let source = self.source_key(op.source, tagged)?;
+        self.watch(source);
+        let receive = receive_of(op, defaults, source)?;
         let device = &mut self.device.own;
         let mut posted = device.context(tagged).post(receive);
         if let Post::Pending = posted {

@@ -64,11 +64,13 @@ impl Words {
 pub(crate) struct Peers {
     numbers: Mutex<HashMap<SocketAddrV4, u32>>,
     addresses: Words,
+    /// 1 by number of those whose endpoint was there once.
+    seen: Words,
 }
 
 impl Peers {
     pub(crate) fn new() -> Self {
-        Self { numbers: Mutex::default(), addresses: Words::new() }
+        Self { numbers: Mutex::default(), addresses: Words::new(), seen: Words::new() }
     }
 
     /// The number of an address. All addresses of this host with one port are
@@ -84,6 +86,16 @@ impl Peers {
             self.addresses.set(next as usize, pack(address));
             next
         })
+    }
+
+    /// A peer's endpoint is there, or was.
+    pub(crate) fn saw(&self, number: u32) {
+        self.seen.set(number as usize, 1);
+    }
+
+    /// Whether a peer's endpoint was ever there: if it is not now, it is gone.
+    pub(crate) fn was_seen(&self, number: u32) -> bool {
+        self.seen.get(number as usize) != 0
     }
 
     /// How many there are.

@@ -273,6 +273,17 @@ impl SharedReceive {
         self.with_member(None, |engine, _| engine.source_of_address(address))
     }
 
+    /// Has a member look at the peer that a receive names.
+    fn watch(&self, source: Source) -> Result<()> {
+        if source.is_any() {
+            return Ok(());
+        }
+        self.with_member(None, |engine, _| {
+            engine.watch(source);
+            Ok(())
+        })
+    }
+
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) {
         let delivered = self.with_member(Some(message.holder), |engine, port| {
             engine.deliver_kept(&port.own, grant, envelope, message);
@@ -380,16 +391,19 @@ impl ops::ep::Endpoint for SharedReceive {
             work: 0,
         };
         let tagged = op.tag.is_some();
-        let receive = receive_of(op, defaults, self.source_key(op.source, tagged)?)?;
+        let source = self.source_key(op.source, tagged)?;
+        let receive = receive_of(op, defaults, source)?;
         let mut state = self.state.lock();
         let mut posted = state.device.context(tagged).post(receive);
         if let Post::Pending = posted {
             state.flow.posted(tagged);
-            return Ok(());
         }
         loop {
             let next = match posted {
-                Post::Pending => return Ok(()),
+                Post::Pending => {
+                    drop(state);
+                    return self.watch(source);
+                }
                 Post::HeldBack(receive) => {
                     state.flow.hold_post(tagged)?;
                     receive

@@ -5,14 +5,12 @@
 //   fault frozen    the peer stands still, operations wait for it, then it is killed
 //   fault target    it is killed while operations go to it
 //   fault origin    it is killed while operations come from it
-#include "fabric.h"
-#include <dirent.h>
+#include "card.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define LONG (1u << 20)
 #define WINDOW 16
@@ -20,47 +18,8 @@
 #define LIMIT 5.0 // seconds until everything that waits for the dead is over
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
 
-// What an endpoint tells the others through a pipe.
-struct card {
-    char name[16];
-    uint64_t base, key;
-};
-
-static struct side mine;
-static struct fid_mr *mr;
-static struct card card;
 static char region[LONG], buffers[WINDOW][LONG];
 static pid_t victim, third;
-
-static void open_all(void) {
-    size_t len = sizeof card.name;
-    open_domain(CAPS, FI_THREAD_SAFE, 0);
-    open_side(&mine, 0, 4);
-    OK(fi_getname(&mine.ep->fid, card.name, &len));
-    OK(fi_mr_reg(domain, region, sizeof region, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
-    if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-        OK(fi_mr_bind(mr, &mine.ep->fid, 0));
-        OK(fi_mr_enable(mr));
-    }
-    card.base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)region : 0;
-    card.key = fi_mr_key(mr);
-}
-
-static fi_addr_t enter(const struct card *of) {
-    fi_addr_t address;
-    CHECK(fi_av_insert(mine.av, of->name, 1, &address, 0, NULL) == 1, "insert");
-    return address;
-}
-
-static void tell(int to, const struct card *what) {
-    CHECK(write(to, what, sizeof *what) == sizeof *what, "write");
-}
-
-static struct card hear(int from) {
-    struct card heard;
-    CHECK(read(from, &heard, sizeof heard) == sizeof heard, "read");
-    return heard;
-}
 
 // Starts the n-th kind of operation on a peer; a message carries the number of its buffer.
 static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
@@ -90,7 +49,7 @@ static ssize_t start(int kind, int slot, fi_addr_t to, const struct card *at) {
 // Answers the survivor's small messages until it is told to stop.
 static void run_third(int in, int out) {
     uint64_t value;
-    open_all();
+    open_card(CAPS, region, sizeof region);
     struct card survivor = hear(in);
     fi_addr_t to = enter(&survivor);
     tell(out, &card);
@@ -103,15 +62,13 @@ static void run_third(int in, int out) {
         while ((got = fi_tinject(mine.ep, &value, 8, to, ECHO)) == -FI_EAGAIN) fi_cq_read(mine.cq, NULL, 0);
         CHECK(got == 0, "the third: %zd", got);
     } while (value != ~0ull);
-    OK(fi_close(&mr->fid));
-    close_side(&mine);
-    close_domain();
+    close_card();
     exit(0);
 }
 
 // Takes what comes, and sends what it is told to, until it is killed.
 static void run_victim(int in, int out, int origin) {
-    open_all();
+    open_card(CAPS, region, sizeof region);
     struct card survivor = hear(in);
     fi_addr_t to = enter(&survivor);
     static char sink[2][LONG];
@@ -139,19 +96,6 @@ static void run_victim(int in, int out, int origin) {
             free_slots[count++] = (int)(((char *)entry.op_context - buffers[0]) / LONG);
         }
     }
-}
-
-static int leftovers(const struct card *of) {
-    char suffix[16];
-    int found = 0;
-    snprintf(suffix, sizeof suffix, ".%d", (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3]);
-    DIR *shm = opendir("/dev/shm");
-    for (struct dirent *entry; shm && (entry = readdir(shm));) {
-        size_t len = strlen(entry->d_name), tail = strlen(suffix);
-        found += !strncmp(entry->d_name, "tcam.", 5) && len > tail && !strcmp(entry->d_name + len - tail, suffix);
-    }
-    closedir(shm);
-    return found;
 }
 
 static pid_t spawn(int *in, int *out, int role, int origin) {
@@ -212,7 +156,7 @@ int main(int argc, char **argv) {
     double after = (double)(rand() % 30000) * 1e-6;
     victim = spawn(&from_victim, &to_victim, 0, origin);
     third = spawn(&from_third, &to_third, 1, 0);
-    open_all();
+    open_card(CAPS, region, sizeof region);
     tell(to_victim, &card);
     tell(to_third, &card);
     struct card of_victim = hear(from_victim), of_third = hear(from_third);

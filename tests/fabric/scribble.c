@@ -3,8 +3,7 @@
 // while messages, reads, writes and atomic operations come and go there: errors and lost
 // messages, but no crash, no hang of a call, and others go on.
 //   scribble [SEED [all | header | peers | states | slots | buffers]]
-#include "fabric.h"
-#include <dirent.h>
+#include "card.h"
 #include <fcntl.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -13,36 +12,13 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define LONG (256u << 10)
 #define SECONDS 0.7
 #define AREAS 11
 #define CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SOURCE)
 
-static struct side mine;
-static struct fid_mr *mr;
 static char region[LONG], buffers[32][LONG];
-struct card {
-    char name[16];
-    uint64_t base, key;
-};
-static struct card card;
-
-static void open_all(void) {
-    size_t len = sizeof card.name;
-    open_domain(CAPS, FI_THREAD_SAFE, 0);
-    open_side(&mine, 0, 4);
-    OK(fi_getname(&mine.ep->fid, card.name, &len));
-    OK(fi_mr_reg(domain, region, sizeof region, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
-    if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-        OK(fi_mr_bind(mr, &mine.ep->fid, 0));
-        OK(fi_mr_enable(mr));
-    }
-    card.base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)region : 0;
-    card.key = fi_mr_key(mr);
-}
-
 // One operation of any kind; what becomes of it is the affair of chance.
 static void anything(fi_addr_t to, const struct card *at) {
     char *bytes = buffers[rand() % 32];
@@ -67,13 +43,11 @@ static void poll_once(void) {
 }
 
 static void run_peer(int in, int out, unsigned seed) {
-    struct card other;
-    fi_addr_t to;
     srand(seed);
-    open_all();
-    CHECK(write(out, &card, sizeof card) == sizeof card, "write");
-    CHECK(read(in, &other, sizeof other) == sizeof other, "read");
-    CHECK(fi_av_insert(mine.av, other.name, 1, &to, 0, NULL) == 1, "insert");
+    open_card(CAPS, region, sizeof region);
+    tell(out, &card);
+    struct card other = hear(in);
+    fi_addr_t to = enter(&other);
     for (double start = seconds(); seconds() - start < SECONDS;) {
         anything(to, &other);
         poll_once();
@@ -85,16 +59,9 @@ static void run_peer(int in, int out, unsigned seed) {
 
 // The segment of the endpoint with a card, as anybody of its user may map it.
 static unsigned char *map_of(const struct card *of, size_t *len) {
-    char suffix[16], path[300] = "";
+    char path[300];
     struct stat stat;
-    snprintf(suffix, sizeof suffix, ".%d", (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3]);
-    DIR *shm = opendir("/dev/shm");
-    for (struct dirent *entry; (entry = readdir(shm));) {
-        size_t have = strlen(entry->d_name), tail = strlen(suffix);
-        if (!strncmp(entry->d_name, "tcam.", 5) && have > tail && !strcmp(entry->d_name + have - tail, suffix))
-            snprintf(path, sizeof path, "/dev/shm/%s", entry->d_name);
-    }
-    closedir(shm);
+    CHECK(segments_of(of, path) == 1, "no segment");
     int fd = open(path, O_RDWR);
     CHECK(fd >= 0 && fstat(fd, &stat) == 0, "%s", path);
     *len = (size_t)stat.st_size;
@@ -142,12 +109,12 @@ int main(int argc, char **argv) {
             run_peer(to[0], from[1], seed + (unsigned)i);
         }
         back[i] = from[0], there[i] = to[1];
-        CHECK(read(from[0], &cards[i], sizeof cards[i]) == sizeof cards[i], "read");
+        cards[i] = hear(from[0]);
     }
     size_t len;
     unsigned char *map = map_of(&cards[0], &len), *copy = malloc(4096);
     memcpy(copy, map, 4096);
-    for (int i = 0; i < 2; i++) CHECK(write(there[i], &cards[!i], sizeof *cards) == sizeof *cards, "write");
+    for (int i = 0; i < 2; i++) tell(there[i], &cards[!i]);
     srand(seed + 99);
     fcntl(back[0], F_SETFL, O_NONBLOCK);
     double start = seconds();
@@ -165,6 +132,6 @@ int main(int argc, char **argv) {
         CHECK(WIFEXITED(status) && !WEXITSTATUS(status), "peer %d: status %x", i, status);
     }
     // Their segments are found and removed by whoever opens an endpoint next.
-    open_all();
+    open_card(CAPS, region, sizeof region);
     exit(0);
 }

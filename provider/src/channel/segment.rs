@@ -186,6 +186,11 @@ pub(crate) fn population() -> usize {
     endpoints.div_ceil(own_count().max(1))
 }
 
+/// Whether a port of this host has a segment of this user.
+pub(crate) fn is_there(port: u16) -> bool {
+    path_of(user(), port).exists()
+}
+
 pub(super) fn remove_if_dead(path: &Path) -> bool {
     let Ok(file) = options().open(path) else { return false };
     if !try_lock(&file) && !owner_ended(&file) {

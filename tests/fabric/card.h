@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// What clients of several processes share: an endpoint with a region of memory, what is
+// told to the others of it, and its segment in /dev/shm.
+#pragma once
+#include "fabric.h"
+#include <dirent.h>
+#include <unistd.h>
+
+// What an endpoint tells the others through a pipe.
+struct card {
+    char name[16];
+    uint64_t base, key;
+};
+
+static struct side mine;
+static struct fid_mr *mr;
+static struct card card;
+
+// Opens this process's endpoint; a region of no bytes is none.
+static void open_card(uint64_t caps, void *region, size_t bytes) {
+    size_t len = sizeof card.name;
+    open_domain(caps, FI_THREAD_SAFE, 0);
+    open_side(&mine, 0, 4);
+    OK(fi_getname(&mine.ep->fid, card.name, &len));
+    if (!bytes) return;
+    OK(fi_mr_reg(domain, region, bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+    if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+        OK(fi_mr_bind(mr, &mine.ep->fid, 0));
+        OK(fi_mr_enable(mr));
+    }
+    card.base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)region : 0;
+    card.key = fi_mr_key(mr);
+}
+
+static void close_card(void) {
+    if (mr) OK(fi_close(&mr->fid));
+    close_side(&mine);
+    close_domain();
+}
+
+static fi_addr_t enter(const struct card *of) {
+    fi_addr_t address;
+    CHECK(fi_av_insert(mine.av, of->name, 1, &address, 0, NULL) == 1, "insert");
+    return address;
+}
+
+static void tell(int to, const struct card *what) {
+    CHECK(write(to, what, sizeof *what) == sizeof *what, "write");
+}
+
+static struct card hear(int from) {
+    struct card heard;
+    CHECK(read(from, &heard, sizeof heard) == sizeof heard, "read");
+    return heard;
+}
+
+// How many segments there are of an endpoint, and the path of the last.
+static int segments_of(const struct card *of, char path[300]) {
+    char suffix[16];
+    int found = 0;
+    snprintf(suffix, sizeof suffix, ".%d", (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3]);
+    DIR *shm = opendir("/dev/shm");
+    for (struct dirent *entry; shm && (entry = readdir(shm));) {
+        size_t len = strlen(entry->d_name), tail = strlen(suffix);
+        if (strncmp(entry->d_name, "tcam.", 5) || len <= tail || strcmp(entry->d_name + len - tail, suffix)) continue;
+        if (path) snprintf(path, 300, "/dev/shm/%s", entry->d_name);
+        found++;
+    }
+    closedir(shm);
+    return found;
+}
+
+static int leftovers(const struct card *of) {
+    return segments_of(of, NULL);
+}

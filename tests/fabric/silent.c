@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Receives that name a peer which nothing was had with: they fail if it is killed, before
+// or after they are posted; they get its last message if it closes; and they wait for a
+// peer that is not there yet.
+#include "card.h"
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
+#define LIMIT 5.0 // seconds until everything that waits for the dead is over
+
+static char bytes[8][8];
+
+// What a peer does once it has told its card.
+enum role { STILL, CLOSES };
+
+static pid_t spawn(enum role role, int *from, int *to) {
+    int there[2], back[2];
+    CHECK(pipe(there) == 0 && pipe(back) == 0, "pipe");
+    pid_t pid = fork();
+    if (!pid) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(30);
+        open_card(CAPS, NULL, 0);
+        tell(back[1], &card);
+        if (role == STILL) for (;;) pause();
+        struct card other = hear(there[0]);
+        OK(fi_tinject(mine.ep, "goodbye", 8, enter(&other), 1));
+        close_card();
+        _exit(0);
+    }
+    *from = back[0], *to = there[1];
+    return pid;
+}
+
+static void kill_it(pid_t pid) {
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid, "kill");
+}
+
+static void post(fi_addr_t from, int count) {
+    for (int i = 0; i < count; i++)
+        if (i % 2) OK(fi_trecv(mine.ep, bytes[i], 8, NULL, from, 1, 0, bytes[i]));
+        else OK(fi_recv(mine.ep, bytes[i], 8, NULL, from, bytes[i]));
+}
+
+static void all_fail(int count) {
+    double start = seconds();
+    for (int i = 0; i < count; i++) next_error(&mine, NULL, ECONNABORTED);
+    CHECK(seconds() - start < LIMIT, "%.1f s", seconds() - start);
+}
+
+static void nothing_for(double length) {
+    for (double start = seconds(); seconds() - start < length;) nothing(&mine);
+}
+
+// Opens a domain elsewhere, which removes what the dead left.
+static void clean_up(void) {
+    pid_t pid = fork();
+    if (!pid) {
+        open_domain(CAPS, FI_THREAD_SAFE, 0);
+        close_domain();
+        _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+int main(void) {
+    enum { BEFORE, AFTER, CLEANED };
+    int from, to, none;
+    // Forked first: a child has no endpoint of its parent.
+    pid_t pids[3];
+    struct card cards[4];
+    for (int i = 0; i < 3; i++) pids[i] = spawn(STILL, &from, &none), cards[i] = hear(from);
+    pid_t closing = spawn(CLOSES, &from, &to);
+    cards[3] = hear(from);
+    open_card(CAPS, NULL, 0);
+    fi_addr_t peers[3];
+    for (int i = 0; i < 3; i++) peers[i] = enter(&cards[i]);
+
+    post(peers[BEFORE], 8);
+    nothing_for(0.2);
+    kill_it(pids[BEFORE]);
+    all_fail(8);
+    kill_it(pids[AFTER]);
+    post(peers[AFTER], 8);
+    all_fail(8);
+    kill_it(pids[CLEANED]);
+    clean_up();
+    CHECK(leftovers(&cards[CLEANED]) == 0, "the dead left a segment");
+    post(peers[CLEANED], 8);
+    all_fail(8);
+    post(peers[BEFORE], 2);
+    all_fail(2);
+
+    // It has sent and is gone before it is looked at.
+    fi_addr_t gone = enter(&cards[3]);
+    tell(to, &card);
+    CHECK(waitpid(closing, NULL, 0) == closing, "wait");
+    post(gone, 2);
+    next_ok(&mine, NULL, bytes[1]);
+    all_fail(1);
+
+    // An address that nobody has.
+    struct card early = card;
+    early.name[2] = 0, early.name[3] = 99;
+    post(enter(&early), 2);
+    nothing_for(0.3);
+    for (int i = 0; i < 2; i++) {
+        OK(fi_cancel(&mine.ep->fid, bytes[i]));
+        next_error(&mine, NULL, FI_ECANCELED);
+    }
+    for (int i = 0; i < 3; i++) CHECK(leftovers(&cards[i]) == 0, "the dead left a segment");
+    close_card();
+    puts("silent: ok");
+}
