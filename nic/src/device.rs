@@ -340,7 +340,7 @@ impl<R: Clone, M> Context<R, M> {
 
     /// A message arrives: the earliest posted receive that matches gets it.
     /// Without one the caller must [`keep`](Self::keep) the message.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
         self.note(|| Op::Arrive(*envelope));
         self.count_operation();

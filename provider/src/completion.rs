@@ -114,7 +114,7 @@ impl Reports {
 
 impl Engine {
     /// Reports a receive that got its message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete_recv(
         &mut self,
         grant: &Grant<RecvOp>,
@@ -179,7 +179,7 @@ impl Engine {
     }
 
     /// Reports an operation of ours.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete_kind(
         &mut self,
         kind: OpKind,

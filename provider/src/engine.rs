@@ -463,7 +463,7 @@ impl Engine {
     }
 
     /// The source a receive names.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn source_key(&self, address: u64, tagged: bool) -> Result<Source> {
         if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
