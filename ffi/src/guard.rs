@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The one boundary between C and Rust: no panic crosses it.
+//! The one boundary between C and Rust: no panic crosses it, nor ends a thread of ours.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -55,6 +55,14 @@ pub(crate) fn call_or<T>(fallback: T, body: impl FnOnce() -> Result<T>) -> T {
     }
 }
 
+/// Runs what a thread of ours does.
+///
+/// # Errors
+/// `FI_EOTHER` after a panic, which is logged.
+pub fn thread(body: impl FnOnce()) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| caught(&*panic))
+}
+
 #[cold]
 fn caught(panic: &(dyn std::any::Any + Send)) -> Errno {
     let text = panic
@@ -76,5 +84,7 @@ mod tests {
         assert_eq!(call::<i32>(|| Err(Errno::EINVAL)), -libc::EINVAL);
         assert_eq!(call::<isize>(|| panic!("a panic that a test makes")), -256);
         assert_eq!(call_or(7, || Err(Errno::EINVAL)), 7);
+        assert_eq!(thread(|| panic!("a panic that a test makes")), Err(Errno::EOTHER));
+        assert_eq!(thread(|| ()), Ok(()));
     }
 }

@@ -11,7 +11,7 @@
 pub mod atomic;
 pub mod errno;
 pub mod flags;
-mod guard;
+pub mod guard;
 pub mod host;
 pub mod info;
 mod log;

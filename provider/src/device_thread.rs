@@ -45,6 +45,10 @@ const LOOKS: u32 = 16;
 /// process is not scheduled.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// From a panic, which is a defect of ours, to the next try: one in every round must not
+/// fill the log.
+const AFTER_PANIC: Duration = Duration::from_millis(100);
+
 enum Command {
     Add(Arc<Port>),
     /// Answered when the endpoint is no longer used.
@@ -90,9 +94,11 @@ impl DeviceThread {
                 triggers: Arc::clone(triggers),
             };
             let thread = copy::without_signals(|| {
-                std::thread::Builder::new()
-                    .name("tcam-device".to_owned())
-                    .spawn(move || device.run())
+                std::thread::Builder::new().name("tcam-device".to_owned()).spawn(move || {
+                    while ffi::guard::thread(|| device.run()).is_err() {
+                        std::thread::sleep(AFTER_PANIC);
+                    }
+                })
             })?;
             Ok((commands, event, thread))
         };
