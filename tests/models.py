@@ -11,18 +11,10 @@ import pathlib
 import shutil
 import sys
 
+from checks import check, exit_code
 from mpi import MPIS, TARGET, bounded, build
 
 QUEUES = ("prq", "umq")
-failed = 0
-
-
-def check(condition, what):
-    """Counts and says what does not hold."""
-    global failed
-    if not condition:
-        failed += 1
-        print(f"  FAILED: {what}", flush=True)
 
 
 def run(arguments, name, mpi, ranks, settings=(), options=()):
@@ -218,8 +210,7 @@ def main():
     pool(arguments, "mpich")
     devices(arguments, "mpich")
     timing(arguments, "mpich")
-    print("failed" if failed else "passed")
-    return 1 if failed else 0
+    return exit_code()
 
 
 if __name__ == "__main__":

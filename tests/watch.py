@@ -14,19 +14,11 @@ import sys
 import time
 
 import mpi as runs
+from checks import check, exit_code
 
 RANKS = 4
 # Others may run the same program: only this one is ours.
 PROGRAM = f"w{os.getpid()}"
-FAILED = []
-
-
-def check(holds, what):
-    """Remembers what does not hold."""
-    if not holds:
-        print(f"    FAILED: {what}", flush=True)
-        FAILED.append(what)
-    return holds
 
 
 def watch(arguments, *words):
@@ -105,8 +97,7 @@ def main():
     arguments = parser.parse_args()
     for mpi in ("mpich", "openmpi5"):
         looked_at(arguments, mpi, runs.build(mpi))
-    print(f"{len(FAILED)} failed")
-    return 1 if FAILED else 0
+    return exit_code()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 
+from checks import check, exit_code
 from mpi import MPIS, TARGET, bounded, build
 
 HEADER = 8192
@@ -27,15 +28,6 @@ BARRIER = {"mpich": 3, "openmpi5": 8}
 PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps"]
 
 Queues = collections.namedtuple("Queues", "prq umq point_to_point")
-failed = 0
-
-
-def check(condition, what):
-    """Counts and says what does not hold."""
-    global failed
-    if not condition:
-        failed += 1
-        print(f"  FAILED: {what}", flush=True)
 
 
 def match(queue, bits, ignore, source):
@@ -134,8 +126,7 @@ def main():
                 check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
             same = ours.point_to_point == theirs.point_to_point
             check(same, f"point-to-point messages, {what}")
-    print("failed" if failed else "passed")
-    return 1 if failed else 0
+    return exit_code()
 
 
 if __name__ == "__main__":

@@ -118,17 +118,7 @@ impl CompletionQueue {
 
 impl Object for CompletionQueue {
     fn control(&self, command: Control<'_>) -> Result<()> {
-        match command {
-            Control::GetWaitObj(to) => {
-                *to = self.attr.wait_obj.raw();
-                Ok(())
-            }
-            Control::GetWait(to) => {
-                *to = self.drivers.descriptor()?;
-                Ok(())
-            }
-            _ => Err(Errno::ENOSYS),
-        }
+        self.drivers.control(command)
     }
 }
 

@@ -13,7 +13,7 @@
 //! ```
 
 use std::{
-    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use ffi::{Errno, Result, ops::WaitObj, serial::Serial};
+use ffi::{Errno, Result, object::Control, ops::WaitObj, serial::Serial};
 use parking_lot::Mutex;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll},
@@ -206,10 +206,6 @@ impl Drivers {
         }
     }
 
-    pub(crate) fn wait_obj(&self) -> WaitObj {
-        self.wait_obj
-    }
-
     /// The descriptors, made when they are first needed.
     fn descriptors(&self, ports: &[Arc<Port>]) -> Result<&Descriptors> {
         if self.descriptors.get().is_none() {
@@ -218,15 +214,19 @@ impl Drivers {
         self.descriptors.get().ok_or(Errno::EOTHER)
     }
 
-    /// The descriptor that becomes readable (`FI_GETWAIT`).
+    /// What `fi_control` asks of a queue or counter: its wait object.
     ///
     /// # Errors
-    /// `ENOSYS` for other wait objects.
-    pub(crate) fn descriptor(&self) -> Result<RawFd> {
-        match (self.wait_obj, self.descriptors.get()) {
-            (WaitObj::Fd, Some(descriptors)) => Ok(descriptors.epoll.as_raw_fd()),
-            _ => Err(Errno::ENOSYS),
+    /// `ENOSYS` for other questions, and for the descriptor where there is none.
+    pub(crate) fn control(&self, command: Control<'_>) -> Result<()> {
+        match (command, self.wait_obj, self.descriptors.get()) {
+            (Control::GetWaitObj(to), wait_obj, _) => *to = wait_obj.raw(),
+            (Control::GetWait(to), WaitObj::Fd, Some(descriptors)) => {
+                *to = descriptors.epoll.as_raw_fd();
+            }
+            _ => return Err(Errno::ENOSYS),
         }
+        Ok(())
     }
 
     /// Adds an endpoint.

@@ -109,10 +109,10 @@ impl<E: Endpoint> Tables<E> {
         size: size_of::<sys::fi_ops_rma>(),
         read: Some(read::<E>),
         readv: Some(readv::<E>),
-        readmsg: Some(readmsg::<E>),
+        readmsg: Some(message::<E, false>),
         write: Some(write::<E>),
         writev: Some(writev::<E>),
-        writemsg: Some(writemsg::<E>),
+        writemsg: Some(message::<E, true>),
         inject: Some(inject::<E>),
         writedata: Some(writedata::<E>),
         injectdata: Some(injectdata::<E>),
@@ -199,7 +199,8 @@ pub(crate) unsafe fn of_msg(msg: &sys::fi_msg_rma, write: bool, op_flags: u64) -
     })
 }
 
-unsafe extern "C" fn readmsg<E: Endpoint>(
+/// `fi_readmsg` and `fi_writemsg`.
+unsafe extern "C" fn message<E: Endpoint, const WRITE: bool>(
     ep: *mut sys::fid_ep,
     msg: *const sys::fi_msg_rma,
     op_flags: u64,
@@ -208,21 +209,7 @@ unsafe extern "C" fn readmsg<E: Endpoint>(
     unsafe {
         on(ep, |ep: &Arc<E>| {
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            submit(ep, Op::Rma(of_msg(msg, false, op_flags)?))
-        })
-    }
-}
-
-unsafe extern "C" fn writemsg<E: Endpoint>(
-    ep: *mut sys::fid_ep,
-    msg: *const sys::fi_msg_rma,
-    op_flags: u64,
-) -> isize {
-    // SAFETY: the arguments of the call itself, as the man page describes them.
-    unsafe {
-        on(ep, |ep: &Arc<E>| {
-            let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            submit(ep, Op::Rma(of_msg(msg, true, op_flags)?))
+            submit(ep, Op::Rma(of_msg(msg, WRITE, op_flags)?))
         })
     }
 }
