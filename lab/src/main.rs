@@ -39,7 +39,12 @@ use crate::error::Error;
 const OWN_FAILURE: u8 = 125;
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().task {
+    let task = Cli::parse().task;
+    // `tcam stats DIR | head` ends when head does; a run of a program goes on to its end.
+    if !matches!(task, Task::Run(_) | Task::Record(_) | Task::Sweep(_)) {
+        sigpipe::reset();
+    }
+    let done = match task {
         Task::Run(arguments) => run::run(&arguments),
         Task::Record(arguments) => record::record(&arguments),
         Task::Replay(arguments) => replay::replay(&arguments),
