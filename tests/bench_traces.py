@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Times tcam on a trace of some 11 million operations: one replay, a sweep of 16
-sizes in one pass, and one of 2 sizes by replays (a model that one pass cannot answer)."""
+sizes in one pass, and one of 2 sizes by replays (a model that one pass cannot answer).
+Then what a recording takes of MPICH's rate of 8 B messages, in pairs of runs."""
 
-import os
 import pathlib
+import re
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+from mpi import MPIS, TARGET
+
 TCAM = TARGET / "release" / "tcam"
 SIZES = "0,1,...,16384"
 REPEATS = 3
+PAIRS = 10
+ROUNDS = 8
 
 
 def timed(*words):
@@ -34,6 +38,30 @@ def operations(trace):
     return int(last.split(" operations")[0].replace(",", ""))
 
 
+def rate(*words):
+    """Messages a second, the best of all rounds of a run."""
+    program = [str(TARGET / "apps" / "mpich" / "bandwidth"), *["8"] * ROUNDS]
+    launcher = [str(MPIS["mpich"] / "mpiexec"), "-n", "2"]
+    command = [str(TCAM), "run", "--mpi=mpich", *words, "--", *launcher, *program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return max(float(rate) for rate in re.findall(r"messages_per_s=(\d+)", done.stdout))
+
+
+def recording(place):
+    """Shares of the rate that a recording takes."""
+    rates, shares = [], []
+    for pair in range(PAIRS):
+        trace = place / f"rate-{pair}"
+        both = [[], [f"--set=trace={trace}"]]
+        # Neither always comes first.
+        first, second = (rate(*words) for words in (both if pair % 2 else both[::-1]))
+        without, traced = (first, second) if pair % 2 else (second, first)
+        rates.append(without)
+        shares.append(100 * (1 - traced / without))
+        shutil.rmtree(trace)
+    return statistics.median(rates), sorted(shares)
+
+
 def main():
     place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-bench-"))
     try:
@@ -49,6 +77,9 @@ def main():
         print(f"{millions / replay:.1f} million a second")
         print(f"a sweep of 16 sizes, overflow=spill: {sweep:.2f} s, {sweep / replay:.1f} replays")
         print(f"a sweep of 2 sizes, overflow=prefix, list: {other:.2f} s, {other / replay:.1f} replays")
+        without, shares = recording(place)
+        print(f"a recording of {without / 1e6:.2f} million messages of 8 B a second, MPICH, takes", end=" ")
+        print(f"{statistics.median(shares):.1f} % ({shares[1]:.1f} to {shares[-2]:.1f})")
     finally:
         shutil.rmtree(place)
 

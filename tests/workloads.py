@@ -16,7 +16,8 @@ from checks import check, exit_code
 from mpi import MPIS, TARGET, bounded, build
 
 HEADER = 8192
-KEY, POST, ARRIVE = 1, 5, 8
+KEY, POST, ARRIVE, AGAIN = 1, 5, 8, 15
+OPERATIONS = range(POST, 14)
 WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2}
 ANY = 0xFFFF_FFFF
 COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
@@ -55,25 +56,30 @@ def read(directory):
     """The queues of rank 0 by a list of its trace."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
-    assert data.startswith(b"tcam-trace 2\n"), path
+    assert data.startswith(b"tcam-trace 3\n"), path
     posted, unexpected = [], []
     longest, messages = [0, 0], 0
     keys = [(0, 0, 0)] * 1024
-    words, at = records(data), 0
+    words, at, last = records(data), 0, 0
     while at < len(words) and words[at] != 0:
-        kind, place = words[at] & 0x1F, words[at] >> 6 & 0x3FF
-        bits, ignore, source = keys[place]
+        kind = words[at] & 0x1F
         if kind == KEY:
             source, low, high, ignore_low, ignore_high = words[at + 1 : at + 6]
+            place = words[at] >> 6 & 0x3FF
             keys[place] = (low | high << 32, ignore_low | ignore_high << 32, source)
-        elif kind == POST and not match(unexpected, bits, ignore, source):
-            posted.append((bits, ignore, source))
-        elif kind == ARRIVE:
-            messages += bits & COLLECTIVE == 0
-            if not match(posted, bits, 0, source):
-                unexpected.append((bits, 0, source))
+        if kind in OPERATIONS:
+            last = words[at]
+        times = words[at] >> 16 if kind == AGAIN else 1 if kind in OPERATIONS else 0
+        bits, ignore, source = keys[last >> 6 & 0x3FF]
+        for _ in range(times):
+            if last & 0x1F == ARRIVE:
+                messages += bits & COLLECTIVE == 0
+                if not match(posted, bits, 0, source):
+                    unexpected.append((bits, 0, source))
+            elif last & 0x1F == POST and not match(unexpected, bits, ignore, source):
+                posted.append((bits, ignore, source))
+            longest = [max(longest[0], len(posted)), max(longest[1], len(unexpected))]
         at += WORDS.get(kind, 1)
-        longest = [max(longest[0], len(posted)), max(longest[1], len(unexpected))]
     return Queues(*longest, messages)
 
 

@@ -8,7 +8,7 @@
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 2\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
+//! header   "tcam-trace 3\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8), why the recording ended (4; 1 at the size allowed, 2 with a full
 //!          disk, or 0) and zeros
 //! window   record | record | ... | a zero word unless it is full        if there is one
@@ -36,12 +36,14 @@
 //! | drop | number (2) | an unexpected message, before which so many arrived |
 //! | processes | number | so many processes there are |
 //! | fill | | nothing: the next record did not fit into the window |
+//! | again | | the last operation, as often again as the length says, at most 255 times |
 //!
 //! The recorder writes into the window, and appends it to the file when it is full.
 //! Then `laps` grows by one, and the window begins again. So the youngest records are
 //! those of the window, unless the file has them behind `laps` windows already: what a
 //! process leaves that is killed at any moment can be read, since a record counts when
-//! its word 0 is written, the last of it.
+//! its word 0 is written, the last of it. While it is the youngest, *again* is written over
+//! with a higher count.
 //!
 //! Order is that of the file. The time of an operation is when the recorder last
 //! looked at the clock: looking takes longer than recording.
@@ -58,11 +60,11 @@ use matching::{Key, Source};
 use serde::{Deserialize, Serialize};
 
 use self::code::{Decoder, NoRecord, Record, Words};
-pub use self::code::{Encoder, FILL, Head, KEYS, Sink, put_time, state};
+pub use self::code::{Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_time, state};
 use crate::device::{Envelope, MultiRecv};
 
 /// First bytes of a trace.
-pub const MAGIC: &str = "tcam-trace 2\n";
+pub const MAGIC: &str = "tcam-trace 3\n";
 /// Bytes of the header.
 pub const HEADER: usize = 8192;
 /// Bytes of a word.
@@ -390,7 +392,7 @@ pub enum TraceError {
     #[error("no trace of tcam")]
     Foreign,
     /// Of another version.
-    #[error("a trace of another version of tcam: this one reads version 2")]
+    #[error("a trace of another version of tcam: this one reads version 3")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]

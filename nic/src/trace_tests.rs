@@ -106,9 +106,11 @@ proptest! {
             let at = at.index(bytes.len());
             bytes[at] = to;
         }
-        // What was data may be read as operations, of a word each at least.
+        // What was data may be read as operations, of a word each at least, or as a word
+        // that repeats one.
         if let Ok(found) = read(&bytes) {
-            prop_assert!(found.len() <= bytes.len().saturating_sub(HEADER) / WORD + 1);
+            let words = bytes.len().saturating_sub(HEADER) / WORD;
+            prop_assert!(found.len() <= words * MOST_AGAIN as usize + 1);
         }
     }
 }
@@ -121,7 +123,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b"PNG"), "no trace of tcam");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this one reads version 2"
+        "a trace of another version of tcam: this one reads version 3"
     );
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
     assert_eq!(error(&whole[..whole.len() - 3]), "cut off in record 3");
@@ -142,6 +144,27 @@ fn a_source_that_cannot_be_is_damage() {
     assert_eq!(read(&arrival(LARGEST_SOURCE)).unwrap().len(), 1);
     let error = read(&arrival(LARGEST_SOURCE + 1)).unwrap_err().to_string();
     assert_eq!(error, "record 1 is damaged");
+}
+
+#[test]
+fn an_operation_is_repeated_as_often_as_is_said() {
+    let op = Op::Cancel(3);
+    let repeated = |count: u32| {
+        let mut bytes = file(&[(5, op)]);
+        put_time(&mut bytes, 6).unwrap();
+        bytes.put([again(count)]).unwrap();
+        Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
+        read(&bytes)
+    };
+    let others = [(6, Op::Drop(1))];
+    assert_eq!(repeated(2).unwrap(), [&[(5, op), (6, op), (6, op)], &others[..]].concat());
+    assert_eq!(repeated(MOST_AGAIN).unwrap().len(), MOST_AGAIN as usize + 2);
+    for count in [0, MOST_AGAIN + 1, 0xffff] {
+        assert_eq!(repeated(count).unwrap_err().to_string(), "record 3 is damaged");
+    }
+    let mut bytes = header().to_bytes();
+    bytes.put([again(1)]).unwrap();
+    assert_eq!(read(&bytes).unwrap_err().to_string(), "record 0 is damaged");
 }
 
 #[test]

@@ -27,6 +27,9 @@ const CLOCK: u32 = 64;
 /// Bytes of a unit of `FI_TCAM_TRACE_MAX`.
 const MIB: u64 = 1 << 20;
 
+/// No record.
+const NONE: u32 = 0;
+
 type Recorded = std::result::Result<(), Stop>;
 
 /// The trace of one context. Its file is made with the first operation.
@@ -41,6 +44,8 @@ struct Trace {
     /// Operations until the clock is looked at.
     until_clock: u32,
     encoder: Encoder,
+    /// The record of the last operation, if it was a short one whose key was known.
+    last: u32,
 }
 
 #[derive(Debug)]
@@ -58,8 +63,9 @@ impl Recorder for Trace {
         if let State::Recording(tape) = &mut self.state
             && self.until_clock > 0
             && let Some(word) = self.encoder.known(head, &key)
-            && tape.has_put(word)
+            && if word == self.last { tape.has_repeated() } else { tape.has_put(word) }
         {
+            self.last = word;
             self.until_clock -= 1;
         } else {
             self.longer(head, bits, ignore, source);
@@ -68,6 +74,7 @@ impl Recorder for Trace {
 
     #[cold]
     fn record(&mut self, op: &Op) {
+        self.last = NONE;
         self.put(|encoder, tape| encoder.op(tape, op));
     }
 
@@ -87,12 +94,14 @@ impl Trace {
             started,
             until_clock: 0,
             encoder,
+            last: NONE,
         }
     }
 
     #[inline(never)]
     fn longer(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
+        self.last = NONE;
         self.put(|encoder, tape| encoder.short(tape, head, key));
     }
 

@@ -31,10 +31,22 @@ mod kind {
     pub(super) const DROP: u32 = 12;
     pub(super) const PROCESSES: u32 = 13;
     pub(super) const FILL: u32 = 14;
+    pub(super) const AGAIN: u32 = 15;
 }
 
 /// A record of nothing, one word long.
 pub const FILL: u32 = kind::FILL;
+
+/// The record that the last operation was asked `count` more times, 1 to [`MOST_AGAIN`].
+#[inline]
+#[must_use]
+pub const fn again(count: u32) -> u32 {
+    kind::AGAIN | count << LENGTH
+}
+
+/// Most repetitions of a record: one that is damaged must not become more operations
+/// than memory holds.
+pub const MOST_AGAIN: u32 = 255;
 
 /// Numbers of sources are dense: a larger one is damage, for which a host engine with a
 /// queue a source would take all memory.
@@ -63,7 +75,7 @@ impl<W: io::Write> Sink for W {
 }
 
 /// Word 0 of an operation with a key, the key's place left to be filled in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head(u32);
 
 const fn halves(number: u64) -> [u32; 2] {
@@ -226,11 +238,14 @@ pub(super) struct Decoder {
     keys: Box<[Key; KEYS]>,
     multi: Option<MultiRecv>,
     long: Option<u64>,
+    last: Option<Op>,
+    /// How often the last one is still to be told.
+    again: u32,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { keys: Box::new([NO_KEY; KEYS]), multi: None, long: None }
+        Self { keys: Box::new([NO_KEY; KEYS]), multi: None, long: None, last: None, again: 0 }
     }
 }
 
@@ -238,6 +253,10 @@ impl Decoder {
     pub(super) fn record<W: Words>(&mut self, words: &mut W) -> Result<Record, NoRecord<W::Error>> {
         fn take<const N: usize, W: Words>(from: &mut W) -> Result<[u32; N], NoRecord<W::Error>> {
             from.take()?.ok_or(NoRecord::End)
+        }
+        if let (1.., Some(op)) = (self.again, self.last) {
+            self.again -= 1;
+            return Ok(Record::Op(op));
         }
         let [head] = take(words)?;
         let place = (head >> PLACE) as usize % KEYS;
@@ -264,6 +283,11 @@ impl Decoder {
             }
             kind::TIME => return Ok(Record::Time(whole(take(words)?))),
             kind::FILL => return Ok(Record::More),
+            kind::AGAIN => {
+                self.again = head >> LENGTH;
+                let known = self.last.is_some() && (1..=MOST_AGAIN).contains(&self.again);
+                return if known { Ok(Record::More) } else { Err(NoRecord::Damaged) };
+            }
             kind::MULTI => {
                 let [a, b, c, d, e, f] = take(words)?;
                 let multi =
@@ -303,6 +327,7 @@ impl Decoder {
             }
             _ => return Err(NoRecord::Damaged),
         };
+        self.last = Some(op);
         Ok(Record::Op(op))
     }
 }

@@ -21,7 +21,7 @@ use std::{
 };
 
 use memmap2::{MmapOptions, MmapRaw};
-use nic::trace::{FILL, HEADER, STATE, Sink, Stop, WORD, state};
+use nic::trace::{FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, state};
 
 /// Bytes of the window; a multiple of the page size.
 pub(crate) const WINDOW: usize = 64 * 1024;
@@ -35,6 +35,8 @@ pub(crate) struct Tape {
     map: MmapRaw,
     /// Words in the window.
     used: usize,
+    /// What the last of them repeats, if it is such a record; 0.
+    again: u32,
     /// Where the next window is appended.
     end: u64,
     laps: u64,
@@ -54,7 +56,7 @@ impl Tape {
         file.write_all(header)?;
         file.write_all(&[0; WINDOW])?;
         let map = MmapOptions::new().len(HEADER + WINDOW).populate().map_raw(&file)?;
-        Ok(Self { file, map, used: 0, end: (HEADER + WINDOW) as u64, laps: 0, max })
+        Ok(Self { file, map, used: 0, again: 0, end: (HEADER + WINDOW) as u64, laps: 0, max })
     }
 
     /// Appends what the window holds, and begins it again.
@@ -78,7 +80,7 @@ impl Tape {
         self.laps += 1;
         self.tell(None);
         self.end = end;
-        self.used = 0;
+        (self.used, self.again) = (0, 0);
         Ok(())
     }
 
@@ -133,7 +135,21 @@ impl Tape {
         }
         self.word(HEADER / WORD + end).store(0, Ordering::Release);
         self.word(HEADER / WORD + at).store(word.to_le(), Ordering::Release);
-        self.used = end;
+        (self.used, self.again) = (end, 0);
+        true
+    }
+
+    /// Writes that the last operation was asked once more, if the window has room.
+    #[inline]
+    pub(crate) fn has_repeated(&mut self) -> bool {
+        let count = self.again + 1;
+        if !(2..=MOST_AGAIN).contains(&count) {
+            let begun = self.has_put(again(1));
+            self.again = u32::from(begun);
+            return begun;
+        }
+        self.again = count;
+        self.word(HEADER / WORD + self.used - 1).store(again(count).to_le(), Ordering::Release);
         true
     }
 
@@ -162,7 +178,7 @@ impl Sink for Tape {
             word(at).store(further.to_le(), Ordering::Release);
         }
         word(first).store(words[0].to_le(), Ordering::Release);
-        self.used = end;
+        (self.used, self.again) = (end, 0);
         Ok(())
     }
 }
@@ -251,6 +267,28 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         let zero = HEADER + 7 * WORD;
         assert_eq!(bytes[zero..zero + 2 * WORD], [0, 0, 0, 0, 255, 255, 255, 255]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn repetitions_take_no_room_and_begin_anew_with_each_window() {
+        let path = path("repetitions");
+        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        push(&mut tape, 7).unwrap();
+        for count in 1..=2 * MOST_AGAIN as usize + 3 {
+            assert!(tape.has_repeated());
+            // As a killed process leaves it.
+            assert_eq!(ops(&std::fs::read(&path).unwrap()).len(), count + 1);
+        }
+        assert_eq!(tape.used, CANCEL + 3);
+        // Up to the window's last word, behind which a zero must fit.
+        while tape.has_put(FILL) {}
+        assert!(!tape.has_repeated());
+        let before = ops(&std::fs::read(&path).unwrap()).len();
+        push(&mut tape, 8).unwrap();
+        assert!(tape.has_repeated() && tape.has_repeated());
+        let all = ops(&std::fs::read(&path).unwrap());
+        assert_eq!(all[before..], [Op::Cancel(8); 3]);
         std::fs::remove_file(&path).unwrap();
     }
 
