@@ -76,9 +76,7 @@ impl Classes {
     /// others.
     #[inline(always)]
     pub(crate) fn enter(&mut self, ignore: u64, any_source: bool) -> u8 {
-        if ignore == self.base() && !any_source {
-            self.len[usize::from(EXACT)] += 1;
-            *self.state.get_mut() |= Self::ONLY_EXACT;
+        if self.enter_exact(ignore, any_source) {
             return EXACT;
         }
         for class in Bits((self.live() & !Self::ONLY_EXACT).into()) {
@@ -88,6 +86,17 @@ impl Classes {
             }
         }
         self.make(ignore, any_source)
+    }
+
+    /// Counts an entry in if it is exact; whether it is.
+    #[inline(always)]
+    pub(crate) fn enter_exact(&mut self, ignore: u64, any_source: bool) -> bool {
+        if ignore != self.base() || any_source {
+            return false;
+        }
+        self.len[usize::from(EXACT)] += 1;
+        *self.state.get_mut() |= Self::ONLY_EXACT;
+        true
     }
 
     /// Bits that exact entries ignore.

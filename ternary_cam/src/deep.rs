@@ -17,12 +17,12 @@ use crate::age_log::Bits;
 use crate::classes::{Classes, TURNED, UNCLASSED, YOUNG};
 use crate::demand::{Demand, Keep, Wish};
 use crate::entry::{Key, Source};
-use crate::index::{Home, Index, Wild};
+use crate::index::Index;
 use crate::kernel::Kernel;
 use crate::nursery::{CAPACITY, Nursery};
 use crate::pattern::{EXACT, Pattern};
 use crate::scan::Scan;
-use crate::slot::{Slot, Stamp, WILD};
+use crate::slot::{INDEXES, Slot};
 
 /// Slots that are passed over without a thought of building something.
 const FEW: usize = 8;
@@ -38,15 +38,10 @@ pub(crate) struct Deep {
     /// Room to put entries in order.
     order: Box<[u16]>,
     classes: Classes,
-    /// Every entry that has a class, under the pattern of its class; exact ones under
-    /// the pattern `primary`.
-    home: Index<Home>,
-    home_keep: Keep,
-    /// Ignore bits, and any source or not, of the keys that the home index serves.
-    home_keys: (u64, bool),
-    /// Every exact entry, under the pattern of another kind of key.
-    wild: [ForKeys; WILD],
-    /// Bit `i`: `wild[i]` is awake.
+    /// The home index has every entry that has a class, under the pattern of its class;
+    /// exact ones under the pattern `primary`. The others have every exact entry.
+    indexes: [ForKeys; INDEXES],
+    /// Bit `i`: `indexes[i]` is awake, the home index not counted.
     awake: u64,
     /// Pattern of exact entries in the home index, [`TURNED`] if it serves keys with
     /// wildcards.
@@ -61,35 +56,39 @@ pub(crate) struct Deep {
     demand: Demand,
 }
 
-/// Ignore bits and any-source of keys without wildcards.
-const EXACT_KEYS: (u64, bool) = (0, false);
+/// The home index among the indexes.
+const HOME: usize = 0;
+
+/// Ignore bits, and any source or not.
+type Keys = (u64, bool);
+
+/// Keys without wildcards.
+const EXACT_KEYS: Keys = (0, false);
 
 /// An index for one kind of key.
 struct ForKeys {
-    /// Ignore bits, and any source or not.
-    keys: (u64, bool),
+    /// Nothing while it sleeps.
+    keys: Option<Keys>,
+    /// Of exact entries that ignore nothing under these keys.
     pattern: Pattern,
-    index: Index<Wild>,
+    index: Index,
     keep: Keep,
 }
 
 impl Deep {
     pub(crate) fn new(capacity: usize, kernel: Kernel) -> Self {
-        let wild = |which| ForKeys {
-            keys: EXACT_KEYS,
+        let index = |which| ForKeys {
+            keys: (which == HOME).then_some(EXACT_KEYS),
             pattern: Pattern::EXACT,
-            index: Index::new(Wild(which)),
-            keep: Keep::default(),
+            index: Index::new(),
+            keep: if which == HOME { Keep::awake() } else { Keep::default() },
         };
         Self {
             kernel,
             used: 0,
             order: vec![0; capacity].into(),
             classes: Classes::new(),
-            home: Index::new(Home),
-            home_keep: Keep::awake(),
-            wild: std::array::from_fn(wild),
-            home_keys: EXACT_KEYS,
+            indexes: std::array::from_fn(index),
             primary: EXACT,
             since_tick: 0,
             awake: 0,
@@ -155,33 +154,37 @@ impl Deep {
         }
         for id in grown.all() {
             let slot = &mut slots[usize::from(id)];
-            let class = self.classes.enter(slot.ignore, slot.source == Source::ANY.0);
-            slot.stamp = slot.stamp.with_class(class);
-            let state = self.classes.state();
-            if state & Classes::BUSY == 0 && class == EXACT {
-                self.home.insert(slots, self.classes.pattern(self.primary), id);
-            } else if state < Classes::TURNED && class != UNCLASSED {
-                self.home.insert(slots, self.classes.pattern(class), id);
+            if self.classes.state() < Classes::TURNED
+                && self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0)
+            {
+                slot.stamp = slot.stamp.with_class(EXACT);
+                let pattern = self.classes.pattern(EXACT).exact();
+                self.indexes[HOME].index.insert(slots, HOME, &pattern, id);
             } else {
-                self.insert_other(slots, id, class);
+                self.insert_other(slots, id);
             }
         }
     }
 
-    /// Adds one when something is unusual.
+    /// Adds one with wildcards, or when something is unusual.
     #[inline(never)]
-    fn insert_other(&mut self, slots: &mut [Slot], id: u16, class: u8) {
+    fn insert_other(&mut self, slots: &mut [Slot], id: u16) {
+        let slot = &mut slots[usize::from(id)];
+        let class = self.classes.enter(slot.ignore, slot.source == Source::ANY.0);
+        slot.stamp = slot.stamp.with_class(class);
         if class == UNCLASSED {
             return self.insert_unclassed(&slots[usize::from(id)], id);
         }
         if class == EXACT {
-            self.home.insert(slots, self.classes.pattern(self.primary), id);
-            for at in Bits(self.awake) {
-                let wild = &mut self.wild[at % WILD];
-                wild.index.insert(slots, &wild.pattern, id);
+            let pattern = self.classes.pattern(self.primary);
+            self.indexes[HOME].index.insert(slots, HOME, pattern, id);
+            for (which, wild) in self.indexes.iter_mut().enumerate().skip(1) {
+                if self.awake >> which & 1 == 1 {
+                    wild.index.insert(slots, which, &wild.pattern, id);
+                }
             }
         } else if self.primary == EXACT {
-            self.home.insert(slots, self.classes.pattern(class), id);
+            self.indexes[HOME].index.insert(slots, HOME, self.classes.pattern(class), id);
         } else {
             self.turn_home(slots, EXACT_KEYS);
         }
@@ -204,7 +207,7 @@ impl Deep {
             return self.remove_everywhere(slots, id, class);
         }
         self.classes.leave(class);
-        self.home.remove(slots, id);
+        self.indexes[HOME].index.remove(slots, HOME, id);
     }
 
     /// The same when there is more than the home index.
@@ -216,10 +219,12 @@ impl Deep {
             return self.note_unusual();
         }
         self.classes.leave(class);
-        self.home.remove(slots, id);
+        self.indexes[HOME].index.remove(slots, HOME, id);
         if class == EXACT {
-            for at in Bits(self.awake) {
-                self.wild[at % WILD].index.remove(slots, id);
+            for (which, wild) in self.indexes.iter_mut().enumerate().skip(1) {
+                if self.awake >> which & 1 == 1 {
+                    wild.index.remove(slots, which, id);
+                }
             }
         }
         if self.scan_keep.is_awake() {
@@ -230,91 +235,108 @@ impl Deep {
         }
     }
 
-    /// The slot of the oldest entry that matches.
+    /// The oldest entry that matches, and its slot.
     #[inline(always)]
-    pub(crate) fn first_match(&self, slots: &[Slot], key: &Key) -> Option<u16> {
+    pub(crate) fn first_match<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let state = self.classes.state();
+        if state > Classes::ONLY_EXACT || !key.is_exact() {
+            return self.first_match_other(slots, key, state);
+        }
         if state == Classes::EMPTY {
             return None;
         }
-        if state < Classes::TURNED && key.ignore == 0 && !key.source.is_any() {
-            self.home_keep.note_use();
-            if state == Classes::ONLY_EXACT {
-                let pattern = self.classes.pattern(EXACT).exact();
-                return self.home.first(slots, &pattern, key.bits, key.source.0);
-            }
-            if state.is_power_of_two() {
-                let pattern = self.classes.pattern(state.trailing_zeros() as u8);
-                return self.home.first(slots, pattern, key.bits, key.source.0);
-            }
-            return self.first_match_classes(slots, key);
-        }
-        self.first_match_other(slots, key)
+        let home = &self.indexes[HOME];
+        home.keep.note_use();
+        let pattern = self.classes.pattern(EXACT).exact();
+        let equals = |slot: &Slot| slot.equals(key, pattern.care());
+        home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
     }
 
-    /// The same among several classes, when something is unusual, and for keys with
-    /// wildcards.
+    /// The same for keys with wildcards and among entries with wildcards.
     #[inline(never)]
-    fn first_match_other(&self, slots: &[Slot], key: &Key) -> Option<u16> {
-        if self.home_keys != (key.ignore, key.source.is_any()) {
+    fn first_match_other<'a>(
+        &self,
+        slots: &'a [Slot],
+        key: &Key,
+        state: u8,
+    ) -> Option<(u16, &'a Slot)> {
+        if state < Classes::TURNED && key.is_exact() {
+            self.indexes[HOME].keep.note_use();
+            return self.first_match_classes(slots, key);
+        }
+        if state == Classes::EMPTY {
+            return None;
+        }
+        if !self.entries_are_exact() {
+            return self.first_match_wild(slots, key);
+        }
+        let keys = (key.ignore, key.source.is_any());
+        let serves = |which: usize| u32::from(self.indexes[which].keys == Some(keys)) << which;
+        let which = (serves(0) | serves(1) | serves(2) | serves(3)).trailing_zeros() as usize;
+        let Some(index) = self.indexes.get(which) else {
+            return self.first_match_elsewhere(slots, key);
+        };
+        index.keep.note_use();
+        let matches = |slot: &Slot| slot.matches(key);
+        index.index.first(slots, which, &index.pattern, (key.bits, key.source.0), matches)
+    }
+
+    /// The same where there are entries with wildcards, or something is unusual.
+    #[inline(never)]
+    fn first_match_wild<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let keys = (key.ignore, key.source.is_any());
+        let home = &self.indexes[HOME];
+        if home.keys != Some(keys) || self.unclassed > self.classes.len() {
             return self.first_match_elsewhere(slots, key);
         }
-        if self.unclassed > self.classes.len() {
-            return self.first_match_elsewhere(slots, key);
-        }
-        self.home_keep.note_use();
-        let oldest = if self.classes.has_wild() {
+        home.keep.note_use();
+        let oldest = if self.primary == EXACT {
             self.first_match_classes(slots, key)
         } else {
-            self.home.first(slots, self.classes.pattern(self.primary), key.bits, key.source.0)
+            let pattern = self.classes.pattern(self.primary);
+            let matches = |slot: &Slot| slot.matches(key);
+            home.index.first(slots, HOME, pattern, (key.bits, key.source.0), matches)
         };
         if self.unclassed == 0 {
             return oldest;
         }
-        older(slots, oldest, self.scan.first_match(self.kernel, key))
+        older(oldest, self.scan.first_match(self.kernel, key).map(|id| at(slots, id)))
     }
 
-    /// The oldest match of any class.
+    /// The oldest match of any class, of an exact key.
     #[inline(never)]
-    fn first_match_classes(&self, slots: &[Slot], key: &Key) -> Option<u16> {
-        let (mut stamp, mut oldest) = (Stamp::NONE, 0);
+    fn first_match_classes<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let mut oldest = None;
+        let index = &self.indexes[HOME].index;
+        let matches = |slot: &Slot| slot.matches_exact(key);
         for pattern in self.classes.live_patterns() {
-            if let Some(id) = self.home.first(slots, pattern, key.bits, key.source.0) {
-                let found = slots[usize::from(id)].stamp;
-                if found < stamp {
-                    (stamp, oldest) = (found, id);
-                }
+            let found = index.first(slots, HOME, pattern, (key.bits, key.source.0), matches);
+            if found.is_some() {
+                oldest = older(oldest, found);
             }
         }
-        (stamp != Stamp::NONE).then_some(oldest)
+        oldest
     }
 
-    /// The same for a kind of key that the home index does not serve, and where most
-    /// entries are in no index.
+    /// The same for a kind of key that no index serves, and where most entries are in
+    /// no index.
     #[inline(never)]
-    fn first_match_elsewhere(&self, slots: &[Slot], key: &Key) -> Option<u16> {
-        if self.entries_are_exact() {
-            let any_source = key.source.is_any();
-            for at in Bits(self.awake) {
-                let wild = &self.wild[at % WILD];
-                if wild.keys == (key.ignore, any_source) {
-                    wild.keep.note_use();
-                    return wild.index.first(slots, &wild.pattern, key.bits, key.source.0);
-                }
-            }
-            if self.used > FEW && self.demand.count_pattern(key.ignore, any_source) {
-                self.classes.call();
-            }
+    fn first_match_elsewhere<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.entries_are_exact()
+            && self.used > FEW
+            && self.demand.count_pattern(key.ignore, key.source.is_any())
+        {
+            self.classes.call();
         }
         if self.scan_keep.is_awake() {
             self.scan_keep.note_use();
-            return self.scan.first_match(self.kernel, key);
+            return self.scan.first_match(self.kernel, key).map(|id| at(slots, id));
         }
         if self.used > FEW {
             self.wish_mirror();
         }
         let matching = self.slots(slots).filter(|(_, slot)| slot.matches(key));
-        matching.min_by_key(|(_, slot)| slot.stamp).map(|(id, _)| id)
+        matching.min_by_key(|(_, slot)| slot.stamp)
     }
 
     #[cold]
@@ -338,7 +360,7 @@ impl Deep {
                     self.scan_keep.wake();
                     self.fill_scan(slots, |_| true);
                 }
-                Wish::Pattern { ignore, any_source } => self.wake_wild(slots, ignore, any_source),
+                Wish::Pattern { ignore, any_source } => self.wake_wild(slots, (ignore, any_source)),
                 Wish::Mirror => {}
             }
         }
@@ -359,45 +381,48 @@ impl Deep {
 
     /// Builds the home index anew, for keys of this kind.
     #[cold]
-    fn turn_home(&mut self, slots: &mut [Slot], keys: (u64, bool)) {
-        self.home_keys = keys;
+    fn turn_home(&mut self, slots: &mut [Slot], keys: Keys) {
+        let home = &mut self.indexes[HOME];
+        home.keys = Some(keys);
+        home.pattern = Pattern::of_keys(keys.0, keys.1);
         self.primary = EXACT;
         if keys != EXACT_KEYS {
             self.primary = TURNED;
-            self.classes.set_turned(Pattern::of_keys(keys.0, keys.1));
+            self.classes.set_turned(home.pattern);
         }
-        self.home.clear();
-        self.home_keep.wake();
+        home.index.clear();
+        home.keep.wake();
         for at in 0..self.in_order(slots).len() {
             let id = self.order[at];
-            match slots[usize::from(id)].stamp.class() {
-                EXACT => self.home.insert(slots, self.classes.pattern(self.primary), id),
-                UNCLASSED => {}
-                class => self.home.insert(slots, self.classes.pattern(class), id),
-            }
+            let class = match slots[usize::from(id)].stamp.class() {
+                EXACT => self.primary,
+                UNCLASSED => continue,
+                class => class,
+            };
+            self.indexes[HOME].index.insert(slots, HOME, self.classes.pattern(class), id);
         }
         self.note_unusual();
     }
 
     /// Builds an index for keys of this pattern in place of one that sleeps or of
     /// the one that was not used for longest, if that is long enough.
-    fn wake_wild(&mut self, slots: &mut [Slot], ignore: u64, any_source: bool) {
+    fn wake_wild(&mut self, slots: &mut [Slot], keys: Keys) {
         let len = self.len();
-        let wilds = self.wild.iter_mut().enumerate();
+        let wilds = self.indexes.iter_mut().enumerate().skip(1);
         let Some((which, wild)) = wilds.max_by_key(|(_, wild)| wild.keep.idle()) else { return };
         if wild.keep.idle() < len {
             return;
         }
-        wild.keys = (ignore, any_source);
-        wild.pattern = Pattern::of_keys(ignore, any_source);
+        wild.keys = Some(keys);
+        wild.pattern = Pattern::of_keys(keys.0, keys.1);
         wild.index.clear();
         wild.keep.wake();
         self.awake |= 1 << which;
         for at in 0..self.in_order(slots).len() {
             let id = self.order[at];
             if slots[usize::from(id)].stamp.class() == EXACT {
-                let wild = &mut self.wild[which];
-                wild.index.insert(slots, &wild.pattern, id);
+                let wild = &mut self.indexes[which];
+                wild.index.insert(slots, which, &wild.pattern, id);
             }
         }
     }
@@ -417,13 +442,14 @@ impl Deep {
         }
         let inserts = std::mem::take(&mut self.since_tick);
         let len = self.len();
-        for (at, wild) in self.wild.iter_mut().enumerate() {
-            if wild.keep.tick(inserts, len) {
-                self.awake &= !(1 << at);
+        for which in 1..INDEXES {
+            if self.indexes[which].keep.tick(inserts, len) {
+                self.put_to_sleep(which);
             }
         }
-        if self.home_keep.tick(inserts, len) {
-            self.home_keep.wake();
+        let home = &mut self.indexes[HOME].keep;
+        if home.tick(inserts, len) {
+            home.wake();
             self.find_home(slots);
         }
         if self.scan_keep.tick(inserts, len) {
@@ -438,19 +464,31 @@ impl Deep {
         if !self.entries_are_exact() {
             return;
         }
-        let used = Bits(self.awake).min_by_key(|&at| self.wild[at % WILD].keep.idle());
-        if let Some(at) = used {
-            self.awake &= !(1 << at);
-            self.wild[at % WILD].keep.sleep();
-            let keys = self.wild[at % WILD].keys;
+        let idle = |&which: &usize| self.indexes[which].keep.idle();
+        if let Some(which) = Bits(self.awake).min_by_key(idle)
+            && let Some(keys) = self.put_to_sleep(which)
+        {
             self.turn_home(slots, keys);
         }
     }
+
+    /// Has an index kept up no longer; the keys that it served.
+    fn put_to_sleep(&mut self, which: usize) -> Option<Keys> {
+        self.awake &= !(1 << which);
+        self.indexes[which].keep.sleep();
+        self.indexes[which].keys.take()
+    }
+}
+
+/// An entry and its slot.
+#[inline]
+fn at(slots: &[Slot], id: u16) -> (u16, &Slot) {
+    (id, &slots[usize::from(id)])
 }
 
 /// The older of two entries that were found.
-#[inline]
-fn older(slots: &[Slot], a: Option<u16>, b: Option<u16>) -> Option<u16> {
-    let (Some(x), Some(y)) = (a, b) else { return a.or(b) };
-    if slots[usize::from(x)].stamp < slots[usize::from(y)].stamp { a } else { b }
+#[inline(always)]
+fn older<'a>(a: Option<(u16, &'a Slot)>, b: Option<(u16, &'a Slot)>) -> Option<(u16, &'a Slot)> {
+    let (Some((_, x)), Some((_, y))) = (a, b) else { return a.or(b) };
+    if x.stamp < y.stamp { a } else { b }
 }

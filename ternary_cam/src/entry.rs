@@ -74,3 +74,11 @@ impl Entry {
             && (self.source.0 == key.source.0 || self.source.is_any() || key.source.is_any())
     }
 }
+
+impl Key {
+    /// Whether it has no wildcards.
+    #[inline(always)]
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.ignore == 0 && !self.source.is_any()
+    }
+}

@@ -1,93 +1,58 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A hash of entries by what a pattern of wildcards leaves of them.
 //!
-//! Entries that agree in all that is compared are a *group*, a ring in age order,
-//! so that any number of equal entries costs no more than one. A bucket chains the
-//! oldest entries of its groups:
+//! The entries of a bucket are a ring in age order. The bucket names the oldest:
 //!
 //! ```text
-//! buckets          group {tag 5}               group {tag 9}
-//! [ ... ]        +-> a <-> d <-> f --+       +-> b --+
-//! [  a  ] ------ | (prev of a is f)  | ----> |       |  (chain of b is b: the end)
-//! [ ... ]        +-------------------+ chain +-------+
+//! buckets
+//! [ ... ]     +-> a <-> d <-> f --+
+//! [  a  ] --> | (prev of a is f)  |     oldest to youngest
+//! [ ... ]     +-------------------+
 //! ```
 //!
-//! The head of a group is its oldest entry: the first match is found by comparing
-//! heads alone.
+//! Entries that agree in all that is compared are in one bucket, so the first one of
+//! the ring that matches a key is the oldest in the index that does. The others in its
+//! way are those that the hash put there by chance.
 
 use crate::pattern::Pattern;
-use crate::slot::{Link, Slot, WILD};
+use crate::slot::{INDEXES, Link, Slot};
 
 /// Buckets of every index. A constant spares each operation a load and a bounds
 /// check; pages that are never used are never touched. At 5120 entries there are
 /// three buckets an entry, and no fewer than one in four at 65,536.
-const BUCKETS: usize = Link::BUCKETS;
+const BUCKETS: usize = 1 << 14;
 
 /// An empty bucket: zero, so that a new index is pages nobody has touched.
 const EMPTY: u32 = 0;
 
-/// A bucket whose first group's oldest entry is in this slot.
+/// A bucket whose oldest entry is in this slot.
 #[inline(always)]
 const fn bucket_of(id: u16) -> u32 {
-    id as u32 + 1
+    id as u32 | 1 << u16::BITS
 }
 
 /// The slot of a bucket that is not empty.
 #[inline(always)]
 const fn head_of(bucket: u32) -> u16 {
-    bucket.wrapping_sub(1) as u16
+    bucket as u16
 }
 
-/// Which of the links in a slot an index uses.
-pub(crate) trait Links: Copy {
-    fn of(self, slot: &mut Slot) -> &mut Link;
-    fn read(self, slot: &Slot) -> Link;
+/// The links in a slot that an index uses.
+#[inline(always)]
+fn link(slots: &mut [Slot], which: usize, id: u16) -> &mut Link {
+    &mut slots[usize::from(id)].links[which % INDEXES]
 }
 
-/// The links of the home index.
-#[derive(Clone, Copy)]
-pub(crate) struct Home;
-
-impl Links for Home {
-    #[inline(always)]
-    fn of(self, slot: &mut Slot) -> &mut Link {
-        &mut slot.home
-    }
-
-    #[inline(always)]
-    fn read(self, slot: &Slot) -> Link {
-        slot.home
-    }
-}
-
-/// The links of an index for keys with wildcards.
-#[derive(Clone, Copy)]
-pub(crate) struct Wild(pub(crate) usize);
-
-impl Links for Wild {
-    #[inline(always)]
-    fn of(self, slot: &mut Slot) -> &mut Link {
-        &mut slot.wild[self.0 % WILD]
-    }
-
-    #[inline(always)]
-    fn read(self, slot: &Slot) -> Link {
-        slot.wild[self.0 % WILD]
-    }
-}
-
-/// See the module.
-pub(crate) struct Index<L> {
+/// See the module. `which` says which of the links in a slot are this index's.
+pub(crate) struct Index {
     buckets: Box<[u32; BUCKETS]>,
-    links: L,
 }
 
-impl<L: Links> Index<L> {
-    /// An index that uses these links of the slots.
-    pub(crate) fn new(links: L) -> Self {
+impl Index {
+    pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
         let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
-        Self { buckets, links }
+        Self { buckets }
     }
 
     /// Forgets every entry.
@@ -100,15 +65,16 @@ impl<L: Links> Index<L> {
         (pattern.hash(bits, source) >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
     }
 
-    /// The oldest entry of the group these bits and this source belong to.
+    /// The oldest entry in the bucket of these bits and this source that matches.
     #[inline(always)]
-    pub(crate) fn first(
+    pub(crate) fn first<'a>(
         &self,
-        slots: &[Slot],
+        slots: &'a [Slot],
+        which: usize,
         pattern: &Pattern,
-        bits: u64,
-        source: u32,
-    ) -> Option<u16> {
+        (bits, source): (u64, u32),
+        matches: impl Fn(&Slot) -> bool,
+    ) -> Option<(u16, &'a Slot)> {
         let first = self.buckets[Self::bucket(pattern, bits, source)];
         if first == EMPTY {
             return None;
@@ -116,120 +82,49 @@ impl<L: Links> Index<L> {
         let mut at = head_of(first);
         loop {
             let slot = &slots[usize::from(at)];
-            if pattern.same_group(slot, bits, source) {
-                return Some(at);
+            if matches(slot) {
+                return Some((at, slot));
             }
-            let next = self.links.read(slot).chain(at);
-            if next == at {
+            at = slot.links[which % INDEXES].next;
+            if at == head_of(first) {
                 return None;
             }
-            at = next;
         }
     }
 
     /// Adds an entry younger than every other.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16) {
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], which: usize, pattern: &Pattern, id: u16) {
         let slot = &mut slots[usize::from(id)];
         let bucket = Self::bucket(pattern, slot.bits, slot.source);
-        let first = &mut self.buckets[bucket];
-        if *first == EMPTY {
-            *first = bucket_of(id);
-            *self.links.of(slot) = Link::alone(bucket);
+        let own = &mut slot.links[which % INDEXES];
+        own.bucket = bucket as u16;
+        let first = self.buckets[bucket];
+        if first == EMPTY {
+            (own.next, own.prev) = (id, id);
+            self.buckets[bucket] = bucket_of(id);
             return;
         }
-        let (bits, source, first) = (slot.bits, slot.source, head_of(*first));
-        if pattern.same_group(&slots[usize::from(first)], bits, source) {
-            self.append(slots, first, id);
-        } else {
-            self.insert_chained(slots, pattern, id, bucket);
-        }
-    }
-
-    /// Adds the youngest of a group.
-    #[inline(always)]
-    fn append(&self, slots: &mut [Slot], oldest: u16, id: u16) {
-        let link = self.links.of(&mut slots[usize::from(oldest)]);
-        let youngest = link.prev(oldest);
-        *link = link.with_prev(oldest, id);
-        let link = self.links.of(&mut slots[usize::from(youngest)]);
-        *link = link.with_next(youngest, id);
-        *self.links.of(&mut slots[usize::from(id)]) = Link::younger(id, oldest, youngest);
-    }
-
-    /// Adds an entry to a bucket whose first group is not its own: to the end of its
-    /// group, or as a new group in front of the others.
-    #[inline(never)]
-    fn insert_chained(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16, bucket: usize) {
-        let links = self.links;
-        let (bits, source) = (slots[usize::from(id)].bits, slots[usize::from(id)].source);
-        let first = head_of(self.buckets[bucket]);
-        let mut at = first;
-        loop {
-            let next = links.read(&slots[usize::from(at)]).chain(at);
-            if next == at {
-                break;
-            }
-            at = next;
-            if pattern.same_group(&slots[usize::from(at)], bits, source) {
-                return self.append(slots, at, id);
-            }
-        }
-        let link = links.of(&mut slots[usize::from(first)]);
-        *link = link.with_first(false);
-        self.buckets[bucket] = bucket_of(id);
-        *links.of(&mut slots[usize::from(id)]) = Link::alone(bucket).with_chain(id, first);
+        let oldest = head_of(first);
+        own.next = oldest;
+        let youngest = std::mem::replace(&mut link(slots, which, oldest).prev, id);
+        link(slots, which, youngest).next = id;
+        link(slots, which, id).prev = youngest;
     }
 
     /// Takes an entry out.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
-        match self.links.read(&slots[usize::from(id)]).bucket_alone() {
-            Some(bucket) => self.buckets[bucket] = EMPTY,
-            None => self.remove_chained(slots, id),
-        }
-    }
-
-    /// The same where the entry is not alone in its bucket.
-    #[inline(never)]
-    fn remove_chained(&mut self, slots: &mut [Slot], id: u16) {
-        let links = self.links;
-        let gone = links.read(&slots[usize::from(id)]);
-        let (next, prev, chain) = (gone.next(id), gone.prev(id), gone.chain(id));
-        if next != id {
-            let link = links.of(&mut slots[usize::from(prev)]);
-            *link = link.with_next(prev, next);
-            let link = links.of(&mut slots[usize::from(next)]);
-            *link = link.with_prev(next, prev);
-        }
-        if !gone.is_oldest() {
+    pub(crate) fn remove(&mut self, slots: &mut [Slot], which: usize, id: u16) {
+        let Link { bucket, next, prev } = slots[usize::from(id)].links[which % INDEXES];
+        let bucket = &mut self.buckets[usize::from(bucket) % BUCKETS];
+        if next == id {
+            *bucket = EMPTY;
             return;
         }
-        // What the bucket (or the group before) points to instead.
-        let mut heir = (chain != id).then_some(chain);
-        if next != id {
-            let link = links.of(&mut slots[usize::from(next)]);
-            *link = link.with_bucket_of(gone).with_chain(next, heir.unwrap_or(next));
-            heir = Some(next);
-        }
-        let bucket = &mut self.buckets[gone.bucket()];
-        if gone.is_first() {
-            *bucket = heir.map_or(EMPTY, bucket_of);
-            if let Some(heir) = heir {
-                let link = links.of(&mut slots[usize::from(heir)]);
-                *link = link.with_first(true);
-            }
-            return;
-        }
-        let mut at = head_of(*bucket);
-        loop {
-            let link = links.of(&mut slots[usize::from(at)]);
-            let chain = link.chain(at);
-            if chain == id {
-                *link = link.with_chain(at, heir.unwrap_or(at));
-                return;
-            }
-            at = chain;
+        link(slots, which, next).prev = prev;
+        link(slots, which, prev).next = next;
+        if head_of(*bucket) == id {
+            *bucket = bucket_of(next);
         }
     }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What a kind of wildcard leaves to compare, and its hash.
 
-use crate::slot::Slot;
-
 /// Odd constants: the golden ratio, which spreads consecutive tags evenly over the
 /// buckets, and the fractional part of the square root of 3.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -19,9 +17,7 @@ pub(crate) struct Pattern {
     care: u64,
     /// All ones where the source is compared.
     care_source: u64,
-    /// Class of the entries indexed under this pattern, twice: equal bits of different
-    /// classes are different groups, in different buckets.
-    class: u64,
+    /// Puts equal bits of different classes in different buckets.
     salt: u64,
 }
 
@@ -32,7 +28,7 @@ impl Pattern {
     /// For entries with these wildcards, searched with exact keys.
     pub(crate) const fn of_entries(ignore: u64, any_source: bool, class: u8) -> Self {
         let care_source = if any_source { 0 } else { u64::MAX };
-        Self { care: !ignore, care_source, class: class as u64, salt: (class as u64) << 57 }
+        Self { care: !ignore, care_source, salt: (class as u64) << 57 }
     }
 
     /// For exact entries, searched by keys with these wildcards.
@@ -43,7 +39,12 @@ impl Pattern {
     /// The same pattern, known to be of exact entries under exact keys.
     #[inline(always)]
     pub(crate) const fn exact(&self) -> Self {
-        Self { care_source: u64::MAX, class: EXACT as u64, salt: 0, ..*self }
+        Self { care_source: u64::MAX, salt: 0, ..*self }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn care(&self) -> u64 {
+        self.care
     }
 
     #[inline]
@@ -61,13 +62,5 @@ impl Pattern {
     pub(crate) const fn hash(&self, bits: u64, source: u32) -> u64 {
         let source = (source as u64).wrapping_mul(SOURCE) & self.care_source;
         (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD).wrapping_add(self.salt)
-    }
-
-    /// Whether an indexed entry agrees in all that is compared.
-    #[inline(always)]
-    pub(crate) const fn same_group(&self, slot: &Slot, bits: u64, source: u32) -> bool {
-        let bits = (slot.bits ^ bits) & self.care;
-        let source = (slot.source ^ source) as u64 & self.care_source;
-        bits | source | (slot.stamp.class() as u64 ^ self.class) == 0
     }
 }

@@ -142,18 +142,18 @@ impl Table {
     #[inline(always)]
     #[must_use]
     pub fn first_match(&self, key: &Key) -> Option<Hit> {
-        if let Some(id) = self.deep.first_match(&self.slots, key) {
-            return Some(self.hit(id));
+        if let Some((id, slot)) = self.deep.first_match(&self.slots, key) {
+            return Some(Self::hit(id, slot));
         }
         self.nursery
             .iter()
-            .find(|&id| self.slots[usize::from(id)].matches(key))
-            .map(|id| self.hit(id))
+            .map(|id| (id, &self.slots[usize::from(id)]))
+            .find(|(_, slot)| slot.matches(key))
+            .map(|(id, slot)| Self::hit(id, slot))
     }
 
-    #[inline]
-    fn hit(&self, id: u16) -> Hit {
-        let slot = &self.slots[usize::from(id)];
+    #[inline(always)]
+    fn hit(id: u16, slot: &Slot) -> Hit {
         Hit { handle: Handle { slot: id, serial: slot.stamp.serial() }, token: slot.token }
     }
 
