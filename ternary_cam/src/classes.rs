@@ -18,9 +18,6 @@ const CLASSES: usize = 6;
 /// Room for patterns, a power of two: an index is bounded by a mask.
 const ROOM: usize = 8;
 
-/// Place of the pattern of keys that the home index is turned to (see `deep.rs`).
-pub(crate) const TURNED: u8 = 7;
-
 /// Class of entries whose pattern is not hashed.
 pub(crate) const UNCLASSED: u8 = 13;
 
@@ -72,13 +69,10 @@ impl Classes {
         self.state.fetch_or(Self::BUSY, Relaxed);
     }
 
-    /// Counts an entry in and returns its class, [`UNCLASSED`] if there are too many
-    /// others.
+    /// Counts an entry in that is not exact and returns its class, [`UNCLASSED`] if there
+    /// are too many others.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, ignore: u64, any_source: bool) -> u8 {
-        if self.enter_exact(ignore, any_source) {
-            return EXACT;
-        }
+    pub(crate) fn enter_wild(&mut self, ignore: u64, any_source: bool) -> u8 {
         for class in Bits((self.live() & !Self::ONLY_EXACT).into()) {
             if self.patterns[class % ROOM].has(ignore, any_source) {
                 self.len[class % ROOM] += 1;
@@ -130,11 +124,6 @@ impl Classes {
     #[inline(always)]
     pub(crate) fn pattern(&self, class: u8) -> &Pattern {
         &self.patterns[usize::from(class) % ROOM]
-    }
-
-    /// Sets the pattern of keys that the home index is turned to.
-    pub(crate) fn set_turned(&mut self, pattern: Pattern) {
-        self.patterns[usize::from(TURNED)] = pattern;
     }
 
     /// Bit `i`: class `i` has entries.

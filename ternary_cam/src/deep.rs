@@ -14,13 +14,13 @@
 //! that no search has used for long is dropped, and built again on demand.
 
 use crate::age_log::Bits;
-use crate::classes::{Classes, TURNED, UNCLASSED, YOUNG};
+use crate::classes::{Classes, UNCLASSED, YOUNG};
 use crate::demand::{Demand, Keep, Wish};
 use crate::entry::{Key, Source};
 use crate::index::Index;
 use crate::kernel::Kernel;
 use crate::nursery::{CAPACITY, Nursery};
-use crate::pattern::{EXACT, Pattern};
+use crate::pattern::{CELLS, EXACT, Pattern, cell_of};
 use crate::scan::Scan;
 use crate::slot::{INDEXES, Slot};
 
@@ -39,13 +39,13 @@ pub(crate) struct Deep {
     order: Box<[u16]>,
     classes: Classes,
     /// The home index has every entry that has a class, under the pattern of its class;
-    /// exact ones under the pattern `primary`. The others have every exact entry.
+    /// exact ones under its own. The others have every exact entry.
     indexes: [ForKeys; INDEXES],
-    /// Bit `i`: `indexes[i]` is awake, the home index not counted.
-    awake: u64,
-    /// Pattern of exact entries in the home index, [`TURNED`] if it serves keys with
-    /// wildcards.
-    primary: u8,
+    /// By cell of the keys: the index that serves them, if any does. Keys come in any
+    /// order: a search that asked one index after the other would not be predicted.
+    serving: [u8; CELLS],
+    /// Bit `i`: `indexes[i]` is kept up.
+    awake: u32,
     /// Inserts since the last [`Deep::housekeeping`].
     since_tick: usize,
     /// Entries without a class.
@@ -58,6 +58,9 @@ pub(crate) struct Deep {
 
 /// The home index among the indexes.
 const HOME: usize = 0;
+
+/// Indexes kept up when there is nothing unusual.
+const ONLY_HOME: u32 = 1 << HOME;
 
 /// Ignore bits, and any source or not.
 type Keys = (u64, bool);
@@ -75,6 +78,17 @@ struct ForKeys {
     keep: Keep,
 }
 
+impl ForKeys {
+    /// The oldest match of a key that it serves, where all entries are exact and ignore
+    /// nothing.
+    #[inline(always)]
+    fn first<'a>(&self, slots: &'a [Slot], which: usize, key: &Key) -> Option<(u16, &'a Slot)> {
+        self.keep.note_use();
+        let equals = |slot: &Slot| self.pattern.equal(slot, key);
+        self.index.first(slots, which, &self.pattern, (key.bits, key.source.0), equals)
+    }
+}
+
 impl Deep {
     pub(crate) fn new(capacity: usize, kernel: Kernel) -> Self {
         let index = |which| ForKeys {
@@ -89,9 +103,9 @@ impl Deep {
             order: vec![0; capacity].into(),
             classes: Classes::new(),
             indexes: std::array::from_fn(index),
-            primary: EXACT,
+            serving: [HOME as u8; CELLS],
             since_tick: 0,
-            awake: 0,
+            awake: ONLY_HOME,
             unclassed: 0,
             scan: Scan::new(capacity),
             scan_keep: Keep::default(),
@@ -152,50 +166,76 @@ impl Deep {
         if self.classes.state() & Classes::BUSY != 0 && self.demand.is_pending() {
             self.fulfil(slots);
         }
+        if self.classes.state() >= Classes::TURNED {
+            return self.insert_unusual(slots, grown);
+        }
         for id in grown.all() {
             let slot = &mut slots[usize::from(id)];
-            if self.classes.state() < Classes::TURNED
-                && self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0)
-            {
+            if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
                 slot.stamp = slot.stamp.with_class(EXACT);
                 let pattern = self.classes.pattern(EXACT).exact();
                 self.indexes[HOME].index.insert(slots, HOME, &pattern, id);
             } else {
-                self.insert_other(slots, id);
+                self.insert_wild(slots, id);
             }
         }
     }
 
-    /// Adds one with wildcards, or when something is unusual.
+    /// Adds one with wildcards.
     #[inline(never)]
-    fn insert_other(&mut self, slots: &mut [Slot], id: u16) {
+    fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
-        let class = self.classes.enter(slot.ignore, slot.source == Source::ANY.0);
+        let class = self.classes.enter_wild(slot.ignore, slot.source == Source::ANY.0);
         slot.stamp = slot.stamp.with_class(class);
         if class == UNCLASSED {
-            return self.insert_unclassed(&slots[usize::from(id)], id);
+            return self.insert_unclassed(slots, id);
         }
+        let home = &mut self.indexes[HOME];
         if class == EXACT {
-            let pattern = self.classes.pattern(self.primary);
-            self.indexes[HOME].index.insert(slots, HOME, pattern, id);
-            for (which, wild) in self.indexes.iter_mut().enumerate().skip(1) {
-                if self.awake >> which & 1 == 1 {
-                    wild.index.insert(slots, which, &wild.pattern, id);
-                }
-            }
-        } else if self.primary == EXACT {
-            self.indexes[HOME].index.insert(slots, HOME, self.classes.pattern(class), id);
+            home.pattern = *self.classes.pattern(EXACT);
+        }
+        if home.keys == Some(EXACT_KEYS) {
+            home.index.insert(slots, HOME, self.classes.pattern(class), id);
         } else {
             self.turn_home(slots, EXACT_KEYS);
         }
-        if self.scan_keep.is_awake() {
-            self.scan.push(&slots[usize::from(id)], id);
+    }
+
+    /// Adds those of a nursery where there is more to care for than the home index, or
+    /// that is turned.
+    #[inline(never)]
+    fn insert_unusual(&mut self, slots: &mut [Slot], grown: Nursery) {
+        for id in grown.all() {
+            let slot = &mut slots[usize::from(id)];
+            if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
+                slot.stamp = slot.stamp.with_class(EXACT);
+                let home = &mut self.indexes[HOME];
+                home.index.insert(slots, HOME, &home.pattern, id);
+                if self.awake != ONLY_HOME {
+                    self.insert_for_keys(slots, id);
+                }
+            } else {
+                self.insert_wild(slots, id);
+            }
+            if self.scan_keep.is_awake() && slots[usize::from(id)].stamp.class() != UNCLASSED {
+                self.scan.push(&slots[usize::from(id)], id);
+            }
+        }
+    }
+
+    /// Adds an exact one to all indexes but the home index.
+    #[inline(always)]
+    fn insert_for_keys(&mut self, slots: &mut [Slot], id: u16) {
+        for (which, wild) in self.indexes.iter_mut().enumerate().skip(1) {
+            if self.awake >> which & 1 == 1 {
+                wild.index.insert(slots, which, &wild.pattern, id);
+            }
         }
     }
 
     #[inline(never)]
-    fn insert_unclassed(&mut self, slot: &Slot, id: u16) {
-        self.scan.push(slot, id);
+    fn insert_unclassed(&mut self, slots: &[Slot], id: u16) {
+        self.scan.push(&slots[usize::from(id)], id);
         self.unclassed += 1;
         self.note_unusual();
     }
@@ -239,46 +279,39 @@ impl Deep {
     #[inline(always)]
     pub(crate) fn first_match<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let state = self.classes.state();
-        if state > Classes::ONLY_EXACT || !key.is_exact() {
-            return self.first_match_other(slots, key, state);
-        }
         if state == Classes::EMPTY {
             return None;
         }
+        if state >= Classes::TURNED || !key.is_exact() {
+            return self.first_match_other(slots, key);
+        }
         let home = &self.indexes[HOME];
         home.keep.note_use();
+        if state != Classes::ONLY_EXACT {
+            return self.first_match_classes(slots, key);
+        }
         let pattern = self.classes.pattern(EXACT).exact();
         let equals = |slot: &Slot| slot.equals(key, pattern.care());
         home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
     }
 
-    /// The same for keys with wildcards and among entries with wildcards.
+    /// The same for keys with wildcards, and when something is unusual.
     #[inline(never)]
-    fn first_match_other<'a>(
-        &self,
-        slots: &'a [Slot],
-        key: &Key,
-        state: u8,
-    ) -> Option<(u16, &'a Slot)> {
-        if state < Classes::TURNED && key.is_exact() {
-            self.indexes[HOME].keep.note_use();
-            return self.first_match_classes(slots, key);
-        }
-        if state == Classes::EMPTY {
-            return None;
-        }
+    fn first_match_other<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if !self.entries_are_exact() {
             return self.first_match_wild(slots, key);
         }
         let keys = (key.ignore, key.source.is_any());
-        let serves = |which: usize| u32::from(self.indexes[which].keys == Some(keys)) << which;
-        let which = (serves(0) | serves(1) | serves(2) | serves(3)).trailing_zeros() as usize;
-        let Some(index) = self.indexes.get(which) else {
+        let home = &self.indexes[HOME];
+        if home.keys == Some(keys) {
+            return home.first(slots, HOME, key);
+        }
+        let which = usize::from(self.serving[cell_of(keys.0, keys.1)]) % INDEXES;
+        let index = &self.indexes[which];
+        if index.keys != Some(keys) {
             return self.first_match_elsewhere(slots, key);
-        };
-        index.keep.note_use();
-        let matches = |slot: &Slot| slot.matches(key);
-        index.index.first(slots, which, &index.pattern, (key.bits, key.source.0), matches)
+        }
+        index.first(slots, which, key)
     }
 
     /// The same where there are entries with wildcards, or something is unusual.
@@ -290,12 +323,10 @@ impl Deep {
             return self.first_match_elsewhere(slots, key);
         }
         home.keep.note_use();
-        let oldest = if self.primary == EXACT {
+        let oldest = if keys == EXACT_KEYS {
             self.first_match_classes(slots, key)
         } else {
-            let pattern = self.classes.pattern(self.primary);
-            let matches = |slot: &Slot| slot.matches(key);
-            home.index.first(slots, HOME, pattern, (key.bits, key.source.0), matches)
+            home.first(slots, HOME, key)
         };
         if self.unclassed == 0 {
             return oldest;
@@ -384,22 +415,22 @@ impl Deep {
     fn turn_home(&mut self, slots: &mut [Slot], keys: Keys) {
         let home = &mut self.indexes[HOME];
         home.keys = Some(keys);
-        home.pattern = Pattern::of_keys(keys.0, keys.1);
-        self.primary = EXACT;
-        if keys != EXACT_KEYS {
-            self.primary = TURNED;
-            self.classes.set_turned(home.pattern);
-        }
+        self.serving[cell_of(keys.0, keys.1)] = HOME as u8;
+        home.pattern = match keys {
+            EXACT_KEYS => *self.classes.pattern(EXACT),
+            (ignore, any_source) => Pattern::of_keys(ignore, any_source),
+        };
         home.index.clear();
         home.keep.wake();
         for at in 0..self.in_order(slots).len() {
             let id = self.order[at];
-            let class = match slots[usize::from(id)].stamp.class() {
-                EXACT => self.primary,
+            let home = &mut self.indexes[HOME];
+            let pattern = match slots[usize::from(id)].stamp.class() {
+                EXACT => &home.pattern,
                 UNCLASSED => continue,
-                class => class,
+                class => self.classes.pattern(class),
             };
-            self.indexes[HOME].index.insert(slots, HOME, self.classes.pattern(class), id);
+            home.index.insert(slots, HOME, pattern, id);
         }
         self.note_unusual();
     }
@@ -414,6 +445,7 @@ impl Deep {
             return;
         }
         wild.keys = Some(keys);
+        self.serving[cell_of(keys.0, keys.1)] = which as u8;
         wild.pattern = Pattern::of_keys(keys.0, keys.1);
         wild.index.clear();
         wild.keep.wake();
@@ -429,8 +461,9 @@ impl Deep {
 
     /// Finds out what is unusual.
     fn note_unusual(&mut self) {
-        let turned = if self.primary == TURNED { Classes::TURNED } else { 0 };
-        let busy = self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != 0;
+        let turned = self.indexes[HOME].keys != Some(EXACT_KEYS);
+        let turned = if turned { Classes::TURNED } else { 0 };
+        let busy = self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != ONLY_HOME;
         self.classes.set_unusual(turned | if busy { Classes::BUSY } else { 0 });
     }
 
@@ -465,7 +498,7 @@ impl Deep {
             return;
         }
         let idle = |&which: &usize| self.indexes[which].keep.idle();
-        if let Some(which) = Bits(self.awake).min_by_key(idle)
+        if let Some(which) = Bits((self.awake & !ONLY_HOME).into()).min_by_key(idle)
             && let Some(keys) = self.put_to_sleep(which)
         {
             self.turn_home(slots, keys);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What a kind of wildcard leaves to compare, and its hash.
 
+use crate::entry::Key;
+use crate::slot::Slot;
+
 /// Odd constants: the golden ratio, which spreads consecutive tags evenly over the
 /// buckets, and the fractional part of the square root of 3.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -9,6 +12,16 @@ const SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 /// Class of entries that name their source and ignore no more than the base (see
 /// `classes.rs`).
 pub(crate) const EXACT: u8 = 0;
+
+/// Cells to look a kind of wildcards up in.
+pub(crate) const CELLS: usize = 64;
+
+/// The cell of a kind of wildcards. Another kind may have the same.
+#[inline(always)]
+pub(crate) const fn cell_of(ignore: u64, any_source: bool) -> usize {
+    let kind = ignore ^ if any_source { SOURCE } else { 0 };
+    (kind.wrapping_mul(SPREAD) >> (u64::BITS - CELLS.trailing_zeros())) as usize
+}
 
 /// Which bits are compared, and whether the source is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,5 +75,12 @@ impl Pattern {
     pub(crate) const fn hash(&self, bits: u64, source: u32) -> u64 {
         let source = (source as u64).wrapping_mul(SOURCE) & self.care_source;
         (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD).wrapping_add(self.salt)
+    }
+
+    /// Whether an exact entry agrees with a key in all that is compared.
+    #[inline(always)]
+    pub(crate) const fn equal(&self, slot: &Slot, key: &Key) -> bool {
+        let source = (slot.source ^ key.source.0) as u64 & self.care_source;
+        (slot.bits ^ key.bits) & self.care | source == 0
     }
 }
