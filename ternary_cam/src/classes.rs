@@ -9,7 +9,7 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::age_log::Bits;
-use crate::pattern::{EXACT, Pattern};
+use crate::pattern::{EXACT, Pattern, hash_of};
 
 /// Classes that are hashed; each one live costs a search a probe. Entries of further
 /// patterns go to the scan.
@@ -34,6 +34,35 @@ pub(crate) struct Classes {
     /// entries, and [`Classes::TURNED`], [`Classes::BUSY`]. A byte, since bits of it
     /// are set by a store of a byte, which cannot be forwarded to a load of more.
     state: AtomicU8,
+    variety: Variety,
+}
+
+/// How much the patterns that have no class differ. Where they all do, a class each
+/// costs searches a probe and saves the scan nothing.
+#[derive(Default)]
+struct Variety {
+    /// The last pattern of each hash.
+    seen: [u64; Self::SEEN],
+    /// Falls with each pattern seen before, rises with each that was not.
+    level: u32,
+}
+
+impl Variety {
+    const SEEN: usize = 8;
+    const RISE: u32 = 4;
+    const TOO_MUCH: u32 = 32;
+    const MOST: u32 = 64;
+
+    /// Notes a pattern; whether there are too many for classes.
+    fn is_too_much(&mut self, ignore: u64, any_source: bool) -> bool {
+        let hash = hash_of(ignore, any_source);
+        let seen = &mut self.seen[(hash >> (u64::BITS - Self::SEEN.trailing_zeros())) as usize];
+        self.level = match std::mem::replace(seen, hash) == hash {
+            true => self.level.saturating_sub(1),
+            false => Self::MOST.min(self.level + Self::RISE),
+        };
+        self.level > Self::TOO_MUCH
+    }
 }
 
 impl Classes {
@@ -49,7 +78,12 @@ impl Classes {
     const UNUSUAL: u8 = Self::TURNED | Self::BUSY;
 
     pub(crate) fn new() -> Self {
-        Self { patterns: [Pattern::EXACT; ROOM], len: [0; ROOM], state: AtomicU8::new(Self::EMPTY) }
+        Self {
+            patterns: [Pattern::EXACT; ROOM],
+            len: [0; ROOM],
+            state: AtomicU8::new(Self::EMPTY),
+            variety: Variety::default(),
+        }
     }
 
     #[inline(always)]
@@ -99,9 +133,13 @@ impl Classes {
         self.patterns[usize::from(EXACT)].ignore()
     }
 
-    /// Makes a class for one entry. What the first of all ignores is the base.
-    #[cold]
+    /// Makes a class for one entry, if classes are worth it. What the first of all
+    /// ignores is the base.
+    #[inline(always)]
     fn make(&mut self, ignore: u64, any_source: bool) -> u8 {
+        if self.variety.is_too_much(ignore, any_source) {
+            return UNCLASSED;
+        }
         let is_base = self.state() == Self::EMPTY && !any_source;
         let class = if is_base { Some(0) } else { (1..CLASSES).find(|&at| self.len[at] == 0) };
         let Some(class) = class else { return UNCLASSED };
@@ -142,6 +180,11 @@ impl Classes {
     #[inline(always)]
     pub(crate) fn has_wild(&self) -> bool {
         self.live() > Self::ONLY_EXACT
+    }
+
+    /// Whether no entry has a class.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live() == 0
     }
 
     /// Entries that have a class.

@@ -176,13 +176,18 @@ impl Deep {
                 let pattern = self.classes.pattern(EXACT).exact();
                 self.indexes[HOME].index.insert(slots, HOME, &pattern, id);
             } else {
-                self.insert_wild(slots, id);
+                self.insert_one_wild(slots, id);
             }
         }
     }
 
-    /// Adds one with wildcards.
     #[inline(never)]
+    fn insert_one_wild(&mut self, slots: &mut [Slot], id: u16) {
+        self.insert_wild(slots, id);
+    }
+
+    /// Adds one with wildcards.
+    #[inline(always)]
     fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
         let class = self.classes.enter_wild(slot.ignore, slot.source == Source::ANY.0);
@@ -233,11 +238,13 @@ impl Deep {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn insert_unclassed(&mut self, slots: &[Slot], id: u16) {
         self.scan.push(&slots[usize::from(id)], id);
         self.unclassed += 1;
-        self.note_unusual();
+        if self.unclassed == 1 {
+            self.note_unusual();
+        }
     }
 
     /// Takes an entry out.
@@ -256,7 +263,10 @@ impl Deep {
         if class == UNCLASSED {
             self.scan.remove(id);
             self.unclassed -= 1;
-            return self.note_unusual();
+            if self.unclassed == 0 {
+                self.note_unusual();
+            }
+            return;
         }
         self.classes.leave(class);
         self.indexes[HOME].index.remove(slots, HOME, id);
@@ -295,9 +305,13 @@ impl Deep {
         home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
     }
 
-    /// The same for keys with wildcards, and when something is unusual.
+    /// The same for keys with wildcards, and when something is unusual. If no entry has a
+    /// class, all are in the scan.
     #[inline(never)]
     fn first_match_other<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.classes.is_empty() {
+            return self.scan.first_match(self.kernel, key).map(|id| at(slots, id));
+        }
         if !self.entries_are_exact() {
             return self.first_match_wild(slots, key);
         }
@@ -317,6 +331,10 @@ impl Deep {
     /// The same where there are entries with wildcards, or something is unusual.
     #[inline(never)]
     fn first_match_wild<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.unclassed != 0 && self.scan_keep.is_awake() {
+            self.scan_keep.note_use();
+            return self.scan.first_match(self.kernel, key).map(|id| at(slots, id));
+        }
         let keys = (key.ignore, key.source.is_any());
         let home = &self.indexes[HOME];
         if home.keys != Some(keys) || self.unclassed > self.classes.len() {

@@ -16,11 +16,16 @@ pub(crate) const EXACT: u8 = 0;
 /// Cells to look a kind of wildcards up in.
 pub(crate) const CELLS: usize = 64;
 
+/// Hash of a kind of wildcards; the high bits are the good ones.
+#[inline(always)]
+pub(crate) const fn hash_of(ignore: u64, any_source: bool) -> u64 {
+    (ignore ^ if any_source { SOURCE } else { 0 }).wrapping_mul(SPREAD)
+}
+
 /// The cell of a kind of wildcards. Another kind may have the same.
 #[inline(always)]
 pub(crate) const fn cell_of(ignore: u64, any_source: bool) -> usize {
-    let kind = ignore ^ if any_source { SOURCE } else { 0 };
-    (kind.wrapping_mul(SPREAD) >> (u64::BITS - CELLS.trailing_zeros())) as usize
+    (hash_of(ignore, any_source) >> (u64::BITS - CELLS.trailing_zeros())) as usize
 }
 
 /// Which bits are compared, and whether the source is.

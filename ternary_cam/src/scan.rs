@@ -26,6 +26,7 @@ impl Scan {
     }
 
     /// Adds the youngest entry.
+    #[inline]
     pub(crate) fn push(&mut self, slot: &Slot, id: u16) {
         if self.log.is_at_end() {
             let (blocks, positions) = (&mut self.blocks, &mut self.positions);
@@ -45,6 +46,7 @@ impl Scan {
     }
 
     /// Takes an entry out.
+    #[inline]
     pub(crate) fn remove(&mut self, id: u16) {
         self.log.remove(self.positions[usize::from(id)]);
     }
@@ -55,6 +57,7 @@ impl Scan {
     }
 
     /// The oldest entry that matches.
+    #[inline]
     pub(crate) fn first_match(&self, kernel: Kernel, key: &Key) -> Option<u16> {
         let (first, live) = self.log.live();
         let blocks = &self.blocks[first / LANES..];

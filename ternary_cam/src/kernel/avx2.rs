@@ -11,15 +11,15 @@ use std::arch::x86_64::{
     _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{Block, LANES, WORDS, Word, first_with, first_word_with};
+use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with};
 use crate::entry::{Key, Source};
 
-/// Entries a step: 64-bit lanes of a 256-bit vector.
-const STEP: usize = 4;
+/// 64-bit lanes of a 256-bit vector.
+const FEW: usize = 4;
 
 #[target_feature(enable = "avx2")]
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
-    first_with(blocks, live, |block| candidates(block, key))
+    first_with(blocks, live, |block, at| candidates(block, at, key))
 }
 
 #[target_feature(enable = "avx2,popcnt")]
@@ -69,10 +69,10 @@ fn zeros(words: __m256i) -> u64 {
     u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(zero)).cast_unsigned())
 }
 
-/// Bit `i` is set when entry `i` of the block matches.
+/// Bit `i` is set when entry `at + i` of the block matches.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn candidates(block: &Block, key: &Key) -> u64 {
+pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
     let bits = _mm256_set1_epi64x(key.bits.cast_signed());
     let care = _mm256_set1_epi64x((!key.ignore).cast_signed());
     let source = _mm_set1_epi32(key.source.0.cast_signed());
@@ -80,18 +80,19 @@ pub(super) fn candidates(block: &Block, key: &Key) -> u64 {
     let every_source = if key.source.is_any() { 0b1111 } else { 0 };
 
     let mut hits = 0;
-    for step in (0..LANES).step_by(STEP) {
-        let differ = _mm256_and_si256(_mm256_xor_si256(load4(&block.bits, step), bits), care);
-        let differ = _mm256_andnot_si256(load4(&block.ignore, step), differ);
+    for lane in (0..STEP).step_by(FEW) {
+        let from = at + lane;
+        let differ = _mm256_and_si256(_mm256_xor_si256(load4(&block.bits, from), bits), care);
+        let differ = _mm256_andnot_si256(load4(&block.ignore, from), differ);
         let same_bits = _mm256_cmpeq_epi64(differ, _mm256_setzero_si256());
         let same_bits = _mm256_movemask_pd(_mm256_castsi256_pd(same_bits));
 
-        let sources = load4_sources(&block.source, step);
+        let sources = load4_sources(&block.source, from);
         let same_source =
             _mm_or_si128(_mm_cmpeq_epi32(sources, source), _mm_cmpeq_epi32(sources, any));
         let same_source = _mm_movemask_ps(_mm_castsi128_ps(same_source)) | every_source;
 
-        hits |= u64::from((same_bits & same_source).cast_unsigned()) << step;
+        hits |= ((same_bits & same_source) as u16) << lane;
     }
     hits
 }
@@ -99,16 +100,16 @@ pub(super) fn candidates(block: &Block, key: &Key) -> u64 {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load4(words: &[u64; LANES], at: usize) -> __m256i {
-    let words: &[u64; STEP] = words[at..at + STEP].try_into().expect("STEP words");
+    let words: &[u64; FEW] = words[at..at + FEW].try_into().expect("FEW words");
     // SAFETY: `words` is 32 readable bytes; they are aligned, as the arrays of a
-    // block start at multiples of 64 bytes and `at` is a multiple of STEP.
+    // block start at multiples of 64 bytes and `at` is a multiple of FEW.
     unsafe { _mm256_load_si256(words.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load4_sources(words: &[u32; LANES], at: usize) -> __m128i {
-    let words: &[u32; STEP] = words[at..at + STEP].try_into().expect("STEP words");
+    let words: &[u32; FEW] = words[at..at + FEW].try_into().expect("FEW words");
     // SAFETY: `words` is 16 readable bytes, aligned as above.
     unsafe { _mm_load_si128(words.as_ptr().cast()) }
 }

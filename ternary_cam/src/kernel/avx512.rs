@@ -3,23 +3,20 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_cmpeq_epi32_mask, _mm512_load_si512, _mm512_loadu_si512, _mm512_set1_epi32,
-    _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi32_mask, _mm512_testn_epi64_mask,
-    _mm512_xor_si512,
+    __m512i, _mm512_kunpackb, _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_cmpeq_epi32_mask,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi32_mask,
+    _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
-use super::{Block, LANES, WORDS, Word, first_with, first_word_with};
+use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with};
 use crate::entry::{Key, Source};
-
-/// Entries a step: 32-bit lanes of a 512-bit vector.
-const STEP: usize = 16;
 
 /// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.
 const XOR_ANDNOT: i32 = 0b0001_0100;
 
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
-    first_with(blocks, live, |block| candidates(block, key))
+    first_with(blocks, live, |block, at| candidates(block, at, key))
 }
 
 #[target_feature(enable = "avx512f,avx512vl,popcnt")]
@@ -64,28 +61,23 @@ pub(super) fn first_ternary_word(
     first_word_with(words.len(), live, step, accept)
 }
 
-/// Bit `i` is set when entry `i` of the block matches.
+/// Bit `i` is set when entry `at + i` of the block matches. The masks are put together where they
+/// are: moved out one by one they would be shuffled through vectors.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn candidates(block: &Block, key: &Key) -> u64 {
+pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
+    let same_bits = _mm512_kunpackb(
+        same_bits(block, at + STEP / 2, key).into(),
+        same_bits(block, at, key).into(),
+    );
+    if key.source.is_any() {
+        return same_bits;
+    }
     let source = _mm512_set1_epi32(key.source.0.cast_signed());
     let any = _mm512_set1_epi32(Source::ANY.0.cast_signed());
-    let every_source = if key.source.is_any() { u16::MAX } else { 0 };
-
-    let mut hits = 0;
-    for step in (0..LANES).step_by(STEP) {
-        let low = same_bits(block, step, key);
-        let high = same_bits(block, step + STEP / 2, key);
-        let same_bits = u16::from(low) | u16::from(high) << (STEP / 2);
-
-        let sources = load16_sources(&block.source, step);
-        let same_source = _mm512_cmpeq_epi32_mask(sources, source)
-            | _mm512_cmpeq_epi32_mask(sources, any)
-            | every_source;
-
-        hits |= u64::from(same_bits & same_source) << step;
-    }
-    hits
+    let sources = load16_sources(&block.source, at);
+    let named = _mm512_mask_cmpeq_epi32_mask(same_bits, sources, source);
+    named | _mm512_mask_cmpeq_epi32_mask(same_bits, sources, any)
 }
 
 /// Eight entries from `at`: which of them agree with the key in what both compare.

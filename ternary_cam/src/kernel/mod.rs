@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Compare kernels: one algorithm, one file an instruction set.
 //!
-//! A kernel compares a key with the 64 entries of a [`Block`] and answers with a
-//! bitmap of candidates, bit `i` for entry `i`. It knows nothing of ages or of
+//! A kernel compares a key with 16 of the 64 entries of a [`Block`] and answers with a
+//! bitmap of candidates. It knows nothing of ages or of
 //! which entries are live; [`first`] arbitrates that in code all kernels share.
 //!
 //! All `unsafe` of the crate is here: the aligned loads, and the calls that enter a
@@ -40,6 +40,9 @@ impl Word {
 
 /// Entries in a block: the bits of one bitmap word.
 pub(crate) const LANES: usize = u64::BITS as usize;
+
+/// Entries a kernel compares at once.
+const STEP: usize = u16::BITS as usize;
 
 /// 64 entries, one array a field, so that a vector load takes neighbours.
 ///
@@ -305,16 +308,27 @@ fn first_word_with(
     None
 }
 
-/// The loop around every kernel: skips dead blocks, stops at the first hit.
+/// The loop around every kernel: skips the dead, stops at the first hit. `candidates`
+/// compares [`STEP`] entries of a block.
 #[inline(always)]
-fn first_with(blocks: &[Block], live: &[u64], candidates: impl Fn(&Block) -> u64) -> Option<usize> {
+fn first_with(
+    blocks: &[Block],
+    live: &[u64],
+    candidates: impl Fn(&Block, usize) -> u16,
+) -> Option<usize> {
     for (index, (block, &live)) in blocks.iter().zip(live).enumerate() {
         if live == 0 {
             continue;
         }
-        let hits = candidates(block) & live;
-        if hits != 0 {
-            return Some(index * LANES + hits.trailing_zeros() as usize);
+        for step in (0..LANES).step_by(STEP) {
+            let live = (live >> step) as u16;
+            if live == 0 {
+                continue;
+            }
+            let hits = candidates(block, step) & live;
+            if hits != 0 {
+                return Some(index * LANES + step + hits.trailing_zeros() as usize);
+            }
         }
     }
     None

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The kernel every processor has, and what the others are tested against.
 
-use super::{Block, LANES, WORDS, Word, first_with, first_word_with};
+use super::{Block, STEP, WORDS, Word, first_with, first_word_with};
 use crate::entry::{Key, Source};
 
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
-    first_with(blocks, live, |block| candidates(block, key))
+    first_with(blocks, live, |block, at| candidates(block, at, key))
 }
 
 pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Bit `i` is set when entry `i` of the block matches.
+/// Bit `i` is set when entry `at + i` of the block matches.
 #[inline]
-pub(super) fn candidates(block: &Block, key: &Key) -> u64 {
+pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
     let mut hits = 0;
-    for lane in 0..LANES {
+    for (bit, lane) in (at..at + STEP).enumerate() {
         let differ = (block.bits[lane] ^ key.bits) & !(block.ignore[lane] | key.ignore);
         let source = block.source[lane];
         let same_source =
             source == key.source.0 || source == Source::ANY.0 || key.source == Source::ANY;
-        hits |= u64::from(differ == 0 && same_source) << lane;
+        hits |= u16::from(differ == 0 && same_source) << bit;
     }
     hits
 }
