@@ -127,6 +127,12 @@ impl Classes {
         true
     }
 
+    /// Counts an entry in of a class that has others.
+    #[inline(always)]
+    pub(crate) fn enter_class(&mut self, class: u8) {
+        self.len[usize::from(class) % ROOM] += 1;
+    }
+
     /// Bits that exact entries ignore.
     #[inline(always)]
     pub(crate) fn base(&self) -> u64 {
@@ -143,7 +149,7 @@ impl Classes {
         let is_base = self.state() == Self::EMPTY && !any_source;
         let class = if is_base { Some(0) } else { (1..CLASSES).find(|&at| self.len[at] == 0) };
         let Some(class) = class else { return UNCLASSED };
-        self.patterns[class] = Pattern::of_entries(ignore, any_source, class as u8);
+        self.patterns[class] = Pattern::of_entries(ignore, any_source);
         self.len[class] = 1;
         *self.state.get_mut() |= 1 << class;
         class as u8

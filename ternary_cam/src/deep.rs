@@ -166,8 +166,12 @@ impl Deep {
         if self.classes.state() & Classes::BUSY != 0 && self.demand.is_pending() {
             self.fulfil(slots);
         }
-        if self.classes.state() >= Classes::TURNED {
+        let state = self.classes.state();
+        if state >= Classes::TURNED {
             return self.insert_unusual(slots, grown);
+        }
+        if state > Classes::ONLY_EXACT && state.is_power_of_two() {
+            return self.insert_class(slots, grown, state.trailing_zeros() as u8);
         }
         for id in grown.all() {
             let slot = &mut slots[usize::from(id)];
@@ -178,6 +182,33 @@ impl Deep {
             } else {
                 self.insert_one_wild(slots, id);
             }
+        }
+    }
+
+    /// Adds those of a nursery where all others are of one class.
+    #[inline(never)]
+    fn insert_class(&mut self, slots: &mut [Slot], grown: Nursery, class: u8) {
+        let pattern = *self.classes.pattern(class);
+        for id in grown.all() {
+            let slot = &mut slots[usize::from(id)];
+            if pattern.has(slot.ignore, slot.source == Source::ANY.0) {
+                self.classes.enter_class(class);
+                slot.stamp = slot.stamp.with_class(class);
+                self.indexes[HOME].index.insert(slots, HOME, &pattern, id);
+            } else {
+                self.insert_one(slots, id);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn insert_one(&mut self, slots: &mut [Slot], id: u16) {
+        let slot = &mut slots[usize::from(id)];
+        if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
+            slot.stamp = slot.stamp.with_class(EXACT);
+            self.indexes[HOME].index.insert(slots, HOME, self.classes.pattern(EXACT), id);
+        } else {
+            self.insert_wild(slots, id);
         }
     }
 
@@ -298,6 +329,9 @@ impl Deep {
         let home = &self.indexes[HOME];
         home.keep.note_use();
         if state != Classes::ONLY_EXACT {
+            if state.is_power_of_two() {
+                return self.first_match_class(slots, key, state.trailing_zeros() as u8);
+            }
             return self.first_match_classes(slots, key);
         }
         let pattern = self.classes.pattern(EXACT).exact();
@@ -350,6 +384,20 @@ impl Deep {
             return oldest;
         }
         older(oldest, self.scan.first_match(self.kernel, key).map(|id| at(slots, id)))
+    }
+
+    /// The oldest match of a class, of an exact key.
+    #[inline(never)]
+    fn first_match_class<'a>(
+        &self,
+        slots: &'a [Slot],
+        key: &Key,
+        class: u8,
+    ) -> Option<(u16, &'a Slot)> {
+        let pattern = self.classes.pattern(class);
+        let matches = |slot: &Slot| slot.matches_exact(key);
+        let index = &self.indexes[HOME].index;
+        index.first(slots, HOME, pattern, (key.bits, key.source.0), matches)
     }
 
     /// The oldest match of any class, of an exact key.

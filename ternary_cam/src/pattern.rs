@@ -35,29 +35,27 @@ pub(crate) struct Pattern {
     care: u64,
     /// All ones where the source is compared.
     care_source: u64,
-    /// Puts equal bits of different classes in different buckets.
-    salt: u64,
 }
 
 impl Pattern {
     /// Exact entries under exact keys.
-    pub(crate) const EXACT: Self = Self::of_entries(0, false, EXACT);
+    pub(crate) const EXACT: Self = Self::of_entries(0, false);
 
     /// For entries with these wildcards, searched with exact keys.
-    pub(crate) const fn of_entries(ignore: u64, any_source: bool, class: u8) -> Self {
+    pub(crate) const fn of_entries(ignore: u64, any_source: bool) -> Self {
         let care_source = if any_source { 0 } else { u64::MAX };
-        Self { care: !ignore, care_source, salt: (class as u64) << 57 }
+        Self { care: !ignore, care_source }
     }
 
     /// For exact entries, searched by keys with these wildcards.
     pub(crate) const fn of_keys(ignore: u64, any_source: bool) -> Self {
-        Self::of_entries(ignore, any_source, EXACT)
+        Self::of_entries(ignore, any_source)
     }
 
     /// The same pattern, known to be of exact entries under exact keys.
     #[inline(always)]
     pub(crate) const fn exact(&self) -> Self {
-        Self { care_source: u64::MAX, salt: 0, ..*self }
+        Self { care_source: u64::MAX, ..*self }
     }
 
     #[inline(always)]
@@ -78,8 +76,8 @@ impl Pattern {
     /// Hash of what is compared; the high bits are the good ones.
     #[inline(always)]
     pub(crate) const fn hash(&self, bits: u64, source: u32) -> u64 {
-        let source = (source as u64).wrapping_mul(SOURCE) & self.care_source;
-        (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD).wrapping_add(self.salt)
+        let source = (source as u64 + 1).wrapping_mul(SOURCE) & self.care_source;
+        (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD)
     }
 
     /// Whether an exact entry agrees with a key in all that is compared.
