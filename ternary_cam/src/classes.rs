@@ -149,7 +149,7 @@ impl Classes {
         let is_base = self.state() == Self::EMPTY && !any_source;
         let class = if is_base { Some(0) } else { (1..CLASSES).find(|&at| self.len[at] == 0) };
         let Some(class) = class else { return UNCLASSED };
-        self.patterns[class] = Pattern::of_entries(ignore, any_source);
+        self.patterns[class] = Pattern::new(ignore, any_source);
         self.len[class] = 1;
         *self.state.get_mut() |= 1 << class;
         class as u8

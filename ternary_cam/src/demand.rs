@@ -107,7 +107,7 @@ impl Keep {
     /// [`Keep::PER_ENTRY`] for each entry: building it again then costs less than
     /// keeping it up has.
     const LEAST: usize = 512;
-    const PER_ENTRY: usize = 4;
+    pub(crate) const PER_ENTRY: usize = 4;
 
     /// A structure that is kept up from the start.
     pub(crate) fn awake() -> Self {

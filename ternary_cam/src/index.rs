@@ -12,15 +12,21 @@
 //!
 //! Entries that agree in all that is compared are in one bucket, so the first one of
 //! the ring that matches a key is the oldest in the index that does. The others in its
-//! way are those that the hash put there by chance.
+//! way are those that the hash put there by chance. Where they are many, the index is built
+//! anew with another hash.
 
-use crate::pattern::Pattern;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::pattern::{Pattern, SPREAD};
 use crate::slot::{INDEXES, Link, Slot};
 
 /// Buckets of every index. A constant spares each operation a load and a bounds
 /// check; pages that are never used are never touched. At 5120 entries there are
 /// three buckets an entry, and no fewer than one in four at 65,536.
 const BUCKETS: usize = 1 << 14;
+
+/// Entries that a search passes in a bucket before another hash is worth its building.
+const LONG: u32 = 64;
 
 /// An empty bucket: zero, so that a new index is pages nobody has touched.
 const EMPTY: u32 = 0;
@@ -46,13 +52,28 @@ fn link(slots: &mut [Slot], which: usize, id: u16) -> &mut Link {
 /// See the module. `which` says which of the links in a slot are this index's.
 pub(crate) struct Index {
     buckets: Box<[u32; BUCKETS]>,
+    /// What the hash multiplies with; odd.
+    spread: u64,
+    /// Whether a search walked past [`LONG`] entries.
+    long: AtomicBool,
 }
 
 impl Index {
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
         let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
-        Self { buckets }
+        Self { buckets, spread: SPREAD, long: AtomicBool::new(false) }
+    }
+
+    /// Whether a bucket was long to walk since this was last asked.
+    pub(crate) fn take_long(&mut self) -> bool {
+        std::mem::take(self.long.get_mut())
+    }
+
+    /// Forgets every entry, and from now on puts them elsewhere.
+    pub(crate) fn spread_anew(&mut self) {
+        self.spread = self.spread.wrapping_mul(SPREAD);
+        self.clear();
     }
 
     /// Forgets every entry.
@@ -61,8 +82,9 @@ impl Index {
     }
 
     #[inline(always)]
-    const fn bucket(pattern: &Pattern, bits: u64, source: u32) -> usize {
-        (pattern.hash(bits, source) >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+    const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
+        let hash = pattern.compared(bits, source).wrapping_mul(self.spread);
+        (hash >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
     }
 
     /// The oldest entry in the bucket of these bits and this source that matches.
@@ -75,11 +97,11 @@ impl Index {
         (bits, source): (u64, u32),
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
-        let first = self.buckets[Self::bucket(pattern, bits, source)];
+        let first = self.buckets[self.bucket(pattern, bits, source)];
         if first == EMPTY {
             return None;
         }
-        let mut at = head_of(first);
+        let (mut at, mut passed) = (head_of(first), 0);
         loop {
             let slot = &slots[usize::from(at)];
             if matches(slot) {
@@ -89,6 +111,10 @@ impl Index {
             if at == head_of(first) {
                 return None;
             }
+            passed += 1;
+            if passed == LONG {
+                self.long.store(true, Relaxed);
+            }
         }
     }
 
@@ -96,7 +122,7 @@ impl Index {
     #[inline(always)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], which: usize, pattern: &Pattern, id: u16) {
         let slot = &mut slots[usize::from(id)];
-        let bucket = Self::bucket(pattern, slot.bits, slot.source);
+        let bucket = self.bucket(pattern, slot.bits, slot.source);
         let own = &mut slot.links[which % INDEXES];
         own.bucket = bucket as u16;
         let first = self.buckets[bucket];
@@ -125,6 +151,69 @@ impl Index {
         link(slots, which, prev).next = next;
         if head_of(*bucket) == id {
             *bucket = bucket_of(next);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Index, LONG};
+    use crate::entry::{Entry, Key, Source};
+    use crate::kernel::Kernel;
+    use crate::pattern::{Pattern, SPREAD};
+    use crate::slot::Slot;
+    use crate::table::Table;
+
+    /// Match bits that all have the same bucket under the first hash.
+    fn colliding(i: u64) -> u64 {
+        // Newton's iteration for the inverse: each step doubles the bits that are right.
+        let inverse = (0..6).fold(SPREAD, |inverse, _| {
+            inverse.wrapping_mul(2_u64.wrapping_sub(SPREAD.wrapping_mul(inverse)))
+        });
+        i.wrapping_mul(inverse)
+    }
+
+    #[test]
+    fn a_long_bucket_is_noticed_and_spread() {
+        let mut slots = vec![Slot::EMPTY; 2 * LONG as usize];
+        for (slot, i) in slots.iter_mut().zip(0..) {
+            (slot.bits, slot.source) = (colliding(i), 1);
+        }
+        let mut index = Index::new();
+        for expected in [true, false] {
+            for id in 0..slots.len() as u16 {
+                index.insert(&mut slots, 0, &Pattern::EXACT, id);
+            }
+            for (id, slot) in slots.iter().enumerate() {
+                let key = (slot.bits, 1);
+                let found = index.first(&slots, 0, &Pattern::EXACT, key, |it| it.bits == key.0);
+                assert_eq!(found.map(|(found, _)| usize::from(found)), Some(id));
+            }
+            assert_eq!(index.take_long(), expected);
+            index.spread_anew();
+        }
+    }
+
+    /// Through whole tables: exact keys, keys with any source, and entries with it.
+    #[test]
+    fn colliding_entries_keep_their_order() {
+        for any in [(false, false), (false, true), (true, false)] {
+            let source = |any| if any { Source::ANY } else { Source::new(1) };
+            let mut table = Table::new(1000, Kernel::Scalar).unwrap();
+            for round in 0..20 {
+                for i in 0..500_u32 {
+                    let bits = colliding(u64::from(i % 250));
+                    let entry = Entry { bits, ignore: 0, source: source(any.0), token: i };
+                    table.insert(entry).unwrap();
+                }
+                for i in (0..250).rev().chain(250..500) {
+                    let bits = colliding(u64::from(i % 250));
+                    let key = Key { bits, ignore: 0, source: source(any.1) };
+                    let hit = table.first_match(&key).unwrap();
+                    assert_eq!(hit.token, i, "round {round}");
+                    table.remove(hit.handle).unwrap();
+                }
+            }
         }
     }
 }

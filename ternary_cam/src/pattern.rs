@@ -6,7 +6,7 @@ use crate::slot::Slot;
 
 /// Odd constants: the golden ratio, which spreads consecutive tags evenly over the
 /// buckets, and the fractional part of the square root of 3.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
 /// Class of entries that name their source and ignore no more than the base (see
@@ -39,17 +39,12 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// Exact entries under exact keys.
-    pub(crate) const EXACT: Self = Self::of_entries(0, false);
+    pub(crate) const EXACT: Self = Self::new(0, false);
 
-    /// For entries with these wildcards, searched with exact keys.
-    pub(crate) const fn of_entries(ignore: u64, any_source: bool) -> Self {
+    /// For entries with these wildcards under exact keys, or the other way round.
+    pub(crate) const fn new(ignore: u64, any_source: bool) -> Self {
         let care_source = if any_source { 0 } else { u64::MAX };
         Self { care: !ignore, care_source }
-    }
-
-    /// For exact entries, searched by keys with these wildcards.
-    pub(crate) const fn of_keys(ignore: u64, any_source: bool) -> Self {
-        Self::of_entries(ignore, any_source)
     }
 
     /// The same pattern, known to be of exact entries under exact keys.
@@ -73,11 +68,12 @@ impl Pattern {
         self.care == !ignore && (self.care_source == 0) == any_source
     }
 
-    /// Hash of what is compared; the high bits are the good ones.
+    /// What is compared, to be hashed. No source counts as zero: its entries would share
+    /// buckets with those of any source.
     #[inline(always)]
-    pub(crate) const fn hash(&self, bits: u64, source: u32) -> u64 {
+    pub(crate) const fn compared(&self, bits: u64, source: u32) -> u64 {
         let source = (source as u64 + 1).wrapping_mul(SOURCE) & self.care_source;
-        (bits & self.care).wrapping_add(source).wrapping_mul(SPREAD)
+        (bits & self.care).wrapping_add(source)
     }
 
     /// Whether an exact entry agrees with a key in all that is compared.

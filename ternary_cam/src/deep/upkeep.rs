@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What is built, turned and dropped as searches come to need it or cease to.
+
+use super::{Deep, EXACT_KEYS, HOME, Keys, ONLY_HOME};
+use crate::age_log::Bits;
+use crate::classes::{Classes, UNCLASSED};
+use crate::demand::{Keep, Wish};
+use crate::pattern::{EXACT, Pattern, cell_of};
+use crate::slot::{INDEXES, Slot};
+
+impl Deep {
+    /// Builds what searches have asked for.
+    #[cold]
+    pub(super) fn fulfil(&mut self, slots: &mut [Slot]) {
+        for wish in self.demand.take() {
+            match wish {
+                Wish::Mirror if !self.scan_keep.is_awake() => {
+                    self.scan_keep.wake();
+                    self.fill_scan(slots, |_| true);
+                }
+                Wish::Pattern { ignore, any_source } => self.wake_wild(slots, (ignore, any_source)),
+                Wish::Mirror => {}
+            }
+        }
+        self.note_unusual();
+    }
+
+    /// Fills the scan with the entries of some classes.
+    fn fill_scan(&mut self, slots: &[Slot], wanted: impl Fn(u8) -> bool) {
+        self.scan.clear();
+        for at in 0..self.in_order(slots).len() {
+            let id = self.order[at];
+            let slot = &slots[usize::from(id)];
+            if wanted(slot.stamp.class()) {
+                self.scan.push(slot, id);
+            }
+        }
+    }
+
+    /// Builds the home index anew, for keys of this kind.
+    #[cold]
+    pub(super) fn turn_home(&mut self, slots: &mut [Slot], keys: Keys) {
+        let home = &mut self.indexes[HOME];
+        home.keys = Some(keys);
+        self.serving[cell_of(keys.0, keys.1)] = HOME as u8;
+        home.pattern = match keys {
+            EXACT_KEYS => *self.classes.pattern(EXACT),
+            (ignore, any_source) => Pattern::new(ignore, any_source),
+        };
+        home.index.clear();
+        home.keep.wake();
+        self.fill_home(slots);
+        self.note_unusual();
+    }
+
+    /// Fills the empty home index with the entries that have a class.
+    fn fill_home(&mut self, slots: &mut [Slot]) {
+        for at in 0..self.in_order(slots).len() {
+            let id = self.order[at];
+            let home = &mut self.indexes[HOME];
+            let pattern = match slots[usize::from(id)].stamp.class() {
+                EXACT => &home.pattern,
+                UNCLASSED => continue,
+                class => self.classes.pattern(class),
+            };
+            home.index.insert(slots, HOME, pattern, id);
+        }
+    }
+
+    /// Builds an index for keys of this pattern in place of one that sleeps or of
+    /// the one that was not used for longest, if that is long enough.
+    fn wake_wild(&mut self, slots: &mut [Slot], keys: Keys) {
+        let len = self.len();
+        let wilds = self.indexes.iter_mut().enumerate().skip(1);
+        let Some((which, wild)) = wilds.max_by_key(|(_, wild)| wild.keep.idle()) else { return };
+        if wild.keep.idle() < len {
+            return;
+        }
+        wild.keys = Some(keys);
+        self.serving[cell_of(keys.0, keys.1)] = which as u8;
+        wild.pattern = Pattern::new(keys.0, keys.1);
+        wild.index.clear();
+        wild.keep.wake();
+        self.awake |= 1 << which;
+        self.fill_wild(slots, which);
+    }
+
+    /// Fills an empty index with the exact entries.
+    fn fill_wild(&mut self, slots: &mut [Slot], which: usize) {
+        for at in 0..self.in_order(slots).len() {
+            let id = self.order[at];
+            if slots[usize::from(id)].stamp.class() == EXACT {
+                let wild = &mut self.indexes[which];
+                wild.index.insert(slots, which, &wild.pattern, id);
+            }
+        }
+    }
+
+    /// Finds out what is unusual.
+    pub(super) fn note_unusual(&mut self) {
+        let turned = self.indexes[HOME].keys != Some(EXACT_KEYS);
+        let turned = if turned { Classes::TURNED } else { 0 };
+        let busy = self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != ONLY_HOME;
+        self.classes.set_unusual(turned | if busy { Classes::BUSY } else { 0 });
+    }
+
+    /// What need not happen at every insert: drops what nobody has used for long.
+    #[cold]
+    pub(super) fn housekeeping(&mut self, slots: &mut [Slot]) {
+        if self.demand.is_pending() {
+            self.fulfil(slots);
+        }
+        let inserts = std::mem::take(&mut self.since_tick);
+        let len = self.len();
+        for which in 1..INDEXES {
+            if self.indexes[which].keep.tick(inserts, len) {
+                self.put_to_sleep(which);
+            }
+        }
+        let home = &mut self.indexes[HOME].keep;
+        if home.tick(inserts, len) {
+            home.wake();
+            self.find_home(slots);
+        }
+        if self.scan_keep.tick(inserts, len) {
+            self.fill_scan(slots, |class| class == UNCLASSED);
+        }
+        self.spread_anew(slots, inserts);
+        self.note_unusual();
+    }
+
+    /// Builds an index with a bucket that was long to walk anew with another hash, unless
+    /// that was done not long ago.
+    fn spread_anew(&mut self, slots: &mut [Slot], inserts: usize) {
+        self.since_spread = self.since_spread.saturating_add(inserts);
+        for which in Bits(self.awake.into()) {
+            let index = &mut self.indexes[which].index;
+            if self.since_spread < Keep::PER_ENTRY * self.used || !index.take_long() {
+                continue;
+            }
+            index.spread_anew();
+            match which {
+                HOME => self.fill_home(slots),
+                _ => self.fill_wild(slots, which),
+            }
+            self.since_spread = 0;
+        }
+    }
+
+    /// Nobody has used the home index for long: turns it to the pattern of an index
+    /// that is used, in place of that one.
+    fn find_home(&mut self, slots: &mut [Slot]) {
+        if !self.entries_are_exact() {
+            return;
+        }
+        let idle = |&which: &usize| self.indexes[which].keep.idle();
+        if let Some(which) = Bits((self.awake & !ONLY_HOME).into()).min_by_key(idle)
+            && let Some(keys) = self.put_to_sleep(which)
+        {
+            self.turn_home(slots, keys);
+        }
+    }
+
+    /// Has an index kept up no longer; the keys that it served.
+    fn put_to_sleep(&mut self, which: usize) -> Option<Keys> {
+        self.awake &= !(1 << which);
+        self.indexes[which].keep.sleep();
+        self.indexes[which].keys.take()
+    }
+}
