@@ -3,7 +3,7 @@
 //!
 //! | key | entries | found by |
 //! |---|---|---|
-//! | exact | any | a probe of the home index for each live class, then the scan if there are more classes than that; the oldest wins. The scan of all, if most entries have no class |
+//! | exact | any | a probe of the home index for each live class, then the scan if there are more classes than that; the oldest wins. The scan alone, if it has all or most entries have no class |
 //! | any | exact | the index for the key's pattern, once such keys repeat |
 //! | wildcards | any | the scan of all, once there are such keys |
 //! | first of its kind | any | a pass over the slots |
@@ -42,8 +42,9 @@ pub(crate) struct Deep {
     /// The home index has every entry that has a class, under the pattern of its class;
     /// exact ones under its own. The others have every exact entry.
     indexes: [ForKeys; INDEXES],
-    /// By cell of the keys: the index that serves them, if any does. Keys come in any
-    /// order: a search that asked one index after the other would not be predicted.
+    /// By cell of the keys: the index that serves them, if any does and no others of the
+    /// same cell came after them. Keys come in any order: a search that asked one index
+    /// after the other would not be predicted.
     serving: [u8; CELLS],
     /// Bit `i`: `indexes[i]` is kept up.
     awake: u32,
@@ -411,7 +412,8 @@ impl Deep {
         let index = &self.indexes[HOME].index;
         let matches = |slot: &Slot| slot.matches_exact(key);
         for pattern in self.classes.live_patterns() {
-            let found = index.first(slots, HOME, pattern, (key.bits, key.source.0), matches);
+            let found =
+                index.first_of_class(slots, HOME, pattern, (key.bits, key.source.0), matches);
             if found.is_some() {
                 oldest = older(oldest, found);
             }
@@ -419,15 +421,19 @@ impl Deep {
         oldest
     }
 
-    /// The same for a kind of key that no index serves, and where most entries are in
-    /// no index.
+    /// The same for a kind of key that has no cell or that no index serves, and where most
+    /// entries are in no index.
     #[inline(never)]
     fn first_match_elsewhere<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        if self.entries_are_exact()
-            && self.used > FEW
-            && self.demand.count_pattern(key.ignore, key.source.is_any())
-        {
-            self.classes.call();
+        if self.entries_are_exact() {
+            let keys = (key.ignore, key.source.is_any());
+            let serves = |(_, index): &(usize, &ForKeys)| index.keys == Some(keys);
+            if let Some((which, index)) = self.indexes.iter().enumerate().find(serves) {
+                return index.first(slots, which, key);
+            }
+            if self.used > FEW && self.demand.count_pattern(keys.0, keys.1) {
+                self.classes.call();
+            }
         }
         if self.scan_keep.is_awake() {
             self.scan_keep.note_use();

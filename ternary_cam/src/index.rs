@@ -88,6 +88,7 @@ impl Index {
     }
 
     /// The oldest entry in the bucket of these bits and this source that matches.
+    /// That there are others in front is unusual.
     #[inline(always)]
     pub(crate) fn first<'a>(
         &self,
@@ -101,15 +102,57 @@ impl Index {
         if first == EMPTY {
             return None;
         }
-        let (mut at, mut passed) = (head_of(first), 0);
+        let (id, slot) = (head_of(first), &slots[usize::from(head_of(first))]);
+        if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, which, id, matches) }
+    }
+
+    /// The same where there are often others in front.
+    #[inline(always)]
+    pub(crate) fn first_of_class<'a>(
+        &self,
+        slots: &'a [Slot],
+        which: usize,
+        pattern: &Pattern,
+        (bits, source): (u64, u32),
+        matches: impl Fn(&Slot) -> bool,
+    ) -> Option<(u16, &'a Slot)> {
+        let first = self.buckets[self.bucket(pattern, bits, source)];
+        if first == EMPTY {
+            return None;
+        }
+        let (id, slot) = (head_of(first), &slots[usize::from(head_of(first))]);
+        if matches(slot) { Some((id, slot)) } else { self.walk(slots, which, id, matches) }
+    }
+
+    #[inline(never)]
+    fn first_behind<'a>(
+        &self,
+        slots: &'a [Slot],
+        which: usize,
+        head: u16,
+        matches: impl Fn(&Slot) -> bool,
+    ) -> Option<(u16, &'a Slot)> {
+        self.walk(slots, which, head, matches)
+    }
+
+    /// The oldest that matches behind the oldest entry of a bucket.
+    #[inline(always)]
+    fn walk<'a>(
+        &self,
+        slots: &'a [Slot],
+        which: usize,
+        head: u16,
+        matches: impl Fn(&Slot) -> bool,
+    ) -> Option<(u16, &'a Slot)> {
+        let (mut at, mut passed) = (head, 0);
         loop {
+            at = slots[usize::from(at)].links[which % INDEXES].next;
+            if at == head {
+                return None;
+            }
             let slot = &slots[usize::from(at)];
             if matches(slot) {
                 return Some((at, slot));
-            }
-            at = slot.links[which % INDEXES].next;
-            if at == head_of(first) {
-                return None;
             }
             passed += 1;
             if passed == LONG {

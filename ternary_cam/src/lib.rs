@@ -46,20 +46,23 @@
 //!          home index (index.rs)  hash of each entry under its class's pattern
 //!          3 more indexes         hash of exact entries under another kind of key;
 //!                                 built when searches ask for it (demand.rs)
-//!          scan (scan.rs)         what no index serves, by age (age_log.rs), 64 at a
+//!          scan (scan.rs)         what no index serves, by age (age_log.rs), 16 at a
 //!                                 time by a compare kernel (kernel/): avx512, avx2,
 //!                                 scalar; of all entries when searches ask for it
+//!          upkeep (deep/upkeep.rs) builds these, turns them and drops them
 //! ```
 //!
 //! A [`Scanner`] (scanner.rs) lends the kernels to queues of others.
 //!
 //! **The age rule.** Every entry has a serial number (slot.rs); the lower is the
 //! older. Everything deep is older than the nursery; the entries in a bucket of an index
-//! are a ring that starts with its oldest; in the scan the lower position is older. A search takes the oldest of the few it is offered.
+//! are a ring that starts with its oldest; in the scan the lower position is older. A
+//! search takes the oldest of the few it is offered.
 //!
 //! # Designs that lost
 //!
-//! Nanoseconds a pair on a shared Zen 4, in the streams of `benches/streams`:
+//! Nanoseconds a pair on a shared Zen 4, in the streams of `benches/streams`, each beside
+//! what was there at its time:
 //!
 //! | design | numbers | instead |
 //! |---|---|---|
@@ -75,10 +78,21 @@
 //! | a log of all entries by age, kept up by every insert and remove | reverse 12.4 | serial numbers; the log only while someone asks for search depths: 11.4 |
 //! | no nursery: every entry in the home index at once | pairs at the tail 13 | 7 |
 //! | past the nursery while few entries leave young | reverse 13.5, 10.7 at depth 1 | through it always: 11.5, 8.1 |
-//! | links as four fields of 16 bits | stored one by one, loaded as one word, which the store buffer cannot forward: tail 15 | one word, slot numbers as differences: 13, and 40 instructions less |
+//! | links as four fields of 16 bits | stored one by one, loaded as one word, which the store buffer cannot forward: tail 15 | loaded one by one as well |
+//! | links as one word, slot numbers as differences | 40 instructions more an insert and remove | the fields of a ring, which has no ends to tell apart |
 //! | equal entries in rings, the oldest of each chained in a bucket | same key 23, four kinds of keys 66 | one ring a bucket: 11, 39; reverse 13.5 -> 11.3, and no branch on what the neighbours are |
 //! | the table's state in a 32-bit word | the same, after a bit was set by a store of a byte: reverse 14.1 | a byte: 11.4 |
 //! | all live classes probed without a branch | four classes mixed 25 | a branch on the empty bucket: 20 |
+//! | first the buckets of all live classes, then the entries in them | four classes mixed 21.9 | one class after the other: 17.7 |
+//! | source and bits of an entry with wildcards compared without a branch | four classes mixed 18.2 | 17.7 |
+//! | the class of an entry looked up by a hash of its wildcards | all any-source 17.1, with fewer instructions | the live classes compared: 15.3; the hash waits for what a branch predicts |
+//! | the index for a key looked up by such a hash | unexpected, any source 15.8 | the home index asked first: 13.4; the hash for the others |
+//! | another summand for each class in the hash | four classes mixed 17.7, 10 % + 10 % 14.7 | 17.1, 14.2 |
+//! | buckets of 16 bits, half the cache | four kinds of keys at 5120 37.4 instead of 38.5, same key 12.5 | 32 bits: 10.8 |
+//! | the walk through a bucket where its first entry is compared | same key 12.0, four kinds of keys 28.2 | called where it is rare: 11.4, 27.1 |
+//! | any entry of the nursery removed in one way | depth 4 7.5, pairs at the tail 7.5 | the youngest told apart: 6.6, 6.8 |
+//! | a class for every pattern while there is room | all ignore bits differ 47 | none where patterns do not come again: 38 |
+//! | 64 entries of the scan compared for one answer | the same 36, whose masks the compiler put together in vectors | 16 and a branch: 25 |
 
 mod age_log;
 mod classes;

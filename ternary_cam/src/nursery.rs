@@ -45,10 +45,15 @@ impl Nursery {
     /// Takes one out, wherever it is; the younger ones move up.
     #[inline]
     pub(crate) const fn remove(&mut self, id: u16) {
+        self.used -= WIDTH;
+        // The youngest first is what a short queue often does.
+        if (self.ids >> self.used) as u16 == id {
+            self.ids &= !(u64::MAX << self.used);
+            return;
+        }
         let place = self.place(id);
         let older = !(u64::MAX << place);
         self.ids = self.ids & older | (self.ids >> WIDTH) & !older;
-        self.used -= WIDTH;
     }
 
     /// How many are older than this one.
@@ -64,7 +69,7 @@ impl Nursery {
         let zero_where_equal = self.ids ^ (id as u64).wrapping_mul(EACH);
         let borrows =
             zero_where_equal.wrapping_sub(EACH) & !zero_where_equal & (EACH << (WIDTH - 1));
-        debug_assert!(borrows != 0 && borrows.trailing_zeros() < self.used);
+        debug_assert!(borrows != 0 && borrows.trailing_zeros() < WIDTH * CAPACITY);
         borrows.trailing_zeros() + 1 - WIDTH
     }
 

@@ -168,3 +168,33 @@ impl Deep {
         self.indexes[which].keys.take()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::entry::{Entry, Key, Source};
+    use crate::kernel::Kernel;
+    use crate::pattern::cell_of;
+    use crate::table::Table;
+
+    #[test]
+    fn kinds_of_keys_in_one_cell_are_both_served() {
+        let cell = cell_of(1 << 32, false);
+        let same = (1..).map(|i: u64| i << 32).filter(|&ignore| cell_of(ignore, false) == cell);
+        let kinds: Vec<u64> = same.take(2).collect();
+        let mut table = Table::new(64, Kernel::Scalar).unwrap();
+        for _ in 0..1000 {
+            for token in 0..16 {
+                let bits = u64::from(token);
+                table.insert(Entry { bits, ignore: 0, source: Source::new(1), token }).unwrap();
+            }
+            for token in 0..16 {
+                let ignore = kinds[token as usize % 2];
+                let bits = u64::from(token) | ignore;
+                let key = Key { bits, ignore, source: Source::new(1) };
+                let hit = table.first_match(&key).unwrap();
+                assert_eq!(hit.token, token);
+                table.remove(hit.handle).unwrap();
+            }
+        }
+    }
+}
