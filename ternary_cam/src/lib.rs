@@ -110,5 +110,5 @@ mod table;
 
 pub use entry::{Entry, Key, Source};
 pub use kernel::{Kernel, UnknownKernel};
-pub use scanner::Scanner;
+pub use scanner::{Page, Scanner};
 pub use table::{Full, Handle, Hit, Table, TableError};

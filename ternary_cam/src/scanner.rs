@@ -9,15 +9,49 @@
 //! An entry that leaves only leaves the bitmap: a word that was written a moment ago
 //! could not be read as a part of a vector without waiting for the write.
 
-use crate::kernel::{self, FEW_WORDS, Kernel, WORDS, Word};
+use crate::kernel::{self, FEW_WORDS, Kernel, LANES, WORDS, Word};
 use crate::table::TableError;
 
-/// Searches words with the kernel it was made for.
+/// 64 words and what there is to know of them, in one piece: who adds or finds a word
+/// looks up one address.
+///
+/// ```text
+///            word 0     1    2  ...  63
+/// words    [  u32  |  u32 | u32 ... u32 ]   4 cache lines
+/// ignores  [  u32  |  u32 | u32 ... u32 ]   4 cache lines
+/// names    [  u32  |  u32 | u32 ... u32 ]   4 cache lines
+/// live     [  u64  ]
+/// ```
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Page {
+    /// What is compared.
+    pub words: [u32; Self::LEN],
+    /// Bits of each word that are not compared.
+    pub ignores: [u32; Self::LEN],
+    /// The caller's name for each word; a search only hands it over.
+    pub names: [u32; Self::LEN],
+    /// Bit `i` is set when word `i` is there.
+    pub live: u64,
+}
+
+impl Page {
+    /// Words in a page.
+    pub const LEN: usize = LANES;
+
+    /// No word is there.
+    pub const EMPTY: Self =
+        Self { words: [0; Self::LEN], ignores: [0; Self::LEN], names: [0; Self::LEN], live: 0 };
+}
+
+/// Searches words with the kernel it was made for: for those that equal a value, bits of
+/// `ignore` aside, and are there, the lower first. `accept` turns the name of one into
+/// what was found, or refuses it.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanner(Kernel);
 
 impl Scanner {
-    /// Slices that are searched have a multiple of so many words.
+    /// Words that are compared at once.
     pub const STEP: usize = WORDS;
 
     /// Half a step, see [`Scanner::first_of_few`].
@@ -31,65 +65,55 @@ impl Scanner {
         if kernel.is_available() { Ok(Self(kernel)) } else { Err(TableError::Kernel(kernel)) }
     }
 
-    /// Index of the first word that equals `value`, bits of `ignore` aside, whose bit
-    /// in `live` is set, and that `accept` takes.
-    ///
-    /// # Panics
-    /// If the words are no multiple of [`Scanner::STEP`], or `live` has more bits.
+    /// What is found first where no word ignores a bit that is not in `ignore`.
     #[inline]
-    pub fn first(
+    pub fn first<T>(
         self,
-        words: &[u32],
-        live: &[u64],
+        pages: &[Page],
         value: u32,
         ignore: u32,
-        accept: impl FnMut(usize) -> bool,
-    ) -> Option<usize> {
-        kernel::first_word(self.0, words, live, Word { value, ignore }, accept)
+        accept: impl FnMut(u32) -> Option<T>,
+    ) -> Option<T> {
+        kernel::first_word(self.0, pages, Word { value, ignore }, accept)
     }
 
-    /// [`Scanner::first`] where each word has ignore bits of its own, as many as there
-    /// are words.
-    ///
-    /// # Panics
-    /// If they are no multiple of [`Scanner::STEP`], or the ignore bits are fewer, or
-    /// `live` has more bits.
+    /// What is found first where each word has ignore bits of its own.
     #[inline]
-    pub fn first_ternary(
+    pub fn first_ternary<T>(
         self,
-        words: (&[u32], &[u32]),
-        live: &[u64],
+        pages: &[Page],
         value: u32,
         ignore: u32,
-        accept: impl FnMut(usize) -> bool,
-    ) -> Option<usize> {
-        kernel::first_ternary_word(self.0, words, live, Word { value, ignore }, accept)
+        accept: impl FnMut(u32) -> Option<T>,
+    ) -> Option<T> {
+        kernel::first_ternary_word(self.0, pages, Word { value, ignore }, accept)
     }
 
-    /// [`Scanner::first`] in a step or half of one, without a kernel.
+    /// [`Scanner::first_ternary`] among the words of a page that `mask` selects.
     #[inline(always)]
-    pub fn first_of_few(
-        words: &[u32],
-        live: u64,
+    pub fn first_of_page<T>(
+        self,
+        page: &Page,
+        mask: u64,
         value: u32,
         ignore: u32,
-        accept: impl FnMut(usize) -> bool,
-    ) -> Option<usize> {
-        debug_assert!([Self::HALF, Self::STEP].contains(&words.len()));
-        kernel::first_of_few(words, live, Word { value, ignore }, accept)
+        accept: impl FnMut(u32) -> Option<T>,
+    ) -> Option<T> {
+        kernel::first_of_page(self.0, page, mask, Word { value, ignore }, accept)
     }
 
-    /// [`Scanner::first_ternary`] in a step or half of one, without a kernel.
-    #[inline]
-    pub fn first_ternary_of_few(
-        (words, ignores): (&[u32], &[u32]),
-        live: u64,
+    /// [`Scanner::first_ternary`] among `length` words of a page from `at` on, a step or
+    /// half of one, without a kernel; `at` is a multiple of `length`.
+    #[inline(always)]
+    pub fn first_of_few<T>(
+        page: &Page,
+        (at, length): (usize, usize),
         value: u32,
         ignore: u32,
-        accept: impl FnMut(usize) -> bool,
-    ) -> Option<usize> {
-        debug_assert!([Self::HALF, Self::STEP].contains(&words.len()));
-        kernel::first_ternary_of_few(words, ignores, live, Word { value, ignore }, accept)
+        accept: impl FnMut(u32) -> Option<T>,
+    ) -> Option<T> {
+        debug_assert!([Self::HALF, Self::STEP].contains(&length) && at % length == 0);
+        kernel::first_of_few(page, at, length, Word { value, ignore }, accept)
     }
 }
 
@@ -102,73 +126,89 @@ mod tests {
         prop_oneof![Just(0), Just(u32::MAX), 0..4_u32, (0..32_u32).prop_map(|bit| 1 << bit)]
     }
 
+    prop_compose! {
+        /// A page whose names count from `first`.
+        fn page(first: u32)(
+            words in prop::collection::vec((word(), word()), Page::LEN),
+            live in any::<u64>(),
+        ) -> Page {
+            let mut page = Page { live, ..Page::EMPTY };
+            for (at, word) in words.into_iter().enumerate() {
+                (page.words[at], page.ignores[at]) = word;
+                page.names[at] = first + at as u32;
+            }
+            page
+        }
+    }
+
+    fn pages() -> impl Strategy<Value = Vec<Page>> {
+        (0..4_usize, page(0), page(64), page(128)).prop_map(|(count, first, second, third)| {
+            let mut pages = vec![first, second, third];
+            pages.truncate(count);
+            pages
+        })
+    }
+
+    /// Names that agree, by the definition.
+    fn agree(pages: &[Page], key: Word, own: bool) -> Vec<u32> {
+        let of_page = |page: &Page| {
+            let ignore = |at: usize| if own { page.ignores[at] } else { 0 };
+            let agrees = |&at: &usize| key.differs(page.words[at], ignore(at)) == 0;
+            let there = |at: &usize| page.live >> at & 1 == 1;
+            let found = (0..Page::LEN).filter(there).filter(agrees);
+            found.map(|at| page.names[at]).collect::<Vec<_>>()
+        };
+        pages.iter().flat_map(of_page).collect()
+    }
+
+    /// What a search finds that refuses the first so many, and what it was offered.
+    fn offered(
+        refused: usize,
+        search: impl FnOnce(&mut dyn FnMut(u32) -> Option<u32>) -> Option<u32>,
+    ) -> (Option<u32>, Vec<u32>) {
+        let mut offered = Vec::new();
+        let found = search(&mut |name| {
+            offered.push(name);
+            (offered.len() > refused).then_some(name)
+        });
+        (found, offered)
+    }
+
     proptest! {
         #[test]
         fn every_kernel_offers_what_agrees_in_order(
-            steps in 0..11_usize,
-            words in prop::collection::vec((word(), word()), 11 * WORDS),
-            bitmap in any::<[u64; 3]>(),
-            value in word(), ignore in word(), refused in 0..4_usize,
+            pages in pages(), value in word(), ignore in word(), refused in 0..4_usize,
+            mask in any::<u64>(),
         ) {
-            let (words, ignores): (Vec<_>, Vec<_>) = words[..steps * WORDS].iter().copied().unzip();
-            let agree = |own: &[u32]| {
-                let agrees = |at: usize| {
-                    bitmap[at / 64] >> (at % 64) & 1 == 1
-                        && (words[at] ^ value) & !(own[at] | ignore) == 0
-                };
-                (0..words.len()).filter(|&at| agrees(at)).collect::<Vec<_>>()
+            let key = Word { value, ignore };
+            let expected = |mut names: Vec<u32>| {
+                let found = names.get(refused).copied();
+                names.truncate(refused + 1);
+                (found, names)
             };
-            let none = vec![0; words.len()];
-            let live = &bitmap[..words.len().div_ceil(64)];
             for kernel in Kernel::available() {
                 let scanner = Scanner::new(kernel).unwrap();
-                let mut offered = Vec::new();
-                let mut accept = |at| {
-                    offered.push(at);
-                    offered.len() > refused
-                };
-                let found = scanner.first(&words, live, value, ignore, &mut accept);
-                prop_assert_eq!(found, agree(&none).get(refused).copied());
-                prop_assert_eq!(&offered[..], &agree(&none)[..offered.len()]);
-                offered.clear();
-                let mut accept = |at| {
-                    offered.push(at);
-                    offered.len() > refused
-                };
-                let found = scanner.first_ternary((&words, &ignores), live, value, ignore, &mut accept);
-                prop_assert_eq!(found, agree(&ignores).get(refused).copied());
-                prop_assert_eq!(&offered[..], &agree(&ignores)[..offered.len()]);
-            }
-        }
-
-        #[test]
-        fn few_are_offered_like_many(
-            words in prop::collection::vec((word(), word()), WORDS),
-            live in any::<u64>(),
-            value in word(), ignore in word(), refused in 0..4_usize,
-        ) {
-            let (words, ignores): (Vec<_>, Vec<_>) = words.into_iter().unzip();
-            let scanner = Scanner::new(Kernel::Scalar).unwrap();
-            for length in [FEW_WORDS, WORDS] {
-                let live = live & ((1 << length) - 1);
-                let takes = |times: &mut usize| {
-                    *times += 1;
-                    *times > refused
-                };
-                let (few, all) = ((&words[..length], &ignores[..length]), (&words, &ignores));
-                let (mut seen, mut expected) = (0, 0);
-                let accept = |_| takes(&mut seen);
-                let found = Scanner::first_ternary_of_few(few, live, value, ignore, accept);
-                let accept = |_| takes(&mut expected);
-                let all = scanner.first_ternary((all.0, all.1), &[live], value, ignore, accept);
-                prop_assert_eq!((found, seen), (all, expected));
-
-                let (mut seen, mut expected) = (0, 0);
-                let accept = |_| takes(&mut seen);
-                let found = Scanner::first_of_few(few.0, live, value, ignore, accept);
-                let accept = |_| takes(&mut expected);
-                let all = scanner.first(&words, &[live], value, ignore, accept);
-                prop_assert_eq!((found, seen), (all, expected));
+                let found = offered(refused, |accept| scanner.first(&pages, value, ignore, accept));
+                prop_assert_eq!(found, expected(agree(&pages, key, false)));
+                let found =
+                    offered(refused, |accept| scanner.first_ternary(&pages, value, ignore, accept));
+                prop_assert_eq!(found, expected(agree(&pages, key, true)));
+                for (number, page) in pages.iter().enumerate() {
+                    let found = offered(refused, |accept| {
+                        scanner.first_of_page(page, mask, value, ignore, accept)
+                    });
+                    let there = Page { live: page.live & mask, ..page.clone() };
+                    prop_assert_eq!(found, expected(agree(&[there], key, true)));
+                    for length in [Scanner::HALF, Scanner::STEP] {
+                        let at = (number + 1) * length;
+                        let found = offered(refused, |accept| {
+                            Scanner::first_of_few(page, (at, length), value, ignore, accept)
+                        });
+                        let few = ((1 << length) - 1) << at;
+                        let there = Page { live: page.live & few, ..page.clone() };
+                        prop_assert_eq!(found, expected(agree(&[there], key, true)));
+                    }
+                }
             }
         }
     }

@@ -227,8 +227,8 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     fn first_match(&self, key: &Key) -> Option<HostHit> {
         let probe = self.queues.probe(key);
         // COL must see the searches that it profiles.
-        let split = self.pnp.dedicated() > 0 || self.col.is_used();
-        self.queues.hit(if self.waiting || self.queues.prefers_list(self.short, split) {
+        let split = || self.pnp.dedicated() > 0 || self.col.is_used();
+        self.queues.hit(if self.waiting || self.queues.prefers_list(self.short, split()) {
             self.queues.oldest_match(&probe)
         } else {
             self.search_queues(key, &probe)

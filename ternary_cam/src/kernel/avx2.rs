@@ -11,8 +11,9 @@ use std::arch::x86_64::{
     _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with};
+use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with, joined};
 use crate::entry::{Key, Source};
+use crate::scanner::Page;
 
 /// 64-bit lanes of a 256-bit vector.
 const FEW: usize = 4;
@@ -28,37 +29,53 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn first_word(
-    words: &[u32],
-    live: &[u64],
+pub(super) fn first_word<T>(
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let value = _mm256_set1_epi32(key.value.cast_signed());
-    let care = _mm256_set1_epi32((!key.ignore).cast_signed());
-    let half = |at| {
-        let differ = _mm256_xor_si256(load8_words(words, at), value);
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    let (value, care) = broadcast(key);
+    let half = |page: &Page, at| {
+        let differ = _mm256_xor_si256(load8_words(&page.words, at), value);
         zeros(_mm256_and_si256(differ, care))
     };
-    first_word_with(words.len(), live, |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
+    let step = |page: &Page, at| half(page, at) | half(page, at + WORDS / 2) << (WORDS / 2);
+    first_word_with(pages, step, accept)
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn first_ternary_word(
-    words: &[u32],
-    ignore: &[u32],
-    live: &[u64],
+pub(super) fn first_ternary_word<T>(
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let value = _mm256_set1_epi32(key.value.cast_signed());
-    let care = _mm256_set1_epi32((!key.ignore).cast_signed());
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    let (value, care) = broadcast(key);
+    first_word_with(pages, |page, at| agree16(page, at, value, care), accept)
+}
+
+/// Bit `i` is set when word `i` of the page agrees with the key.
+#[target_feature(enable = "avx2")]
+pub(super) fn agree(page: &Page, key: Word) -> u64 {
+    let (value, care) = broadcast(key);
+    joined([0, 1, 2, 3].map(|number| agree16(page, number * WORDS, value, care)))
+}
+
+/// The key's word, and the bits of it that are compared.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn broadcast(key: Word) -> (__m256i, __m256i) {
+    (_mm256_set1_epi32(key.value.cast_signed()), _mm256_set1_epi32((!key.ignore).cast_signed()))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn agree16(page: &Page, at: usize, value: __m256i, care: __m256i) -> u64 {
     let half = |at| {
-        let differ = _mm256_xor_si256(load8_words(words, at), value);
-        let differ = _mm256_andnot_si256(load8_words(ignore, at), differ);
+        let differ = _mm256_xor_si256(load8_words(&page.words, at), value);
+        let differ = _mm256_andnot_si256(load8_words(&page.ignores, at), differ);
         zeros(_mm256_and_si256(differ, care))
     };
-    first_word_with(words.len(), live, |at| half(at) | half(at + WORDS / 2) << (WORDS / 2), accept)
+    half(at) | half(at + WORDS / 2) << (WORDS / 2)
 }
 
 /// Bit `i` is set when word `i` is zero.

@@ -8,8 +8,9 @@ use std::arch::x86_64::{
     _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
-use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with};
+use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with, joined};
 use crate::entry::{Key, Source};
+use crate::scanner::Page;
 
 /// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.
 const XOR_ANDNOT: i32 = 0b0001_0100;
@@ -25,40 +26,49 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn first_word(
-    words: &[u32],
-    live: &[u64],
+pub(super) fn first_word<T>(
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let value = _mm512_set1_epi32(key.value.cast_signed());
-    let care = _mm512_set1_epi32((!key.ignore).cast_signed());
-    let step = |at| {
-        let differ = _mm512_xor_si512(load16_words(words, at), value);
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    let (value, care) = broadcast(key);
+    let step = |page: &Page, at| {
+        let differ = _mm512_xor_si512(load16_words(&page.words, at), value);
         u64::from(_mm512_testn_epi32_mask(differ, care))
     };
-    first_word_with(words.len(), live, step, accept)
+    first_word_with(pages, step, accept)
 }
 
 #[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn first_ternary_word(
-    words: &[u32],
-    ignore: &[u32],
-    live: &[u64],
+pub(super) fn first_ternary_word<T>(
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let value = _mm512_set1_epi32(key.value.cast_signed());
-    let care = _mm512_set1_epi32((!key.ignore).cast_signed());
-    let step = |at| {
-        let differ = _mm512_ternarylogic_epi64::<XOR_ANDNOT>(
-            load16_words(words, at),
-            value,
-            load16_words(ignore, at),
-        );
-        u64::from(_mm512_testn_epi32_mask(differ, care))
-    };
-    first_word_with(words.len(), live, step, accept)
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    let (value, care) = broadcast(key);
+    first_word_with(pages, |page, at| agree16(page, at, value, care), accept)
+}
+
+/// Bit `i` is set when word `i` of the page agrees with the key.
+#[target_feature(enable = "avx512f,avx512vl")]
+pub(super) fn agree(page: &Page, key: Word) -> u64 {
+    let (value, care) = broadcast(key);
+    joined([0, 1, 2, 3].map(|number| agree16(page, number * WORDS, value, care)))
+}
+
+/// The key's word, and the bits of it that are compared.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn broadcast(key: Word) -> (__m512i, __m512i) {
+    (_mm512_set1_epi32(key.value.cast_signed()), _mm512_set1_epi32((!key.ignore).cast_signed()))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn agree16(page: &Page, at: usize, value: __m512i, care: __m512i) -> u64 {
+    let (words, ignores) = (load16_words(&page.words, at), load16_words(&page.ignores, at));
+    let differ = _mm512_ternarylogic_epi64::<XOR_ANDNOT>(words, value, ignores);
+    u64::from(_mm512_testn_epi32_mask(differ, care))
 }
 
 /// Bit `i` is set when entry `at + i` of the block matches. The masks are put together where they

@@ -13,8 +13,8 @@ mod avx512;
 mod few;
 mod scalar;
 
-use crate::age_log::Bits;
 use crate::entry::{Key, Source};
+use crate::scanner::Page;
 
 /// Words a kernel compares at once.
 pub(crate) const WORDS: usize = 16;
@@ -175,137 +175,139 @@ pub(crate) fn count_ones(kernel: Kernel, words: &[u64]) -> usize {
     }
 }
 
-/// Index of the first live word that agrees with the key and that `accept` takes; the
-/// words number a multiple of [`WORDS`], and `live` has a bit for each. `kernel` must be
+/// What `accept` finds under the name of the first live word that agrees with the key and
+/// where it finds something. No word ignores more than the key. `kernel` must be
 /// available.
 #[inline]
-pub(crate) fn first_word(
+pub(crate) fn first_word<T>(
     kernel: Kernel,
-    words: &[u32],
-    live: &[u64],
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
     match kernel {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a scanner is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::first_word(words, live, key, accept) },
+        Kernel::Avx512 => unsafe { avx512::first_word(pages, key, accept) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::first_word(words, live, key, accept) },
-        _ => scalar::first_word(words, live, key, accept),
+        Kernel::Avx2 => unsafe { avx2::first_word(pages, key, accept) },
+        _ => scalar::first_word(pages, key, accept),
     }
 }
 
 /// [`first_word`] among words with ignore bits of their own.
 #[inline]
-pub(crate) fn first_ternary_word(
+pub(crate) fn first_ternary_word<T>(
     kernel: Kernel,
-    (words, ignore): (&[u32], &[u32]),
-    live: &[u64],
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
     match kernel {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a scanner is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::first_ternary_word(words, ignore, live, key, accept) },
+        Kernel::Avx512 => unsafe { avx512::first_ternary_word(pages, key, accept) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::first_ternary_word(words, ignore, live, key, accept) },
-        _ => scalar::first_ternary_word(words, ignore, live, key, accept),
+        Kernel::Avx2 => unsafe { avx2::first_ternary_word(pages, key, accept) },
+        _ => scalar::first_ternary_word(pages, key, accept),
     }
 }
 
-/// [`first_word`] of 8 or 16 words, in place: entering a kernel would cost as much.
+/// [`first_ternary_word`] among those of a page that `mask` selects.
 #[inline(always)]
-pub(crate) fn first_of_few(
-    words: &[u32],
-    live: u64,
+pub(crate) fn first_of_page<T>(
+    kernel: Kernel,
+    page: &Page,
+    mask: u64,
     key: Word,
-    mut accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let (words, more) = words.split_first_chunk()?;
-    let mut hits = few::agree(words, &[0; FEW_WORDS], key);
-    if let Ok(words) = more.try_into() {
-        hits |= few::agree(words, &[0; FEW_WORDS], key) << FEW_WORDS;
-    }
-    first_live(0, hits, live, &mut accept)
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    let hits = match kernel {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a scanner is only made with a kernel this processor supports.
+        Kernel::Avx512 => unsafe { avx512::agree(page, key) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kernel::Avx2 => unsafe { avx2::agree(page, key) },
+        _ => scalar::agree(page, key),
+    };
+    first_live(page, hits & mask, accept)
 }
 
-/// [`first_ternary_word`] of 8 or 16 words.
-#[inline]
-pub(crate) fn first_ternary_of_few(
-    words: &[u32],
-    ignore: &[u32],
-    live: u64,
+/// [`first_ternary_word`] among the 8 or 16 words of a page from `at` on, in place:
+/// entering a kernel would cost as much.
+#[inline(always)]
+pub(crate) fn first_of_few<T>(
+    page: &Page,
+    at: usize,
+    length: usize,
     key: Word,
-    mut accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let (words, more) = words.split_first_chunk()?;
-    let (ignore, more_ignore) = ignore.split_first_chunk()?;
-    let mut hits = few::agree(words, ignore, key);
-    if let (Ok(words), Ok(ignore)) = (more.try_into(), more_ignore.try_into()) {
-        hits |= few::agree(words, ignore, key) << FEW_WORDS;
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    let few = |at: usize| {
+        let (words, ignores) = (page.words.as_chunks().0, page.ignores.as_chunks().0);
+        let chunk = at / FEW_WORDS % (LANES / FEW_WORDS);
+        few::agree(&words[chunk], &ignores[chunk], key) << (at % LANES)
+    };
+    let mut hits = few(at);
+    if length > FEW_WORDS {
+        hits |= few(at + FEW_WORDS);
     }
-    first_live(0, hits, live, &mut accept)
+    first_live(page, hits, accept)
 }
 
-/// The first of the hits that is live and that `accept` takes; the lowest bit is of the
-/// word at `at`.
+/// The first of the hits in a page that is live and accepted.
 ///
 /// The first hit usually is both. That is tested by a branch, so that the processor
 /// goes on before it knows what the last removal wrote into `live`.
 #[inline(always)]
-fn first_live(
-    at: usize,
-    hits: u64,
-    live: u64,
-    accept: &mut impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    if hits == 0 {
-        return None;
+fn first_live<T>(
+    page: &Page,
+    mut hits: u64,
+    mut accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    while hits != 0 {
+        let at = hits.trailing_zeros();
+        if page.live >> at & 1 == 1 {
+            let found = accept(page.names[at as usize]);
+            if found.is_some() {
+                return found;
+            }
+        }
+        hits &= hits - 1;
     }
-    let first = hits.trailing_zeros() as usize;
-    if live >> first & 1 == 1 && accept(at + first) {
-        return Some(at + first);
-    }
-    Bits(hits & (hits - 1) & live).map(|hit| at + hit).find(|&at| accept(at))
+    None
 }
 
 /// The loop around every kernel of words. `step` compares [`WORDS`] of them.
 #[inline(always)]
-fn first_word_with(
-    len: usize,
-    live: &[u64],
-    step: impl Fn(usize) -> u64,
-    mut accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    for (block, &live) in live.iter().enumerate() {
-        let at = block * LANES;
-        if live == 0 {
+fn first_word_with<T>(
+    pages: &[Page],
+    step: impl Fn(&Page, usize) -> u64,
+    mut accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    for page in pages {
+        if page.live == 0 {
             continue;
         }
-        let mut hits = 0;
-        if at + LANES <= len {
-            let steps = [0, 1, 2, 3].map(|number| step(at + number * WORDS));
-            if steps[0] | steps[1] | steps[2] | steps[3] == 0 {
-                continue;
-            }
-            for (number, step) in steps.into_iter().enumerate() {
-                hits |= step << (number * WORDS);
-            }
-        } else {
-            for number in 0..(len - at) / WORDS {
-                hits |= step(at + number * WORDS) << (number * WORDS);
-            }
+        let steps = [0, 1, 2, 3].map(|number| step(page, number * WORDS));
+        if steps[0] | steps[1] | steps[2] | steps[3] == 0 {
+            continue;
         }
-        let found = first_live(at, hits, live, &mut accept);
+        let found = first_live(page, joined(steps), &mut accept);
         if found.is_some() {
             return found;
         }
     }
     None
+}
+
+/// Bitmap of a page by bitmaps of its steps.
+#[inline(always)]
+fn joined(steps: [u64; LANES / WORDS]) -> u64 {
+    steps[0] | steps[1] << WORDS | (steps[2] | steps[3] << WORDS) << (2 * WORDS)
 }
 
 /// The loop around every kernel: skips the dead, stops at the first hit. `candidates`

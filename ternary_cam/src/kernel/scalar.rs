@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The kernel every processor has, and what the others are tested against.
 
-use super::{Block, STEP, WORDS, Word, first_with, first_word_with};
+use super::{Block, STEP, WORDS, Word, first_with, first_word_with, joined};
 use crate::entry::{Key, Source};
+use crate::scanner::Page;
 
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     first_with(blocks, live, |block, at| candidates(block, at, key))
@@ -26,25 +27,31 @@ pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
     hits
 }
 
-pub(super) fn first_word(
-    words: &[u32],
-    live: &[u64],
+pub(super) fn first_word<T>(
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let step = |at| zeros(|lane| key.differs(words[at + lane], 0));
-    first_word_with(words.len(), live, step, accept)
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    let step = |page: &Page, at| zeros(|lane| key.differs(page.words[at + lane], 0));
+    first_word_with(pages, step, accept)
 }
 
-pub(super) fn first_ternary_word(
-    words: &[u32],
-    ignore: &[u32],
-    live: &[u64],
+pub(super) fn first_ternary_word<T>(
+    pages: &[Page],
     key: Word,
-    accept: impl FnMut(usize) -> bool,
-) -> Option<usize> {
-    let step = |at| zeros(|lane| key.differs(words[at + lane], ignore[at + lane]));
-    first_word_with(words.len(), live, step, accept)
+    accept: impl FnMut(u32) -> Option<T>,
+) -> Option<T> {
+    first_word_with(pages, |page, at| agree16(page, at, key), accept)
+}
+
+/// Bit `i` is set when word `i` of the page agrees with the key.
+pub(super) fn agree(page: &Page, key: Word) -> u64 {
+    joined([0, 1, 2, 3].map(|number| agree16(page, number * WORDS, key)))
+}
+
+#[inline(always)]
+fn agree16(page: &Page, at: usize, key: Word) -> u64 {
+    zeros(|lane| key.differs(page.words[at + lane], page.ignores[at + lane]))
 }
 
 /// Bit `i` is set when `differs` of lane `i` is zero.

@@ -5,64 +5,59 @@
 //! ```text
 //!            start                            tail            end
 //! words     [  -  |    a    |   -   |    b   |   unused ...   ]
-//! ignores   [     |         |       |        |                ]   unless all are the same
-//! slots     [     |  slot a |       | slot b |                ]
+//! ignores   [     |         |       |        |                ]   bits not compared
+//! names     [     |  slot a |       | slot b |                ]
 //! live         0       1        0        1       0                bitmap
 //! ```
 //!
-//! All lines share four arrays, of which each has a region of 8, 16, 32, ... places,
-//! which starts at a multiple of its length, or of 64; the first comes with the first
-//! element. A line whose tail reaches its end closes up; if it is more than half full
-//! it moves to a region twice as long and leaves its own to the next line that needs
+//! All lines share pages of 64 places ([`Page`]). Each has a region of 8, 16, 32, ...
+//! places, which starts at a multiple of its length, or of 64; the first comes with the
+//! first element. A line whose tail reaches its end closes up; if it is more than half
+//! full it moves to a region twice as long and leaves its own to the next line that needs
 //! one. It also closes up when an eighth is left of a long one. Both cost an insertion
 //! or a removal a constant number of moves.
 
-use ternary_cam::Scanner;
+use ternary_cam::{Page, Scanner};
 
 use super::print::Print;
 
 /// Places in the smallest region.
 const SMALLEST: u32 = Scanner::HALF as u32;
 
-/// Places in a word of the bitmap. Smaller regions share one.
-const WORD: u32 = u64::BITS;
+/// Places in a page. Smaller regions share one.
+const PAGE: u32 = Page::LEN as u32;
 
 /// A line closes up when it spans so many times its elements.
 const SPARSE: u32 = 8;
 
-/// A queue, in half a cache line. Places count from the begin of the arrays.
+/// A queue, in half a cache line. Places count from the begin of the pages.
 #[derive(Clone, Copy, Default)]
 #[repr(align(32))]
 pub(super) struct Line {
     start: u32,
     end: u32,
-    /// Where searches begin: the start, or the first word of the bitmap with an
-    /// element.
+    /// Where searches begin: the start, or the first page with an element.
     head: u32,
     /// One behind the place of the youngest, or more.
     pub(super) tail: u32,
     pub(super) len: u32,
-    /// Bits that all its elements ignore, if they ignore the same.
-    ignore: u32,
-    /// They do not.
-    mixed: bool,
+    /// Bits that any of its elements ignores, and bits that one does not.
+    ignored: u32,
+    compared: u32,
 }
 
-/// The arrays.
+/// The pages.
 #[derive(Default)]
 pub(super) struct Places {
-    words: Vec<u32>,
-    ignores: Vec<u32>,
-    slots: Vec<u32>,
-    live: Vec<u64>,
+    pages: Vec<Page>,
     /// Regions no line has, by how often `SMALLEST` is doubled.
     unused: Vec<Vec<u32>>,
 }
 
-/// Index of the word of the bitmap with a place, and its bit.
+/// Number of the page with a place.
 #[inline]
-const fn bit(at: u32) -> (usize, u64) {
-    ((at / WORD) as usize, 1 << (at % WORD))
+const fn page_of(at: u32) -> usize {
+    (at / PAGE) as usize
 }
 
 impl Line {
@@ -81,59 +76,47 @@ impl Line {
     #[inline(always)]
     pub(super) fn push(&mut self, print: Print, slot: u32, places: &mut Places) -> u32 {
         let at = self.tail;
-        if self.len == 0 {
-            (self.ignore, self.mixed) = (print.ignore, false);
-        } else if self.mixed | (self.ignore != print.ignore) {
-            self.mix(print.ignore, places);
-        }
-        places.words[at as usize] = print.value;
-        places.slots[at as usize] = slot;
-        let (word, bit) = bit(at);
-        places.live[word] |= bit;
+        let (page, lane) = (&mut places.pages[page_of(at)], (at % PAGE) as usize);
+        page.words[lane] = print.value;
+        page.ignores[lane] = print.ignore;
+        page.names[lane] = slot;
+        page.live |= 1 << lane;
+        self.ignored |= print.ignore;
+        self.compared |= !print.ignore;
         self.tail += 1;
         self.len += 1;
         at
     }
 
-    /// Sets the ignore bits of the place at the tail, and of those before it if the
-    /// first that differs comes.
-    #[inline(never)]
-    fn mix(&mut self, ignore: u32, places: &mut Places) {
-        if !self.mixed {
-            self.mixed = true;
-            places.ignores[self.start as usize..self.tail as usize].fill(self.ignore);
-        }
-        places.ignores[self.tail as usize] = ignore;
-    }
-
     #[inline]
-    pub(super) fn print(&self, at: u32, places: &Places) -> Print {
-        let ignore = if self.mixed { places.ignores[at as usize] } else { self.ignore };
-        Print { value: places.words[at as usize], ignore }
+    pub(super) fn print(at: u32, places: &Places) -> Print {
+        let (page, lane) = (&places.pages[page_of(at)], (at % PAGE) as usize);
+        Print { value: page.words[lane], ignore: page.ignores[lane] }
     }
 
     /// Leaves a hole, and says whether there are now too many.
     #[inline(always)]
     pub(super) fn remove(&mut self, at: u32, places: &mut Places) -> bool {
-        let (word, bit) = bit(at);
-        let left = places.live[word] & !bit;
-        places.live[word] = left;
+        let page = &mut places.pages[page_of(at)];
+        let left = page.live & !(1 << (at % PAGE));
+        page.live = left;
         self.len -= 1;
         if self.len == 0 {
             (self.head, self.tail) = (self.start, self.start);
+            (self.ignored, self.compared) = (0, 0);
             return false;
         }
         self.tail -= u32::from(at + 1 == self.tail);
-        left == 0 && self.note_empty_word(places)
+        left == 0 && self.note_empty_page(places)
     }
 
-    /// A word of the bitmap became empty: of a long line, as this one has elements.
+    /// A page became empty: of a long line, as this one has elements.
     #[cold]
-    fn note_empty_word(&mut self, places: &Places) -> bool {
-        while places.live[(self.head / WORD) as usize] == 0 {
-            self.head += WORD;
+    fn note_empty_page(&mut self, places: &Places) -> bool {
+        while places.pages[page_of(self.head)].live == 0 {
+            self.head += PAGE;
         }
-        self.span() > WORD && self.span() > SPARSE * self.len
+        self.span() > PAGE && self.span() > SPARSE * self.len
     }
 
     /// Moves the elements together, into a longer region if they fill more than half
@@ -146,11 +129,11 @@ impl Line {
             (self.start, self.end) = places.take(SMALLEST.max(2 * length));
         }
         (self.head, self.tail, self.len) = (self.start, self.start, 0);
+        (self.ignored, self.compared) = (0, 0);
         let mut next = old.next(old.start, places);
         while let Some(from) = next {
-            let (word, bit) = bit(from);
-            places.live[word] &= !bit;
-            let (print, slot) = (old.print(from, places), places.slot(from));
+            places.pages[page_of(from)].live &= !(1 << (from % PAGE));
+            let (print, slot) = (Self::print(from, places), places.slot(from));
             let to = self.push(print, slot, places);
             moved(slot, from, to);
             next = old.next(from + 1, places);
@@ -160,64 +143,52 @@ impl Line {
         }
     }
 
-    /// Slot of the oldest element that agrees with `print` and that `accept` takes.
+    /// What `accept` finds in the slot of the oldest element that agrees with `print` and
+    /// where it finds something.
     #[inline(always)]
-    pub(super) fn first(
+    pub(super) fn first<T>(
         &self,
         scanner: Scanner,
-        print: Print,
+        Print { value, ignore }: Print,
         places: &Places,
-        mut accept: impl FnMut(u32) -> bool,
-    ) -> Option<u32> {
-        if self.end - self.start > Scanner::STEP as u32 {
-            return self.first_of_many(scanner, print, places, accept);
+        accept: impl Fn(u32) -> Option<T>,
+    ) -> Option<T> {
+        let length = self.end - self.start;
+        if length > PAGE {
+            return self.first_of_many(scanner, Print { value, ignore }, places, accept);
         }
         if self.len == 0 {
             return None;
         }
-        let all = self.start as usize..self.end as usize;
-        let live = places.live[(self.start / WORD) as usize] >> (self.start % WORD);
+        let (page, at) = (&places.pages[page_of(self.start)], self.start % PAGE);
         if self.len == 1 {
             // Its word may be too new to be read as a part of a vector.
-            let slot = places.slots[all.start + live.trailing_zeros() as usize];
-            return accept(slot).then_some(slot);
+            let lane = at + (page.live >> at).trailing_zeros();
+            return accept(page.names[(lane % PAGE) as usize]);
         }
-        let (words, slots) = (&places.words[all.clone()], &places.slots[all.clone()]);
-        let accept = |at: usize| accept(slots[at]);
-        let found = if self.mixed {
-            let words = (words, &places.ignores[all]);
-            Scanner::first_ternary_of_few(words, live, print.value, print.ignore, accept)
-        } else {
-            let ignore = print.ignore | self.ignore;
-            Scanner::first_of_few(words, live, print.value, ignore, accept)
-        };
-        found.map(|at| slots[at])
+        if length <= Scanner::STEP as u32 {
+            let few = (at as usize, length as usize);
+            return Scanner::first_of_few(page, few, value, ignore, accept);
+        }
+        let mask = u64::MAX >> (PAGE - length) << at;
+        scanner.first_of_page(page, mask, value, ignore, accept)
     }
 
-    /// [`Line::first`] with the kernel.
+    /// [`Line::first`] in pages that are all its own.
     #[inline(never)]
-    fn first_of_many(
+    fn first_of_many<T>(
         &self,
         scanner: Scanner,
-        print: Print,
+        Print { value, ignore }: Print,
         places: &Places,
-        mut accept: impl FnMut(u32) -> bool,
-    ) -> Option<u32> {
-        let steps = self.span().div_ceil(Scanner::STEP as u32);
-        let all = self.head as usize..(self.head + steps * Scanner::STEP as u32) as usize;
-        let live = &places.live[all.start / WORD as usize..all.end.div_ceil(WORD as usize)];
-        // The head of a short line may be in the middle of a word.
-        let short = [live.first().copied().unwrap_or_default() >> (self.head % WORD)];
-        let live = if self.end - self.start < WORD { &short } else { live };
-        let (words, slots) = (&places.words[all.clone()], &places.slots[all.clone()]);
-        let accept = |at: usize| accept(slots[at]);
-        let found = if self.mixed {
-            let words = (words, &places.ignores[all]);
-            scanner.first_ternary(words, live, print.value, print.ignore, accept)
+        accept: impl Fn(u32) -> Option<T>,
+    ) -> Option<T> {
+        let pages = &places.pages[page_of(self.head)..page_of(self.tail + PAGE - 1)];
+        if self.ignored & self.compared != 0 {
+            scanner.first_ternary(pages, value, ignore, accept)
         } else {
-            scanner.first(words, live, print.value, print.ignore | self.ignore, accept)
-        };
-        found.map(|at| slots[at])
+            scanner.first(pages, value, ignore | self.ignored, accept)
+        }
     }
 
     /// The first place from `at` on that has an element.
@@ -225,12 +196,12 @@ impl Line {
     pub(super) fn next(&self, at: u32, places: &Places) -> Option<u32> {
         let mut at = at.max(self.head);
         while at < self.tail {
-            let live = places.live[(at / WORD) as usize] >> (at % WORD);
+            let live = places.pages[page_of(at)].live >> (at % PAGE);
             if live != 0 {
-                // It may be that of a line that shares the word.
+                // It may be that of a line that shares the page.
                 return Some(at + live.trailing_zeros()).filter(|&at| at < self.tail);
             }
-            at = (at / WORD + 1) * WORD;
+            at = (at / PAGE + 1) * PAGE;
         }
         None
     }
@@ -245,11 +216,10 @@ impl Line {
 
     /// How many elements there are up to the one at `at`.
     pub(super) fn rank(&self, at: u32, places: &Places) -> usize {
-        let (first, last) = ((self.head / WORD) as usize, (at / WORD) as usize);
-        let all: u32 = places.live[first..=last].iter().map(|word| word.count_ones()).sum();
-        let (before, _) = bit(self.head);
-        let before = places.live[before] & ((1 << (self.head % WORD)) - 1);
-        let behind = places.live[last] & (u64::MAX << (at % WORD)) << 1;
+        let pages = &places.pages[page_of(self.head)..=page_of(at)];
+        let all: u32 = pages.iter().map(|page| page.live.count_ones()).sum();
+        let before = pages[0].live & ((1 << (self.head % PAGE)) - 1);
+        let behind = pages[pages.len() - 1].live & (u64::MAX << (at % PAGE)) << 1;
         (all - before.count_ones() - behind.count_ones()) as usize
     }
 }
@@ -257,12 +227,12 @@ impl Line {
 impl Places {
     #[inline]
     pub(super) fn slot(&self, at: u32) -> u32 {
-        self.slots[at as usize]
+        self.pages[page_of(at)].names[(at % PAGE) as usize]
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.words.len()
+        self.pages.len()
     }
 
     /// A region of so many places, all holes: where it starts and ends.
@@ -270,7 +240,7 @@ impl Places {
         let unused = self.unused.get_mut(class(length)).and_then(Vec::pop);
         let start = match unused {
             Some(start) => start,
-            None if length < WORD => {
+            None if length < PAGE => {
                 let (start, _) = self.take(2 * length);
                 self.give_back(start + length, length);
                 start
@@ -281,13 +251,9 @@ impl Places {
     }
 
     fn extend(&mut self, length: u32) -> u32 {
-        let start = self.words.len();
-        let all = start + length as usize;
-        self.words.resize(all, 0);
-        self.ignores.resize(all, 0);
-        self.slots.resize(all, 0);
-        self.live.resize(all / WORD as usize, 0);
-        u32::try_from(start).expect("fewer than 2^32 places")
+        let first = self.pages.len();
+        self.pages.resize(first + page_of(length), Page::EMPTY);
+        u32::try_from(first * Page::LEN).expect("fewer than 2^32 places")
     }
 
     fn give_back(&mut self, start: u32, length: u32) {

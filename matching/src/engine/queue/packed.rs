@@ -22,16 +22,13 @@ use super::{
     print::Print,
 };
 use crate::engine::{EngineConfig, HostHandle, HostHit};
-use crate::{Element, Key, traffic::Fields};
+use crate::{Element, Key, Source, traffic::Fields};
 
 /// No slot, no queue.
 const NIL: u32 = u32::MAX;
 
 /// Places that are searched as fast as it is found out which queue to search.
 const NEAR: u32 = 64;
-
-/// Line of all elements; that of queue `n` is `n + 1`.
-const ALL_LINE: usize = 0;
 
 /// Lines that an element is in: that of all, that of its queue.
 const ALL: usize = 0;
@@ -52,6 +49,8 @@ struct Slot {
 pub struct Packed {
     slots: Vec<Slot>,
     unused: u32,
+    /// That of all elements, and those of the queues.
+    all: Line,
     lines: Vec<Line>,
     places: Places,
     /// Place in the line of all from which on elements have no queue.
@@ -73,7 +72,8 @@ impl Packed {
         Self {
             slots: Vec::new(),
             unused: NIL,
-            lines: vec![Line::default()],
+            all: Line::default(),
+            lines: Vec::new(),
             places: Places::default(),
             unplaced: 0,
             fields: config.layout.fields(),
@@ -85,35 +85,32 @@ impl Packed {
         &self.slots[slot as usize]
     }
 
-    #[inline(always)]
-    fn push_to(&mut self, line: usize, list: usize, print: Print, slot: u32) {
-        if self.lines[line].is_at_end() {
-            self.close_up(line, list);
-        }
-        let at = self.lines[line].push(print, slot, &mut self.places);
-        self.slots[slot as usize].at[list] = at;
-    }
-
-    #[inline(always)]
-    fn remove_from(&mut self, line: usize, list: usize, slot: u32) {
-        let at = self.slots[slot as usize].at[list];
-        if self.lines[line].remove(at, &mut self.places) {
-            self.close_up(line, list);
-        }
+    #[cold]
+    fn close_up_all(&mut self) {
+        let mut placed = 0;
+        let (slots, unplaced) = (&mut self.slots, self.unplaced);
+        self.all.close_up(&mut self.places, |slot, from, to| {
+            slots[slot as usize].at[ALL] = to;
+            placed += u32::from(from < unplaced);
+        });
+        self.unplaced = self.all.tail - self.all.len + placed;
     }
 
     #[cold]
-    fn close_up(&mut self, line: usize, list: usize) {
-        let mut placed = 0;
-        let (slots, unplaced) = (&mut self.slots, self.unplaced);
-        self.lines[line].close_up(&mut self.places, |slot, from, to| {
-            slots[slot as usize].at[list] = to;
-            placed += u32::from(from < unplaced);
+    fn close_up(&mut self, queue: usize) {
+        let slots = &mut self.slots;
+        self.lines[queue].close_up(&mut self.places, |slot, _, to| {
+            slots[slot as usize].at[OWN] = to;
         });
-        if list == ALL {
-            let line = &self.lines[ALL_LINE];
-            self.unplaced = line.tail - line.len + placed;
-        }
+    }
+
+    /// A slot that is not in use.
+    #[cold]
+    fn extend(&mut self) -> u32 {
+        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 elements");
+        let element = Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 };
+        self.slots.push(Slot { element, age: 0, at: [0; 2], queue: NIL });
+        slot
     }
 
     /// [`Packed::first`], out of line: queues are searched from several places.
@@ -124,10 +121,11 @@ impl Packed {
 
     #[inline(always)]
     fn first(&self, line: &Line, probe: &Probe) -> Best {
-        let found = line.first(self.scanner, probe.print, &self.places, |slot| {
-            self.slot(slot).element.matches(&probe.key)
+        let found = line.first(self.scanner, probe.print, &self.places, |index| {
+            let slot = self.slot(index);
+            slot.element.matches(&probe.key).then_some(Best { handle: index, age: slot.age })
         });
-        found.map_or(Best::NONE, |slot| Best { handle: slot, age: self.slot(slot).age })
+        found.unwrap_or(Best::NONE)
     }
 }
 
@@ -142,37 +140,35 @@ impl Queues for Packed {
     }
 
     fn ensure(&mut self, count: usize) {
-        if count >= self.lines.len() {
-            self.lines.resize(count + 1, Line::default());
+        if count > self.lines.len() {
+            self.lines.resize(count, Line::default());
         }
     }
 
     fn count(&self) -> usize {
-        self.lines.len() - 1
+        self.lines.len()
     }
 
     #[inline]
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let Element { bits, ignore, source, .. } = element;
         let print = Print::new(&self.fields, &Key { bits, ignore, source });
-        let slot = Slot { element, age, at: [0; 2], queue: NIL };
-        let index = match self.unused {
-            NIL => {
-                self.slots.push(slot);
-                u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 elements")
-            }
-            index => {
-                self.unused = self.slot(index).queue;
-                self.slots[index as usize] = slot;
-                index
-            }
-        };
-        self.push_to(ALL_LINE, ALL, print, index);
+        if self.all.is_at_end() {
+            self.close_up_all();
+        }
+        if self.unused == NIL {
+            self.unused = self.extend();
+        }
+        let index = self.unused;
+        let at = [self.all.push(print, index, &mut self.places), 0];
+        let slot = &mut self.slots[index as usize];
+        self.unused = slot.queue;
+        *slot = Slot { element, age, at, queue: NIL };
         HostHandle(index)
     }
 
     fn unplaced(&self) -> Option<HostHandle> {
-        let at = self.lines[ALL_LINE].next(self.unplaced, &self.places)?;
+        let at = self.all.next(self.unplaced, &self.places)?;
         Some(HostHandle(self.places.slot(at)))
     }
 
@@ -184,12 +180,15 @@ impl Queues for Packed {
     #[inline(always)]
     fn place(&mut self, handle: HostHandle, queue: usize) {
         debug_assert_eq!(self.unplaced(), Some(handle), "older elements are placed first");
+        if self.lines[queue].is_at_end() {
+            self.close_up(queue);
+        }
         let slot = &mut self.slots[handle.0 as usize];
-        slot.queue = queue as u32;
         let at = slot.at[ALL];
         self.unplaced = at + 1;
-        let print = self.lines[ALL_LINE].print(at, &self.places);
-        self.push_to(queue + 1, OWN, print, handle.0);
+        let print = Line::print(at, &self.places);
+        slot.queue = queue as u32;
+        slot.at[OWN] = self.lines[queue].push(print, handle.0, &mut self.places);
     }
 
     #[inline]
@@ -200,31 +199,37 @@ impl Queues for Packed {
 
     #[inline(always)]
     fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
-        self.remove_from(ALL_LINE, ALL, handle.0);
-        self.unplaced = self.unplaced.min(self.lines[ALL_LINE].tail);
         let slot = &mut self.slots[handle.0 as usize];
+        let (element, at) = (slot.element, slot.at[ALL]);
         slot.queue = self.unused;
         self.unused = handle.0;
-        slot.element
+        if self.all.remove(at, &mut self.places) {
+            self.close_up_all();
+        }
+        self.unplaced = self.unplaced.min(self.all.tail);
+        element
     }
 
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle) -> Element {
-        let queue = self.slot(handle.0).queue;
-        self.remove_from(queue as usize + 1, OWN, handle.0);
+        let slot = self.slot(handle.0);
+        let (queue, at) = (slot.queue as usize, slot.at[OWN]);
+        if self.lines[queue].remove(at, &mut self.places) {
+            self.close_up(queue);
+        }
         self.remove_unplaced(handle)
     }
 
     #[inline(always)]
     fn older_match(&self, queue: usize, probe: &Probe, best: Best) -> Best {
-        match self.lines.get(queue + 1) {
+        match self.lines.get(queue) {
             Some(line) if line.len > 0 => best.or(self.first_in(line, probe)),
             _ => best,
         }
     }
 
     fn compared(&self, queue: usize, best: Best) -> u64 {
-        let line = &self.lines[queue + 1];
+        let line = &self.lines[queue];
         match self.slots.get(best.handle as usize) {
             Some(slot) if slot.queue == queue as u32 => {
                 line.rank(slot.at[OWN], &self.places) as u64
@@ -235,7 +240,7 @@ impl Queues for Packed {
 
     #[inline(always)]
     fn oldest_match(&self, probe: &Probe) -> Best {
-        self.first(&self.lines[ALL_LINE], probe)
+        self.first(&self.all, probe)
     }
 
     fn oldest_match_in(&self, _: usize, _: impl Iterator<Item = usize>, probe: &Probe) -> Best {
@@ -245,7 +250,7 @@ impl Queues for Packed {
     #[inline]
     fn prefers_list(&self, _: usize, split: bool) -> bool {
         // Holes are searched as well.
-        !split || self.lines[ALL_LINE].span() <= NEAR
+        !split || self.all.span() <= NEAR
     }
 
     #[inline]
@@ -255,29 +260,29 @@ impl Queues for Packed {
     }
 
     fn len_of(&self, queue: usize) -> usize {
-        self.lines[queue + 1].len as usize
+        self.lines[queue].len as usize
     }
 
     fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
-        let slots = self.lines[queue + 1].iter(&self.places);
+        let slots = self.lines[queue].iter(&self.places);
         slots.map(|slot| &self.slot(slot).element)
     }
 
     fn oldest(&self) -> Option<HostHit> {
-        let oldest = self.lines[ALL_LINE].iter(&self.places).next()?;
+        let oldest = self.all.iter(&self.places).next()?;
         self.hit(Best { handle: oldest, ..Best::NONE })
     }
 
     fn depth(&self, handle: HostHandle) -> usize {
-        self.lines[ALL_LINE].rank(self.slot(handle.0).at[ALL], &self.places)
+        self.all.rank(self.slot(handle.0).at[ALL], &self.places)
     }
 
     fn len(&self) -> usize {
-        self.lines[ALL_LINE].len as usize
+        self.all.len as usize
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.lines[ALL_LINE].iter(&self.places).map(|slot| {
+        self.all.iter(&self.places).map(|slot| {
             let Slot { element, age, .. } = self.slot(slot);
             (element.token, *age)
         })
@@ -287,7 +292,7 @@ impl Queues for Packed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kernel, Source};
+    use crate::Kernel;
 
     /// Tokens and, in order of age, their handles.
     struct Harness {
