@@ -245,7 +245,7 @@ impl Col {
         id: CollectiveId,
         source: u32,
         queues: &Q,
-        probe: &Q::Probe,
+        probe: &Q::Probe<'_>,
         mut best: Best,
     ) -> Best {
         let Some(at) = self.find(id) else { return best };
@@ -318,7 +318,7 @@ mod tests {
         fn search(&self, id: CollectiveId, source: u32) -> Option<HostHandle> {
             let bits = u64::from(id.communicator);
             let key = Key { bits, ignore: 0, source: Source::new(source) };
-            let found = self.col.older_match(id, source, &self.queues, &key, Best::NONE);
+            let found = self.col.older_match(id, source, &self.queues, &&key, Best::NONE);
             self.queues.hit(found).map(|hit| hit.handle)
         }
 

@@ -123,7 +123,7 @@ impl<Q: Queues> ColPnp<Q> {
     }
 
     #[inline(never)]
-    fn search_queues(&self, key: &Key, probe: &Q::Probe) -> Best {
+    fn search_queues(&self, key: &Key, probe: &Q::Probe<'_>) -> Best {
         let hidden = || self.queues.older_match(HIDDEN, probe, Best::NONE);
         match self.lane(key) {
             Lane::Hidden => self.queues.oldest_match(probe),
@@ -200,7 +200,7 @@ impl<Q: Queues> ColPnp<Q> {
     }
 
     /// The oldest match of a point-to-point key that names no source.
-    fn match_of_any_source(&self, probe: &Q::Probe) -> Best {
+    fn match_of_any_source(&self, probe: &Q::Probe<'_>) -> Best {
         let queues = [HIDDEN, ANY].into_iter().chain(self.pnp.queues());
         self.queues.oldest_match_in(self.pnp.dedicated(), queues, probe)
     }

@@ -156,7 +156,7 @@ impl Pnp {
         &self,
         source: u32,
         queues: &Q,
-        probe: &Q::Probe,
+        probe: &Q::Probe<'_>,
         best: Best,
     ) -> Best {
         let partner = self.partners.get(&source);
@@ -215,7 +215,7 @@ mod tests {
                 for other in 0..5 {
                     let source_key = Source::new(other);
                     let key = Key { bits: age as u64, ignore: 0, source: source_key };
-                    let found = self.pnp.older_match(other, &self.queues, &key, Best::NONE);
+                    let found = self.pnp.older_match(other, &self.queues, &&key, Best::NONE);
                     let found = self.queues.hit(found);
                     let expected = (other == source).then_some(age as u64);
                     assert_eq!(found.map(|hit| hit.age), expected);

@@ -246,16 +246,14 @@ pub(crate) fn first_of_few<T>(
     key: Word,
     accept: impl FnMut(u32) -> Option<T>,
 ) -> Option<T> {
-    let few = |at: usize| {
-        let (words, ignores) = (page.words.as_chunks().0, page.ignores.as_chunks().0);
-        let chunk = at / FEW_WORDS % (LANES / FEW_WORDS);
-        few::agree(&words[chunk], &ignores[chunk], key) << (at % LANES)
-    };
-    let mut hits = few(at);
+    let (words, ignores) = (page.words.as_chunks().0, page.ignores.as_chunks().0);
+    let at = at % LANES / FEW_WORDS;
+    let mut hits = few::agree(&words[at], &ignores[at], key);
     if length > FEW_WORDS {
-        hits |= few(at + FEW_WORDS);
+        let more = at | 1;
+        hits |= few::agree(&words[more], &ignores[more], key) << FEW_WORDS;
     }
-    first_live(page, hits, accept)
+    first_live(page, hits << (at * FEW_WORDS), accept)
 }
 
 /// The first of the hits in a page that is live and accepted.

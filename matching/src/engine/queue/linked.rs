@@ -88,13 +88,13 @@ impl Linked {
 }
 
 impl Queues for Linked {
-    type Probe = Key;
+    type Probe<'k> = &'k Key;
 
     const LIST: usize = 32;
 
     #[inline]
-    fn probe(&self, key: &Key) -> Key {
-        *key
+    fn probe<'k>(&self, key: &'k Key) -> &'k Key {
+        key
     }
 
     fn ensure(&mut self, count: usize) {
@@ -207,7 +207,7 @@ impl Queues for Linked {
     }
 
     #[inline]
-    fn older_match(&self, queue: usize, key: &Key, oldest: Best) -> Best {
+    fn older_match(&self, queue: usize, key: &&Key, oldest: Best) -> Best {
         let mut index = self.queues.get(queue).map_or(NIL, |ends| ends.head);
         while let Some(node) = self.nodes.get(index as usize) {
             if node.age > oldest.age {
@@ -227,7 +227,7 @@ impl Queues for Linked {
     }
 
     #[inline]
-    fn oldest_match(&self, key: &Key) -> Best {
+    fn oldest_match(&self, key: &&Key) -> Best {
         let mut index = self.all.head;
         while let Some(node) = self.nodes.get(index as usize) {
             if node.element.matches(key) {
@@ -242,7 +242,7 @@ impl Queues for Linked {
         &self,
         count: usize,
         queues: impl Iterator<Item = usize>,
-        key: &Key,
+        key: &&Key,
     ) -> Best {
         if count >= self.len() {
             return self.oldest_match(key);

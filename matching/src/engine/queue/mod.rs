@@ -83,15 +83,16 @@ impl Best {
 
 /// Queues by number, and the list of all elements. See the module.
 pub trait Queues {
-    /// A key, prepared for searches.
-    type Probe;
+    /// A key, prepared for searches. It points to the key: a copy would be loaded as a whole
+    /// from parts that were just stored, which the store buffer cannot forward.
+    type Probe<'k>;
 
     /// Up to so many elements, with collective ones among them, are found sooner in the
     /// list of all than by finding out in which queue they are.
     const LIST: usize;
 
     /// Prepares a key.
-    fn probe(&self, key: &Key) -> Self::Probe;
+    fn probe<'k>(&self, key: &'k Key) -> Self::Probe<'k>;
 
     /// Makes sure that there are queues 0 to `count - 1`.
     fn ensure(&mut self, count: usize);
@@ -136,14 +137,14 @@ pub trait Queues {
     fn remove(&mut self, handle: HostHandle) -> Element;
 
     /// The older of `best` and the first match of a queue.
-    fn older_match(&self, queue: usize, probe: &Self::Probe, best: Best) -> Best;
+    fn older_match(&self, queue: usize, probe: &Self::Probe<'_>, best: Best) -> Best;
 
     /// How many elements of a queue a list would have compared to find `best`, or that
     /// none is older.
     fn compared(&self, queue: usize, best: Best) -> u64;
 
     /// The oldest match of all.
-    fn oldest_match(&self, probe: &Self::Probe) -> Best;
+    fn oldest_match(&self, probe: &Self::Probe<'_>) -> Best;
 
     /// The oldest match of all, known to be in one of these queues, of which there
     /// are `count`.
@@ -151,7 +152,7 @@ pub trait Queues {
         &self,
         count: usize,
         queues: impl Iterator<Item = usize>,
-        probe: &Self::Probe,
+        probe: &Self::Probe<'_>,
     ) -> Best;
 
     /// Whether elements that have queues are found sooner in the list of all; `short` is

@@ -60,8 +60,8 @@ pub struct Packed {
 }
 
 /// A key and its fingerprint.
-pub struct Probe {
-    key: Key,
+pub struct Probe<'k> {
+    key: &'k Key,
     print: Print,
 }
 
@@ -115,28 +115,28 @@ impl Packed {
 
     /// [`Packed::first`], out of line: queues are searched from several places.
     #[inline(never)]
-    fn first_in(&self, line: &Line, probe: &Probe) -> Best {
+    fn first_in(&self, line: &Line, probe: &Probe<'_>) -> Best {
         self.first(line, probe)
     }
 
     #[inline(always)]
-    fn first(&self, line: &Line, probe: &Probe) -> Best {
+    fn first(&self, line: &Line, probe: &Probe<'_>) -> Best {
         let found = line.first(self.scanner, probe.print, &self.places, |index| {
             let slot = self.slot(index);
-            slot.element.matches(&probe.key).then_some(Best { handle: index, age: slot.age })
+            slot.element.matches(probe.key).then_some(Best { handle: index, age: slot.age })
         });
         found.unwrap_or(Best::NONE)
     }
 }
 
 impl Queues for Packed {
-    type Probe = Probe;
+    type Probe<'k> = Probe<'k>;
 
     const LIST: usize = usize::MAX;
 
     #[inline]
-    fn probe(&self, key: &Key) -> Probe {
-        Probe { key: *key, print: Print::new(&self.fields, key) }
+    fn probe<'k>(&self, key: &'k Key) -> Probe<'k> {
+        Probe { key, print: Print::new(&self.fields, key) }
     }
 
     fn ensure(&mut self, count: usize) {
@@ -151,7 +151,7 @@ impl Queues for Packed {
 
     #[inline]
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
-        let Element { bits, ignore, source, .. } = element;
+        let Element { bits, ignore, source, token } = element;
         let print = Print::new(&self.fields, &Key { bits, ignore, source });
         if self.all.is_at_end() {
             self.close_up_all();
@@ -163,7 +163,8 @@ impl Queues for Packed {
         let at = [self.all.push(print, index, &mut self.places), 0];
         let slot = &mut self.slots[index as usize];
         self.unused = slot.queue;
-        *slot = Slot { element, age, at, queue: NIL };
+        // Field by field: see `Queues::Probe`.
+        *slot = Slot { element: Element { bits, ignore, source, token }, age, at, queue: NIL };
         HostHandle(index)
     }
 
@@ -221,7 +222,7 @@ impl Queues for Packed {
     }
 
     #[inline(always)]
-    fn older_match(&self, queue: usize, probe: &Probe, best: Best) -> Best {
+    fn older_match(&self, queue: usize, probe: &Probe<'_>, best: Best) -> Best {
         match self.lines.get(queue) {
             Some(line) if line.len > 0 => best.or(self.first_in(line, probe)),
             _ => best,
@@ -239,11 +240,11 @@ impl Queues for Packed {
     }
 
     #[inline(always)]
-    fn oldest_match(&self, probe: &Probe) -> Best {
+    fn oldest_match(&self, probe: &Probe<'_>) -> Best {
         self.first(&self.all, probe)
     }
 
-    fn oldest_match_in(&self, _: usize, _: impl Iterator<Item = usize>, probe: &Probe) -> Best {
+    fn oldest_match_in(&self, _: usize, _: impl Iterator<Item = usize>, probe: &Probe<'_>) -> Best {
         self.oldest_match(probe)
     }
 
