@@ -122,7 +122,19 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
+    /// The oldest match if all elements have queues.
     #[inline(never)]
+    fn search_placed(&self, key: &Key) -> Best {
+        let probe = self.queues.probe(key);
+        // COL must see the searches that it profiles.
+        let split = self.pnp.dedicated() > 0 || self.col.is_used();
+        if self.queues.prefers_list(self.short, split) {
+            self.queues.oldest_match(&probe)
+        } else {
+            self.search_queues(key, &probe)
+        }
+    }
+
     fn search_queues(&self, key: &Key, probe: &Q::Probe<'_>) -> Best {
         let hidden = || self.queues.older_match(HIDDEN, probe, Best::NONE);
         match self.lane(key) {
@@ -225,14 +237,12 @@ impl<Q: Queues> Engine for ColPnp<Q> {
 
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        let probe = self.queues.probe(key);
-        // COL must see the searches that it profiles.
-        let split = || self.pnp.dedicated() > 0 || self.col.is_used();
-        self.queues.hit(if self.waiting || self.queues.prefers_list(self.short, split()) {
-            self.queues.oldest_match(&probe)
+        let found = if self.waiting {
+            self.queues.oldest_match(&self.queues.probe(key))
         } else {
-            self.search_queues(key, &probe)
-        })
+            self.search_placed(key)
+        };
+        self.queues.hit(found)
     }
 
     #[inline]
