@@ -3,7 +3,10 @@
 //! theirs stays behind. Looked at while there is nothing else to do, and now and then
 //! while there is.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use ffi::Errno;
 use matching::Source;
@@ -89,8 +92,8 @@ impl Engine {
         }
     }
 
-    /// Opens the segments of peers that receives wait for. A peer that was never there may
-    /// come yet; receives from one that is there no more fail.
+    /// Opens the segments of peers that receives wait for. A peer that was never there, or
+    /// was seen to close, may come yet; receives from one that is gone otherwise fail.
     fn meet_awaited(&mut self, own: &Segment) {
         let (before, after) = (..self.awaited_next, self.awaited_next..);
         let turns = self.awaited.range(after).chain(self.awaited.range(before));
@@ -99,7 +102,9 @@ impl Engine {
             self.awaited_next = peer + 1;
             let address = self.domain.peers.address(peer);
             if segment::is_there(address.port()) {
-                if self.link(peer).is_ok() {
+                // One that cannot be linked, another version's or one with too many peers,
+                // will not be at the next look.
+                if self.link(peer).err() != Some(Errno::ECONNREFUSED) {
                     self.awaited.remove(&peer);
                 }
             } else if self.domain.peers.was_seen(peer) && self.has_received_all(own) {
@@ -113,8 +118,9 @@ impl Engine {
 
     /// Takes what was sent before; false if some of it is still being written.
     fn has_received_all(&mut self, own: &Segment) -> bool {
-        while self.receive(own) == Progress::Some {}
-        self.receiver.peek(own).is_none() && !self.receiver.is_claimed(own)
+        let end = own.tail().load(Ordering::Acquire);
+        while self.receiver.position() < end && self.receive(own) == Progress::Some {}
+        self.receiver.position() >= end
     }
 
     /// Goes past a position that was claimed an interval ago by nobody who lives.
@@ -161,8 +167,8 @@ impl Engine {
         } else {
             tracing::info!("{address} closed its endpoint");
         }
-        // What it sent before has arrived.
-        while self.receive(own) == Progress::Some {}
+        // What it sent before has arrived, if nobody is in the middle of a message.
+        self.has_received_all(own);
         self.deferred.retain(|(to, ..)| *to != peer);
         self.streams.retain(|stream| stream.peer != peer);
         let failed: Vec<usize> =
@@ -196,6 +202,10 @@ impl Engine {
             if died {
                 self.fail_directed(tagged, peer);
             }
+        }
+        if !died {
+            // It may come back, at the same address.
+            self.domain.peers.saw_close(peer);
         }
         self.pool.reclaim(own, peer);
         self.links[peer as usize] = None;

@@ -64,7 +64,7 @@ impl Words {
 pub(crate) struct Peers {
     numbers: Mutex<HashMap<SocketAddrV4, u32>>,
     addresses: Words,
-    /// 1 by number of those whose endpoint was there once.
+    /// 1 by number of those whose endpoint was there and was not seen to close.
     seen: Words,
 }
 
@@ -93,7 +93,13 @@ impl Peers {
         self.seen.set(number as usize, 1);
     }
 
-    /// Whether a peer's endpoint was ever there: if it is not now, it is gone.
+    /// A peer has closed its endpoint.
+    pub(crate) fn saw_close(&self, number: u32) {
+        self.seen.set(number as usize, 0);
+    }
+
+    /// Whether a peer's endpoint was there and was not seen to close: if it is not there
+    /// now, it died.
     pub(crate) fn was_seen(&self, number: u32) -> bool {
         self.seen.get(number as usize) != 0
     }

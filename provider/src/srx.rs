@@ -273,15 +273,14 @@ impl SharedReceive {
         self.with_member(None, |engine, _| engine.source_of_address(address))
     }
 
-    /// Has a member look at the peer that a receive names.
-    fn watch(&self, source: Source) -> Result<()> {
-        if source.is_any() {
-            return Ok(());
+    /// Has a member, if one is left, look at the peer that a posted receive names.
+    fn watch(&self, source: Source) {
+        if !source.is_any() {
+            let _ = self.with_member(None, |engine, _| {
+                engine.watch(source);
+                Ok(())
+            });
         }
-        self.with_member(None, |engine, _| {
-            engine.watch(source);
-            Ok(())
-        })
     }
 
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) {
@@ -402,7 +401,8 @@ impl ops::ep::Endpoint for SharedReceive {
             let next = match posted {
                 Post::Pending => {
                     drop(state);
-                    return self.watch(source);
+                    self.watch(source);
+                    return Ok(());
                 }
                 Post::HeldBack(receive) => {
                     state.flow.hold_post(tagged)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Receives that name a peer which nothing was had with: they fail if it is killed, before
-// or after they are posted; they get its last message if it closes; and they wait for a
-// peer that is not there yet.
+// or after they are posted, or has gone while nobody looked, which its last message
+// survives; they wait for a peer that was seen to close, and for one that was never there.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -67,13 +67,15 @@ static void clean_up(void) {
 
 int main(void) {
     enum { BEFORE, AFTER, CLEANED };
-    int from, to, none;
+    int from, to, to_leaving, none;
     // Forked first: a child has no endpoint of its parent.
     pid_t pids[3];
-    struct card cards[4];
+    struct card cards[5];
     for (int i = 0; i < 3; i++) pids[i] = spawn(STILL, &from, &none), cards[i] = hear(from);
     pid_t closing = spawn(CLOSES, &from, &to);
     cards[3] = hear(from);
+    pid_t leaving = spawn(CLOSES, &from, &to_leaving);
+    cards[4] = hear(from);
     open_card(CAPS, NULL, 0);
     fi_addr_t peers[3];
     for (int i = 0; i < 3; i++) peers[i] = enter(&cards[i]);
@@ -100,6 +102,21 @@ int main(void) {
     post(gone, 2);
     next_ok(&mine, NULL, bytes[1]);
     all_fail(1);
+
+    // One that is looked at, and closes.
+    fi_addr_t leaver = enter(&cards[4]);
+    post(leaver, 2);
+    nothing_for(0.2);
+    tell(to_leaving, &card);
+    CHECK(waitpid(leaving, NULL, 0) == leaving, "wait");
+    next_ok(&mine, NULL, bytes[1]);
+    nothing_for(0.2);
+    post(leaver, 2);
+    nothing_for(0.2);
+    for (int i = 0; i < 3; i++) {
+        OK(fi_cancel(&mine.ep->fid, bytes[i % 2]));
+        next_error(&mine, NULL, FI_ECANCELED);
+    }
 
     // An address that nobody has.
     struct card early = card;
