@@ -284,9 +284,12 @@ impl Decoder {
             kind::TIME => return Ok(Record::Time(whole(take(words)?))),
             kind::FILL => return Ok(Record::More),
             kind::AGAIN => {
-                self.again = head >> LENGTH;
-                let known = self.last.is_some() && (1..=MOST_AGAIN).contains(&self.again);
-                return if known { Ok(Record::More) } else { Err(NoRecord::Damaged) };
+                let count = head >> LENGTH;
+                if self.last.is_none() || !(1..=MOST_AGAIN).contains(&count) {
+                    return Err(NoRecord::Damaged);
+                }
+                self.again = count;
+                return Ok(Record::More);
             }
             kind::MULTI => {
                 let [a, b, c, d, e, f] = take(words)?;
