@@ -78,6 +78,7 @@ impl Index {
 
     /// Forgets every entry.
     pub(crate) fn clear(&mut self) {
+        *self.long.get_mut() = false;
         self.buckets.fill(EMPTY);
     }
 
@@ -240,17 +241,18 @@ mod tests {
     /// Through whole tables: exact keys, keys with any source, and entries with it.
     #[test]
     fn colliding_entries_keep_their_order() {
+        let half = if cfg!(miri) { 20 } else { 250 };
         for any in [(false, false), (false, true), (true, false)] {
             let source = |any| if any { Source::ANY } else { Source::new(1) };
             let mut table = Table::new(1000, Kernel::Scalar).unwrap();
-            for round in 0..20 {
-                for i in 0..500_u32 {
-                    let bits = colliding(u64::from(i % 250));
+            for round in 0..if cfg!(miri) { 1 } else { 20 } {
+                for i in 0..2 * half {
+                    let bits = colliding(u64::from(i % half));
                     let entry = Entry { bits, ignore: 0, source: source(any.0), token: i };
                     table.insert(entry).unwrap();
                 }
-                for i in (0..250).rev().chain(250..500) {
-                    let bits = colliding(u64::from(i % 250));
+                for i in (0..half).rev().chain(half..2 * half) {
+                    let bits = colliding(u64::from(i % half));
                     let key = Key { bits, ignore: 0, source: source(any.1) };
                     let hit = table.first_match(&key).unwrap();
                     assert_eq!(hit.token, i, "round {round}");

@@ -74,7 +74,7 @@
 //! | sixteen consecutive tags in one line of buckets | reverse 13.2, 1024 sources 20.3 | tags spread by the golden ratio: 13.2, 15.6 |
 //! | remembering the class of the last entry | 100 % any-source 21.0, 10 % + 10 % 21.2 | looking through the live ones: 22.2, 19.2 |
 //! | the home index always exact, any-source keys in an index beside it | unexpected, any source 27 | the home index turned to the keys in use: 17 |
-//! | only entries that ignore nothing are exact | receives as MPICH and Open MPI post them, which always ignore their protocol bits, 21 | exact means ignoring no more than the base: 14 |
+//! | only entries that ignore nothing are exact | receives as MPICH and Open MPI post them, which always ignore their protocol bits, 21 | exact means ignoring the base: 14 |
 //! | a log of all entries by age, kept up by every insert and remove | reverse 12.4 | serial numbers; the log only while someone asks for search depths: 11.4 |
 //! | no nursery: every entry in the home index at once | pairs at the tail 13 | 7 |
 //! | past the nursery while few entries leave young | reverse 13.5, 10.7 at depth 1 | through it always: 11.5, 8.1 |

@@ -9,8 +9,7 @@ use crate::slot::Slot;
 pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// Class of entries that name their source and ignore no more than the base (see
-/// `classes.rs`).
+/// Class of entries that name their source and ignore the base (see `classes.rs`).
 pub(crate) const EXACT: u8 = 0;
 
 /// Cells to look a kind of wildcards up in.
@@ -31,7 +30,8 @@ pub(crate) const fn cell_of(ignore: u64, any_source: bool) -> usize {
 /// Which bits are compared, and whether the source is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// The opposite of ignore bits.
+    /// Bits that are not compared, and those that are.
+    ignore: u64,
     care: u64,
     /// All ones where the source is compared.
     care_source: u64,
@@ -44,7 +44,7 @@ impl Pattern {
     /// For entries with these wildcards under exact keys, or the other way round.
     pub(crate) const fn new(ignore: u64, any_source: bool) -> Self {
         let care_source = if any_source { 0 } else { u64::MAX };
-        Self { care: !ignore, care_source }
+        Self { ignore, care: !ignore, care_source }
     }
 
     /// The same pattern, known to be of exact entries under exact keys.
@@ -60,7 +60,7 @@ impl Pattern {
 
     #[inline]
     pub(crate) const fn ignore(&self) -> u64 {
-        !self.care
+        self.ignore
     }
 
     #[inline]
@@ -68,12 +68,13 @@ impl Pattern {
         self.care == !ignore && (self.care_source == 0) == any_source
     }
 
-    /// What is compared, to be hashed. No source counts as zero: its entries would share
-    /// buckets with those of any source.
+    /// What is compared, to be hashed: ones where it is not, since tag 0 is the most common
+    /// one, and would share its bucket with any tag. No source counts as zero: its entries
+    /// would share buckets with those of any source.
     #[inline(always)]
     pub(crate) const fn compared(&self, bits: u64, source: u32) -> u64 {
         let source = (source as u64 + 1).wrapping_mul(SOURCE) & self.care_source;
-        (bits & self.care).wrapping_add(source)
+        (bits | self.ignore).wrapping_add(source)
     }
 
     /// Whether an exact entry agrees with a key in all that is compared.

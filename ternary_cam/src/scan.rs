@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Ternary entries in age order, compared 64 at a time by the kernels: what a CAM
+//! Ternary entries in age order, compared 16 at a time by the kernels: what a CAM
 //! does in hardware, and what no choice of ignore bits can make slower.
 
 use crate::age_log::AgeLog;

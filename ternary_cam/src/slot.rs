@@ -107,7 +107,7 @@ impl Slot {
             && (self.source == key.source.0 || self.source == Source::ANY.0)
     }
 
-    /// Whether it matches, where both are exact and ignore no more than the base.
+    /// Whether it matches, where both are exact: they ignore the base.
     #[inline(always)]
     pub(crate) const fn equals(&self, key: &Key, care: u64) -> bool {
         (self.bits ^ key.bits) & care | (self.source ^ key.source.0) as u64 == 0

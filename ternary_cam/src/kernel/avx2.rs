@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! 256-bit twin of the scalar kernel: four entries a step.
+//! 256-bit twin of the scalar kernel: four entries a vector.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::_mm_castsi128_ps;

@@ -2,10 +2,10 @@
 //! Compare kernels: one algorithm, one file an instruction set.
 //!
 //! A kernel compares a key with 16 of the 64 entries of a [`Block`] and answers with a
-//! bitmap of candidates. It knows nothing of ages or of
-//! which entries are live; [`first`] arbitrates that in code all kernels share.
+//! bitmap of candidates. It knows nothing of ages or of which entries are live; [`first`]
+//! arbitrates that in code all kernels share.
 //!
-//! All `unsafe` of the crate is here: the aligned loads, and the calls that enter a
+//! All `unsafe` of the crate is here: the loads, and the calls that enter a
 //! function compiled for instructions the processor was asked about before.
 
 mod avx2;

@@ -47,7 +47,7 @@ fn names_are_read_back() {
 fn finds_the_first_of_every_length_and_place() {
     let key = Key { bits: 5, ignore: 0, source: Source::new(2) };
     for_each_kernel(|kernel| {
-        for length in 0..=2 * LANES + 1 {
+        for length in (0..=2 * LANES + 1).step_by(if cfg!(miri) { 43 } else { 1 }) {
             let mut blocks = vec![Block::EMPTY; 3];
             for index in 0..length {
                 let (block, lane) = (&mut blocks[index / LANES], index % LANES);
