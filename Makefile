@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi asan soak bench guide install
+.PHONY: demo test test-impi asan miri soak bench guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -18,6 +18,9 @@ test-impi: ## Intel MPI and its benchmarks, outside CI
 
 asan: ## C clients and bad days with AddressSanitizer
 	@tests/asan.sh
+
+miri: ## the safe cores under Miri, outside CI
+	@tests/miri.sh
 
 soak: ## random operations on 8 ranks for half an hour, outside CI
 	@tests/soak.sh

@@ -9,6 +9,12 @@ use common::{kernels, run};
 use proptest::prelude::*;
 use ternary_cam::{Entry, Full, Kernel, Key, Source, Table, TableError};
 
+/// How much of the long tests is done: Miri is a thousand times slower.
+const CASES: u32 = if cfg!(miri) { 2 } else { 512 };
+const SEEDS: u64 = if cfg!(miri) { 1 } else { 24 };
+const BYTES: usize = if cfg!(miri) { 2_000 } else { 60_000 };
+const ROUNDS: usize = if cfg!(miri) { 1_000 } else { 40_000 };
+
 fn exact(bits: u64, source: u32, token: u32) -> Entry {
     Entry { bits, ignore: 0, source: Source::new(source), token }
 }
@@ -18,7 +24,7 @@ fn key_of(entry: &Entry) -> Key {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, ..ProptestConfig::default() })]
 
     #[test]
     fn random_sequences(data in prop::collection::vec(any::<u8>(), 0..1500)) {
@@ -36,10 +42,10 @@ fn long_sequences() {
         std::env::var("TCAM_SOAK_SECONDS").map_or(0, |text| text.parse().expect("seconds"));
     let (start, soak) = (Instant::now(), Duration::from_secs(seconds));
     let mut seed = 0_u64;
-    while seed < 24 || start.elapsed() < soak {
+    while seed < SEEDS || start.elapsed() < soak {
         seed += 1;
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut data: Vec<u8> = (0..60_000)
+        let mut data: Vec<u8> = (0..BYTES)
             .map(|_| {
                 state ^= state << 13;
                 state ^= state >> 7;
@@ -87,7 +93,7 @@ const KINDS: [fn(usize) -> Entry; 7] = [
 fn every_small_table() {
     for kernel in kernels() {
         for make in KINDS {
-            for length in 0..=2 * 64 + 1 {
+            for length in (0..=2 * 64 + 1).step_by(if cfg!(miri) { 43 } else { 1 }) {
                 for holes in [1, 2, 3, 7] {
                     let mut table = Table::new(length, kernel).unwrap();
                     let mut naive = Vec::new();
@@ -127,7 +133,7 @@ fn age_order_survives_wrap_around() {
             let mut table = Table::new(capacity, kernel).unwrap();
             let any = Entry { ignore: u64::MAX, source: Source::ANY, ..exact(0, 0, 0) };
             let standing = table.insert(any).unwrap();
-            for token in 1..50_000 {
+            for token in 1..if cfg!(miri) { 300 } else { 50_000 } {
                 let young = table.insert(exact(token.into(), 1, token)).unwrap();
                 let key = key_of(&exact(token.into(), 1, token));
                 assert_eq!(table.first_match(&key).unwrap().handle, standing);
@@ -155,14 +161,14 @@ fn keys_change_their_wildcards() {
         let mut table = Table::new(64, kernel).unwrap();
         let mut naive: Vec<Entry> = Vec::new();
         let mut token = 0;
-        for round in 0..40_000_usize {
+        for round in 0..ROUNDS {
             while naive.len() < 40 {
                 let entry = exact((token % 23).into(), token % 5, token);
                 table.insert(entry).unwrap();
                 naive.push(entry);
                 token += 1;
             }
-            let (ignore, any_source) = kinds[round / 3_000 % kinds.len()];
+            let (ignore, any_source) = kinds[round / (ROUNDS / 13) % kinds.len()];
             let wanted = naive[round % naive.len()];
             let source = if any_source { Source::ANY } else { wanted.source };
             let key = Key { bits: wanted.bits, ignore, source };
@@ -193,6 +199,7 @@ fn what_cannot_be_made_says_why() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
 fn the_largest_table_holds_as_many_as_it_says() {
     for kernel in kernels() {
         let mut table = Table::new(65_536, kernel).unwrap();

@@ -403,6 +403,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes an hour there")]
     fn profiles_are_bounded() {
         let mut harness = Harness::new();
         let id = |communicator| CollectiveId { communicator, operation: 3 };
