@@ -12,7 +12,7 @@ cargo +nightly miri --version || {
 # Regression files of proptest are files.
 export MIRIFLAGS="-Zmiri-disable-isolation" PROPTEST_CASES=2
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
-cargo +nightly miri test --quiet -p ternary_cam
+cargo +nightly miri test -p ternary_cam
 for crate in matching nic ffi; do
-    cargo +nightly miri test --quiet -p $crate --lib
+    cargo +nightly miri test -p $crate --lib
 done

@@ -59,6 +59,7 @@ impl Ledger<Three> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "every interleaving takes hours there")]
 fn accounts_add_up_whoever_dies_where() {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(3);
