@@ -18,15 +18,16 @@
 //!          finish(s)
 //!          s' <- s with (taken, promised) changed, m, word[m].after changed, version + 1
 //!          if not cas(state, s, s'): again
-//!          finish(s')
+//!          until word[m].after = s'.after: cas(word[m], w, (w.sequence + 1, s'.after))
 //! finish(s):
 //!   w <- word[s.member]
 //!   if w.after != s.after and state = s: cas(word[s.member], w, (w.sequence + 1, s.after))
 //! ```
 //!
-//! The sequence makes a late `finish` fail. The version only makes it unlikely that
-//! a state comes back while somebody looks; even then no more than the last change
-//! of a member killed at that instant is forgotten.
+//! The sequence makes a late `finish` fail. The version only makes it unlikely that a
+//! state comes back while somebody looks, who then changes it without having finished what
+//! is in it. So a member writes its own changes down whatever the state is by then, and no
+//! more than the last change of one killed at that instant is forgotten.
 //!
 //! Rejected: a count of the free entries beside what each member holds (a member
 //! killed between the two leaves them apart for good) and a lock (its owner may be
@@ -187,7 +188,7 @@ impl<W: Words> Ledger<W> {
     }
 
     /// Makes somebody a member that holds nothing. What all members reserve must
-    /// not be more than there is.
+    /// not be more than there is. One thread at a time acts for a member.
     ///
     /// # Errors
     /// [`Refusal::Damaged`], also if the number is a member's already.
@@ -268,9 +269,8 @@ impl<W: Words> Ledger<W> {
             }
             let next =
                 State { member: number, after, version: next.version.wrapping_add(1), ..next };
-            let packed = next.pack();
-            if self.words.state().replace(seen, packed) {
-                return self.finish(packed, next);
+            if self.words.state().replace(seen, next.pack()) {
+                return self.write_down(number, after);
             }
         }
     }
@@ -290,18 +290,33 @@ impl<W: Words> Ledger<W> {
         let member = self.words.member(state.member);
         let word = member.get();
         if self.after(word)? != state.after && self.words.state().get() == seen {
-            let sequence = (word >> 32).wrapping_add(1);
-            let finished = sequence << 32 | u64::from(state.after);
             // Somebody else may be faster.
-            member.replace(word, finished);
+            member.replace(word, following(word, state.after));
         }
         Ok(())
+    }
+
+    /// Writes down what a change left a member with: only who made it, since nobody else
+    /// knows that it is the member's last.
+    fn write_down(&self, number: u16, after: u32) -> Result<(), Refusal> {
+        let member = self.words.member(number);
+        loop {
+            let word = member.get();
+            if self.after(word)? == after || member.replace(word, following(word, after)) {
+                return Ok(());
+            }
+        }
     }
 
     fn after(&self, word: u64) -> Result<u32, Refusal> {
         let after = word as u32;
         if after <= self.entries + 1 { Ok(after) } else { Err(Refusal::Damaged) }
     }
+}
+
+/// The word of a member after a change.
+fn following(word: u64, after: u32) -> u64 {
+    (word >> 32).wrapping_add(1) << 32 | u64::from(after)
 }
 
 /// Words of this process.

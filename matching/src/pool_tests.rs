@@ -119,6 +119,37 @@ fn who_comes_next_writes_down_what_a_dead_member_did_last() {
     assert_eq!(pool.taken(), 2, "once");
 }
 
+#[test]
+fn a_state_that_comes_back_loses_no_change_of_the_living() {
+    let pool = LocalPool::new(9);
+    let (ledger, one) = (&pool.ledger, pool.join(ALL).unwrap());
+    let other = pool.join(ALL).unwrap();
+    assert_eq!(one.take(), Ok(()));
+    // Another member has read this, and is stopped before it changes it.
+    let seen = ledger.read().unwrap();
+    for _ in 0..(1 << VERSION_BITS) / 2 - 1 {
+        one.give_back();
+        assert_eq!(one.take(), Ok(()));
+    }
+    one.give_back();
+    // The state is the same again, and what it says is not written down yet.
+    ledger.words.state.store(seen.0, Ordering::Relaxed);
+    assert_eq!(held(&one), 0);
+    let State { taken, version, .. } = seen.1;
+    let next = State {
+        taken: taken + 1,
+        member: other.number,
+        after: 2,
+        version: version.wrapping_add(1),
+        ..seen.1
+    };
+    assert!(ledger.words.state.replace(seen.0, next.pack()));
+    ledger.write_down(other.number, next.after).unwrap();
+    ledger.write_down(one.number, seen.1.after).unwrap();
+    one.give_back();
+    assert_eq!((held(&one), held(&other), pool.taken()), (0, 1, 1));
+}
+
 proptest! {
     #[test]
     fn any_words_are_survived(words in prop::collection::vec(any::<u64>(), 3), member in 0..2_u16) {
