@@ -247,7 +247,7 @@ mod tests {
     proptest! {
         #[test]
         fn one_pass_tells_what_every_table_counts(
-            ops in proptest::collection::vec(op(), 0..120),
+            ops in proptest::collection::vec(op(), 0..if cfg!(miri) { 15 } else { 120 }),
             recorded in 0..12_usize,
         ) {
             let one = play(queue_with_curve(recorded), &ops);

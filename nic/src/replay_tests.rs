@@ -72,10 +72,13 @@ fn play<'a>(config: &DeviceConfig, ops: impl IntoIterator<Item = &'a Op>) -> Rep
     replay
 }
 
+/// Miri is a thousand times slower.
+const OPS: usize = if cfg!(miri) { 15 } else { 150 };
+
 proptest! {
     #[test]
     fn a_trace_answers_for_every_configuration(
-        ops in proptest::collection::vec(op(), 0..150),
+        ops in proptest::collection::vec(op(), 0..OPS),
         recorded in (0..9_usize, proptest::sample::select(&Overflow::ALL[..])),
     ) {
         let recorded = config(recorded.0, HostEngine::List, recorded.1);
