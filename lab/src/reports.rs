@@ -67,6 +67,9 @@ pub(crate) struct Peak {
     pub(crate) rank: Option<u32>,
 }
 
+/// The version of libfabric in traces and reports of what `tcam workload` made.
+pub(crate) const NO_LIBFABRIC: &str = "none";
+
 /// The sum of a run's reports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summary {
@@ -99,6 +102,14 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// What the messages went over, and for how long.
+    pub(crate) fn way(&self) -> String {
+        match self.libfabric.as_str() {
+            NO_LIBFABRIC => "generated".to_owned(),
+            version => format!("over libfabric {version} in {:.2} s", self.seconds),
+        }
+    }
+
     /// Adds reports up; `None` of none.
     pub(crate) fn of(reports: &[Report]) -> Option<Self> {
         let first = reports.first()?;

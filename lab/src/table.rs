@@ -44,11 +44,10 @@ fn rank_of(peak: &Peak) -> String {
 /// The whole summary: headline, table, and what to conclude from it.
 pub(crate) fn summary(sum: &Summary) -> String {
     let mut text = format!(
-        "tcam: {} over libfabric {}, {} in {:.2} s, {} of them matched in the table\n",
+        "tcam: {}, {}, {}, {} of them matched in the table\n",
         count(sum.processes as u64, "rank"),
-        sum.libfabric,
         count(sum.tagged.arrivals, "message"),
-        sum.seconds,
+        sum.way(),
         share(sum.in_table()),
     );
     let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
@@ -254,7 +253,7 @@ mod tests {
     fn overflow_and_its_absence_are_said() {
         let sum = Summary::of(&[sample(0, 10, 25), sample(1, 10, 4)]).unwrap();
         let text = summary(&sum);
-        assert!(text.contains("2 ranks over libfabric 2.5, 29 messages"), "{text}");
+        assert!(text.contains("2 ranks, 29 messages, over libfabric 2.5 in "), "{text}");
         let line = "PRQ overflowed: 15 elements spilled; 25 entries would have held all (rank 0)";
         assert!(text.contains(line), "{text}");
         assert!(text.contains("\n  not in the table: table full 15 (0 collective)\n"), "{text}");

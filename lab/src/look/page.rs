@@ -83,11 +83,10 @@ pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
 fn summary(experiment: &Experiment) -> String {
     let sum = &experiment.sum;
     let mut lines = vec![format!(
-        "{} and {} over libfabric {} in {:.2} s; {} of the messages were matched in the table.",
+        "{} and {}, {}; {} of the messages were matched in the table.",
         count(sum.tagged.posts, "receive"),
         count(sum.tagged.arrivals, "message"),
-        sum.libfabric,
-        sum.seconds,
+        sum.way(),
         share(sum.in_table()),
     )];
     for (queue, peak) in Queue::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {

@@ -22,6 +22,7 @@ use nic::trace::{Encoder, Header, Op, put_time};
 use crate::error::Error;
 use crate::numbers::{count, whole};
 use crate::progress;
+use crate::reports::NO_LIBFABRIC;
 use crate::table;
 
 pub(crate) use pattern::Pattern;
@@ -197,7 +198,7 @@ fn write(
         window: 0,
         context: "tagged".to_owned(),
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
-        libfabric: "none".to_owned(),
+        libfabric: NO_LIBFABRIC.to_owned(),
         host: "generated".to_owned(),
         pid: place.rank + 1,
         rank: Some(place.rank),
