@@ -173,8 +173,9 @@ pub(crate) fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
-/// Processes of this user and network namespace that have endpoints, if each has as
-/// many as this one: Open MPI opens two a rank, and only one thread polls them.
+/// Threads of this user and network namespace that poll endpoints, as far as one can tell:
+/// of two endpoints of a process one thread polls both, as Open MPI has them; where there
+/// are more, each may have a thread of its own.
 pub(crate) fn population() -> usize {
     let prefix = prefix(user());
     let endpoints = std::fs::read_dir(DIRECTORY).map_or(0, |entries| {
@@ -183,7 +184,10 @@ pub(crate) fn population() -> usize {
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
             .count()
     });
-    endpoints.div_ceil(own_count().max(1))
+    match own_count() {
+        2 => endpoints.div_ceil(2),
+        _ => endpoints,
+    }
 }
 
 /// Whether a port of this host has a segment of this user.
