@@ -8,7 +8,9 @@
 //! sender rings (see `channel::link`).
 
 use std::{
+    cell::Cell,
     ffi::c_int,
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -77,6 +79,23 @@ const BETWEEN_SLEEPS: Duration = Duration::from_micros(200);
 pub(crate) const NAP: Duration = Duration::from_millis(1);
 /// Longest sleep of all. 256 ranks that wake every millisecond keep two cores busy.
 const LONGEST_NAP: Duration = Duration::from_millis(16);
+
+/// Threads that have polled in vain for a while.
+static POLLERS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many threads of the application poll endpoints. One that has ended still counts:
+/// there are never taken to be more of them than endpoints.
+pub(crate) fn pollers() -> usize {
+    POLLERS.load(Ordering::Relaxed)
+}
+
+/// Counts this thread, once.
+pub(crate) fn note_poller() {
+    thread_local!(static COUNTED: Cell<bool> = const { Cell::new(false) });
+    if !COUNTED.replace(true) {
+        POLLERS.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// Processor time this thread has used.
 fn cpu_time() -> Duration {

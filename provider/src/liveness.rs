@@ -18,6 +18,7 @@ use crate::{
         wire::TAGGED,
     },
     engine::{Body, Engine, UNKNOWN},
+    idle,
     progress::Progress,
 };
 
@@ -52,7 +53,7 @@ impl Engine {
 
     /// Counts the processes of this host.
     pub(crate) fn update_population(&mut self, own: &Segment) {
-        self.idle.set_population(segment::population());
+        self.idle.set_population(segment::population(idle::pollers()));
         Bell::set_crowded(own, self.idle.is_crowded());
     }
 

@@ -11,7 +11,7 @@ use crate::{
     },
     engine::{Body, Engine, Kept},
     ep::Port,
-    idle::{Pause, SPINS},
+    idle::{self, Pause, SPINS},
 };
 
 /// Whether progress was made.
@@ -232,6 +232,7 @@ impl Port {
         let pause = engine.idle.pause();
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
+            idle::note_poller();
             engine.look_around(&self.own);
         }
         if pause != Pause::Spin {

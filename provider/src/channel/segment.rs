@@ -173,10 +173,10 @@ pub(crate) fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
-/// Threads of this user and network namespace that poll endpoints, as far as one can tell:
-/// of two endpoints of a process one thread polls both, as Open MPI has them; where there
-/// are more, each may have a thread of its own.
-pub(crate) fn population() -> usize {
+/// Threads of this user and network namespace that poll endpoints, if those of others are
+/// polled as ours are, by `pollers` threads: one polls both endpoints of a rank of Open
+/// MPI, and elsewhere each may have a thread of its own.
+pub(crate) fn population(pollers: usize) -> usize {
     let prefix = prefix(user());
     let endpoints = std::fs::read_dir(DIRECTORY).map_or(0, |entries| {
         entries
@@ -184,10 +184,8 @@ pub(crate) fn population() -> usize {
             .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
             .count()
     });
-    match own_count() {
-        2 => endpoints.div_ceil(2),
-        _ => endpoints,
-    }
+    let own = own_count().max(1);
+    (endpoints * pollers.clamp(1, own)).div_ceil(own)
 }
 
 /// Whether a port of this host has a segment of this user.
