@@ -206,6 +206,7 @@ impl Deep {
         }
     }
 
+    /// Adds one that is not of the only class there is.
     #[inline(never)]
     fn insert_one(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
@@ -217,6 +218,7 @@ impl Deep {
         }
     }
 
+    /// [`Deep::insert_wild`], out of the way of exact ones.
     #[inline(never)]
     fn insert_one_wild(&mut self, slots: &mut [Slot], id: u16) {
         self.insert_wild(slots, id);

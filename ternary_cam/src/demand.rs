@@ -8,6 +8,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use crate::pattern::hash_of;
+
 /// Searches with one pattern before an index is built for it: patterns that all
 /// differ must not build one each.
 const PATIENCE: u64 = 4;
@@ -55,7 +57,7 @@ impl Demand {
     /// that index when there have been enough.
     #[cold]
     pub(crate) fn count_pattern(&self, ignore: u64, any_source: bool) -> bool {
-        let mixed = (ignore ^ u64::from(any_source)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mixed = hash_of(ignore, any_source);
         let cell = &self.cells[(mixed >> 56) as usize % CELLS];
         let known = cell.load(Relaxed);
         let count = if (known ^ mixed) & !COUNT == 0 { (known & COUNT) + 1 } else { 1 };

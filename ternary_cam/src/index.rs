@@ -99,11 +99,7 @@ impl Index {
         (bits, source): (u64, u32),
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
-        let first = self.buckets[self.bucket(pattern, bits, source)];
-        if first == EMPTY {
-            return None;
-        }
-        let (id, slot) = (head_of(first), &slots[usize::from(head_of(first))]);
+        let (id, slot) = self.oldest(slots, pattern, bits, source)?;
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, which, id, matches) }
     }
 
@@ -117,12 +113,21 @@ impl Index {
         (bits, source): (u64, u32),
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
-        let first = self.buckets[self.bucket(pattern, bits, source)];
-        if first == EMPTY {
-            return None;
-        }
-        let (id, slot) = (head_of(first), &slots[usize::from(head_of(first))]);
+        let (id, slot) = self.oldest(slots, pattern, bits, source)?;
         if matches(slot) { Some((id, slot)) } else { self.walk(slots, which, id, matches) }
+    }
+
+    /// The oldest entry of a bucket.
+    #[inline(always)]
+    fn oldest<'a>(
+        &self,
+        slots: &'a [Slot],
+        pattern: &Pattern,
+        bits: u64,
+        source: u32,
+    ) -> Option<(u16, &'a Slot)> {
+        let first = self.buckets[self.bucket(pattern, bits, source)];
+        (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
     }
 
     #[inline(never)]
