@@ -3,7 +3,7 @@
 # Everything that must hold before a change goes in.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
-need_packages $build_packages openmpi-bin libopenmpi-dev
+need_packages $build_packages openmpi-bin libopenmpi-dev valgrind
 need_cargo
 need_mpich
 need_openmpi

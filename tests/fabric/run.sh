@@ -70,6 +70,13 @@ for kernel in avx512 avx2 scalar; do
     esac || { echo "kernel $kernel skipped: this processor does not have it"; continue; }
     FI_TCAM_KERNEL=$kernel run "messages, kernel $kernel" "$build/messages"
 done
+# Under valgrind, which users have: it hides the vDSO, and some of the processor.
+if [ -n "${SANITIZED:-}" ] || ! command -v valgrind >/dev/null; then
+    echo "valgrind skipped: it is not here, or AddressSanitizer is"
+elif [ -x "$build/order" ]; then
+    FI_TCAM_PRQ_ENTRIES=7 run "order under valgrind" \
+        valgrind --quiet --error-exitcode=9 "$build/order"
+fi
 # A wrong value or name is an error that names it. (fi_info cannot load a provider that is
 # instrumented, see tests/asan.sh.)
 [ -n "${SANITIZED:-}" ] || for wrong in FI_TCAM_PRQ_ENTRIES=65537 FI_TCAM_KERNEL=mmx FI_TCAM_PRQ_ENTRY=7; do
