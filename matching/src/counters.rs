@@ -26,12 +26,20 @@ impl Histogram {
     }
 
     /// Counts one value.
+    #[inline]
     pub fn record(&mut self, value: u64) {
         let bucket = ((u64::BITS - value.leading_zeros()) as usize).min(BUCKETS - 1);
-        if bucket >= self.counts.len() {
-            self.counts.resize(bucket + 1, 0);
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.widen(bucket),
         }
-        self.counts[bucket] += 1;
+    }
+
+    /// Counts one value in a bucket that is not there yet.
+    #[cold]
+    fn widen(&mut self, bucket: usize) {
+        self.counts.resize(bucket + 1, 0);
+        self.counts[bucket] = 1;
     }
 
     /// Adds another histogram's counts to this one's.

@@ -94,12 +94,13 @@ pub struct Offload {
     /// The counted match that is neither removed nor kept yet.
     matched: Option<Found>,
     counters: QueueCounters,
+    /// Search depths are wanted, as in every run with a report.
     depths: bool,
     timing: Option<Timing>,
     curve: Option<Box<Curve>>,
     /// Measures what takes time, if that is wanted.
     watch: Option<Watch>,
-    /// Depths, timing, measured times or the curve are wanted.
+    /// Timing, measured times or the curve are wanted.
     observed: bool,
 }
 
@@ -139,7 +140,7 @@ impl Offload {
             timing: None,
             curve: None,
             watch: None,
-            observed: config.depths,
+            observed: false,
         })
     }
 
@@ -268,6 +269,9 @@ impl Offload {
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
         let found = if self.observed { self.find_observed(key) } else { self.find(key) };
+        if self.depths {
+            self.note_depth(found);
+        }
         let collective = self.classifier.is_collective(key.bits, key.ignore);
         let counters = self.counters.kinds.of_mut(collective);
         counters.searches += 1;

@@ -14,30 +14,37 @@ impl Offload {
         found
     }
 
+    /// Counts how deep the search that found this went.
+    #[inline]
+    pub(super) fn note_depth(&mut self, found: Option<Found>) {
+        match found.and_then(|found| self.depth(found.token)) {
+            Some(depth) => {
+                let depths = &mut self.counters.search_depth;
+                depths.hit.record(depth as u64);
+                depths.hit_entries += depth as u64;
+            }
+            None => {
+                let len = self.len() as u64;
+                let depths = &mut self.counters.search_depth;
+                depths.miss.record(len);
+                depths.miss_entries += len;
+            }
+        }
+    }
+
     /// [`Offload::find`], and what is looked at beside it.
     #[cold]
     pub(super) fn find_observed(&mut self, key: &Key) -> Option<Found> {
         let found = self.find_measured(key);
-        let depth = found.and_then(|found| self.depth(found.token));
-        let len = self.len();
-        let collective = self.classifier.is_collective(key.bits, key.ignore);
-        if self.depths {
-            let depths = &mut self.counters.search_depth;
-            match depth {
-                Some(depth) => {
-                    depths.hit.record(depth as u64);
-                    depths.hit_entries += depth as u64;
-                }
-                None => {
-                    depths.miss.record(len as u64);
-                    depths.miss_entries += len as u64;
-                }
+        if self.curve.is_some() {
+            let depth = found.and_then(|found| self.depth(found.token));
+            let len = self.len();
+            let collective = self.classifier.is_collective(key.bits, key.ignore);
+            match (&mut self.curve, depth) {
+                (Some(curve), Some(depth)) => curve.matched(depth, collective),
+                (Some(curve), None) => curve.missed(len),
+                (None, _) => {}
             }
-        }
-        match (&mut self.curve, depth) {
-            (Some(curve), Some(depth)) => curve.matched(depth, collective),
-            (Some(curve), None) => curve.missed(len),
-            (None, _) => {}
         }
         self.charge(key, found);
         found
@@ -101,6 +108,7 @@ impl Offload {
     }
 
     /// Entries that a linear search in table and host compares to reach an element.
+    #[inline]
     fn depth(&self, token: u32) -> Option<usize> {
         match *self.locations.get(token as usize)? {
             Location::Table { handle, .. } => Some(self.table.depth(handle)),
