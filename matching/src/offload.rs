@@ -265,7 +265,7 @@ impl Offload {
     /// said next, before any other call that changes the queue, by
     /// [`Offload::remove_matched`] or [`Offload::keep_matched`]; a match that is
     /// neither counts as kept.
-    #[inline]
+    #[inline(always)]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
         let found = if self.observed { self.find_observed(key) } else { self.find(key) };
@@ -322,7 +322,7 @@ impl Offload {
     /// the slot it frees. Whether the element was there.
     ///
     /// An element that the last search did not find counts as cancelled.
-    #[inline]
+    #[inline(always)]
     pub fn remove_matched(&mut self, token: u32) -> bool {
         if self.matched.is_none_or(|found| found.token != token) {
             return self.cancel(token);
@@ -373,7 +373,7 @@ impl Offload {
     }
 
     /// Frees an element's place and promotes.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, token: u32) -> Option<Place> {
         if self.observed {
             self.observe_departure(token);
