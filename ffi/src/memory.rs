@@ -6,7 +6,7 @@
 //! the operation completes (or the call returns, for outputs); that promise is
 //! what makes the safe methods sound.
 
-use std::{ptr, slice};
+use std::{ptr, slice, sync::Arc};
 
 use crate::{
     errno::{Errno, Result},
@@ -30,12 +30,16 @@ pub struct Segment {
     pub len: usize,
 }
 
-/// A message buffer of the application: up to [`IOV_LIMIT`] segments.
-#[derive(Clone, Copy, Debug, Default)]
+/// A message buffer of the application: one segment, or up to [`IOV_LIMIT`].
+///
+/// Nearly all have one, and every operation hands its buffer on several times: several
+/// segments are put aside, at the price of an allocation.
+#[derive(Clone, Debug, Default)]
 pub struct Buffer {
-    segments: [Segment; IOV_LIMIT],
-    count: usize,
-    len: usize,
+    /// Address of the first segment, length of all.
+    whole: Segment,
+    /// The segments where there are several.
+    parts: Option<Arc<[Segment]>>,
 }
 
 impl Buffer {
@@ -48,9 +52,14 @@ impl Buffer {
         if addr.is_null() && len > 0 {
             return Err(Errno::EFAULT);
         }
-        let mut segments = [Segment::default(); IOV_LIMIT];
-        segments[0] = Segment { addr: addr as usize, len };
-        Ok(Self { segments, count: 1, len })
+        Ok(Self { whole: Segment { addr: addr as usize, len }, parts: None })
+    }
+
+    /// Of these segments, so long together.
+    fn of(segments: &[Segment], len: usize) -> Self {
+        let addr = segments.first().map_or(0, |first| first.addr);
+        let parts = (segments.len() > 1).then(|| segments.into());
+        Self { whole: Segment { addr, len }, parts }
     }
 
     /// A vector of buffers.
@@ -61,24 +70,24 @@ impl Buffer {
         if count > IOV_LIMIT {
             return Err(Errno::EINVAL);
         }
-        let mut buffer = Self::default();
         if count == 0 {
-            return Ok(buffer);
+            return Ok(Self::default());
         }
         if iov.is_null() {
             return Err(Errno::EFAULT);
         }
         // SAFETY: the caller vouches for `count` entries, and null was refused.
-        for entry in unsafe { slice::from_raw_parts(iov, count) } {
-            if entry.iov_base.is_null() && entry.iov_len > 0 {
-                return Err(Errno::EFAULT);
-            }
-            buffer.segments[buffer.count] =
-                Segment { addr: entry.iov_base as usize, len: entry.iov_len };
-            buffer.count += 1;
-            buffer.len = buffer.len.checked_add(entry.iov_len).ok_or(Errno::EINVAL)?;
+        let entries = unsafe { slice::from_raw_parts(iov, count) };
+        if entries.iter().any(|entry| entry.iov_base.is_null() && entry.iov_len > 0) {
+            return Err(Errno::EFAULT);
         }
-        Ok(buffer)
+        let mut segments = [Segment::default(); IOV_LIMIT];
+        let mut len = 0_usize;
+        for (segment, entry) in segments.iter_mut().zip(entries) {
+            *segment = Segment { addr: entry.iov_base as usize, len: entry.iov_len };
+            len = len.checked_add(entry.iov_len).ok_or(Errno::EINVAL)?;
+        }
+        Ok(Self::of(&segments[..count], len))
     }
 
     /// A vector of elements of `size` bytes (`struct fi_ioc`).
@@ -111,48 +120,56 @@ impl Buffer {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.whole.len
     }
 
     /// Whether the buffer holds no byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.whole.len == 0
     }
 
     /// Address of the first byte, 0 if there is none.
+    #[inline]
     #[must_use]
     pub fn addr(&self) -> usize {
-        self.segments[0].addr
+        self.whole.addr
     }
 
-    /// The segments.
+    /// Whether it has several segments.
+    #[inline]
+    #[must_use]
+    pub fn is_scattered(&self) -> bool {
+        self.parts.is_some()
+    }
+
+    /// The segments, at least one.
+    #[inline]
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
-        &self.segments[..self.count]
+        self.parts.as_deref().unwrap_or(slice::from_ref(&self.whole))
     }
 
     /// The part from `offset`, at most `len` bytes long.
     #[must_use]
     pub fn part(&self, mut offset: usize, len: usize) -> Self {
-        let mut part = Self::default();
+        let mut parts = [Segment::default(); IOV_LIMIT];
+        let mut count = 0;
         let mut left = len;
         for segment in self.segments() {
             let skip = offset.min(segment.len);
             offset -= skip;
             let take = left.min(segment.len - skip);
             if take > 0 {
-                part.segments[part.count] = Segment { addr: segment.addr + skip, len: take };
-                part.count += 1;
-                part.len += take;
+                parts[count] = Segment { addr: segment.addr + skip, len: take };
+                count += 1;
                 left -= take;
             }
         }
-        if part.count == 0 {
-            part.segments[0].addr = self.segments[0].addr;
-            part.count = 1;
+        if count == 0 {
+            parts[0].addr = self.whole.addr;
         }
-        part
+        Self::of(&parts[..count.max(1)], len - left)
     }
 
     /// Copies bytes into the buffer; returns how many fitted.
@@ -238,11 +255,7 @@ impl Window {
         if offset.checked_add(len)? > self.len {
             return None;
         }
-        let mut whole = Buffer::default();
-        whole.segments[..self.segments.len()].copy_from_slice(&self.segments);
-        whole.count = self.segments.len();
-        whole.len = self.len;
-        Some(whole.part(offset, len))
+        Some(Buffer::of(&self.segments, self.len).part(offset, len))
     }
 }
 

@@ -292,7 +292,7 @@ impl Offload {
     }
 
     /// The oldest element that matches, given what the table found.
-    #[inline]
+    #[inline(always)]
     fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
         let Some(hit) = hit else {
             if self.on_host() == 0 {

@@ -61,7 +61,7 @@ impl Engine {
         let number = self.track(SendOp {
             kind,
             peer,
-            buffer: op.result,
+            buffer: op.result.clone(),
             remote: RemoteParts::default(),
             data: None,
             context: op.context,
@@ -82,7 +82,7 @@ impl Engine {
 
     fn send_atomic(&mut self, own: &Segment, peer: u32, op: &Atomic, number: u64) -> Result<bool> {
         let parts = op.remote.as_slice();
-        let data = [op.operand, op.compare];
+        let data = [op.operand.clone(), op.compare.clone()];
         let mut header = request(Kind::Atomic, &op.remote, number);
         header.bits = pack(op.form, op.datatype, op.op);
         if size_of_val(parts) + op.operand.len() + op.compare.len() <= INLINE {

@@ -50,7 +50,7 @@ use crate::{
 };
 
 /// A posted receive, as the device carries it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RecvOp {
     pub(crate) buffer: Buffer,
     pub(crate) context: Context,
@@ -85,7 +85,7 @@ pub(crate) enum Body {
 }
 
 /// An operation that is not complete: the receiver will say when it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct SendOp {
     pub(crate) kind: OpKind,
     pub(crate) peer: u32,

@@ -371,7 +371,7 @@ impl Alias {
     }
 
     /// Starts an operation whose flags may ask to wait for a counter.
-    fn start(&self, op: Op) -> Result<()> {
+    fn start(&self, op: &Op) -> Result<()> {
         match op.triggered()? {
             None => op.start(&*self.of),
             Some((trigger, op)) => ops::ep::Endpoint::trigger(&self.of, &trigger, op),
@@ -397,7 +397,8 @@ impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn send(&self, op: &Send) -> Result<()> {
         if let Some(alias) = &self.alias {
-            return alias.start(Op::Send(Send { flags: alias.flags(op.flags, true), ..*op }));
+            return alias
+                .start(&Op::Send(Send { flags: alias.flags(op.flags, true), ..op.clone() }));
         }
         self.transmit(|engine, own| engine.send(own, op))
     }
@@ -405,7 +406,8 @@ impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn recv(&self, op: &Recv) -> Result<()> {
         if let Some(alias) = &self.alias {
-            return alias.start(Op::Recv(Recv { flags: alias.flags(op.flags, false), ..*op }));
+            return alias
+                .start(&Op::Recv(Recv { flags: alias.flags(op.flags, false), ..op.clone() }));
         }
         match &mut *self.port.engine.lock() {
             Some(engine) => {
@@ -419,14 +421,15 @@ impl ops::ep::Endpoint for Endpoint {
 
     fn rma(&self, op: &Rma) -> Result<()> {
         if let Some(alias) = &self.alias {
-            return alias.start(Op::Rma(Rma { flags: alias.flags(op.flags, true), ..*op }));
+            return alias.start(&Op::Rma(Rma { flags: alias.flags(op.flags, true), ..op.clone() }));
         }
         self.transmit(|engine, own| engine.rma(own, op))
     }
 
     fn atomic(&self, op: &Atomic) -> Result<()> {
         if let Some(alias) = &self.alias {
-            return alias.start(Op::Atomic(Atomic { flags: alias.flags(op.flags, true), ..*op }));
+            let flags = alias.flags(op.flags, true);
+            return alias.start(&Op::Atomic(Atomic { flags, ..op.clone() }));
         }
         self.transmit(|engine, own| engine.atomic(own, op))
     }

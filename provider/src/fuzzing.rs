@@ -174,9 +174,9 @@ impl Play {
             0 | 1 => {
                 let op = Rma {
                     write: how & 1 != 0,
+                    remote: Self::remote(buffer.len()),
                     buffer,
                     peer: 0,
-                    remote: Self::remote(buffer.len()),
                     data: (how & 4 != 0).then_some(7),
                     context,
                     flags,
@@ -197,11 +197,11 @@ impl Play {
                     form: if how & 4 != 0 { Form::Fetch } else { Form::Base },
                     datatype: Datatype::Uint64,
                     op: Op::Sum,
+                    remote: Self::remote(operand.len()),
+                    result: operand.clone(),
                     operand,
                     compare: Buffer::default(),
-                    result: operand,
                     peer: 0,
-                    remote: Self::remote(operand.len()),
                     context,
                     flags,
                 };

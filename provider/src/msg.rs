@@ -68,9 +68,9 @@ pub(crate) fn receive_of(
             used: 0,
             min: defaults.min_multi_recv as u64,
         }),
-        non_contiguous: op.buffer.segments().len() > 1,
+        non_contiguous: op.buffer.is_scattered(),
         data: RecvOp {
-            buffer: op.buffer,
+            buffer: op.buffer.clone(),
             context: op.context,
             report: op_flags & flags::COMPLETION != 0,
             multi,
@@ -195,7 +195,7 @@ impl Engine {
         self.track(SendOp {
             kind: if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg },
             peer,
-            buffer: op.buffer,
+            buffer: op.buffer.clone(),
             remote: RemoteParts::default(),
             data: None,
             context: op.context,

@@ -141,7 +141,7 @@ impl Engine {
             (Err(CopyError::Refused), Err(errno)) => Err(CopyError::Failed(errno)),
             (copied, _) => copied,
         };
-        self.fetched(own, *grant, envelope, *about, to.len(), copied);
+        self.fetched(own, grant.clone(), envelope, *about, to.len(), copied);
     }
 
     /// Goes on when a long message was copied or was not.
@@ -226,7 +226,7 @@ impl Engine {
             return;
         }
         let key = (header.op & u64::from(u32::MAX)) as usize;
-        let SendOp { kind, buffer, .. } = self.sends[key];
+        let SendOp { kind, ref buffer, .. } = self.sends[key];
         if matches!(kind, OpKind::Atomic | OpKind::Fetch)
             || self.streams.iter().any(|stream| stream.op == header.op)
         {
@@ -268,7 +268,7 @@ impl Engine {
         if matches!(self.sends[key].kind, OpKind::Read | OpKind::Write) {
             return self.pump_rma(own, stream);
         }
-        let buffer = self.sends[key].buffer;
+        let buffer = self.sends[key].buffer.clone();
         let start = stream.offset;
         while stream.offset < stream.len {
             let part = buffer.part(stream.offset, BUFFER.min(stream.len - stream.offset));

@@ -23,6 +23,8 @@
 //! memory. It saves the peer's progress, but a region could be closed under a copy,
 //! and order, counters and atomic operations need the peer anyway.
 
+use std::slice;
+
 use ffi::{
     Errno, Result, flags,
     ops::{
@@ -135,7 +137,7 @@ impl Engine {
         let number = self.track(SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },
             peer,
-            buffer: op.buffer,
+            buffer: op.buffer.clone(),
             remote: op.remote,
             data: op.data,
             context: op.context,
@@ -174,12 +176,12 @@ impl Engine {
         header.data = op.data.unwrap_or(0);
         header.flags = if op.data.is_some() { DATA } else { 0 };
         if frame_len <= INLINE {
-            let sent = self.link(peer)?.push_frame(own, header, parts, &[op.buffer]);
+            let sent = self.link(peer)?.push_frame(own, header, parts, slice::from_ref(&op.buffer));
             return if sent { Ok(()) } else { Err(Errno::EAGAIN) };
         }
         let short = inject || frame_len <= self.eager_size.min(BUFFER);
         if short && let Some(buffer) = self.pool.take(own, peer) {
-            fill_frame(own, buffer, parts, &[op.buffer]);
+            fill_frame(own, buffer, parts, slice::from_ref(&op.buffer));
             header.count = frame(&op.remote, 0, Some(buffer));
             if self.link(peer)?.push_bare(own, header) {
                 return Ok(());
@@ -222,7 +224,7 @@ impl Engine {
     /// Puts pieces of an operation under way; answers whether any was.
     pub(crate) fn pump_rma(&mut self, own: &Segment, stream: &mut Stream) -> bool {
         let key = (stream.op & u64::from(u32::MAX)) as usize;
-        let op = self.sends[key];
+        let op = self.sends[key].clone();
         let start = stream.offset;
         let write = op.kind == OpKind::Write;
         while stream.offset < stream.len && (write || stream.offset - stream.answered < READ_AHEAD)

@@ -153,7 +153,7 @@ impl Engine {
     ) {
         let report = op_flags & flags::COMPLETION != 0;
         let data = RecvOp {
-            buffer: op.buffer,
+            buffer: op.buffer.clone(),
             context: op.context,
             report,
             multi: false,

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// An operation of an endpoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "made in place, moved once")]
 pub enum Op {
     /// `fi_[t]sendmsg`.
@@ -90,7 +90,7 @@ impl Op {
     /// `EINVAL` if the context holds none, `ENOSYS` if it is no threshold.
     ///
     /// The application vouches for the context, as `fi_trigger(3)` describes it.
-    pub fn triggered(self) -> Result<Option<(Trigger, Self)>> {
+    pub fn triggered(&self) -> Result<Option<(Trigger, Self)>> {
         if self.flags() & flags::TRIGGER == 0 {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Op {
         // SAFETY: the event type says which member it is.
         let threshold = unsafe { raw.trigger.threshold };
         let counter = Bound::of(threshold.cntr.cast(), sys::FI_CLASS_CNTR);
-        Ok(Some((Trigger { counter, threshold: threshold.threshold as u64 }, self.now())))
+        Ok(Some((Trigger { counter, threshold: threshold.threshold as u64 }, self.clone().now())))
     }
 }
 

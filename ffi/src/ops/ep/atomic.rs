@@ -25,7 +25,7 @@ use crate::{
 pub const MAX_BYTES: usize = 4096;
 
 /// An atomic operation in any of its forms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Atomic {
     /// Whether the old elements come back, and whether a comparison decides.
     pub form: Form,
@@ -270,7 +270,7 @@ unsafe extern "C" fn writemsg<E: Endpoint>(
     unsafe {
         on(ep, |ep: &Arc<E>| {
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            submit(ep, work::Op::Atomic(of_msg(msg, Form::Base, NOTHING, NOTHING, op_flags)?))
+            submit(ep, &work::Op::Atomic(of_msg(msg, Form::Base, NOTHING, NOTHING, op_flags)?))
         })
     }
 }
@@ -288,7 +288,7 @@ unsafe extern "C" fn readwritemsg<E: Endpoint>(
         on(ep, |ep: &Arc<E>| {
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
             let result = (result.cast_const(), result_count);
-            submit(ep, work::Op::Atomic(of_msg(msg, Form::Fetch, result, NOTHING, op_flags)?))
+            submit(ep, &work::Op::Atomic(of_msg(msg, Form::Fetch, result, NOTHING, op_flags)?))
         })
     }
 }
@@ -310,7 +310,7 @@ unsafe extern "C" fn compwritemsg<E: Endpoint>(
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
             let compare = (compare, compare_count);
             let result = (result.cast_const(), result_count);
-            submit(ep, work::Op::Atomic(of_msg(msg, Form::Compare, result, compare, op_flags)?))
+            submit(ep, &work::Op::Atomic(of_msg(msg, Form::Compare, result, compare, op_flags)?))
         })
     }
 }

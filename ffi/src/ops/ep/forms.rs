@@ -64,7 +64,7 @@ macro_rules! forms {
                 // SAFETY: the arguments of the call itself, as the man page describes them.
                 unsafe {
                     on(ep, |ep: &Arc<E>| {
-                        submit(ep, $made(msg.as_ref().ok_or(Errno::EINVAL)?, op_flags, false)?)
+                        submit(ep, &$made(msg.as_ref().ok_or(Errno::EINVAL)?, op_flags, false)?)
                     })
                 }
             }
@@ -77,7 +77,7 @@ macro_rules! forms {
                 // SAFETY: the arguments of the call itself, as the man page describes them.
                 unsafe {
                     on(ep, |ep: &Arc<E>| {
-                        submit(ep, $made(msg.as_ref().ok_or(Errno::EINVAL)?, op_flags, true)?)
+                        submit(ep, &$made(msg.as_ref().ok_or(Errno::EINVAL)?, op_flags, true)?)
                     })
                 }
             }

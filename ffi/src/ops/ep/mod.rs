@@ -38,7 +38,7 @@ pub enum OpFlags {
 }
 
 /// A send in any of its forms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Send {
     /// What is sent.
     pub buffer: Buffer,
@@ -55,7 +55,7 @@ pub struct Send {
 }
 
 /// A receive in any of its forms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Recv {
     /// Where the message goes.
     pub buffer: Buffer,
@@ -201,7 +201,7 @@ unsafe fn on<E: Endpoint>(ep: *mut sys::fid_ep, op: impl FnOnce(&Arc<E>) -> Resu
 
 /// Starts an operation of a `*msg` call, now or when its trigger says.
 #[inline]
-fn submit<E: Endpoint>(ep: &Arc<E>, op: Op) -> Result<()> {
+fn submit<E: Endpoint>(ep: &Arc<E>, op: &Op) -> Result<()> {
     match op.triggered()? {
         None => op.start(&**ep),
         Some((trigger, op)) => ep.trigger(&trigger, op),

@@ -86,7 +86,7 @@ impl RemoteParts {
 }
 
 /// A read or a write in any of its forms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Rma {
     /// Whether it is a write.
     pub write: bool,
@@ -209,7 +209,7 @@ unsafe extern "C" fn message<E: Endpoint, const WRITE: bool>(
     unsafe {
         on(ep, |ep: &Arc<E>| {
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            submit(ep, Op::Rma(of_msg(msg, WRITE, op_flags)?))
+            submit(ep, &Op::Rma(of_msg(msg, WRITE, op_flags)?))
         })
     }
 }
