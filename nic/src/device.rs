@@ -23,6 +23,7 @@ use slab::Slab;
 
 use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
+use crate::receives::{Posted, Receives};
 use crate::report::ContextCounters;
 use crate::trace::{self, Op, Recorder};
 
@@ -95,6 +96,7 @@ pub struct Receive<R> {
 }
 
 impl<R> From<&Receive<R>> for trace::Posted {
+    #[inline(always)]
     fn from(receive: &Receive<R>) -> Self {
         let Receive { key, multi, non_contiguous, .. } = *receive;
         Self { key, multi, non_contiguous }
@@ -130,9 +132,8 @@ pub enum Post<R, M> {
     Pending,
     /// The table has no room, and the receive was not posted (`flow-control`): to be
     /// posted again when an entry frees, or to the host with [`Context::post_anyway`].
-    HeldBack(Receive<R>),
-    /// An unexpected message goes to it. A multi-receive buffer with room left
-    /// comes back to be posted again.
+    HeldBack,
+    /// An unexpected message goes to it.
     Matched {
         /// Where the message goes.
         grant: Grant<R>,
@@ -140,15 +141,9 @@ pub enum Post<R, M> {
         envelope: Envelope,
         /// The message.
         message: M,
-        /// What to post next.
-        rest: Option<Receive<R>>,
+        /// Whether it is a multi-receive buffer with room left, to be posted again.
+        again: bool,
     },
-}
-
-struct Posted<R> {
-    /// How many were posted before.
-    number: u64,
-    receive: Receive<R>,
 }
 
 struct Unexpected<M> {
@@ -160,7 +155,7 @@ struct Unexpected<M> {
 
 /// One matching context.
 pub struct Context<R, M> {
-    posted: Slab<Posted<R>>,
+    posted: Receives<R>,
     prq: Offload,
     refuse: Refuse,
     layout: TagLayout,
@@ -183,7 +178,7 @@ impl<R: Clone, M> Context<R, M> {
     /// A table that cannot be made.
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
         Ok(Self {
-            posted: Slab::with_capacity(config.prq.entries.min(PREALLOCATE)),
+            posted: Receives::with_capacity(config.prq.entries.min(PREALLOCATE)),
             prq: config.queue(&config.prq)?,
             refuse: config.refuse,
             layout: config.prq.engine_config.layout,
@@ -236,7 +231,7 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn note(&mut self, op: impl Fn() -> Op) {
         if let Some(recorder) = &mut self.recorder {
             // Made again where it is long: a short one never is in memory.
@@ -252,17 +247,20 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Posts a receive: the oldest unexpected message that matches goes to it,
     /// otherwise it waits in the PRQ, if that takes it.
-    #[inline]
-    pub fn post(&mut self, receive: Receive<R>) -> Post<R, M> {
-        if self.prq.is_flow_controlled() && self.holds_post(&receive) {
+    ///
+    /// It is copied only into the PRQ, and all the way inlined by force: a copy of what was
+    /// stored field by field a moment ago waits until the stores have left the store buffer.
+    #[inline(always)]
+    pub fn post(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
+        if self.prq.is_flow_controlled() && self.holds_post(receive) {
             // Who asks again and again learns nothing new.
             if !std::mem::replace(&mut self.held, true) {
-                self.note(|| Op::Held((&receive).into()));
+                self.note(|| Op::Held((&*receive).into()));
                 self.held = true;
             }
-            return Post::HeldBack(receive);
+            return Post::HeldBack;
         }
-        self.note(|| Op::Post((&receive).into()));
+        self.note(|| Op::Post((&*receive).into()));
         self.put(receive)
     }
 
@@ -273,27 +271,27 @@ impl<R: Clone, M> Context<R, M> {
 
     /// The same for a receive that is not to be held back: it goes to the host if the
     /// table has no room.
-    #[inline]
-    pub fn post_anyway(&mut self, receive: Receive<R>) -> Post<R, M> {
-        self.note(|| Op::PostAnyway((&receive).into()));
+    #[inline(always)]
+    pub fn post_anyway(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
+        self.note(|| Op::PostAnyway((&*receive).into()));
         self.put(receive)
     }
 
-    #[inline]
-    fn put(&mut self, mut receive: Receive<R>) -> Post<R, M> {
+    #[inline(always)]
+    fn put(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         self.count_operation();
         let number = self.counters.posts;
         self.counters.posts += 1;
         if let Some(found) = self.umq.search(&receive.key) {
             self.umq.remove_matched(found.token);
             let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
-            let grant = grant(&mut receive, envelope.len);
-            let rest = (!grant.last).then_some(receive);
-            return Post::Matched { grant, envelope, message, rest };
+            let grant = grant(receive, envelope.len);
+            let again = !grant.last;
+            return Post::Matched { grant, envelope, message, again };
         }
         let Key { bits, ignore, source } = receive.key;
-        let refused = self.refuse != Refuse::default() && self.refuses(&receive);
-        let token = self.posted.insert(Posted { number, receive }) as u32;
+        let refused = self.refuse != Refuse::default() && self.refuses(receive);
+        let token = self.posted.insert(number, receive);
         let element = Element { bits, ignore, source, token };
         if refused {
             self.prq.refuse(element);
@@ -349,18 +347,18 @@ impl<R: Clone, M> Context<R, M> {
         self.counters.bytes = self.counters.bytes.saturating_add(envelope.len);
         let key = Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) };
         let found = self.prq.search(&key)?;
-        let token = found.token as usize;
-        if self.posted[token].receive.multi.is_none() {
-            self.prq.remove_matched(found.token);
-            let data = self.posted.remove(token).receive.data;
-            return Some(Grant { data, offset: 0, last: true });
+        let token = found.token;
+        let receive = self.posted.get_mut(token);
+        if receive.multi.is_none() {
+            self.prq.remove_matched(token);
+            return Some(Grant { data: self.posted.take_data(token), offset: 0, last: true });
         }
-        let grant = grant(&mut self.posted[token].receive, envelope.len);
+        let grant = grant(receive, envelope.len);
         if grant.last {
-            self.prq.remove_matched(found.token);
+            self.prq.remove_matched(token);
             self.posted.remove(token);
         } else {
-            self.prq.keep_matched(found.token);
+            self.prq.keep_matched(token);
         }
         Some(grant)
     }
@@ -428,10 +426,9 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Cancels the earliest posted receive that `which` accepts.
     pub fn cancel(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Option<Receive<R>> {
-        let token =
-            self.prq.iter_tokens().find(|&token| which(&self.posted[token as usize].receive))?;
+        let token = self.prq.iter_tokens().find(|&token| which(self.posted.get(token)))?;
         self.prq.cancel(token);
-        let Posted { number, receive } = self.posted.remove(token as usize);
+        let Posted { number, receive } = self.posted.remove(token);
         self.note(|| Op::Cancel(number));
         Some(receive)
     }
@@ -488,6 +485,7 @@ impl<R: Clone, M> Context<R, M> {
 const PREALLOCATE: usize = 4096;
 
 /// Room for a message of `len` bytes in a receive.
+#[inline(always)]
 fn grant<R: Clone>(receive: &mut Receive<R>, len: u64) -> Grant<R> {
     let data = receive.data.clone();
     let Some(multi) = &mut receive.multi else {

@@ -15,6 +15,7 @@ pub mod lengths;
 pub mod live;
 pub mod models;
 pub mod params;
+mod receives;
 pub mod replay;
 pub mod report;
 pub mod timings;

@@ -33,15 +33,15 @@ impl Replay {
     pub fn play(&mut self, op: &Op) {
         match op {
             Op::Post(posted) => {
-                let receive = self.receive(posted);
-                if let Post::HeldBack(receive) = self.context.post(receive) {
+                let mut receive = self.receive(posted);
+                if let Post::HeldBack = self.context.post(&mut receive) {
                     // It was not when it was recorded.
-                    self.context.post_anyway(receive);
+                    self.context.post_anyway(&mut receive);
                 }
                 self.posts += 1;
             }
             Op::PostAnyway(posted) => {
-                self.context.post_anyway(self.receive(posted));
+                self.context.post_anyway(&mut self.receive(posted));
                 self.posts += 1;
             }
             Op::Held(posted) => self.context.ask_room(&self.receive(posted)),

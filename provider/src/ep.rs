@@ -403,7 +403,7 @@ impl ops::ep::Endpoint for Endpoint {
         self.transmit(|engine, own| engine.send(own, op))
     }
 
-    #[inline]
+    #[inline(always)]
     fn recv(&self, op: &Recv) -> Result<()> {
         if let Some(alias) = &self.alias {
             return alias

@@ -40,7 +40,7 @@ pub(crate) struct RecvDefaults {
 }
 
 /// A receive as the device takes it.
-#[inline]
+#[inline(always)]
 pub(crate) fn receive_of(
     op: &Recv,
     defaults: RecvDefaults,
@@ -220,8 +220,9 @@ impl Engine {
         found.then(|| self.sends.remove(key))
     }
 
-    /// Any form of `fi_recv` and `fi_trecv`.
-    #[inline]
+    /// Any form of `fi_recv` and `fi_trecv`. Inlined by force, like what it calls: an
+    /// operation that is copied from call to call waits for the store buffer each time.
+    #[inline(always)]
     pub(crate) fn recv(&mut self, own: &Segment, op: &Recv) -> Result<()> {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
@@ -244,27 +245,25 @@ impl Engine {
         let tagged = op.tag.is_some();
         let source = self.source_key(op.source, tagged)?;
         self.watch(source);
-        let receive = receive_of(op, defaults, source)?;
+        let mut receive = receive_of(op, defaults, source)?;
         let device = &mut self.device.own;
-        let mut posted = device.context(tagged).post(receive);
+        let mut posted = device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
             self.flow.posted(tagged);
             return Ok(());
         }
         loop {
-            let next = match posted {
+            match posted {
                 Post::Pending => return Ok(()),
-                Post::HeldBack(receive) => {
-                    self.flow.hold_post(tagged)?;
-                    receive
-                }
-                Post::Matched { grant, envelope, message, rest } => {
+                Post::HeldBack => self.flow.hold_post(tagged)?,
+                Post::Matched { grant, envelope, message, again } => {
                     self.deliver_kept(own, grant, &envelope, message);
-                    let Some(rest) = rest else { return Ok(()) };
-                    rest
+                    if !again {
+                        return Ok(());
+                    }
                 }
-            };
-            posted = self.device.own.context(tagged).post_anyway(next);
+            }
+            posted = self.device.own.context(tagged).post_anyway(&mut receive);
         }
     }
 

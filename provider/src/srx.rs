@@ -391,33 +391,31 @@ impl ops::ep::Endpoint for SharedReceive {
         };
         let tagged = op.tag.is_some();
         let source = self.source_key(op.source, tagged)?;
-        let receive = receive_of(op, defaults, source)?;
+        let mut receive = receive_of(op, defaults, source)?;
         let mut state = self.state.lock();
-        let mut posted = state.device.context(tagged).post(receive);
+        let mut posted = state.device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
             state.flow.posted(tagged);
         }
         loop {
-            let next = match posted {
+            match posted {
                 Post::Pending => {
                     drop(state);
                     self.watch(source);
                     return Ok(());
                 }
-                Post::HeldBack(receive) => {
-                    state.flow.hold_post(tagged)?;
-                    receive
-                }
-                Post::Matched { grant, envelope, message, rest } => {
+                Post::HeldBack => state.flow.hold_post(tagged)?,
+                Post::Matched { grant, envelope, message, again } => {
                     state.begin(&grant.data, grant.last);
                     drop(state);
                     self.deliver(grant, &envelope, message);
-                    let Some(rest) = rest else { return Ok(()) };
+                    if !again {
+                        return Ok(());
+                    }
                     state = self.state.lock();
-                    rest
                 }
-            };
-            posted = state.device.context(tagged).post_anyway(next);
+            }
+            posted = state.device.context(tagged).post_anyway(&mut receive);
         }
     }
 
