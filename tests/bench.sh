@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Matching alone, what automatic progress hides, then latency and bandwidth through
-# the MPIs.
+# Matching alone, the calls of libfabric, what automatic progress hides, then latency
+# and bandwidth through the MPIs.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
@@ -17,9 +17,15 @@ say "Host engines, in process"
 cargo bench --quiet -p matching
 say "Traces"
 python3 tests/bench_traces.py
-say "A receive of 1 MB behind computation"
 mkdir -p "$target/fabric"
-cc -O2 -Wall -Wno-unused-function -o "$target/fabric/overlap" tests/fabric/overlap.c -lfabric
+for program in calls overlap; do
+    cc -O2 -Wall -Wno-unused-function -o "$target/fabric/$program" "tests/fabric/$program.c" -lfabric
+done
+say "The calls of a message, on one core: alone, then with a report"
+for report in "" "$target/fabric/report"; do
+    FI_PROVIDER=tcam FI_PROVIDER_PATH=$target/provider FI_TCAM_REPORT=$report "$target/fabric/calls"
+done
+say "A receive of 1 MB behind computation"
 for _ in 1 2 3; do
     FI_PROVIDER=tcam FI_PROVIDER_PATH=$target/provider "$target/fabric/overlap"
 done
