@@ -18,6 +18,9 @@ const CLASSES: usize = 6;
 /// Room for patterns, a power of two: an index is bounded by a mask.
 const ROOM: usize = 8;
 
+/// Class of entries in the tray (see `deep/tray.rs`).
+pub(crate) const TRAY: u8 = 12;
+
 /// Class of entries whose pattern is not hashed.
 pub(crate) const UNCLASSED: u8 = 13;
 
@@ -186,6 +189,12 @@ impl Classes {
     #[inline(always)]
     pub(crate) fn has_wild(&self) -> bool {
         self.live() > Self::ONLY_EXACT
+    }
+
+    /// Whether there are entries of several classes.
+    #[inline(always)]
+    pub(crate) fn are_several(&self) -> bool {
+        !self.live().is_power_of_two() && self.live() != 0
     }
 
     /// Whether no entry has a class.

@@ -7,13 +7,14 @@
 //! | any | exact | the index for the key's pattern, once such keys repeat |
 //! | wildcards | any | the scan of all, once there are such keys |
 //! | first of its kind | any | a pass over the slots |
+//! | any | at most 32, where there are or were lately several kinds of entries or a key with wildcards | a comparison with all of them, the tray (`deep/tray.rs`); none is in an index then |
 //!
 //! The home index holds exact entries under the pattern that most keys have: no
 //! wildcards at first, but a queue of unexpected messages that is only ever searched
 //! with any source soon keeps its home index, and no other, under that. An index
 //! that no search has used for long is dropped, and built again on demand.
 
-use crate::classes::{Classes, UNCLASSED, YOUNG};
+use crate::classes::{Classes, TRAY, UNCLASSED, YOUNG};
 use crate::demand::{Demand, Keep};
 use crate::entry::{Key, Source};
 use crate::index::Index;
@@ -23,6 +24,9 @@ use crate::pattern::{CELLS, EXACT, Pattern, cell_of};
 use crate::scan::Scan;
 use crate::slot::{INDEXES, Slot};
 
+use tray::Tray;
+
+mod tray;
 mod upkeep;
 
 /// Slots that are passed over without a thought of building something.
@@ -34,8 +38,10 @@ const TICK: usize = 64;
 /// See the module.
 pub(crate) struct Deep {
     kernel: Kernel,
-    /// Slots that ever had an entry: those before this one.
+    /// Most entries there were at an insert.
     used: usize,
+    /// The same since the last [`Deep::housekeeping`].
+    longest: usize,
     /// Room to put entries in order.
     order: Box<[u16]>,
     classes: Classes,
@@ -58,6 +64,7 @@ pub(crate) struct Deep {
     scan: Scan,
     scan_keep: Keep,
     demand: Demand,
+    tray: Tray,
 }
 
 /// The home index among the indexes.
@@ -104,6 +111,7 @@ impl Deep {
         Self {
             kernel,
             used: 0,
+            longest: 0,
             order: vec![0; capacity].into(),
             classes: Classes::new(),
             indexes: std::array::from_fn(index),
@@ -115,6 +123,7 @@ impl Deep {
             scan: Scan::new(capacity),
             scan_keep: Keep::default(),
             demand: Demand::default(),
+            tray: Tray::new(kernel),
         }
     }
 
@@ -123,11 +132,15 @@ impl Deep {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.classes.len() + self.unclassed
+        self.classes.len() + self.unclassed + self.tray.len()
     }
 
     /// How many entries are of this one's age or older.
     pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
+        if self.tray.is_in_use() {
+            self.tray.note_use();
+            return self.tray.rank(&slots[usize::from(id)]);
+        }
         if self.scan_keep.is_awake() {
             self.scan_keep.note_use();
             return self.scan.rank(self.kernel, id);
@@ -137,16 +150,23 @@ impl Deep {
         self.slots(slots).filter(|&(_, slot)| slot.stamp <= stamp).count()
     }
 
+    /// Slots that ever had an entry: so many, the first ones. Slots are taken in the order
+    /// of their numbers and before any other those that were given back. Up to the next
+    /// insert no more than a nursery is added.
+    fn slots_used(&self, slots: &[Slot]) -> usize {
+        slots.len().min(self.used.max(self.longest) + CAPACITY as usize)
+    }
+
     /// Every entry, in no order.
     fn slots<'a>(&self, slots: &'a [Slot]) -> impl Iterator<Item = (u16, &'a Slot)> {
-        let used = slots[..self.used].iter().enumerate();
+        let used = slots[..self.slots_used(slots)].iter().enumerate();
         used.map(|(id, slot)| (id as u16, slot)).filter(|(_, slot)| slot.stamp.class() < YOUNG)
     }
 
     /// Every entry, oldest first.
     pub(crate) fn in_order(&mut self, slots: &[Slot]) -> &[u16] {
         let mut len = 0;
-        for (id, slot) in slots[..self.used].iter().enumerate() {
+        for (id, slot) in slots[..self.slots_used(slots)].iter().enumerate() {
             if slot.stamp.class() < YOUNG {
                 self.order[len] = id as u16;
                 len += 1;
@@ -157,19 +177,30 @@ impl Deep {
         order
     }
 
-    /// Adds the entries of a full nursery, when `taken` slots are.
+    /// Adds the entries of a full nursery, when `taken` slots are. Every way to insert is a
+    /// function of its own, so that none saves registers for another.
     #[inline(never)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
-        // Slots are taken in the order of their numbers and before any other those that
-        // were given back. Up to the next call no more than a nursery is added to what
-        // is taken now.
-        self.used = self.used.max(slots.len().min(taken + CAPACITY as usize));
+        self.longest = self.longest.max(taken);
         self.since_tick += CAPACITY as usize;
         if self.since_tick >= TICK {
-            self.housekeeping(slots);
+            return self.insert_at_tick(slots, grown, taken);
         }
-        if self.classes.state() & Classes::BUSY != 0 && self.demand.is_pending() {
-            self.fulfil(slots);
+        self.insert_now(slots, grown, taken);
+    }
+
+    /// The same, and what need not happen at every insert.
+    #[cold]
+    fn insert_at_tick(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+        self.housekeeping(slots);
+        self.insert_now(slots, grown, taken);
+    }
+
+    /// The same without that.
+    #[inline(always)]
+    fn insert_now(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+        if self.tray.is_in_use() {
+            return self.insert_in_tray(slots, grown, taken);
         }
         let state = self.classes.state();
         if state >= Classes::TURNED {
@@ -178,6 +209,12 @@ impl Deep {
         if state > Classes::ONLY_EXACT && state.is_power_of_two() {
             return self.insert_class(slots, grown, state.trailing_zeros() as u8);
         }
+        self.insert_usual(slots, grown);
+    }
+
+    /// Adds those of a nursery where there is only the home index, for exact keys.
+    #[inline(never)]
+    fn insert_usual(&mut self, slots: &mut [Slot], grown: Nursery) {
         for id in grown.all() {
             let slot = &mut slots[usize::from(id)];
             if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
@@ -187,6 +224,9 @@ impl Deep {
             } else {
                 self.insert_one_wild(slots, id);
             }
+        }
+        if self.classes.state() != Classes::ONLY_EXACT {
+            self.consider_tray(slots);
         }
     }
 
@@ -203,6 +243,9 @@ impl Deep {
             } else {
                 self.insert_one(slots, id);
             }
+        }
+        if !self.classes.state().is_power_of_two() {
+            self.consider_tray(slots);
         }
     }
 
@@ -248,21 +291,34 @@ impl Deep {
     /// that is turned.
     #[inline(never)]
     fn insert_unusual(&mut self, slots: &mut [Slot], grown: Nursery) {
+        if self.tray.suits(self.longest) {
+            self.enter_tray(slots);
+            return self.insert_in_tray(slots, grown, self.longest);
+        }
+        if self.demand.is_pending() {
+            self.fulfil(slots);
+        }
         for id in grown.all() {
-            let slot = &mut slots[usize::from(id)];
-            if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
-                slot.stamp = slot.stamp.with_class(EXACT);
-                let home = &mut self.indexes[HOME];
-                home.index.insert(slots, HOME, &home.pattern, id);
-                if self.awake != ONLY_HOME {
-                    self.insert_for_keys(slots, id);
-                }
-            } else {
-                self.insert_wild(slots, id);
+            self.insert_one_unusual(slots, id);
+        }
+    }
+
+    /// Adds one where there is more to care for than the home index, or that is turned.
+    #[inline(always)]
+    fn insert_one_unusual(&mut self, slots: &mut [Slot], id: u16) {
+        let slot = &mut slots[usize::from(id)];
+        if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
+            slot.stamp = slot.stamp.with_class(EXACT);
+            let home = &mut self.indexes[HOME];
+            home.index.insert(slots, HOME, &home.pattern, id);
+            if self.awake != ONLY_HOME {
+                self.insert_for_keys(slots, id);
             }
-            if self.scan_keep.is_awake() && slots[usize::from(id)].stamp.class() != UNCLASSED {
-                self.scan.push(&slots[usize::from(id)], id);
-            }
+        } else {
+            self.insert_wild(slots, id);
+        }
+        if self.scan_keep.is_awake() && slots[usize::from(id)].stamp.class() != UNCLASSED {
+            self.scan.push(&slots[usize::from(id)], id);
         }
     }
 
@@ -289,6 +345,9 @@ impl Deep {
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16, class: u8) {
         if self.classes.state() & Classes::BUSY != 0 {
+            if class == TRAY {
+                return self.tray.remove(&slots[usize::from(id)]);
+            }
             return self.remove_everywhere(slots, id, class);
         }
         self.classes.leave(class);
@@ -350,6 +409,15 @@ impl Deep {
     /// class, all are in the scan.
     #[inline(never)]
     fn first_match_other<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.tray.is_in_use() {
+            return self.tray.first(self.kernel, slots, key);
+        }
+        self.first_match_unusual(slots, key)
+    }
+
+    /// The same where the tray is not in use.
+    #[inline(never)]
+    fn first_match_unusual<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.is_empty() {
             return self.scan.first_match(self.kernel, key).map(|id| at(slots, id));
         }
@@ -433,7 +501,7 @@ impl Deep {
             if let Some((which, index)) = self.indexes.iter().enumerate().find(serves) {
                 return index.first(slots, which, key);
             }
-            if self.used > FEW && self.demand.count_pattern(keys.0, keys.1) {
+            if self.slots_used(slots) > FEW && self.demand.count_pattern(keys.0, keys.1) {
                 self.classes.call();
             }
         }
@@ -441,9 +509,10 @@ impl Deep {
             self.scan_keep.note_use();
             return self.scan.first_match(self.kernel, key).map(|id| at(slots, id));
         }
-        if self.used > FEW {
-            self.wish_mirror();
+        if self.slots_used(slots) > FEW {
+            self.demand.wish_mirror();
         }
+        self.classes.call();
         let matching = self.slots(slots).filter(|(_, slot)| slot.matches(key));
         matching.min_by_key(|(_, slot)| slot.stamp)
     }

@@ -42,13 +42,15 @@
 //!              | when it is full
 //!              v
 //!        deep (deep.rs): all others
+//!          tray (deep/tray.rs)    while they are few and of several kinds: by age, 16 at a
+//!                                 time by a compare kernel (kernel/): avx512, avx2, scalar
+//!        otherwise:
 //!          classes (classes.rs)   a pattern (pattern.rs) each: exact, any-tag, ...
 //!          home index (index.rs)  hash of each entry under its class's pattern
 //!          3 more indexes         hash of exact entries under another kind of key;
 //!                                 built when searches ask for it (demand.rs)
-//!          scan (scan.rs)         what no index serves, by age (age_log.rs), 16 at a
-//!                                 time by a compare kernel (kernel/): avx512, avx2,
-//!                                 scalar; of all entries when searches ask for it
+//!          scan (scan.rs)         what no index serves, by age (age_log.rs), compared as in
+//!                                 the tray; all entries when searches ask for it
 //!          upkeep (deep/upkeep.rs) builds these, turns them and drops them
 //! ```
 //!
@@ -56,8 +58,8 @@
 //!
 //! **The age rule.** Every entry has a serial number (slot.rs); the lower is the
 //! older. Everything deep is older than the nursery; the entries in a bucket of an index
-//! are a ring that starts with its oldest; in the scan the lower position is older. A
-//! search takes the oldest of the few it is offered.
+//! are a ring that starts with its oldest; in the tray and the scan the lower position is
+//! older. A search takes the oldest of the few it is offered.
 //!
 //! # Designs that lost
 //!
@@ -92,6 +94,13 @@
 //! | the walk through a bucket where its first entry is compared | same key 12.0, four kinds of keys 28.2 | called where it is rare: 11.4, 27.1 |
 //! | any entry of the nursery removed in one way | depth 4 7.5, pairs at the tail 7.5 | the youngest told apart: 6.6, 6.8 |
 //! | a class for every pattern while there is room | all ignore bits differ 47 | none where patterns do not come again: 38 |
+//! | a bucket is a node of its ring, so that neither insert nor remove has a branch (links of 32 bits beside the slots) | reverse at 4096 13.2, random 15.0; same key 9.5 | the bucket names its oldest: 11.4, 13.3; 12.0 |
+//! | few entries of several kinds in the indexes | at 16: four kinds of keys 23.2, four classes 15.9, any tag 12.8; at 5: 40, 16.8, 47 | the tray: 11.4, 11.2, 11.6; 10.2, 10.1, 10.3 |
+//! | the same in the scan, as if none had a class | 18.3, 19.4, 18.9 | 64 fixed positions beside each other, of which the slot names one, and a search, an insert and a remove of their own |
+//! | the tray in an allocation of its own | at 16 12.4 | inside the table: 11.5 |
+//! | the tray of up to 60 entries | at 56: four kinds of keys 21, but 10 % + 10 % 17.1, any tag 17.1 | 32: 27, 14.0, 13.5 |
+//! | up to 8 entries of the tray compared one by one | at 16 13.4 | up to 4: 11.4. None: at 5 12.6 instead of 10.3, for what was just stored must be loaded as a vector |
+//! | the tray chosen once in 64 inserts | four classes standing, pairs at the tail 11.7, misses 10.1 | when it first suits: 8.2, 6.4 |
 //! | 64 entries of the scan compared for one answer | the same 36, whose masks the compiler put together in vectors | 16 and a branch: 25 |
 
 mod age_log;

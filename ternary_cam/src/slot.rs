@@ -69,6 +69,7 @@ impl Stamp {
 /// that was just stored to a load of more.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
+    /// In the tray the home link's is the position (see `deep/tray.rs`).
     pub(crate) bucket: u16,
     /// The next younger.
     pub(crate) next: u16,

@@ -184,6 +184,11 @@ impl Table {
         self.live(handle).map(Slot::entry)
     }
 
+    #[cfg(test)]
+    pub(crate) const fn deep(&self) -> &Deep {
+        &self.deep
+    }
+
     #[inline]
     fn live(&self, handle: Handle) -> Option<&Slot> {
         self.slots.get(usize::from(handle.slot)).filter(|slot| slot.stamp.serial() == handle.serial)

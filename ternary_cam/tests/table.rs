@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{kernels, run};
 use proptest::prelude::*;
-use ternary_cam::{Entry, Full, Kernel, Key, Source, Table, TableError};
+use ternary_cam::{Entry, Full, Handle, Kernel, Key, Source, Table, TableError};
 
 /// How much of the long tests is done: Miri is a thousand times slower.
 const CASES: u32 = if cfg!(miri) { 2 } else { 512 };
@@ -176,6 +176,65 @@ fn keys_change_their_wildcards() {
             let hit = table.first_match(&key).unwrap();
             assert_eq!(hit.token, naive[rank].token, "round {round}");
             assert_eq!(table.remove(hit.handle), Some(naive.remove(rank)));
+        }
+    }
+}
+
+/// Queues of one kind of entries and keys or of several, that grow and shrink between few
+/// and many: what is kept how changes, and every answer stays right.
+#[test]
+fn short_queues_become_long_and_long_ones_short() {
+    let entries: [fn(u32) -> (u64, bool); 5] = [
+        |_| (0, false),
+        |_| (0xff, false),
+        |_| (0, true),
+        |i| ([0, 0xff][i as usize % 2], i % 4 > 1),
+        |i| (u64::from(i % 200) << 8, false),
+    ];
+    let keys: [fn(u32) -> (u64, bool); 4] = [
+        |_| (0, false),
+        |_| (0xff, false),
+        |_| (0, true),
+        |i| ([0, 0xff][i as usize % 2], i % 3 == 0),
+    ];
+    let phases = if cfg!(miri) { 3 } else { 150 };
+    for kernel in kernels() {
+        let mut table = Table::new(100, kernel).unwrap();
+        let mut naive: Vec<(Handle, Entry)> = Vec::new();
+        let mut state = 0x9e37_79b9_u32;
+        let mut random = move |below: usize| {
+            state = state.wrapping_mul(0x915f_77f5).wrapping_add(1);
+            (state >> 16) as usize % below
+        };
+        for phase in 0..phases {
+            let (entry_of, key_of) = (entries[random(5)], keys[random(4)]);
+            let most = [1, 6, 14, 20, 28, 40, 90][random(7)];
+            for token in 0..if cfg!(miri) { 60 } else { 150 + 150 * (phase % 5) } {
+                while naive.len() > most || naive.len() == most && random(3) > 0 {
+                    let wanted = naive[random(naive.len())].1;
+                    let (ignore, any_source) = key_of(token);
+                    let source = Source::new(wanted.source.get().unwrap_or(3));
+                    let source = if any_source { Source::ANY } else { source };
+                    let key = Key { bits: wanted.bits, ignore, source };
+                    let rank = naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
+                    let handle = naive[rank].0;
+                    assert_eq!(table.first_match(&key).unwrap().handle, handle, "phase {phase}");
+                    if token % 50 == 0 {
+                        assert_eq!(table.depth(handle), rank + 1);
+                    }
+                    // One in four is cancelled instead.
+                    let rank = if random(4) == 0 { random(naive.len()) } else { rank };
+                    let (handle, entry) = naive.remove(rank);
+                    assert_eq!(table.remove(handle), Some(entry));
+                }
+                let (ignore, any_source) = entry_of(token);
+                let source = if any_source { Source::ANY } else { Source::new(token % 5) };
+                let entry = Entry { ignore, source, ..exact((token % 7).into(), 0, token) };
+                naive.push((table.insert(entry).unwrap(), entry));
+            }
+            let none = Key { bits: 1 << 60, ignore: 0, source: Source::new(1) };
+            assert_eq!(table.first_match(&none), None);
+            assert!(table.iter().eq(naive.iter().copied()));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Deep, EXACT_KEYS, HOME, Keys, ONLY_HOME};
 use crate::age_log::Bits;
-use crate::classes::{Classes, UNCLASSED};
+use crate::classes::{Classes, TRAY, UNCLASSED};
 use crate::demand::{Keep, Wish};
 use crate::pattern::{EXACT, Pattern, cell_of};
 use crate::slot::{INDEXES, Slot};
@@ -60,7 +60,7 @@ impl Deep {
             let home = &mut self.indexes[HOME];
             let pattern = match slots[usize::from(id)].stamp.class() {
                 EXACT => &home.pattern,
-                UNCLASSED => continue,
+                TRAY | UNCLASSED => continue,
                 class => self.classes.pattern(class),
             };
             home.index.insert(slots, HOME, pattern, id);
@@ -98,6 +98,9 @@ impl Deep {
 
     /// Finds out what is unusual.
     pub(super) fn note_unusual(&mut self) {
+        if self.tray.is_in_use() {
+            return self.classes.set_unusual(Classes::TURNED | Classes::BUSY);
+        }
         let turned = self.indexes[HOME].keys != Some(EXACT_KEYS);
         let turned = if turned { Classes::TURNED } else { 0 };
         let more = self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != ONLY_HOME;
@@ -112,6 +115,11 @@ impl Deep {
             self.fulfil(slots);
         }
         let inserts = std::mem::take(&mut self.since_tick);
+        let longest = std::mem::take(&mut self.longest);
+        self.used = self.used.max(longest);
+        if self.tick_tray(slots, longest) {
+            return;
+        }
         let len = self.len();
         for which in 1..INDEXES {
             if self.indexes[which].keep.tick(inserts, len) {
@@ -163,7 +171,7 @@ impl Deep {
     }
 
     /// Has an index kept up no longer; the keys that it served.
-    fn put_to_sleep(&mut self, which: usize) -> Option<Keys> {
+    pub(super) fn put_to_sleep(&mut self, which: usize) -> Option<Keys> {
         self.awake &= !(1 << which);
         self.indexes[which].keep.sleep();
         self.indexes[which].keys.take()

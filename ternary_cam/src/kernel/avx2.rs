@@ -2,16 +2,17 @@
 //! 256-bit twin of the scalar kernel: four entries a vector.
 #![cfg(target_arch = "x86_64")]
 
-use std::arch::x86_64::_mm_castsi128_ps;
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_ps, _mm_or_si128,
-    _mm_set1_epi32, _mm256_and_si256, _mm256_andnot_si256, _mm256_castsi256_pd,
-    _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_load_si256,
-    _mm256_loadu_si256, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
+    __m256i, _mm256_and_si256, _mm256_andnot_si256, _mm256_castsi256_pd, _mm256_castsi256_ps,
+    _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_load_si256, _mm256_loadu_si256,
+    _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with, joined};
+use super::{
+    ALONE, Block, LANES, Named, STEP, WORDS, Word, first_named_with, first_with, first_word_with,
+    joined, scalar,
+};
 use crate::entry::{Key, Source};
 use crate::scanner::Page;
 
@@ -21,6 +22,21 @@ const FEW: usize = 4;
 #[target_feature(enable = "avx2")]
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     first_with(blocks, live, |block, at| candidates(block, at, key))
+}
+
+#[target_feature(enable = "avx2,popcnt")]
+pub(super) fn first_named<T>(
+    named: &Named,
+    bits: u64,
+    ignore: u64,
+    source: u32,
+    found: impl FnOnce(u16) -> T,
+) -> Option<T> {
+    if named.live.count_ones() <= ALONE {
+        return scalar::first_named(named, bits, ignore, source, found);
+    }
+    let key = Key { bits, ignore, source: Source(source) };
+    first_named_with(named, |at| candidates(&named.block, at, &key), found)
 }
 
 #[target_feature(enable = "avx2,popcnt")]
@@ -90,28 +106,31 @@ fn zeros(words: __m256i) -> u64 {
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
+    let hits = candidates8(block, at, key) | candidates8(block, at + STEP / 2, key) << (STEP / 2);
+    hits as u16
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn candidates8(block: &Block, at: usize, key: &Key) -> i32 {
+    let same_bits = same_bits(block, at, key) | same_bits(block, at + FEW, key) << FEW;
+    let (peers, none) = (load8_peers(&block.peer, at), _mm256_setzero_si256());
+    let peer = _mm256_set1_epi32((!key.source.0).cast_signed());
+    let every = _mm256_set1_epi32(if key.source.is_any() { -1 } else { 0 });
+    let named = _mm256_or_si256(_mm256_cmpeq_epi32(peers, peer), _mm256_cmpeq_epi32(peers, none));
+    same_bits & _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(named, every)))
+}
+
+/// Four entries from `at`: which of them agree with the key in what both compare.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn same_bits(block: &Block, at: usize, key: &Key) -> i32 {
     let bits = _mm256_set1_epi64x(key.bits.cast_signed());
-    let care = _mm256_set1_epi64x((!key.ignore).cast_signed());
-    let source = _mm_set1_epi32(key.source.0.cast_signed());
-    let any = _mm_set1_epi32(Source::ANY.0.cast_signed());
-    let every_source = if key.source.is_any() { 0b1111 } else { 0 };
-
-    let mut hits = 0;
-    for lane in (0..STEP).step_by(FEW) {
-        let from = at + lane;
-        let differ = _mm256_and_si256(_mm256_xor_si256(load4(&block.bits, from), bits), care);
-        let differ = _mm256_andnot_si256(load4(&block.ignore, from), differ);
-        let same_bits = _mm256_cmpeq_epi64(differ, _mm256_setzero_si256());
-        let same_bits = _mm256_movemask_pd(_mm256_castsi256_pd(same_bits));
-
-        let sources = load4_sources(&block.source, from);
-        let same_source =
-            _mm_or_si128(_mm_cmpeq_epi32(sources, source), _mm_cmpeq_epi32(sources, any));
-        let same_source = _mm_movemask_ps(_mm_castsi128_ps(same_source)) | every_source;
-
-        hits |= ((same_bits & same_source) as u16) << lane;
-    }
-    hits
+    let ignore = _mm256_set1_epi64x(key.ignore.cast_signed());
+    let ignore = _mm256_or_si256(load4(&block.ignore, at), ignore);
+    let differ = _mm256_andnot_si256(ignore, _mm256_xor_si256(load4(&block.bits, at), bits));
+    let same = _mm256_cmpeq_epi64(differ, _mm256_setzero_si256());
+    _mm256_movemask_pd(_mm256_castsi256_pd(same))
 }
 
 #[inline]
@@ -125,10 +144,10 @@ fn load4(words: &[u64; LANES], at: usize) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load4_sources(words: &[u32; LANES], at: usize) -> __m128i {
-    let words: &[u32; FEW] = words[at..at + FEW].try_into().expect("FEW words");
-    // SAFETY: `words` is 16 readable bytes, aligned as above.
-    unsafe { _mm_load_si128(words.as_ptr().cast()) }
+fn load8_peers(words: &[u32; LANES], at: usize) -> __m256i {
+    let words: &[u32; 2 * FEW] = words[at..at + 2 * FEW].try_into().expect("2 * FEW words");
+    // SAFETY: `words` is 32 readable bytes, aligned as above.
+    unsafe { _mm256_load_si256(words.as_ptr().cast()) }
 }
 
 #[inline]

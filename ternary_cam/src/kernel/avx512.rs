@@ -3,12 +3,15 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_kunpackb, _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_cmpeq_epi32_mask,
-    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi32_mask,
-    _mm512_testn_epi64_mask, _mm512_xor_si512,
+    __m512i, _mm512_kunpackb, _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_testn_epi32_mask,
+    _mm512_min_epu32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64,
+    _mm512_testn_epi32_mask, _mm512_testn_epi64_mask, _mm512_xor_si512,
 };
 
-use super::{Block, LANES, STEP, WORDS, Word, first_with, first_word_with, joined};
+use super::{
+    ALONE, Block, LANES, Named, STEP, WORDS, Word, first_named_with, first_with, first_word_with,
+    joined, scalar,
+};
 use crate::entry::{Key, Source};
 use crate::scanner::Page;
 
@@ -18,6 +21,21 @@ const XOR_ANDNOT: i32 = 0b0001_0100;
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     first_with(blocks, live, |block, at| candidates(block, at, key))
+}
+
+#[target_feature(enable = "avx512f,avx512vl,popcnt")]
+pub(super) fn first_named<T>(
+    named: &Named,
+    bits: u64,
+    ignore: u64,
+    source: u32,
+    found: impl FnOnce(u16) -> T,
+) -> Option<T> {
+    if named.live.count_ones() <= ALONE {
+        return scalar::first_named(named, bits, ignore, source, found);
+    }
+    let key = Key { bits, ignore, source: Source(source) };
+    first_named_with(named, |at| candidates(&named.block, at, &key), found)
 }
 
 #[target_feature(enable = "avx512f,avx512vl,popcnt")]
@@ -80,14 +98,10 @@ pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
         same_bits(block, at + STEP / 2, key).into(),
         same_bits(block, at, key).into(),
     );
-    if key.source.is_any() {
-        return same_bits;
-    }
-    let source = _mm512_set1_epi32(key.source.0.cast_signed());
-    let any = _mm512_set1_epi32(Source::ANY.0.cast_signed());
-    let sources = load16_sources(&block.source, at);
-    let named = _mm512_mask_cmpeq_epi32_mask(same_bits, sources, source);
-    named | _mm512_mask_cmpeq_epi32_mask(same_bits, sources, any)
+    let peer = _mm512_set1_epi32((!key.source.0).cast_signed());
+    let peers = load16_peers(&block.peer, at);
+    let least = _mm512_min_epu32(_mm512_xor_si512(peers, peer), _mm512_min_epu32(peers, peer));
+    _mm512_mask_testn_epi32_mask(same_bits, least, least)
 }
 
 /// Eight entries from `at`: which of them agree with the key in what both compare.
@@ -115,7 +129,7 @@ fn load8(words: &[u64; LANES], at: usize) -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
-fn load16_sources(words: &[u32; LANES], at: usize) -> __m512i {
+fn load16_peers(words: &[u32; LANES], at: usize) -> __m512i {
     let words: &[u32; STEP] = words[at..at + STEP].try_into().expect("STEP words");
     // SAFETY: `words` is 64 readable bytes, aligned as above.
     unsafe { _mm512_load_si512(words.as_ptr().cast()) }

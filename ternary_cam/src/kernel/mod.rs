@@ -2,8 +2,8 @@
 //! Compare kernels: one algorithm, one file an instruction set.
 //!
 //! A kernel compares a key with 16 of the 64 entries of a [`Block`] and answers with a
-//! bitmap of candidates. It knows nothing of ages or of which entries are live; [`first`]
-//! arbitrates that in code all kernels share.
+//! bitmap of candidates. It knows nothing of ages or of which entries are live; [`first`] and
+//! [`first_named`] arbitrate that in code all kernels share.
 //!
 //! All `unsafe` of the crate is here: the loads, and the calls that enter a
 //! function compiled for instructions the processor was asked about before.
@@ -41,6 +41,10 @@ impl Word {
 /// Entries in a block: the bits of one bitmap word.
 pub(crate) const LANES: usize = u64::BITS as usize;
 
+/// Entries at most that are compared one by one: a vector costs as much, and would wait for
+/// those among them that were stored a moment ago.
+const ALONE: u32 = 4;
+
 /// Entries a kernel compares at once.
 const STEP: usize = u16::BITS as usize;
 
@@ -57,22 +61,35 @@ const STEP: usize = u16::BITS as usize;
 pub(crate) struct Block {
     pub(crate) bits: [u64; LANES],
     pub(crate) ignore: [u64; LANES],
-    pub(crate) source: [u32; LANES],
+    pub(crate) peer: [u32; LANES],
 }
 
 impl Block {
     pub(crate) const EMPTY: Self =
-        Self { bits: [0; LANES], ignore: [0; LANES], source: [Source::ANY.0; LANES] };
+        Self { bits: [0; LANES], ignore: [0; LANES], peer: [!Source::ANY.0; LANES] };
 
     #[inline]
     pub(crate) fn set(&mut self, lane: usize, bits: u64, ignore: u64, source: u32) {
-        (self.bits[lane], self.ignore[lane], self.source[lane]) = (bits, ignore, source);
+        (self.bits[lane], self.ignore[lane], self.peer[lane]) = (bits, ignore, !source);
     }
 
     #[inline]
     pub(crate) fn get(&self, lane: usize) -> (u64, u64, u32) {
-        (self.bits[lane], self.ignore[lane], self.source[lane])
+        (self.bits[lane], self.ignore[lane], !self.peer[lane])
     }
+}
+
+/// A block with a name for each entry, some of them live: a short queue in one piece.
+#[repr(C, align(64))]
+pub(crate) struct Named {
+    pub(crate) block: Block,
+    pub(crate) names: [u16; LANES],
+    /// Bit `i` is set when entry `i` is there.
+    pub(crate) live: u64,
+}
+
+impl Named {
+    pub(crate) const EMPTY: Self = Self { block: Block::EMPTY, names: [0; LANES], live: 0 };
 }
 
 /// The instruction set a table compares with, chosen once at its construction.
@@ -159,6 +176,29 @@ pub(crate) fn first(kernel: Kernel, blocks: &[Block], live: &[u64], key: &Key) -
         // SAFETY: as above.
         Kernel::Avx2 => unsafe { avx2::first(blocks, live, key) },
         _ => scalar::first(blocks, live, key),
+    }
+}
+
+/// What `found` makes of the name of the first live entry that matches. Every step with a
+/// live one is compared: where the match is cannot be predicted.
+///
+/// The fields of the key come by value: from one that was stored a moment ago, field by field,
+/// the compiler would load two at once, which waits for the stores.
+#[inline(always)]
+pub(crate) fn first_named<T>(
+    kernel: Kernel,
+    named: &Named,
+    (bits, ignore, source): (u64, u64, u32),
+    found: impl FnOnce(u16) -> T,
+) -> Option<T> {
+    match kernel {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a table is only made with a kernel this processor supports.
+        Kernel::Avx512 => unsafe { avx512::first_named(named, bits, ignore, source, found) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kernel::Avx2 => unsafe { avx2::first_named(named, bits, ignore, source, found) },
+        _ => scalar::first_named(named, bits, ignore, source, found),
     }
 }
 
@@ -332,6 +372,29 @@ fn first_with(
         }
     }
     None
+}
+
+/// The loop around the kernels of a short queue. `candidates` compares [`STEP`] of them.
+#[inline(always)]
+fn first_named_with<T>(
+    named: &Named,
+    candidates: impl Fn(usize) -> u16,
+    found: impl FnOnce(u16) -> T,
+) -> Option<T> {
+    let live = named.live;
+    let mut hits = 0;
+    if live as u16 != 0 {
+        hits = u64::from(candidates(0));
+    }
+    if live >> STEP != 0 {
+        for step in (STEP..LANES).step_by(STEP) {
+            if (live >> step) as u16 != 0 {
+                hits |= u64::from(candidates(step)) << step;
+            }
+        }
+    }
+    let hits = hits & live;
+    (hits != 0).then(|| found(named.names[hits.trailing_zeros() as usize % LANES]))
 }
 
 #[cfg(test)]

@@ -1,12 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The kernel every processor has, and what the others are tested against.
 
-use super::{Block, STEP, WORDS, Word, first_with, first_word_with, joined};
+use super::{Block, LANES, Named, STEP, WORDS, Word, first_with, first_word_with, joined};
+use crate::age_log::Bits;
 use crate::entry::{Key, Source};
 use crate::scanner::Page;
 
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     first_with(blocks, live, |block, at| candidates(block, at, key))
+}
+
+#[inline(never)]
+pub(super) fn first_named<T>(
+    named: &Named,
+    bits: u64,
+    ignore: u64,
+    source: u32,
+    found: impl FnOnce(u16) -> T,
+) -> Option<T> {
+    let key = Key { bits, ignore, source: Source(source) };
+    let lane = Bits(named.live).find(|&lane| matches(&named.block, lane, &key))?;
+    Some(found(named.names[lane % LANES]))
 }
 
 pub(super) fn count_ones(words: &[u64]) -> usize {
@@ -16,15 +30,14 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
 /// Bit `i` is set when entry `at + i` of the block matches.
 #[inline]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
-    let mut hits = 0;
-    for (bit, lane) in (at..at + STEP).enumerate() {
-        let differ = (block.bits[lane] ^ key.bits) & !(block.ignore[lane] | key.ignore);
-        let source = block.source[lane];
-        let same_source =
-            source == key.source.0 || source == Source::ANY.0 || key.source == Source::ANY;
-        hits |= u16::from(differ == 0 && same_source) << bit;
-    }
-    hits
+    (0..STEP).fold(0, |hits, bit| hits | u16::from(matches(block, at + bit, key)) << bit)
+}
+
+#[inline(always)]
+fn matches(block: &Block, lane: usize, key: &Key) -> bool {
+    let (bits, ignore, source) = block.get(lane % LANES);
+    let differ = (bits ^ key.bits) & !(ignore | key.ignore);
+    differ == 0 && (source == key.source.0 || source == Source::ANY.0 || key.source.is_any())
 }
 
 pub(super) fn first_word<T>(

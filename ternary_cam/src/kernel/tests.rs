@@ -20,12 +20,8 @@ fn for_each_kernel(mut check: impl FnMut(Kernel)) {
 fn naive(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     (0..blocks.len() * LANES).find(|&index| {
         let (block, lane) = (&blocks[index / LANES], index % LANES);
-        let entry = Entry {
-            bits: block.bits[lane],
-            ignore: block.ignore[lane],
-            source: Source(block.source[lane]),
-            token: 0,
-        };
+        let (bits, ignore, source) = block.get(lane);
+        let entry = Entry { bits, ignore, source: Source(source), token: 0 };
         live[index / LANES] >> lane & 1 == 1 && entry.matches(key)
     })
 }
@@ -51,7 +47,7 @@ fn finds_the_first_of_every_length_and_place() {
             let mut blocks = vec![Block::EMPTY; 3];
             for index in 0..length {
                 let (block, lane) = (&mut blocks[index / LANES], index % LANES);
-                (block.bits[lane], block.source[lane]) = (9, 2);
+                block.set(lane, 9, 0, 2);
             }
             let live: Vec<u64> = (0..3)
                 .map(|block| match length.saturating_sub(block * LANES) {
@@ -103,7 +99,7 @@ proptest! {
         let mut blocks = vec![Block::EMPTY; 2];
         for (index, &(bits, ignore, source)) in entries.iter().enumerate() {
             let (block, lane) = (&mut blocks[index / LANES], index % LANES);
-            (block.bits[lane], block.ignore[lane], block.source[lane]) = (bits, ignore, source);
+            block.set(lane, bits, ignore, source);
         }
         let key = Key { bits, ignore, source: Source(from) };
         let expected = naive(&blocks, &live, &key);

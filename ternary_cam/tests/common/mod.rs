@@ -64,11 +64,16 @@ pub(crate) fn run(data: &[u8], kernel: Kernel) {
     let mut table = Table::new(capacity, kernel).expect("an available kernel");
     let mut naive: Naive = Vec::new();
     let mut of = Use::Both;
+    let mut most = capacity;
     let mut stale = None;
     let mut token = 0;
     while !data.0.is_empty() {
         let op = data.next();
         match op % 16 {
+            0..7 if naive.len() > most => {
+                let rank = usize::from(data.next()) % naive.len();
+                stale = Some(take(&mut table, &mut naive, rank));
+            }
             0..7 => {
                 let (bits, source) = (bits(data.next()), data.next());
                 let entry = match of {
@@ -112,6 +117,8 @@ pub(crate) fn run(data: &[u8], kernel: Kernel) {
             14 if op == 14 => {
                 of = [Use::Posted, Use::Unexpected, Use::Both][usize::from(data.next()) % 3];
             }
+            // Long and short queues are kept in different ways.
+            14 if op == 30 => most = [capacity, 2, 12, 24, 40][usize::from(data.next()) % 5],
             _ => check(&mut table, &naive, stale),
         }
         assert_eq!(table.len(), naive.len());

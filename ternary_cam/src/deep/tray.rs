@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Few entries of several kinds, in age order and in no index.
+//!
+//! Where there are few, to compare a key with all of them costs less than to look up the
+//! class of an entry or the index for a key and to mispredict which it is. A search is one
+//! comparison with 16 or 32 entries; that it could stop at the first match is not used, since
+//! where that is cannot be predicted either.
+//!
+//! The tray is taken into use when entries of several kinds or keys with wildcards come and
+//! there have been few entries for some time, as there have in a new table. It is left at
+//! once when there are too many, and after some time with entries of one kind and exact
+//! keys, for which the home index is quicker. The indexes keep what they serve, and are empty
+//! meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::{Deep, EXACT_KEYS, HOME, at};
+use crate::age_log::Bits;
+use crate::classes::TRAY;
+use crate::entry::{Key, Source};
+use crate::kernel::{self, Kernel, LANES, Named};
+use crate::nursery::{CAPACITY, Nursery};
+use crate::pattern::{EXACT, cell_of};
+use crate::slot::{INDEXES, Slot};
+
+/// Periods of [`super::TICK`] inserts with few entries before it is taken into use.
+const PATIENCE: u32 = 4;
+
+/// Such periods with entries of one kind and exact keys after which it is left.
+const UNIFORM: u32 = 8;
+
+/// Positions: bits of a word.
+const ROOM: usize = LANES;
+
+/// See the module.
+///
+/// ```text
+/// position   0     1     2     3     4    ...  63
+/// block    [ a  |  -  |  b  |  c  |  -  |  unused ]     what is compared
+/// names    [ a  |  -  |  b  |  c  |  -  |  unused ]     slots
+/// live       1     0     1     1     0     0
+///            oldest            youngest   ^ tail
+/// ```
+///
+/// The slot of an entry names its position. Entries come at the tail and leave holes; they
+/// close up when the tail reaches the end, and it starts over when none is left.
+pub(super) struct Tray {
+    entries: Named,
+    tail: usize,
+    in_use: bool,
+    /// Entries at most while it is.
+    most: usize,
+    /// While in use: whether since the last tick there was nothing but entries of one kind
+    /// and exact keys.
+    plain: AtomicBool,
+    /// Ignore bits of the last entry, and 1 if it names no source.
+    last: (u64, u64),
+    /// Ticks in a row while in use that were plain.
+    uniform: u32,
+    /// Ticks in a row while not in use with few entries.
+    short: u32,
+}
+
+impl Tray {
+    pub(super) fn new(kernel: Kernel) -> Self {
+        // Two steps of a vector kernel.
+        let most = if kernel == Kernel::Scalar { 16 } else { 32 };
+        Self {
+            entries: Named::EMPTY,
+            tail: 0,
+            in_use: false,
+            most,
+            plain: AtomicBool::new(true),
+            last: (0, 0),
+            uniform: 0,
+            short: PATIENCE,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_in_use(&self) -> bool {
+        self.in_use
+    }
+
+    /// Notes several kinds of entries, a key with wildcards, a question for a rank.
+    #[inline]
+    pub(super) fn note_use(&self) {
+        self.plain.store(false, Relaxed);
+    }
+
+    #[inline(always)]
+    fn has_room(&self, entries: usize) -> bool {
+        entries + CAPACITY as usize <= self.most
+    }
+
+    /// Whether it may be taken into use where there were at most so many entries since the
+    /// last tick.
+    #[inline(always)]
+    pub(super) fn suits(&self, longest: usize) -> bool {
+        self.short == PATIENCE && self.has_room(longest)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.live.count_ones() as usize
+    }
+
+    /// How many entries are of the age of this one or older.
+    pub(super) fn rank(&self, slot: &Slot) -> usize {
+        (self.entries.live << (ROOM - 1 - usize::from(slot.links[HOME].bucket) % ROOM)).count_ones()
+            as usize
+    }
+
+    /// The oldest entry that matches.
+    #[inline(always)]
+    pub(super) fn first<'a>(
+        &self,
+        kernel: Kernel,
+        slots: &'a [Slot],
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
+        // The first is nearly always false where keys of several kinds come, the second is
+        // not predicted there.
+        if self.plain.load(Relaxed) && !key.is_exact() {
+            self.note_use();
+        }
+        let key = (key.bits, key.ignore, key.source.0);
+        kernel::first_named(kernel, &self.entries, key, move |id| at(slots, id))
+    }
+
+    /// Puts an entry at a position.
+    #[inline(always)]
+    fn set(&mut self, at: usize, slots: &mut [Slot], id: u16) {
+        let (at, slot) = (at % ROOM, &mut slots[usize::from(id)]);
+        slot.stamp = slot.stamp.with_class(TRAY);
+        slot.links[HOME].bucket = at as u16;
+        self.entries.block.set(at, slot.bits, slot.ignore, slot.source);
+        self.entries.names[at] = id;
+    }
+
+    /// Adds those of a nursery, for which there must be room, and notes if their kinds differ.
+    #[inline(always)]
+    fn push(&mut self, slots: &mut [Slot], ids: [u16; CAPACITY as usize]) {
+        let tail = self.tail;
+        let (mut ignore, mut source) = self.last;
+        let mut differ = 0;
+        for (at, id) in ids.into_iter().enumerate() {
+            self.set(tail + at, slots, id);
+            let slot = &slots[usize::from(id)];
+            let any = u64::from(slot.source == Source::ANY.0);
+            differ |= slot.ignore ^ ignore | any ^ source;
+            (ignore, source) = (slot.ignore, any);
+        }
+        self.last = (ignore, source);
+        if differ != 0 {
+            self.note_use();
+        }
+        self.entries.live |= ((1 << CAPACITY) - 1) << tail;
+        self.tail = tail + CAPACITY as usize;
+    }
+
+    /// Takes an entry out.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, slot: &Slot) {
+        self.entries.live &= !(1 << (slot.links[HOME].bucket % ROOM as u16));
+        if self.entries.live == 0 {
+            self.tail = 0;
+        }
+    }
+
+    /// Moves the entries together at the front.
+    #[cold]
+    fn close_up(&mut self, slots: &mut [Slot]) {
+        for (to, from) in Bits(self.entries.live).enumerate() {
+            self.set(to, slots, self.entries.names[from]);
+        }
+        self.restart_at(self.len());
+    }
+
+    /// Has so many live positions, the first ones.
+    fn restart_at(&mut self, len: usize) {
+        debug_assert!(len < ROOM);
+        self.entries.live = (1 << len) - 1;
+        self.tail = len;
+    }
+}
+
+impl Deep {
+    /// Adds those of a nursery to the tray. If there are too many it is no longer in use.
+    #[inline(never)]
+    pub(super) fn insert_in_tray(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+        if taken > self.tray.most {
+            return self.outgrow_tray(slots, grown);
+        }
+        if self.tray.tail > ROOM - CAPACITY as usize {
+            self.tray.close_up(slots);
+        }
+        self.tray.push(slots, grown.all());
+    }
+
+    /// Adds those for which there is no room.
+    #[cold]
+    fn outgrow_tray(&mut self, slots: &mut [Slot], grown: Nursery) {
+        self.tray.short = 0;
+        self.leave_tray(slots);
+        self.insert_unusual(slots, grown);
+    }
+
+    /// Takes the tray into use if there are few entries, of several kinds.
+    #[inline(never)]
+    pub(super) fn consider_tray(&mut self, slots: &mut [Slot]) {
+        let several = self.classes.are_several() || self.unclassed != 0;
+        if several && self.tray.suits(self.longest) {
+            self.enter_tray(slots);
+        }
+    }
+
+    /// Finds out whether the tray is still needed, and otherwise if it would suit; whether
+    /// it is in use.
+    pub(super) fn tick_tray(&mut self, slots: &mut [Slot], longest: usize) -> bool {
+        let plain = std::mem::replace(self.tray.plain.get_mut(), true);
+        let tray = &mut self.tray;
+        if tray.in_use {
+            tray.uniform = if plain { tray.uniform + 1 } else { 0 };
+            if tray.uniform == UNIFORM {
+                self.forget_keys();
+                self.leave_tray(slots);
+            }
+        } else {
+            tray.short = if tray.has_room(longest) { PATIENCE.min(tray.short + 1) } else { 0 };
+        }
+        self.tray.in_use
+    }
+
+    /// Moves every entry from the indexes and the scan.
+    #[cold]
+    pub(super) fn enter_tray(&mut self, slots: &mut [Slot]) {
+        // What searches have asked for they find in the tray.
+        self.demand.take().for_each(drop);
+        let len = self.in_order(slots).len();
+        for at in 0..len {
+            let id = self.order[at];
+            self.remove_everywhere(slots, id, slots[usize::from(id)].stamp.class());
+            self.tray.set(at, slots, id);
+        }
+        self.tray.restart_at(len);
+        self.tray.in_use = true;
+        self.tray.uniform = 0;
+        self.note_unusual();
+    }
+
+    /// Moves every entry to the indexes.
+    fn leave_tray(&mut self, slots: &mut [Slot]) {
+        let (ids, live) = (self.tray.entries.names, self.tray.entries.live);
+        self.tray.restart_at(0);
+        self.tray.in_use = false;
+        self.note_unusual();
+        for at in Bits(live) {
+            self.insert_one_unusual(slots, ids[at]);
+        }
+    }
+
+    /// Has the home index serve exact keys, and nothing else be kept up. All are empty.
+    fn forget_keys(&mut self) {
+        for which in 1..INDEXES {
+            self.put_to_sleep(which);
+        }
+        self.scan_keep.sleep();
+        let home = &mut self.indexes[HOME];
+        home.keys = Some(EXACT_KEYS);
+        home.pattern = *self.classes.pattern(EXACT);
+        home.keep.wake();
+        self.serving[cell_of(EXACT_KEYS.0, EXACT_KEYS.1)] = HOME as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::HOME;
+    use super::{PATIENCE, UNIFORM};
+    use crate::deep::TICK;
+    use crate::entry::{Entry, Key, Source};
+    use crate::kernel::Kernel;
+    use crate::table::{Handle, Table};
+
+    /// A table and the list it must agree with.
+    struct Queue {
+        table: Table,
+        naive: Vec<(Handle, Entry)>,
+        token: u32,
+    }
+
+    impl Queue {
+        fn new() -> Self {
+            let table = Table::new(100, Kernel::best()).unwrap();
+            Self { table, naive: Vec::new(), token: 0 }
+        }
+
+        fn is_in_tray(&self) -> bool {
+            self.table.deep().tray.is_in_use()
+        }
+
+        /// Inserts so many entries, every third one with any source if `wild`, and has at
+        /// most `length` stay. Keys have any source if `any`.
+        fn run(&mut self, inserts: usize, length: usize, wild: bool, any: bool) {
+            for _ in 0..inserts {
+                while self.naive.len() >= length {
+                    self.take(any);
+                }
+                self.token += 1;
+                let source =
+                    if wild && self.token.is_multiple_of(3) { Source::ANY } else { Source::new(1) };
+                let bits = u64::from(self.token % 8);
+                let entry = Entry { bits, ignore: 0, source, token: self.token };
+                self.naive.push((self.table.insert(entry).unwrap(), entry));
+            }
+        }
+
+        fn take(&mut self, any: bool) {
+            let source = if any { Source::ANY } else { Source::new(1) };
+            let wanted = self.naive[self.token as usize % self.naive.len()].1;
+            let key = Key { bits: wanted.bits, ignore: 0, source };
+            let rank = self.naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
+            let (handle, entry) = self.naive.remove(rank);
+            assert_eq!(self.table.first_match(&key).unwrap().handle, handle);
+            assert_eq!(self.table.depth(handle), rank + 1);
+            assert_eq!(self.table.remove(handle), Some(entry));
+        }
+    }
+
+    /// Inserts that make so many ticks.
+    const fn ticks(count: u32) -> usize {
+        count as usize * TICK
+    }
+
+    #[test]
+    fn few_of_several_kinds_are_in_it() {
+        let mut queue = Queue::new();
+        queue.run(16, 10, true, false);
+        assert!(queue.is_in_tray());
+        queue.run(30, 50, true, false);
+        assert!(!queue.is_in_tray(), "too many");
+        queue.run(ticks(PATIENCE), 10, true, false);
+        assert!(!queue.is_in_tray(), "many not long ago");
+        queue.run(ticks(2), 10, true, false);
+        assert!(queue.is_in_tray());
+        queue.run(16, 50, true, false);
+        assert!(queue.is_in_tray(), "all came one by one");
+    }
+
+    #[test]
+    fn few_of_one_kind_are_not() {
+        let mut queue = Queue::new();
+        queue.run(100, 10, false, true);
+        assert!(queue.is_in_tray(), "keys with any source");
+        for handle in queue.naive.drain(..).map(|(handle, _)| handle).collect::<Vec<_>>() {
+            queue.table.remove(handle).unwrap();
+        }
+        for token in 0..ticks(UNIFORM + 2) as u32 {
+            let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };
+            for _ in 0..8 {
+                queue.table.insert(entry).unwrap();
+            }
+            let key = Key { bits: token.into(), ignore: 0, source: Source::new(1) };
+            while let Some(hit) = queue.table.first_match(&key) {
+                queue.table.remove(hit.handle).unwrap();
+            }
+        }
+        assert!(!queue.is_in_tray());
+        queue.run(16, 10, false, true);
+        assert!(queue.is_in_tray());
+    }
+
+    /// The home index serves keys with any source when the tray is taken into use, and
+    /// is left empty; entries with any source come, which it cannot have.
+    #[test]
+    fn the_home_index_is_turned_back_where_it_must_be() {
+        let mut queue = Queue::new();
+        queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
+        assert_eq!(queue.table.deep().indexes[HOME].keys, Some((0, true)));
+        queue.run(ticks(PATIENCE + 2), 10, false, true);
+        assert!(queue.is_in_tray());
+        for _ in 0..3 {
+            queue.run(100, 90, true, false);
+            assert!(!queue.is_in_tray());
+            while queue.naive.len() > 2 {
+                queue.take(false);
+            }
+        }
+    }
+}
