@@ -29,14 +29,15 @@ pub(crate) const UNCLASSED: u8 = 13;
 pub(crate) const YOUNG: u8 = 14;
 
 /// The patterns of the entries.
+#[repr(C)]
 pub(crate) struct Classes {
-    patterns: [Pattern; ROOM],
-    /// Entries of each class.
-    len: [u32; ROOM],
     /// What an operation must know first, in one byte: bit `i` for class `i` that has
     /// entries, and [`Classes::TURNED`], [`Classes::BUSY`]. A byte, since bits of it
     /// are set by a store of a byte, which cannot be forwarded to a load of more.
     state: AtomicU8,
+    /// Entries of each class.
+    len: [u32; ROOM],
+    patterns: [Pattern; ROOM],
     variety: Variety,
 }
 

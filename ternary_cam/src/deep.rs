@@ -7,7 +7,7 @@
 //! | any | exact | the index for the key's pattern, once such keys repeat |
 //! | wildcards | any | the scan of all, once there are such keys |
 //! | first of its kind | any | a pass over the slots |
-//! | any | at most 32, where there are or were lately several kinds of entries or a key with wildcards | a comparison with all of them, the tray (`deep/tray.rs`); none is in an index then |
+//! | any | at most 32 (16 with the scalar kernel), where there are or were lately several kinds of entries or a key with wildcards | a comparison with all of them, the tray (`deep/tray.rs`); none is in an index then |
 //!
 //! The home index holds exact entries under the pattern that most keys have: no
 //! wildcards at first, but a queue of unexpected messages that is only ever searched
@@ -35,16 +35,15 @@ const FEW: usize = 8;
 /// Inserts from one [`Deep::housekeeping`] to the next.
 const TICK: usize = 64;
 
-/// See the module.
+/// See the module. What exact entries touch comes first, in few lines of the cache.
+#[repr(C)]
 pub(crate) struct Deep {
-    kernel: Kernel,
-    /// Most entries there were at an insert.
-    used: usize,
-    /// The same since the last [`Deep::housekeeping`].
-    longest: usize,
-    /// Room to put entries in order.
-    order: Box<[u16]>,
     classes: Classes,
+    /// Most entries there were at an insert since the last [`Deep::housekeeping`].
+    longest: usize,
+    /// Inserts since the last [`Deep::housekeeping`].
+    since_tick: usize,
+    kernel: Kernel,
     /// The home index has every entry that has a class, under the pattern of its class;
     /// exact ones under its own. The others have every exact entry.
     indexes: [ForKeys; INDEXES],
@@ -54,8 +53,10 @@ pub(crate) struct Deep {
     serving: [u8; CELLS],
     /// Bit `i`: `indexes[i]` is kept up.
     awake: u32,
-    /// Inserts since the last [`Deep::housekeeping`].
-    since_tick: usize,
+    /// Most entries there were at an insert before that.
+    used: usize,
+    /// Room to put entries in order.
+    order: Box<[u16]>,
     /// Inserts since an index was last spread anew.
     since_spread: usize,
     /// Entries without a class.
@@ -199,11 +200,11 @@ impl Deep {
     /// The same without that.
     #[inline(always)]
     fn insert_now(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
-        if self.tray.is_in_use() {
-            return self.insert_in_tray(slots, grown, taken);
-        }
         let state = self.classes.state();
         if state >= Classes::TURNED {
+            if self.tray.is_in_use() {
+                return self.insert_in_tray(slots, grown, taken);
+            }
             return self.insert_unusual(slots, grown);
         }
         if state > Classes::ONLY_EXACT && state.is_power_of_two() {

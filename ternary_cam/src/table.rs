@@ -48,6 +48,8 @@ pub enum TableError {
 ///
 /// Insert, search and remove are inlined by force: what they do for a short queue
 /// and for exact keys is a few dozen instructions, of which a call would be a third.
+// What all of them need is one line of the cache, in front.
+#[repr(C)]
 pub struct Table {
     slots: Box<[Slot]>,
     /// Free slots, a stack.
