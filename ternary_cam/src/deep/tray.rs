@@ -18,7 +18,7 @@ use super::{Deep, EXACT_KEYS, HOME, at};
 use crate::age_log::Bits;
 use crate::classes::TRAY;
 use crate::entry::{Key, Source};
-use crate::kernel::{self, Kernel, LANES, Named};
+use crate::kernel::{self, Kernel, LANES, Named, STEP};
 use crate::nursery::{CAPACITY, Nursery};
 use crate::pattern::{EXACT, cell_of};
 use crate::slot::{INDEXES, Slot};
@@ -32,6 +32,9 @@ const UNIFORM: u32 = 8;
 /// Positions: bits of a word.
 const ROOM: usize = LANES;
 
+/// Entries that come at once: those of a nursery.
+const GROUP: usize = CAPACITY as usize;
+
 /// See the module.
 ///
 /// ```text
@@ -43,7 +46,7 @@ const ROOM: usize = LANES;
 /// ```
 ///
 /// The slot of an entry names its position. Entries come at the tail and leave holes; they
-/// close up when the tail reaches the end, and it starts over when none is left.
+/// close up when that spares searches a step, and the tail starts over when none is left.
 pub(super) struct Tray {
     entries: Named,
     tail: usize,
@@ -90,7 +93,7 @@ impl Tray {
 
     #[inline(always)]
     fn has_room(&self, entries: usize) -> bool {
-        entries + CAPACITY as usize <= self.most
+        entries + GROUP <= self.most
     }
 
     /// Whether it may be taken into use where there were at most so many entries since the
@@ -139,8 +142,9 @@ impl Tray {
 
     /// Adds those of a nursery, for which there must be room, and notes if their kinds differ.
     #[inline(always)]
-    fn push(&mut self, slots: &mut [Slot], ids: [u16; CAPACITY as usize]) {
+    fn push(&mut self, slots: &mut [Slot], ids: [u16; GROUP]) {
         let tail = self.tail;
+        debug_assert!(tail + GROUP <= ROOM);
         let (mut ignore, mut source) = self.last;
         let mut differ = 0;
         for (at, id) in ids.into_iter().enumerate() {
@@ -154,8 +158,8 @@ impl Tray {
         if differ != 0 {
             self.note_use();
         }
-        self.entries.live |= ((1 << CAPACITY) - 1) << tail;
-        self.tail = tail + CAPACITY as usize;
+        self.entries.live |= ((1 << GROUP) - 1) << tail;
+        self.tail = tail + GROUP;
     }
 
     /// Takes an entry out.
@@ -167,20 +171,31 @@ impl Tray {
         }
     }
 
+    /// Whether to close up before the next push: a step of positions has been used up, and
+    /// there are as many holes.
+    #[inline(always)]
+    fn is_sparse(&self) -> bool {
+        self.tail.is_multiple_of(STEP) && self.tail >= self.len() + STEP
+    }
+
     /// Moves the entries together at the front.
     #[cold]
     fn close_up(&mut self, slots: &mut [Slot]) {
+        let names = &mut self.entries.names;
         for (to, from) in Bits(self.entries.live).enumerate() {
-            self.set(to, slots, self.entries.names[from]);
+            names[to] = names[from];
         }
-        self.restart_at(self.len());
+        self.fill(slots, self.len());
     }
 
-    /// Has so many live positions, the first ones.
-    fn restart_at(&mut self, len: usize) {
+    /// Has the first so many names, and no others.
+    fn fill(&mut self, slots: &mut [Slot], len: usize) {
         debug_assert!(len < ROOM);
+        for at in 0..len {
+            self.set(at, slots, self.entries.names[at]);
+        }
         self.entries.live = (1 << len) - 1;
-        self.tail = len;
+        self.tail = len.next_multiple_of(GROUP);
     }
 }
 
@@ -191,7 +206,7 @@ impl Deep {
         if taken > self.tray.most {
             return self.outgrow_tray(slots, grown);
         }
-        if self.tray.tail > ROOM - CAPACITY as usize {
+        if self.tray.is_sparse() {
             self.tray.close_up(slots);
         }
         self.tray.push(slots, grown.all());
@@ -240,9 +255,9 @@ impl Deep {
         for at in 0..len {
             let id = self.order[at];
             self.remove_everywhere(slots, id, slots[usize::from(id)].stamp.class());
-            self.tray.set(at, slots, id);
+            self.tray.entries.names[at] = id;
         }
-        self.tray.restart_at(len);
+        self.tray.fill(slots, len);
         self.tray.in_use = true;
         self.tray.uniform = 0;
         self.note_unusual();
@@ -251,7 +266,8 @@ impl Deep {
     /// Moves every entry to the indexes.
     fn leave_tray(&mut self, slots: &mut [Slot]) {
         let (ids, live) = (self.tray.entries.names, self.tray.entries.live);
-        self.tray.restart_at(0);
+        self.tray.entries.live = 0;
+        self.tray.tail = 0;
         self.tray.in_use = false;
         self.note_unusual();
         for at in Bits(live) {
@@ -290,8 +306,8 @@ mod tests {
     }
 
     impl Queue {
-        fn new() -> Self {
-            let table = Table::new(100, Kernel::best()).unwrap();
+        fn new(kernel: Kernel) -> Self {
+            let table = Table::new(100, kernel).unwrap();
             Self { table, naive: Vec::new(), token: 0 }
         }
 
@@ -334,56 +350,62 @@ mod tests {
 
     #[test]
     fn few_of_several_kinds_are_in_it() {
-        let mut queue = Queue::new();
-        queue.run(16, 10, true, false);
-        assert!(queue.is_in_tray());
-        queue.run(30, 50, true, false);
-        assert!(!queue.is_in_tray(), "too many");
-        queue.run(ticks(PATIENCE), 10, true, false);
-        assert!(!queue.is_in_tray(), "many not long ago");
-        queue.run(ticks(2), 10, true, false);
-        assert!(queue.is_in_tray());
-        queue.run(16, 50, true, false);
-        assert!(queue.is_in_tray(), "all came one by one");
+        for kernel in Kernel::available() {
+            let mut queue = Queue::new(kernel);
+            queue.run(16, 10, true, false);
+            assert!(queue.is_in_tray());
+            queue.run(30, 50, true, false);
+            assert!(!queue.is_in_tray(), "too many");
+            queue.run(ticks(PATIENCE), 10, true, false);
+            assert!(!queue.is_in_tray(), "many not long ago");
+            queue.run(ticks(2), 10, true, false);
+            assert!(queue.is_in_tray());
+            queue.run(4, 50, true, false);
+            assert!(queue.is_in_tray(), "all came one by one");
+        }
     }
 
     #[test]
     fn few_of_one_kind_are_not() {
-        let mut queue = Queue::new();
-        queue.run(100, 10, false, true);
-        assert!(queue.is_in_tray(), "keys with any source");
-        for handle in queue.naive.drain(..).map(|(handle, _)| handle).collect::<Vec<_>>() {
-            queue.table.remove(handle).unwrap();
-        }
-        for token in 0..ticks(UNIFORM + 2) as u32 {
-            let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };
-            for _ in 0..8 {
-                queue.table.insert(entry).unwrap();
+        for kernel in Kernel::available() {
+            let mut queue = Queue::new(kernel);
+            queue.run(100, 10, false, true);
+            assert!(queue.is_in_tray(), "keys with any source");
+            for handle in queue.naive.drain(..).map(|(handle, _)| handle).collect::<Vec<_>>() {
+                queue.table.remove(handle).unwrap();
             }
-            let key = Key { bits: token.into(), ignore: 0, source: Source::new(1) };
-            while let Some(hit) = queue.table.first_match(&key) {
-                queue.table.remove(hit.handle).unwrap();
+            for token in 0..ticks(UNIFORM + 2) as u32 {
+                let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };
+                for _ in 0..8 {
+                    queue.table.insert(entry).unwrap();
+                }
+                let key = Key { bits: token.into(), ignore: 0, source: Source::new(1) };
+                while let Some(hit) = queue.table.first_match(&key) {
+                    queue.table.remove(hit.handle).unwrap();
+                }
             }
+            assert!(!queue.is_in_tray());
+            queue.run(16, 10, false, true);
+            assert!(queue.is_in_tray());
         }
-        assert!(!queue.is_in_tray());
-        queue.run(16, 10, false, true);
-        assert!(queue.is_in_tray());
     }
 
     /// The home index serves keys with any source when the tray is taken into use, and
     /// is left empty; entries with any source come, which it cannot have.
     #[test]
     fn the_home_index_is_turned_back_where_it_must_be() {
-        let mut queue = Queue::new();
-        queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
-        assert_eq!(queue.table.deep().indexes[HOME].keys, Some((0, true)));
-        queue.run(ticks(PATIENCE + 2), 10, false, true);
-        assert!(queue.is_in_tray());
-        for _ in 0..3 {
-            queue.run(100, 90, true, false);
-            assert!(!queue.is_in_tray());
-            while queue.naive.len() > 2 {
-                queue.take(false);
+        for kernel in Kernel::available() {
+            let mut queue = Queue::new(kernel);
+            queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
+            assert_eq!(queue.table.deep().indexes[HOME].keys, Some((0, true)));
+            queue.run(ticks(PATIENCE + 2), 10, false, true);
+            assert!(queue.is_in_tray());
+            for _ in 0..3 {
+                queue.run(100, 90, true, false);
+                assert!(!queue.is_in_tray());
+                while queue.naive.len() > 2 {
+                    queue.take(false);
+                }
             }
         }
     }

@@ -46,7 +46,7 @@ pub(crate) const LANES: usize = u64::BITS as usize;
 const ALONE: u32 = 4;
 
 /// Entries a kernel compares at once.
-const STEP: usize = u16::BITS as usize;
+pub(crate) const STEP: usize = u16::BITS as usize;
 
 /// 64 entries, one array a field, so that a vector load takes neighbours.
 ///
