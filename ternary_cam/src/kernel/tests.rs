@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Every kernel against the definition of a match, entry by entry.
 
-use super::{Block, Kernel, LANES, first};
+use super::{Block, Kernel, LANES, Named, first, first_named};
 use crate::entry::{Entry, Key, Source};
 use proptest::prelude::*;
 
@@ -106,5 +106,16 @@ proptest! {
         for_each_kernel(|kernel| {
             assert_eq!(first(kernel, &blocks, &live, &key), expected, "{kernel}");
         });
+        // Few of them are compared one by one.
+        let few = live[0] & live[1] & live[0].rotate_left(1) & live[1].rotate_left(7);
+        for live in [live[0], few] {
+            let expected = naive(&blocks, &[live, 0], &key).map(|lane| 100 + lane as u16);
+            let names = std::array::from_fn(|lane| 100 + lane as u16);
+            let named = Named { block: blocks[0].clone(), names, live };
+            for_each_kernel(|kernel| {
+                let found = first_named(kernel, &named, (bits, ignore, from), |name| name);
+                assert_eq!(found, expected, "{kernel}");
+            });
+        }
     }
 }
