@@ -122,5 +122,5 @@ mod table;
 
 pub use entry::{Entry, Key, Source};
 pub use kernel::{Kernel, UnknownKernel};
-pub use scanner::{Page, Scanner};
+pub use scanner::{Compare, Scanner, Search};
 pub use table::{Full, Handle, Hit, Table, TableError};

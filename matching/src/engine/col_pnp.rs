@@ -41,7 +41,7 @@ use super::{
     pnp::Pnp,
     queue::{Best, Queues},
 };
-use crate::{CollectiveId, Element, Key, Traffic, traffic::Fields};
+use crate::{CollectiveId, Element, Key, Source, Traffic, traffic::Fields};
 
 /// Queue of elements whose kind is hidden, and of collective ones from any source.
 const HIDDEN: usize = 0;
@@ -151,21 +151,21 @@ impl<Q: Queues> ColPnp<Q> {
     }
 
     #[inline(never)]
-    fn remove_placed(&mut self, handle: HostHandle, queue: usize) -> Element {
-        let element = self.queues.remove(handle);
+    fn leave_queue(&mut self, handle: HostHandle, queue: usize) {
         if queue == self.col.profiling_queue()
-            && let Lane::Collective(id, _) = self.lane(&key_of(&element))
+            && let Lane::Collective(id, _) = self.lane(&key_of(self.queues.element(handle)))
         {
             self.col.note_removed(id);
         }
-        element
+        self.queues.leave_queue(handle);
     }
 
     /// Gives a queue to the youngest element, if there are now too many for one list,
     /// after those that wait for one.
     #[inline(never)]
-    fn place(&mut self, youngest: HostHandle, element: &Element) {
-        let key = key_of(element);
+    fn place(&mut self, youngest: HostHandle, bits: u64, ignore: u64, source: Source) {
+        // In registers until here: see `Queues::Probe`.
+        let key = Key { bits, ignore, source };
         if self.short > Q::LIST && matches!(self.lane(&key), Lane::Collective(..)) {
             self.short = Q::LIST;
         }
@@ -228,7 +228,8 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let handle = self.queues.push(element, age);
         if self.queues.len() > Q::LIST.min(self.short) {
-            self.place(handle, &element);
+            let Element { bits, ignore, source, .. } = element;
+            self.place(handle, bits, ignore, source);
         } else {
             self.waiting = true;
         }
@@ -237,20 +238,17 @@ impl<Q: Queues> Engine for ColPnp<Q> {
 
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        let found = if self.waiting {
-            self.queues.oldest_match(&self.queues.probe(key))
-        } else {
-            self.search_placed(key)
-        };
+        let found =
+            if self.waiting { self.queues.oldest_match_of(key) } else { self.search_placed(key) };
         self.queues.hit(found)
     }
 
     #[inline]
     fn remove(&mut self, handle: HostHandle) -> Element {
-        match self.queues.queue_of(handle) {
-            None => self.queues.remove_unplaced(handle),
-            Some(queue) => self.remove_placed(handle, queue),
+        if let Some(queue) = self.queues.queue_of(handle) {
+            self.leave_queue(handle, queue);
         }
+        self.queues.remove_unplaced(handle)
     }
 
     fn oldest(&self) -> Option<HostHit> {

@@ -28,7 +28,7 @@ impl<Q: Queues> Engine for List<Q> {
 
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        self.0.hit(self.0.oldest_match(&self.0.probe(key)))
+        self.0.hit(self.0.oldest_match_of(key))
     }
 
     #[inline]

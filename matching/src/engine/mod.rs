@@ -176,8 +176,8 @@ pub(crate) enum Host {
 
 /// An engine on a storage.
 pub(crate) enum HostOn<Q> {
-    List(List<Q>),
-    RankArray(RankArray<Q>),
+    List(Box<List<Q>>),
+    RankArray(Box<RankArray<Q>>),
     ColPnp(Box<ColPnp<Q>>),
 }
 
@@ -201,8 +201,8 @@ impl Host {
 impl<Q: Queues> HostOn<Q> {
     fn new(engine: HostEngine, config: &EngineConfig, queues: Q) -> Self {
         let (k_collective, k_point_to_point) = match engine {
-            HostEngine::List => return Self::List(List::new(queues)),
-            HostEngine::RankArray => return Self::RankArray(RankArray::new(queues)),
+            HostEngine::List => return Self::List(Box::new(List::new(queues))),
+            HostEngine::RankArray => return Self::RankArray(Box::new(RankArray::new(queues))),
             HostEngine::ColList => (config.k_collective, 0),
             HostEngine::ListPnp => (0, config.k_point_to_point),
             HostEngine::ColPnp => (config.k_collective, config.k_point_to_point),

@@ -3,18 +3,16 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m256i, _mm256_and_si256, _mm256_andnot_si256, _mm256_castsi256_pd, _mm256_castsi256_ps,
+    __m256i, _mm256_andnot_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi16,
     _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_load_si256, _mm256_loadu_si256,
-    _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_setzero_si256, _mm256_xor_si256,
+    _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256,
+    _mm256_packs_epi16, _mm256_permute4x64_epi64, _mm256_set1_epi16, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{
-    ALONE, Block, LANES, Named, STEP, WORDS, Word, first_named_with, first_with, first_word_with,
-    joined, scalar,
-};
+use super::{ALONE, Block, LANES, Named, STEP, few, first_named_with, first_with, scalar};
 use crate::entry::{Key, Source};
-use crate::scanner::Page;
+use crate::scanner::{Compare, Scanner, Search};
 
 /// 64-bit lanes of a 256-bit vector.
 const FEW: usize = 4;
@@ -45,61 +43,44 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
 }
 
 #[target_feature(enable = "avx2")]
-pub(super) fn first_word<T>(
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    let (value, care) = broadcast(key);
-    let half = |page: &Page, at| {
-        let differ = _mm256_xor_si256(load8_words(&page.words, at), value);
-        zeros(_mm256_and_si256(differ, care))
+pub(super) fn enter<S: Search>(search: S) -> S::Found {
+    search.run(Words(()))
+}
+
+/// There is one only where these instructions may be used: in [`enter`].
+#[derive(Clone, Copy)]
+struct Words(());
+
+impl Compare for Words {
+    #[inline(always)]
+    fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
+        few::equal(words, value)
+    }
+
+    #[inline(always)]
+    fn page(self, words: &[u16; LANES], value: u16) -> u64 {
+        // SAFETY: see the type.
+        unsafe { equal64(words, value) }
+    }
+}
+
+/// Bit `i` is set when word `i` equals `value`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn equal64(words: &[u16; LANES], value: u16) -> u64 {
+    let value = _mm256_set1_epi16(value.cast_signed());
+    let quarter = |words: &[u16; LANES / 4]| {
+        // SAFETY: `words` is 32 readable bytes.
+        _mm256_cmpeq_epi16(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }, value)
     };
-    let step = |page: &Page, at| half(page, at) | half(page, at + WORDS / 2) << (WORDS / 2);
-    first_word_with(pages, step, accept)
-}
-
-#[target_feature(enable = "avx2")]
-pub(super) fn first_ternary_word<T>(
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    let (value, care) = broadcast(key);
-    first_word_with(pages, |page, at| agree16(page, at, value, care), accept)
-}
-
-/// Bit `i` is set when word `i` of the page agrees with the key.
-#[target_feature(enable = "avx2")]
-pub(super) fn agree(page: &Page, key: Word) -> u64 {
-    let (value, care) = broadcast(key);
-    joined([0, 1, 2, 3].map(|number| agree16(page, number * WORDS, value, care)))
-}
-
-/// The key's word, and the bits of it that are compared.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn broadcast(key: Word) -> (__m256i, __m256i) {
-    (_mm256_set1_epi32(key.value.cast_signed()), _mm256_set1_epi32((!key.ignore).cast_signed()))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn agree16(page: &Page, at: usize, value: __m256i, care: __m256i) -> u64 {
-    let half = |at| {
-        let differ = _mm256_xor_si256(load8_words(&page.words, at), value);
-        let differ = _mm256_andnot_si256(load8_words(&page.ignores, at), differ);
-        zeros(_mm256_and_si256(differ, care))
+    let quarters = words.as_chunks().0;
+    let half = |first: usize| {
+        let bytes = _mm256_packs_epi16(quarter(&quarters[first]), quarter(&quarters[first + 1]));
+        // Halves of both are packed by turns.
+        let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
+        u64::from(_mm256_movemask_epi8(bytes).cast_unsigned())
     };
-    half(at) | half(at + WORDS / 2) << (WORDS / 2)
-}
-
-/// Bit `i` is set when word `i` is zero.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn zeros(words: __m256i) -> u64 {
-    let zero = _mm256_cmpeq_epi32(words, _mm256_setzero_si256());
-    u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(zero)).cast_unsigned())
+    half(0) | half(2) << (LANES / 2)
 }
 
 /// Bit `i` is set when entry `at + i` of the block matches.
@@ -148,12 +129,4 @@ fn load8_peers(words: &[u32; LANES], at: usize) -> __m256i {
     let words: &[u32; 2 * FEW] = words[at..at + 2 * FEW].try_into().expect("2 * FEW words");
     // SAFETY: `words` is 32 readable bytes, aligned as above.
     unsafe { _mm256_load_si256(words.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn load8_words(words: &[u32], at: usize) -> __m256i {
-    let words: &[u32; WORDS / 2] = words[at..at + WORDS / 2].try_into().expect("WORDS / 2 words");
-    // SAFETY: `words` is 32 readable bytes.
-    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
 }

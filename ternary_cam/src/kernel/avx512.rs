@@ -3,17 +3,16 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_kunpackb, _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_testn_epi32_mask,
-    _mm512_min_epu32, _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64,
-    _mm512_testn_epi32_mask, _mm512_testn_epi64_mask, _mm512_xor_si512,
+    __m512i, _mm256_cmpeq_epi16_mask, _mm256_loadu_si256, _mm256_set1_epi16,
+    _mm512_cmpeq_epi16_mask, _mm512_kunpackb, _mm512_kunpackd, _mm512_load_si512,
+    _mm512_loadu_si512, _mm512_mask_testn_epi32_mask, _mm512_min_epu32, _mm512_set1_epi16,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
+    _mm512_xor_si512,
 };
 
-use super::{
-    ALONE, Block, LANES, Named, STEP, WORDS, Word, first_named_with, first_with, first_word_with,
-    joined, scalar,
-};
+use super::{ALONE, Block, LANES, Named, STEP, first_named_with, first_with, scalar};
 use crate::entry::{Key, Source};
-use crate::scanner::Page;
+use crate::scanner::{Compare, Scanner, Search};
 
 /// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.
 const XOR_ANDNOT: i32 = 0b0001_0100;
@@ -43,50 +42,46 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-#[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn first_word<T>(
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    let (value, care) = broadcast(key);
-    let step = |page: &Page, at| {
-        let differ = _mm512_xor_si512(load16_words(&page.words, at), value);
-        u64::from(_mm512_testn_epi32_mask(differ, care))
-    };
-    first_word_with(pages, step, accept)
+#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
+pub(super) fn enter<S: Search>(search: S) -> S::Found {
+    search.run(Words(()))
 }
 
-#[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn first_ternary_word<T>(
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    let (value, care) = broadcast(key);
-    first_word_with(pages, |page, at| agree16(page, at, value, care), accept)
+/// There is one only where these instructions may be used: in [`enter`].
+#[derive(Clone, Copy)]
+struct Words(());
+
+impl Compare for Words {
+    #[inline(always)]
+    fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
+        // SAFETY: see the type.
+        unsafe { equal16(words, value) }
+    }
+
+    #[inline(always)]
+    fn page(self, words: &[u16; LANES], value: u16) -> u64 {
+        // SAFETY: see the type.
+        unsafe { equal64(words, value) }
+    }
 }
 
-/// Bit `i` is set when word `i` of the page agrees with the key.
-#[target_feature(enable = "avx512f,avx512vl")]
-pub(super) fn agree(page: &Page, key: Word) -> u64 {
-    let (value, care) = broadcast(key);
-    joined([0, 1, 2, 3].map(|number| agree16(page, number * WORDS, value, care)))
-}
-
-/// The key's word, and the bits of it that are compared.
+/// Bit `i` is set when word `i` equals `value`.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
-fn broadcast(key: Word) -> (__m512i, __m512i) {
-    (_mm512_set1_epi32(key.value.cast_signed()), _mm512_set1_epi32((!key.ignore).cast_signed()))
+#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
+fn equal16(words: &[u16; Scanner::STEP], value: u16) -> u64 {
+    // SAFETY: `words` is 32 readable bytes.
+    let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
+    _mm256_cmpeq_epi16_mask(words, _mm256_set1_epi16(value.cast_signed())).into()
 }
 
+/// Bit `i` is set when word `i` equals `value`.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
-fn agree16(page: &Page, at: usize, value: __m512i, care: __m512i) -> u64 {
-    let (words, ignores) = (load16_words(&page.words, at), load16_words(&page.ignores, at));
-    let differ = _mm512_ternarylogic_epi64::<XOR_ANDNOT>(words, value, ignores);
-    u64::from(_mm512_testn_epi32_mask(differ, care))
+#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
+fn equal64(words: &[u16; LANES], value: u16) -> u64 {
+    let value = _mm512_set1_epi16(value.cast_signed());
+    let halves = words.as_chunks().0;
+    let half = |half: usize| _mm512_cmpeq_epi16_mask(load32(&halves[half]), value);
+    _mm512_kunpackd(half(1).into(), half(0).into())
 }
 
 /// Bit `i` is set when entry `at + i` of the block matches. The masks are put together where they
@@ -136,9 +131,8 @@ fn load16_peers(words: &[u32; LANES], at: usize) -> __m512i {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
-fn load16_words(words: &[u32], at: usize) -> __m512i {
-    let words: &[u32; WORDS] = words[at..at + WORDS].try_into().expect("WORDS words");
+#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
+fn load32(words: &[u16; LANES / 2]) -> __m512i {
     // SAFETY: `words` is 64 readable bytes.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }

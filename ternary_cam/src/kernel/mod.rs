@@ -12,31 +12,11 @@ mod avx2;
 mod avx512;
 mod few;
 mod scalar;
+mod words;
 
 use crate::entry::{Key, Source};
-use crate::scanner::Page;
 
-/// Words a kernel compares at once.
-pub(crate) const WORDS: usize = 16;
-
-/// Words that are compared at once without a kernel.
-pub(crate) const FEW_WORDS: usize = 8;
-
-/// A word to search for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Word {
-    pub(crate) value: u32,
-    /// Bits that are not compared.
-    pub(crate) ignore: u32,
-}
-
-impl Word {
-    /// The bits in which it differs from a word that ignores some itself.
-    #[inline(always)]
-    pub(crate) const fn differs(self, word: u32, ignore: u32) -> u32 {
-        (word ^ self.value) & !(ignore | self.ignore)
-    }
-}
+pub(crate) use words::{enter, in_place};
 
 /// Entries in a block: the bits of one bitmap word.
 pub(crate) const LANES: usize = u64::BITS as usize;
@@ -95,7 +75,7 @@ impl Named {
 /// The instruction set a table compares with, chosen once at its construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// 512-bit vectors: AVX-512 F, VL.
+    /// 512-bit vectors: AVX-512 F, VL, BW.
     Avx512,
     /// 256-bit vectors: AVX2.
     Avx2,
@@ -126,6 +106,7 @@ impl Kernel {
             Self::Avx512 => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("popcnt")
             }
             #[cfg(target_arch = "x86_64")]
@@ -213,139 +194,6 @@ pub(crate) fn count_ones(kernel: Kernel, words: &[u64]) -> usize {
         Kernel::Avx2 => unsafe { avx2::count_ones(words) },
         _ => scalar::count_ones(words),
     }
-}
-
-/// What `accept` finds under the name of the first live word that agrees with the key and
-/// where it finds something. No word ignores more than the key. `kernel` must be
-/// available.
-#[inline]
-pub(crate) fn first_word<T>(
-    kernel: Kernel,
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    match kernel {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a scanner is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::first_word(pages, key, accept) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::first_word(pages, key, accept) },
-        _ => scalar::first_word(pages, key, accept),
-    }
-}
-
-/// [`first_word`] among words with ignore bits of their own.
-#[inline]
-pub(crate) fn first_ternary_word<T>(
-    kernel: Kernel,
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    match kernel {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a scanner is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::first_ternary_word(pages, key, accept) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::first_ternary_word(pages, key, accept) },
-        _ => scalar::first_ternary_word(pages, key, accept),
-    }
-}
-
-/// [`first_ternary_word`] among those of a page that `mask` selects.
-#[inline(always)]
-pub(crate) fn first_of_page<T>(
-    kernel: Kernel,
-    page: &Page,
-    mask: u64,
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    let hits = match kernel {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a scanner is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::agree(page, key) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::agree(page, key) },
-        _ => scalar::agree(page, key),
-    };
-    first_live(page, hits & mask, accept)
-}
-
-/// [`first_ternary_word`] among the 8 or 16 words of a page from `at` on, in place:
-/// entering a kernel would cost as much.
-#[inline(always)]
-pub(crate) fn first_of_few<T>(
-    page: &Page,
-    at: usize,
-    length: usize,
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    let (words, ignores) = (page.words.as_chunks().0, page.ignores.as_chunks().0);
-    let at = at % LANES / FEW_WORDS;
-    let mut hits = few::agree(&words[at], &ignores[at], key);
-    if length > FEW_WORDS {
-        let more = at | 1;
-        hits |= few::agree(&words[more], &ignores[more], key) << FEW_WORDS;
-    }
-    first_live(page, hits << (at * FEW_WORDS), accept)
-}
-
-/// The first of the hits in a page that is live and accepted.
-///
-/// The first hit usually is both. That is tested by a branch, so that the processor
-/// goes on before it knows what the last removal wrote into `live`.
-#[inline(always)]
-fn first_live<T>(
-    page: &Page,
-    mut hits: u64,
-    mut accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    while hits != 0 {
-        let at = hits.trailing_zeros();
-        if page.live >> at & 1 == 1 {
-            let found = accept(page.names[at as usize]);
-            if found.is_some() {
-                return found;
-            }
-        }
-        hits &= hits - 1;
-    }
-    None
-}
-
-/// The loop around every kernel of words. `step` compares [`WORDS`] of them.
-#[inline(always)]
-fn first_word_with<T>(
-    pages: &[Page],
-    step: impl Fn(&Page, usize) -> u64,
-    mut accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    for page in pages {
-        if page.live == 0 {
-            continue;
-        }
-        let steps = [0, 1, 2, 3].map(|number| step(page, number * WORDS));
-        if steps[0] | steps[1] | steps[2] | steps[3] == 0 {
-            continue;
-        }
-        let found = first_live(page, joined(steps), &mut accept);
-        if found.is_some() {
-            return found;
-        }
-    }
-    None
-}
-
-/// Bitmap of a page by bitmaps of its steps.
-#[inline(always)]
-fn joined(steps: [u64; LANES / WORDS]) -> u64 {
-    steps[0] | steps[1] << WORDS | (steps[2] | steps[3] << WORDS) << (2 * WORDS)
 }
 
 /// The loop around every kernel: skips the dead, stops at the first hit. `candidates`

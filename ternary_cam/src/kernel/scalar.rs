@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The kernel every processor has, and what the others are tested against.
 
-use super::{Block, LANES, Named, STEP, WORDS, Word, first_with, first_word_with, joined};
+use super::{Block, LANES, Named, STEP, few, first_with};
 use crate::age_log::Bits;
 use crate::entry::{Key, Source};
-use crate::scanner::Page;
+use crate::scanner::{Compare, Scanner, Search};
 
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     first_with(blocks, live, |block, at| candidates(block, at, key))
@@ -40,35 +40,26 @@ fn matches(block: &Block, lane: usize, key: &Key) -> bool {
     differ == 0 && (source == key.source.0 || source == Source::ANY.0 || key.source.is_any())
 }
 
-pub(super) fn first_word<T>(
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    let step = |page: &Page, at| zeros(|lane| key.differs(page.words[at + lane], 0));
-    first_word_with(pages, step, accept)
+/// Out of line, as its twins have to be.
+#[inline(never)]
+pub(super) fn enter<S: Search>(search: S) -> S::Found {
+    search.run(Words)
 }
 
-pub(super) fn first_ternary_word<T>(
-    pages: &[Page],
-    key: Word,
-    accept: impl FnMut(u32) -> Option<T>,
-) -> Option<T> {
-    first_word_with(pages, |page, at| agree16(page, at, key), accept)
-}
+#[derive(Clone, Copy)]
+pub(super) struct Words;
 
-/// Bit `i` is set when word `i` of the page agrees with the key.
-pub(super) fn agree(page: &Page, key: Word) -> u64 {
-    joined([0, 1, 2, 3].map(|number| agree16(page, number * WORDS, key)))
-}
+impl Compare for Words {
+    #[inline(always)]
+    fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
+        few::equal(words, value)
+    }
 
-#[inline(always)]
-fn agree16(page: &Page, at: usize, key: Word) -> u64 {
-    zeros(|lane| key.differs(page.words[at + lane], page.ignores[at + lane]))
-}
-
-/// Bit `i` is set when `differs` of lane `i` is zero.
-#[inline(always)]
-fn zeros(differs: impl Fn(usize) -> u32) -> u64 {
-    (0..WORDS).fold(0, |hits, lane| hits | u64::from(differs(lane) == 0) << lane)
+    #[inline(always)]
+    fn page(self, words: &[u16; LANES], value: u16) -> u64 {
+        let steps = words.as_chunks().0.iter().enumerate();
+        steps.fold(0, |hits, (number, step)| {
+            hits | self.step(step, value) << (number * Scanner::STEP)
+        })
+    }
 }

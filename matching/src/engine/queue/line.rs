@@ -4,8 +4,7 @@
 //!
 //! ```text
 //!            start                            tail            end
-//! words     [  -  |    a    |   -   |    b   |   unused ...   ]
-//! ignores   [     |         |       |        |                ]   bits not compared
+//! prints    [  -  |    a    |   -   |    b   |   unused ...   ]
 //! names     [     |  slot a |       | slot b |                ]
 //! live         0       1        0        1       0                bitmap
 //! ```
@@ -17,15 +16,18 @@
 //! one. It also closes up when an eighth is left of a long one. Both cost an insertion
 //! or a removal a constant number of moves.
 
-use ternary_cam::{Page, Scanner};
+use ternary_cam::{Compare, Scanner};
 
-use super::print::Print;
+use super::{
+    page::{NOBODY, Page},
+    print::Print,
+};
 
 /// Places in the smallest region.
-const SMALLEST: u32 = Scanner::HALF as u32;
+pub(super) const SMALLEST: u32 = 8;
 
 /// Places in a page. Smaller regions share one.
-const PAGE: u32 = Page::LEN as u32;
+pub(super) const PAGE: u32 = Page::LEN as u32;
 
 /// A line closes up when it spans so many times its elements.
 const SPARSE: u32 = 8;
@@ -41,9 +43,6 @@ pub(super) struct Line {
     /// One behind the place of the youngest, or more.
     pub(super) tail: u32,
     pub(super) len: u32,
-    /// Bits that any of its elements ignores, and bits that one does not.
-    ignored: u32,
-    compared: u32,
 }
 
 /// The pages.
@@ -60,10 +59,24 @@ const fn page_of(at: u32) -> usize {
     (at / PAGE) as usize
 }
 
+/// What a removal left.
+pub(super) enum Left {
+    Nothing,
+    Some,
+    /// Too many holes: it must close up.
+    Holes,
+}
+
 impl Line {
     #[inline]
     pub(super) const fn is_at_end(&self) -> bool {
         self.tail == self.end
+    }
+
+    /// Whether its region is longer than a page.
+    #[inline]
+    pub(super) const fn is_long(&self) -> bool {
+        self.end - self.start > PAGE
     }
 
     /// Places that a search passes.
@@ -72,17 +85,18 @@ impl Line {
         self.tail - self.head
     }
 
-    /// Adds the youngest and returns its place. There must be room.
+    /// Adds the youngest and returns its place, if there is room.
     #[inline(always)]
     pub(super) fn push(&mut self, print: Print, slot: u32, places: &mut Places) -> u32 {
         let at = self.tail;
-        let (page, lane) = (&mut places.pages[page_of(at)], (at % PAGE) as usize);
-        page.words[lane] = print.value;
-        page.ignores[lane] = print.ignore;
-        page.names[lane] = slot;
-        page.live |= 1 << lane;
-        self.ignored |= print.ignore;
-        self.compared |= !print.ignore;
+        self.push_to(&mut places.pages[page_of(at)], print, slot)
+    }
+
+    /// The same where the page is known.
+    #[inline(always)]
+    pub(super) fn push_to(&mut self, page: &mut Page, print: Print, slot: u32) -> u32 {
+        let at = self.tail;
+        page.set((at % PAGE) as usize, print, slot);
         self.tail += 1;
         self.len += 1;
         at
@@ -90,24 +104,22 @@ impl Line {
 
     #[inline]
     pub(super) fn print(at: u32, places: &Places) -> Print {
-        let (page, lane) = (&places.pages[page_of(at)], (at % PAGE) as usize);
-        Print { value: page.words[lane], ignore: page.ignores[lane] }
+        places.pages[page_of(at)].print((at % PAGE) as usize)
     }
 
-    /// Leaves a hole, and says whether there are now too many.
+    /// Leaves a hole.
     #[inline(always)]
-    pub(super) fn remove(&mut self, at: u32, places: &mut Places) -> bool {
+    pub(super) fn remove(&mut self, at: u32, places: &mut Places) -> Left {
         let page = &mut places.pages[page_of(at)];
         let left = page.live & !(1 << (at % PAGE));
         page.live = left;
         self.len -= 1;
         if self.len == 0 {
             (self.head, self.tail) = (self.start, self.start);
-            (self.ignored, self.compared) = (0, 0);
-            return false;
+            return Left::Nothing;
         }
         self.tail -= u32::from(at + 1 == self.tail);
-        left == 0 && self.note_empty_page(places)
+        if left == 0 && self.note_empty_page(places) { Left::Holes } else { Left::Some }
     }
 
     /// A page became empty: of a long line, as this one has elements.
@@ -122,14 +134,22 @@ impl Line {
     /// Moves the elements together, into a longer region if they fill more than half
     /// of this one, and reports of each `(slot, old place, new place)`.
     #[cold]
-    pub(super) fn close_up(&mut self, places: &mut Places, mut moved: impl FnMut(u32, u32, u32)) {
+    pub(super) fn close_up(
+        &mut self,
+        least: u32,
+        places: &mut Places,
+        mut moved: impl FnMut(u32, u32, u32),
+    ) {
         let old = *self;
         let length = old.end - old.start;
         if old.len > length / 2 || length == 0 {
-            (self.start, self.end) = places.take(SMALLEST.max(2 * length));
+            if length < PAGE || !places.extend_to(old.end, length) {
+                (self.start, self.end) = places.take(least.max(2 * length));
+            } else {
+                self.end += length;
+            }
         }
         (self.head, self.tail, self.len) = (self.start, self.start, 0);
-        (self.ignored, self.compared) = (0, 0);
         let mut next = old.next(old.start, places);
         while let Some(from) = next {
             places.pages[page_of(from)].live &= !(1 << (from % PAGE));
@@ -143,52 +163,114 @@ impl Line {
         }
     }
 
+    /// Whether its elements, in the only line of its places, are in the first step.
+    #[inline]
+    pub(super) const fn spans_a_step(&self) -> bool {
+        self.tail <= Scanner::STEP as u32
+    }
+
+    /// Whether its region is no longer than a step.
+    #[inline]
+    pub(super) const fn is_short(&self) -> bool {
+        self.end - self.start <= Scanner::STEP as u32
+    }
+
+    /// The slot of the only element.
+    #[inline(always)]
+    pub(super) fn only(&self, places: &Places) -> u32 {
+        let (page, at) = (&places.pages[page_of(self.head)], self.head % PAGE);
+        let lane = at + (page.live >> at).trailing_zeros();
+        page.names[(lane % PAGE) as usize]
+    }
+
+    /// The slot of the oldest element that agrees with `print`, [`NOBODY`] if none does, in
+    /// the only line of its places, if it spans no more than a step.
+    #[inline(always)]
+    pub(super) fn first_of_step(
+        &self,
+        compare: impl Compare,
+        print: Print,
+        places: &Places,
+    ) -> u32 {
+        let Some(page) = places.pages.first() else { return NOBODY };
+        if self.len <= 1 {
+            // Its words may be too new to be read as a part of a vector.
+            let lane = page.live.trailing_zeros() % PAGE;
+            return if self.len == 0 { NOBODY } else { page.names[lane as usize] };
+        }
+        page.first(page.agree_in_step(0, compare, print))
+    }
+
+    /// The same if it spans no more than a page.
+    #[inline(always)]
+    pub(super) fn first_of_page(
+        &self,
+        compare: impl Compare,
+        print: Print,
+        places: &Places,
+    ) -> u32 {
+        places.pages.first().map_or(NOBODY, |page| page.first(page.agree(compare, print)))
+    }
+
+    /// The same in a line that may share its page.
+    #[inline(always)]
+    pub(super) fn first_of_region<const STEP: bool>(
+        &self,
+        compare: impl Compare,
+        print: Print,
+        places: &Places,
+    ) -> u32 {
+        let (page, at) = (&places.pages[page_of(self.start)], self.start % PAGE);
+        let hits = if STEP {
+            page.agree_in_step(at as usize / Scanner::STEP, compare, print)
+        } else {
+            page.agree(compare, print)
+        };
+        let length = self.end - self.start;
+        page.first(hits & (u64::MAX >> (PAGE - length) << at))
+    }
+
+    /// The same, or [`SOMEBODY`](super::page::SOMEBODY), in a line that has its pages for
+    /// itself.
+    #[inline(always)]
+    pub(super) fn first_of_pages(
+        &self,
+        compare: impl Compare,
+        print: Print,
+        places: &Places,
+    ) -> u32 {
+        let pages = &places.pages[page_of(self.head)..page_of(self.tail + PAGE - 1)];
+        Page::first_of(pages, compare, print)
+    }
+
     /// What `accept` finds in the slot of the oldest element that agrees with `print` and
     /// where it finds something.
     #[inline(always)]
-    pub(super) fn first<T>(
+    pub(super) fn first_accepted<T>(
         &self,
-        scanner: Scanner,
-        Print { value, ignore }: Print,
+        compare: impl Compare,
+        print: Print,
         places: &Places,
         accept: impl Fn(u32) -> Option<T>,
     ) -> Option<T> {
-        let length = self.end - self.start;
-        if length > PAGE {
-            return self.first_of_many(scanner, Print { value, ignore }, places, accept);
+        let mut next = self.next(self.head, places);
+        while let Some(at) = next {
+            let page = &places.pages[page_of(at)];
+            let mut hits = page.agree(compare, print) & page.live & u64::MAX << (at % PAGE);
+            while hits != 0 {
+                let lane = hits.trailing_zeros();
+                if at / PAGE * PAGE + lane >= self.tail {
+                    break;
+                }
+                let found = accept(page.names[lane as usize]);
+                if found.is_some() {
+                    return found;
+                }
+                hits &= hits - 1;
+            }
+            next = self.next((at / PAGE + 1) * PAGE, places);
         }
-        if self.len == 0 {
-            return None;
-        }
-        let (page, at) = (&places.pages[page_of(self.start)], self.start % PAGE);
-        if self.len == 1 {
-            // Its word may be too new to be read as a part of a vector.
-            let lane = at + (page.live >> at).trailing_zeros();
-            return accept(page.names[(lane % PAGE) as usize]);
-        }
-        if length <= Scanner::STEP as u32 {
-            let few = (at as usize, length as usize);
-            return Scanner::first_of_few(page, few, value, ignore, accept);
-        }
-        let mask = u64::MAX >> (PAGE - length) << at;
-        scanner.first_of_page(page, mask, value, ignore, accept)
-    }
-
-    /// [`Line::first`] in pages that are all its own.
-    #[inline(never)]
-    fn first_of_many<T>(
-        &self,
-        scanner: Scanner,
-        Print { value, ignore }: Print,
-        places: &Places,
-        accept: impl Fn(u32) -> Option<T>,
-    ) -> Option<T> {
-        let pages = &places.pages[page_of(self.head)..page_of(self.tail + PAGE - 1)];
-        if self.ignored & self.compared != 0 {
-            scanner.first_ternary(pages, value, ignore, accept)
-        } else {
-            scanner.first(pages, value, ignore | self.ignored, accept)
-        }
+        None
     }
 
     /// The first place from `at` on that has an element.
@@ -230,6 +312,12 @@ impl Places {
         self.pages[page_of(at)].names[(at % PAGE) as usize]
     }
 
+    /// The page of a place, if there is one.
+    #[inline(always)]
+    pub(super) fn page_mut(&mut self, at: u32) -> Option<&mut Page> {
+        self.pages.get_mut(page_of(at))
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.pages.len()
@@ -254,6 +342,15 @@ impl Places {
         let first = self.pages.len();
         self.pages.resize(first + page_of(length), Page::EMPTY);
         u32::try_from(first * Page::LEN).expect("fewer than 2^32 places")
+    }
+
+    /// Makes the last region longer, if it is the last.
+    fn extend_to(&mut self, end: u32, more: u32) -> bool {
+        let last = end as usize == self.pages.len() * Page::LEN;
+        if last {
+            self.extend(more);
+        }
+        last
     }
 
     fn give_back(&mut self, start: u32, length: u32) {

@@ -185,7 +185,7 @@ impl Queues for Linked {
         element
     }
 
-    fn remove(&mut self, handle: HostHandle) -> Element {
+    fn leave_queue(&mut self, handle: HostHandle) {
         let index = handle.0;
         let node = &self.nodes[index as usize];
         let next = node.next[OWN];
@@ -203,7 +203,6 @@ impl Queues for Linked {
             NIL => ends.tail = prev,
             next => self.own_prev[next as usize] = prev,
         }
-        self.remove_unplaced(handle)
     }
 
     #[inline]

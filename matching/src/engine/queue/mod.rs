@@ -10,6 +10,7 @@
 mod line;
 mod linked;
 mod packed;
+mod page;
 mod print;
 
 pub use linked::Linked;
@@ -130,11 +131,18 @@ pub trait Queues {
     /// The queue of an element, if it has one.
     fn queue_of(&self, handle: HostHandle) -> Option<usize>;
 
-    /// Takes an element out that has no queue.
+    /// Takes an element out that has no queue, or left it.
     fn remove_unplaced(&mut self, handle: HostHandle) -> Element;
 
+    /// Takes an element out of its queue.
+    fn leave_queue(&mut self, handle: HostHandle);
+
     /// Takes an element out that has a queue.
-    fn remove(&mut self, handle: HostHandle) -> Element;
+    #[inline]
+    fn remove(&mut self, handle: HostHandle) -> Element {
+        self.leave_queue(handle);
+        self.remove_unplaced(handle)
+    }
 
     /// The older of `best` and the first match of a queue.
     fn older_match(&self, queue: usize, probe: &Self::Probe<'_>, best: Best) -> Best;
@@ -145,6 +153,12 @@ pub trait Queues {
 
     /// The oldest match of all.
     fn oldest_match(&self, probe: &Self::Probe<'_>) -> Best;
+
+    /// The same where no other search follows.
+    #[inline]
+    fn oldest_match_of(&self, key: &Key) -> Best {
+        self.oldest_match(&self.probe(key))
+    }
 
     /// The oldest match of all, known to be in one of these queues, of which there
     /// are `count`.

@@ -4,21 +4,33 @@
 //!
 //! ```text
 //! line of queue 0    b
-//! line of queue 1    a, d          the words of these point to slots
+//! line of queue 1    a, d          the names of these are slots
 //! line of all        a, b, d, e    e is unplaced
 //!
 //! slot               element, age, its place in the line of all and in its queue's
 //! ```
 //!
-//! A search compares fingerprints, 16 at a time, and then the elements of those that
-//! agree, which is seldom more than one. A handle is the number of a slot, and a slot
-//! a cache line: what is found is also removed without another.
+//! A search compares fingerprints, up to 32 at a time, and then the element of the first
+//! that agrees:
+//!
+//! ```text
+//! first(line, key):  no more than 16 places: compare them in place
+//!                    else, in code compiled for the kernel:
+//!                      one page: hits = places that agree
+//!                      more: hits = those of the first of 4 pages that has any, ...
+//!                    the first hit has an element that matches: it is the oldest
+//!                    else: each that agrees and is there, one by one
+//! ```
+//!
+//! A handle is the number of a slot, and a slot a cache line: what is found is also
+//! removed without another.
 
-use ternary_cam::Scanner;
+use ternary_cam::{Compare, Scanner, Search};
 
 use super::{
     Best, Queues,
-    line::{Line, Places},
+    line::{Left, Line, PAGE, Places, SMALLEST},
+    page::NOBODY,
     print::Print,
 };
 use crate::engine::{EngineConfig, HostHandle, HostHit};
@@ -45,12 +57,32 @@ struct Slot {
     queue: u32,
 }
 
+/// The number of a source, or all bits.
+#[inline(always)]
+fn number(source: Source) -> u32 {
+    source.get().unwrap_or(u32::MAX)
+}
+
+impl Slot {
+    /// [`Element::matches`] in one test: one that asks whether a source is named would often
+    /// be mispredicted. Hence sources are compared in all bits or, if one is any, in none.
+    #[inline(always)]
+    fn matches(&self, key: &Key) -> bool {
+        let bits = (self.element.bits ^ key.bits) & !(self.element.ignore | key.ignore);
+        let (own, other) = (number(self.element.source), number(key.source));
+        let compared = |number: u32| u32::from(number != u32::MAX).wrapping_neg();
+        let source = (own ^ other) & compared(own) & compared(other);
+        bits | u64::from(source) == 0
+    }
+}
+
 /// See the module.
 pub struct Packed {
     slots: Vec<Slot>,
     unused: u32,
-    /// That of all elements, and those of the queues.
+    /// That of all elements, in places of its own, and those of the queues.
     all: Line,
+    all_places: Places,
     lines: Vec<Line>,
     places: Places,
     /// Place in the line of all from which on elements have no queue.
@@ -73,6 +105,7 @@ impl Packed {
             slots: Vec::new(),
             unused: NIL,
             all: Line::default(),
+            all_places: Places::default(),
             lines: Vec::new(),
             places: Places::default(),
             unplaced: 0,
@@ -89,7 +122,7 @@ impl Packed {
     fn close_up_all(&mut self) {
         let mut placed = 0;
         let (slots, unplaced) = (&mut self.slots, self.unplaced);
-        self.all.close_up(&mut self.places, |slot, from, to| {
+        self.all.close_up(PAGE, &mut self.all_places, |slot, from, to| {
             slots[slot as usize].at[ALL] = to;
             placed += u32::from(from < unplaced);
         });
@@ -99,31 +132,139 @@ impl Packed {
     #[cold]
     fn close_up(&mut self, queue: usize) {
         let slots = &mut self.slots;
-        self.lines[queue].close_up(&mut self.places, |slot, _, to| {
+        self.lines[queue].close_up(SMALLEST, &mut self.places, |slot, _, to| {
             slots[slot as usize].at[OWN] = to;
         });
     }
 
-    /// A slot that is not in use.
+    /// Makes a place and a slot.
     #[cold]
-    fn extend(&mut self) -> u32 {
-        let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 elements");
-        let element = Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 };
-        self.slots.push(Slot { element, age: 0, at: [0; 2], queue: NIL });
-        slot
+    #[inline(never)]
+    fn make_room(&mut self) {
+        if self.all.is_at_end() {
+            self.close_up_all();
+        }
+        if self.unused == NIL {
+            self.unused = u32::try_from(self.slots.len()).expect("fewer than 2^32 elements");
+            let element = Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 };
+            self.slots.push(Slot { element, age: 0, at: [0; 2], queue: NIL });
+        }
     }
 
-    /// [`Packed::first`], out of line: queues are searched from several places.
-    #[inline(never)]
-    fn first_in(&self, line: &Line, probe: &Probe<'_>) -> Best {
-        self.first(line, probe)
+    /// The first match of a line, which is `found` if that is a slot and no false hit.
+    #[inline(always)]
+    fn verified(&self, found: u32, line: &Line, places: &Places, key: &Key) -> Best {
+        if let Some(slot) = self.slots.get(found as usize)
+            && slot.matches(key)
+        {
+            return Best { handle: found, age: slot.age };
+        }
+        if found == NOBODY || line.len == 1 {
+            return Best::NONE;
+        }
+        self.first_of_several(line, places, key)
     }
+
+    /// The first match of a line of a queue, out of line: they are searched from several
+    /// places.
+    #[inline(never)]
+    fn first_of_queue(&self, line: &Line, probe: &Probe<'_>) -> Best {
+        if line.is_short() {
+            Scanner::run_in_place(Own::<STEP> { packed: self, line, probe })
+        } else if line.is_long() {
+            self.scanner.run(Own::<PAGES> { packed: self, line, probe })
+        } else {
+            self.scanner.run(Own::<ONE_PAGE> { packed: self, line, probe })
+        }
+    }
+
+    /// The same where there is one element.
+    #[inline(never)]
+    fn only_of_queue(&self, line: &Line, key: &Key) -> Best {
+        self.verified(line.only(&self.places), line, &self.places, key)
+    }
+
+    /// The first match of the line of all, if it is short.
+    #[inline(never)]
+    fn first_of_few(&self, key: &Key) -> Best {
+        Scanner::run_in_place(All::<STEP> { packed: self, key })
+    }
+
+    /// The first match of a line, where what agrees need not match.
+    #[inline(never)]
+    fn first_of_several(&self, line: &Line, places: &Places, key: &Key) -> Best {
+        self.scanner.run(Several { packed: self, line, places, key })
+    }
+}
+
+/// Places that are searched: no more than are compared at once, a page, several pages.
+const STEP: u8 = 0;
+const ONE_PAGE: u8 = 1;
+const PAGES: u8 = 2;
+
+/// A search of the line of all.
+struct All<'s, const WHERE: u8> {
+    packed: &'s Packed,
+    key: &'s Key,
+}
+
+impl<const WHERE: u8> Search for All<'_, WHERE> {
+    type Found = Best;
 
     #[inline(always)]
-    fn first(&self, line: &Line, probe: &Probe<'_>) -> Best {
-        let found = line.first(self.scanner, probe.print, &self.places, |index| {
-            let slot = self.slot(index);
-            slot.element.matches(probe.key).then_some(Best { handle: index, age: slot.age })
+    fn run(self, compare: impl Compare) -> Best {
+        let Packed { fields, all, all_places, .. } = self.packed;
+        let print = Print::new(fields, self.key);
+        let found = match WHERE {
+            STEP => all.first_of_step(compare, print, all_places),
+            ONE_PAGE => all.first_of_page(compare, print, all_places),
+            _ => all.first_of_pages(compare, print, all_places),
+        };
+        self.packed.verified(found, all, all_places, self.key)
+    }
+}
+
+/// A search of the line of a queue.
+struct Own<'s, const WHERE: u8> {
+    packed: &'s Packed,
+    line: &'s Line,
+    probe: &'s Probe<'s>,
+}
+
+impl<const WHERE: u8> Search for Own<'_, WHERE> {
+    type Found = Best;
+
+    #[inline(always)]
+    fn run(self, compare: impl Compare) -> Best {
+        let Self { packed, line, probe: &Probe { key, print } } = self;
+        let places = &packed.places;
+        let found = match WHERE {
+            STEP => line.first_of_region::<true>(compare, print, places),
+            ONE_PAGE => line.first_of_region::<false>(compare, print, places),
+            _ => line.first_of_pages(compare, print, places),
+        };
+        packed.verified(found, line, places, key)
+    }
+}
+
+/// A search of a line for all that agrees.
+struct Several<'s> {
+    packed: &'s Packed,
+    line: &'s Line,
+    places: &'s Places,
+    key: &'s Key,
+}
+
+impl Search for Several<'_> {
+    type Found = Best;
+
+    #[inline(always)]
+    fn run(self, compare: impl Compare) -> Best {
+        let Self { packed, line, places, key } = self;
+        let print = Print::new(&packed.fields, key);
+        let found = line.first_accepted(compare, print, places, |index| {
+            let slot = packed.slot(index);
+            slot.matches(key).then_some(Best { handle: index, age: slot.age })
         });
         found.unwrap_or(Best::NONE)
     }
@@ -153,15 +294,13 @@ impl Queues for Packed {
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let Element { bits, ignore, source, token } = element;
         let print = Print::new(&self.fields, &Key { bits, ignore, source });
-        if self.all.is_at_end() {
-            self.close_up_all();
-        }
-        if self.unused == NIL {
-            self.unused = self.extend();
-        }
         let index = self.unused;
-        let at = [self.all.push(print, index, &mut self.places), 0];
-        let slot = &mut self.slots[index as usize];
+        let slot = self.slots.get_mut(index as usize);
+        let (Some(slot), Some(page)) = (slot, self.all_places.page_mut(self.all.tail)) else {
+            self.make_room();
+            return self.push(element, age);
+        };
+        let at = [self.all.push_to(page, print, index), 0];
         self.unused = slot.queue;
         // Field by field: see `Queues::Probe`.
         *slot = Slot { element: Element { bits, ignore, source, token }, age, at, queue: NIL };
@@ -169,8 +308,8 @@ impl Queues for Packed {
     }
 
     fn unplaced(&self) -> Option<HostHandle> {
-        let at = self.all.next(self.unplaced, &self.places)?;
-        Some(HostHandle(self.places.slot(at)))
+        let at = self.all.next(self.unplaced, &self.all_places)?;
+        Some(HostHandle(self.all_places.slot(at)))
     }
 
     #[inline]
@@ -187,7 +326,7 @@ impl Queues for Packed {
         let slot = &mut self.slots[handle.0 as usize];
         let at = slot.at[ALL];
         self.unplaced = at + 1;
-        let print = Line::print(at, &self.places);
+        let print = Line::print(at, &self.all_places);
         slot.queue = queue as u32;
         slot.at[OWN] = self.lines[queue].push(print, handle.0, &mut self.places);
     }
@@ -204,27 +343,29 @@ impl Queues for Packed {
         let (element, at) = (slot.element, slot.at[ALL]);
         slot.queue = self.unused;
         self.unused = handle.0;
-        if self.all.remove(at, &mut self.places) {
-            self.close_up_all();
+        match self.all.remove(at, &mut self.all_places) {
+            Left::Nothing => self.unplaced = self.all.tail,
+            Left::Some => {}
+            Left::Holes => self.close_up_all(),
         }
-        self.unplaced = self.unplaced.min(self.all.tail);
         element
     }
 
     #[inline(always)]
-    fn remove(&mut self, handle: HostHandle) -> Element {
-        let slot = self.slot(handle.0);
-        let (queue, at) = (slot.queue as usize, slot.at[OWN]);
-        if self.lines[queue].remove(at, &mut self.places) {
-            self.close_up(queue);
+    fn leave_queue(&mut self, handle: HostHandle) {
+        let Slot { queue, at, .. } = *self.slot(handle.0);
+        // The place of the youngest of all will be that of the next one.
+        self.unplaced = self.unplaced.min(self.all.tail - u32::from(at[ALL] + 1 == self.all.tail));
+        if let Left::Holes = self.lines[queue as usize].remove(at[OWN], &mut self.places) {
+            self.close_up(queue as usize);
         }
-        self.remove_unplaced(handle)
     }
 
     #[inline(always)]
     fn older_match(&self, queue: usize, probe: &Probe<'_>, best: Best) -> Best {
         match self.lines.get(queue) {
-            Some(line) if line.len > 0 => best.or(self.first_in(line, probe)),
+            Some(line) if line.len > 1 => best.or(self.first_of_queue(line, probe)),
+            Some(line) if line.len == 1 => best.or(self.only_of_queue(line, probe.key)),
             _ => best,
         }
     }
@@ -241,7 +382,18 @@ impl Queues for Packed {
 
     #[inline(always)]
     fn oldest_match(&self, probe: &Probe<'_>) -> Best {
-        self.first(&self.all, probe)
+        self.oldest_match_of(probe.key)
+    }
+
+    #[inline(always)]
+    fn oldest_match_of(&self, key: &Key) -> Best {
+        if self.all.spans_a_step() {
+            self.first_of_few(key)
+        } else if self.all.tail > PAGE {
+            self.scanner.run(All::<PAGES> { packed: self, key })
+        } else {
+            self.scanner.run(All::<ONE_PAGE> { packed: self, key })
+        }
     }
 
     fn oldest_match_in(&self, _: usize, _: impl Iterator<Item = usize>, probe: &Probe<'_>) -> Best {
@@ -270,12 +422,12 @@ impl Queues for Packed {
     }
 
     fn oldest(&self) -> Option<HostHit> {
-        let oldest = self.all.iter(&self.places).next()?;
+        let oldest = self.all.iter(&self.all_places).next()?;
         self.hit(Best { handle: oldest, ..Best::NONE })
     }
 
     fn depth(&self, handle: HostHandle) -> usize {
-        self.all.rank(self.slot(handle.0).at[ALL], &self.places)
+        self.all.rank(self.slot(handle.0).at[ALL], &self.all_places)
     }
 
     fn len(&self) -> usize {
@@ -283,7 +435,7 @@ impl Queues for Packed {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.all.iter(&self.places).map(|slot| {
+        self.all.iter(&self.all_places).map(|slot| {
             let Slot { element, age, .. } = self.slot(slot);
             (element.token, *age)
         })
@@ -291,97 +443,5 @@ impl Queues for Packed {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Kernel;
-
-    /// Tokens and, in order of age, their handles.
-    struct Harness {
-        queues: Packed,
-        expected: Vec<(u32, HostHandle)>,
-        age: u64,
-    }
-
-    const QUEUES: usize = 3;
-
-    impl Harness {
-        fn new() -> Self {
-            let scanner = Scanner::new(Kernel::best()).unwrap();
-            let mut queues = Packed::new(&EngineConfig::default(), scanner);
-            queues.ensure(QUEUES);
-            Self { queues, expected: Vec::new(), age: 0 }
-        }
-
-        fn push(&mut self) {
-            let token = self.age as u32;
-            let ignore = if self.age % 50 == 49 { 1 } else { 0 };
-            let bits = 2 * self.age;
-            let element = Element { bits, ignore, source: Source::new(1), token };
-            let handle = self.queues.insert(token as usize % QUEUES, element, self.age);
-            self.expected.push((token, handle));
-            self.age += 1;
-        }
-
-        fn remove(&mut self, rank: usize) {
-            let (token, handle) = self.expected.remove(rank);
-            let key = Key { bits: 2 * u64::from(token), ignore: 0, source: Source::new(1) };
-            let probe = self.queues.probe(&key);
-            let queue = self.queues.queue_of(handle).unwrap();
-            let found = self.queues.older_match(queue, &probe, Best::NONE);
-            assert_eq!(self.queues.hit(found).unwrap().token, token);
-            assert_eq!(self.queues.oldest_match(&probe), found);
-            assert_eq!(self.queues.depth(handle), rank + 1);
-            assert_eq!(self.queues.remove(handle).token, token);
-            assert_eq!(self.queues.oldest_match(&probe), Best::NONE);
-        }
-
-        fn check(&self) {
-            let tokens = self.expected.iter().map(|&(token, _)| token);
-            assert!(self.queues.iter().map(|(token, _)| token).eq(tokens.clone()));
-            assert_eq!(self.queues.oldest().map(|hit| hit.token), tokens.clone().next());
-            for queue in 0..QUEUES {
-                let of_queue = tokens.clone().filter(|&token| token as usize % QUEUES == queue);
-                assert_eq!(self.queues.len_of(queue), of_queue.clone().count());
-                assert!(self.queues.elements(queue).map(|element| element.token).eq(of_queue));
-            }
-        }
-    }
-
-    #[test]
-    fn lines_grow_close_up_and_empty_in_every_order() {
-        type Pick = fn(usize, usize) -> usize;
-        let picks: [Pick; 4] =
-            [|_, _| 0, |len, _| len - 1, |len, step| step * 37 % len, |len, _| len / 2];
-        let mut harness = Harness::new();
-        for pick in picks {
-            let lengths = if cfg!(miri) { &[1, 5, 70][..] } else { &[1, 5, 9, 40, 70, 500] };
-            for &most in lengths {
-                (0..most).for_each(|_| harness.push());
-                // As many come as go, then all go.
-                for step in 0..2 * most {
-                    harness.remove(pick(harness.expected.len(), step));
-                    harness.push();
-                }
-                for step in 0..most {
-                    harness.remove(pick(harness.expected.len(), step));
-                    if step % 64 == 0 {
-                        harness.check();
-                    }
-                }
-                harness.check();
-            }
-        }
-    }
-
-    #[test]
-    fn nothing_is_allocated_once_the_longest_is_known() {
-        let mut harness = Harness::new();
-        let mut lengths = Vec::new();
-        for _ in 0..4 {
-            (0..300).for_each(|_| harness.push());
-            (0..300).for_each(|_| harness.remove(0));
-            lengths.push((harness.queues.slots.capacity(), harness.queues.places.len()));
-        }
-        assert!(lengths.iter().all(|&length| length == lengths[0]), "{lengths:?}");
-    }
-}
+#[path = "packed_tests.rs"]
+mod tests;

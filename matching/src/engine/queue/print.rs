@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Fingerprints: 32 bits for what is matched, such that whatever matches agrees in
-//! the bits that neither ignores.
+//! Fingerprints: 16 bits for the tag and communicator of what is matched and 16 for its
+//! source, such that whatever matches agrees in those that neither ignores.
 //!
-//! ```text
-//! 31..20        19..0
-//! source (12) | tag and communicator (20)
-//! ```
-//!
-//! Both fields are hashes, and a pattern that ignores a part of what is hashed ignores
-//! the field: one from any source is told apart by its tag, one with any tag by its
-//! source. What the layout has besides (protocol bits, which every receive ignores) is
-//! left out.
+//! Both are hashes, and a pattern that ignores a part of what is hashed ignores all of it:
+//! one from any source is told apart by its tag, one with any tag by its source. What the
+//! layout has besides (protocol bits, which every receive ignores) is left out.
 
 use crate::{Key, Source, traffic::Fields};
 
-const TAG_BITS: u32 = 20;
-const TAG: u32 = (1 << TAG_BITS) - 1;
-const SOURCE: u32 = !TAG;
-
 /// Fingerprint of a pattern.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Print {
-    pub(super) value: u32,
-    /// Bits that are not compared.
-    pub(super) ignore: u32,
+    pub(super) tag: u16,
+    pub(super) source: u16,
+    /// All bits or none: it is not compared.
+    pub(super) any_tag: u64,
+    pub(super) any_source: u64,
 }
 
 impl Print {
@@ -32,18 +24,14 @@ impl Print {
         let told_by = fields.tag_and_communicator();
         // Multiples of the golden ratio lie far apart in their highest bits.
         let tag = (key.bits & told_by).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut print = Self { value: (tag >> (u64::BITS - TAG_BITS)) as u32, ignore: 0 };
-        if key.ignore & told_by != 0 {
-            print.ignore = TAG;
+        let source = fields.source(key);
+        let number = source.get().unwrap_or(u32::MAX).wrapping_mul(0x9e37_79b9);
+        Self {
+            tag: (tag >> (u64::BITS - u16::BITS)) as u16,
+            source: (number >> (u32::BITS - u16::BITS)) as u16,
+            any_tag: u64::from(key.ignore & told_by != 0).wrapping_neg(),
+            any_source: u64::from(source == Source::ANY).wrapping_neg(),
         }
-        match fields.source(key) {
-            Source::ANY => print.ignore |= SOURCE,
-            source => {
-                let source = source.get().unwrap_or_default();
-                print.value |= source.wrapping_mul(0x9e37_79b9) & SOURCE;
-            }
-        }
-        print
     }
 }
 
@@ -80,7 +68,8 @@ mod tests {
                 let fields = layout.fields();
                 let own = Key { bits, ignore: ignores.0, source: sources.0 };
                 let (a, b) = (Print::new(&fields, &own), Print::new(&fields, &key));
-                prop_assert_eq!((a.value ^ b.value) & !(a.ignore | b.ignore), 0);
+                prop_assert!(a.tag == b.tag || a.any_tag | b.any_tag == u64::MAX);
+                prop_assert!(a.source == b.source || a.any_source | b.any_source == u64::MAX);
             }
         }
     }

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Pages: the fingerprints of 64 elements, and what there is to know of them.
+
+use ternary_cam::{Compare, Scanner};
+
+use super::print::Print;
+
+/// In one piece: who adds or finds a fingerprint looks up one address.
+///
+/// ```text
+///             place 0    1    2  ...  63
+/// tags        [  u16  |  u16 | u16 ... u16 ]   2 cache lines
+/// sources     [  u16  |  u16 | u16 ... u16 ]   2 cache lines
+/// names       [  u32  |  u32 | u32 ... u32 ]   4 cache lines
+/// any_tag     [  u64  ]   bitmaps
+/// any_source  [  u64  ]
+/// live        [  u64  ]
+/// ```
+///
+/// An element that leaves only leaves the bitmap: a word that was written a moment ago
+/// could not be read as a part of a vector without waiting for the write.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(super) struct Page {
+    tags: [u16; Self::LEN],
+    sources: [u16; Self::LEN],
+    /// Slots.
+    pub(super) names: [u32; Self::LEN],
+    /// Elements of which neither is compared.
+    any_tag: u64,
+    any_source: u64,
+    /// Places with an element.
+    pub(super) live: u64,
+}
+
+/// Pages that are compared before the first hit in them is looked for: a loop that ends at
+/// the page with the hit would be left at another every time, which no processor foresees.
+const GROUP: usize = 4;
+
+/// No slot.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// No slot, but it takes a closer look to say that there is none.
+pub(super) const SOMEBODY: u32 = u32::MAX - 1;
+
+impl Page {
+    /// Places.
+    pub(super) const LEN: usize = Scanner::PAGE;
+
+    pub(super) const EMPTY: Self = Self {
+        tags: [0; Self::LEN],
+        sources: [0; Self::LEN],
+        names: [0; Self::LEN],
+        any_tag: 0,
+        any_source: 0,
+        live: 0,
+    };
+
+    #[inline(always)]
+    pub(super) fn set(&mut self, lane: usize, print: Print, slot: u32) {
+        self.tags[lane] = print.tag;
+        self.sources[lane] = print.source;
+        self.names[lane] = slot;
+        let bit = 1 << lane;
+        self.any_tag = self.any_tag & !bit | print.any_tag & bit;
+        self.any_source = self.any_source & !bit | print.any_source & bit;
+        self.live |= bit;
+    }
+
+    pub(super) fn print(&self, lane: usize) -> Print {
+        let all = |bitmap: u64| (bitmap >> lane & 1).wrapping_neg();
+        Print {
+            tag: self.tags[lane],
+            source: self.sources[lane],
+            any_tag: all(self.any_tag),
+            any_source: all(self.any_source),
+        }
+    }
+
+    /// The places, with an element or not, whose fingerprint agrees.
+    #[inline(always)]
+    pub(super) fn agree(&self, compare: impl Compare, print: Print) -> u64 {
+        let tags = compare.page(&self.tags, print.tag);
+        let sources = compare.page(&self.sources, print.source);
+        self.merge(tags, sources, print)
+    }
+
+    /// The same among the places of a step, and maybe others that have no element.
+    #[inline(always)]
+    pub(super) fn agree_in_step(&self, step: usize, compare: impl Compare, print: Print) -> u64 {
+        let step = step % (Self::LEN / Scanner::STEP);
+        let first = step * Scanner::STEP;
+        let tags = compare.step(&self.tags.as_chunks().0[step], print.tag) << first;
+        let sources = compare.step(&self.sources.as_chunks().0[step], print.source) << first;
+        self.merge(tags, sources, print)
+    }
+
+    /// Whether nothing agrees, by the tags alone.
+    #[inline(always)]
+    fn lacks_tag(&self, compare: impl Compare, print: Print) -> bool {
+        compare.page(&self.tags, print.tag) | self.any_tag | print.any_tag == 0
+    }
+
+    #[inline(always)]
+    fn merge(&self, tags: u64, sources: u64, print: Print) -> u64 {
+        (tags | self.any_tag | print.any_tag) & (sources | self.any_source | print.any_source)
+    }
+
+    /// The slot of the first of `hits` that has an element, [`NOBODY`] if none has.
+    ///
+    /// The first hit usually has one. That is tested by a branch, so that the processor
+    /// goes on before it knows what the last removal wrote into `live`.
+    #[inline(always)]
+    pub(super) fn first(&self, hits: u64) -> u32 {
+        if hits == 0 {
+            return NOBODY;
+        }
+        let mut lane = hits.trailing_zeros();
+        if self.live >> lane & 1 == 0 {
+            let hits = hits & self.live;
+            if hits == 0 {
+                return NOBODY;
+            }
+            lane = hits.trailing_zeros();
+        }
+        self.names[lane as usize]
+    }
+
+    /// The same among the places that agree in several pages, or [`SOMEBODY`].
+    ///
+    /// No address is computed from how many pages there are: the last removal may have
+    /// changed that, and the search would wait for it.
+    #[inline(always)]
+    pub(super) fn first_of(pages: &[Self], compare: impl Compare, print: Print) -> u32 {
+        let mut rest = pages;
+        loop {
+            while rest.len() > GROUP && rest[0].lacks_tag(compare, print) {
+                rest = &rest[1..];
+            }
+            let Some(mut found) = rest.first() else { return NOBODY };
+            let mut hits = found.agree(compare, print);
+            for page in rest.iter().take(GROUP).skip(1) {
+                let of_page = page.agree(compare, print);
+                (found, hits) = if hits == 0 { (page, of_page) } else { (found, hits) };
+            }
+            if hits != 0 {
+                let slot = found.first(hits);
+                return if slot == NOBODY { SOMEBODY } else { slot };
+            }
+            if rest.len() <= GROUP {
+                return NOBODY;
+            }
+            rest = &rest[GROUP..];
+        }
+    }
+}
