@@ -62,8 +62,11 @@ impl Page {
         self.sources[lane] = print.source;
         self.names[lane] = slot;
         let bit = 1 << lane;
-        self.any_tag = self.any_tag & !bit | print.any_tag & bit;
-        self.any_source = self.any_source & !bit | print.any_source & bit;
+        // In most pages no element ever ignored any.
+        if self.any_tag | self.any_source | print.any_tag | print.any_source != 0 {
+            self.any_tag = self.any_tag & !bit | print.any_tag & bit;
+            self.any_source = self.any_source & !bit | print.any_source & bit;
+        }
         self.live |= bit;
     }
 
