@@ -149,6 +149,8 @@ pub(crate) struct Engine {
     pub(crate) awaited: BTreeSet<u32>,
     /// The one that is looked for first at the next look.
     pub(crate) awaited_next: u32,
+    /// Peers that are gone, and when receives of a shared context that name them fail.
+    pub(crate) leaving: Vec<(Instant, u32)>,
     /// Position of our ring that was claimed and not filled at the last look.
     pub(crate) stuck: Option<u64>,
     /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
@@ -305,6 +307,7 @@ impl Engine {
             gone: HashSet::new(),
             awaited: BTreeSet::new(),
             awaited_next: 0,
+            leaving: Vec::new(),
             stuck: None,
             sources: Vec::new(),
             deferred: VecDeque::new(),

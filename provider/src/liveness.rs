@@ -24,6 +24,9 @@ use crate::{
 
 /// Time between two looks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
+/// Time in which the other members of a shared context get what a peer sent them before
+/// it was gone.
+const GRACE: Duration = Duration::from_secs(1);
 /// Peers looked at each time: all of 256 within two seconds.
 const PEERS_A_LOOK: usize = 8;
 
@@ -41,6 +44,7 @@ impl Engine {
         self.update_population(own);
         self.meet_sources();
         self.meet_awaited(own);
+        self.end_leaving(now);
         if let Some(pool) = &self.node_pool {
             pool.look_around();
         }
@@ -111,8 +115,7 @@ impl Engine {
             } else if self.domain.peers.was_seen(peer) && self.has_received_all(own) {
                 self.awaited.remove(&peer);
                 tracing::warn!("{address} is gone, and receives wait for it");
-                self.fail_directed(true, peer);
-                self.fail_directed(false, peer);
+                self.end_directed(peer);
             }
         }
     }
@@ -200,11 +203,10 @@ impl Engine {
             if lost > 0 {
                 tracing::warn!("{lost} long messages of {address} are lost with it");
             }
-            if died {
-                self.fail_directed(tagged, peer);
-            }
         }
-        if !died {
+        if died {
+            self.end_directed(peer);
+        } else {
             // It may come back, at the same address.
             self.domain.peers.saw_close(peer);
         }
@@ -213,16 +215,40 @@ impl Engine {
         self.gone.insert(peer);
     }
 
-    fn fail_directed(&mut self, tagged: bool, peer: u32) {
+    /// Fails the receives that name a peer which is gone; those of a shared context later,
+    /// since what it sent to other members may not have been looked at.
+    fn end_directed(&mut self, peer: u32) {
+        if self.device.shared.is_some() {
+            self.leaving.push((Instant::now() + GRACE, peer));
+        } else {
+            self.fail_directed(peer);
+        }
+    }
+
+    fn end_leaving(&mut self, now: Instant) {
+        let due: Vec<u32> =
+            self.leaving.extract_if(.., |(end, _)| *end <= now).map(|(_, peer)| peer).collect();
+        for peer in due {
+            // One that is linked has come back.
+            if !self.is_linked(peer) {
+                self.fail_directed(peer);
+            }
+        }
+    }
+
+    fn fail_directed(&mut self, peer: u32) {
         let source = Source::new(peer);
-        loop {
-            let mut device = self.device.lock();
-            let directed = device.context(tagged).cancel(|receive| receive.key.source == source);
-            let Some(receive) = directed else { return };
-            device.begin(&receive.data, true);
-            drop(device);
-            let bits = receive.key.bits;
-            self.fail_recv(&receive.data, tagged, bits, true, Errno::ECONNABORTED);
+        for tagged in [true, false] {
+            loop {
+                let mut device = self.device.lock();
+                let context = device.context(tagged);
+                let directed = context.cancel(|receive| receive.key.source == source);
+                let Some(receive) = directed else { break };
+                device.begin(&receive.data, true);
+                drop(device);
+                let bits = receive.key.bits;
+                self.fail_recv(&receive.data, tagged, bits, true, Errno::ECONNABORTED);
+            }
         }
     }
 }
