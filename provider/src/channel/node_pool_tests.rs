@@ -3,12 +3,12 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use super::super::segment::Segment;
+use super::super::segment::{SPACE, Segment};
 use super::*;
 
 const SHARE: Share = Share { reserved: 0, max: 100 };
 
-/// An endpoint's segment at a port that no test program listens on.
+/// An endpoint's segment at a port of our choice.
 fn segment(port: u16) -> Segment {
     Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
 }
@@ -122,6 +122,7 @@ fn killed_processes_leave_accounts_that_add_up() {
             std::process::Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "channel::node_pool::tests::victim", "--ignored"])
                 .env(PORT, port.to_string())
+                .env(SPACE, std::process::id().to_string())
                 .stdout(std::process::Stdio::null())
                 .spawn()
                 .unwrap()

@@ -107,8 +107,21 @@ pub(crate) struct Segment {
 unsafe impl Sync for Segment {}
 
 /// Number of the network namespace, in which ports are numbered.
+#[cfg(not(test))]
 pub(super) fn namespace() -> u64 {
     std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino())
+}
+
+/// Has a process that a test starts find the segments of that test.
+#[cfg(test)]
+pub(super) const SPACE: &str = "TCAM_TEST_SPACE";
+
+/// Tests use ports of their choice: those of other programs, and of the same tests run at the
+/// same time, are elsewhere.
+#[cfg(test)]
+pub(super) fn namespace() -> u64 {
+    let inherited = std::env::var(SPACE).ok().and_then(|space| space.parse().ok());
+    inherited.unwrap_or_else(|| std::process::id().into())
 }
 
 /// Number of this process's process namespace, in which processes are numbered.

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use super::*;
 
-/// A port from a range that no test program listens on, different per test.
+/// A port of our choice, different per test.
 fn address(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }
