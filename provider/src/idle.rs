@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What a poll that finds nothing does, and deadlines of waiting calls.
 //!
-//! With a core for every endpoint a poll spins: a message is seen 0.1 us after
-//! it was sent. A caller that does nothing but poll (MPICH yields the core, 0.3 us
-//! and more, after each poll that finds nothing) is kept a moment inside of it. With more endpoints than cores the one that has the message to
-//! send is waiting for this core: a poll sleeps, once many found nothing, until a
-//! sender rings (see `channel::link`).
+//! With a core for everyone who polls a poll spins: a message is seen 0.1 us after it
+//! was sent. A caller that does nothing but poll (MPICH yields the core, 0.3 us and more,
+//! after each poll that finds nothing) is kept a moment inside of it. With more of them
+//! than cores the one that has the message to send is waiting for this core: a poll
+//! sleeps, once many found nothing, until a sender rings (see `channel::link`).
 
 use std::{
     cell::Cell,
@@ -30,7 +30,7 @@ pub(crate) enum Pause {
 /// How idle polls behave (`FI_TCAM_IDLE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Policy {
-    /// Give the core away when endpoints outnumber cores.
+    /// Give the core away when those who poll outnumber cores.
     Auto,
     /// Never give it away.
     Spin,
@@ -117,12 +117,12 @@ impl Idle {
         }
     }
 
-    /// Endpoints on this host, as far as known.
+    /// Threads that poll endpoints of this host, as far as known.
     pub(crate) fn set_population(&mut self, population: usize) {
         self.population = population;
     }
 
-    /// Whether endpoints outnumber cores, so that polls may sleep.
+    /// Whether those who poll outnumber cores, so that polls may sleep.
     pub(crate) fn is_crowded(&self) -> bool {
         match self.policy {
             Policy::Auto => self.population > self.cores,

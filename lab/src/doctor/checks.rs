@@ -191,16 +191,7 @@ fn judge_ptrace(scope: Option<&str>) -> Finding {
 
 /// The compare kernel this processor gets.
 pub(super) fn processor() -> Finding {
-    #[cfg(target_arch = "x86_64")]
-    let kernel = if std::arch::is_x86_feature_detected!("avx512bw") {
-        "AVX-512"
-    } else if std::arch::is_x86_feature_detected!("avx2") {
-        "AVX2"
-    } else {
-        "scalar"
-    };
-    #[cfg(not(target_arch = "x86_64"))]
-    let kernel = "scalar";
+    let kernel = matching::Kernel::best();
     Finding::good(format!("tables are searched with the {kernel} kernel here"))
 }
 

@@ -47,7 +47,7 @@ const SOCKET: u32 = 2;
 /// looks after the endpoint.
 const DEVICE: u32 = 4;
 
-/// Bits of `sleeps`: endpoints outnumber cores, so that polls sleep.
+/// Bits of `sleeps`: those who poll outnumber cores, so that polls sleep.
 const CROWDED: u32 = 1;
 /// Somebody has waited for this endpoint.
 const WAITED: u32 = 2;

@@ -3,7 +3,7 @@
 //!
 //! Where there are few, to compare a key with all of them costs less than to look up the
 //! class of an entry or the index for a key and to mispredict which it is. A search is one
-//! comparison with 16 or 32 entries; that it could stop at the first match is not used, since
+//! comparison with 16 to 48 positions; that it could stop at the first match is not used, since
 //! where that is cannot be predicted either.
 //!
 //! The tray is taken into use when entries of several kinds or keys with wildcards come and

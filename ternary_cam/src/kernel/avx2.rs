@@ -10,9 +10,9 @@ use std::arch::x86_64::{
     _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{ALONE, Block, LANES, Named, STEP, few, first_named_with, first_with, scalar};
+use super::{ALONE, Block, LANES, Named, STEP, first_named_with, first_with, scalar};
 use crate::entry::{Key, Source};
-use crate::scanner::{Compare, Scanner, Search};
+use crate::scanner::{Compare, Search};
 
 /// 64-bit lanes of a 256-bit vector.
 const FEW: usize = 4;
@@ -52,11 +52,6 @@ pub(super) fn enter<S: Search>(search: S) -> S::Found {
 struct Words(());
 
 impl Compare for Words {
-    #[inline(always)]
-    fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
-        few::equal(words, value)
-    }
-
     #[inline(always)]
     fn page(self, words: &[u16; LANES], value: u16) -> u64 {
         // SAFETY: see the type.

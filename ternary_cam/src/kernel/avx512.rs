@@ -3,8 +3,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m512i, _mm256_cmpeq_epi16_mask, _mm256_loadu_si256, _mm256_set1_epi16,
-    _mm512_cmpeq_epi16_mask, _mm512_kunpackb, _mm512_kunpackd, _mm512_load_si512,
+    __m512i, _mm512_cmpeq_epi16_mask, _mm512_kunpackb, _mm512_kunpackd, _mm512_load_si512,
     _mm512_loadu_si512, _mm512_mask_testn_epi32_mask, _mm512_min_epu32, _mm512_set1_epi16,
     _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
     _mm512_xor_si512,
@@ -12,17 +11,17 @@ use std::arch::x86_64::{
 
 use super::{ALONE, Block, LANES, Named, STEP, first_named_with, first_with, scalar};
 use crate::entry::{Key, Source};
-use crate::scanner::{Compare, Scanner, Search};
+use crate::scanner::{Compare, Search};
 
 /// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.
 const XOR_ANDNOT: i32 = 0b0001_0100;
 
-#[target_feature(enable = "avx512f,avx512vl")]
+#[target_feature(enable = "avx512f")]
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     first_with(blocks, live, |block, at| candidates(block, at, key))
 }
 
-#[target_feature(enable = "avx512f,avx512vl,popcnt")]
+#[target_feature(enable = "avx512f,popcnt")]
 pub(super) fn first_named<T>(
     named: &Named,
     bits: u64,
@@ -37,12 +36,12 @@ pub(super) fn first_named<T>(
     first_named_with(named, |at| candidates(&named.block, at, &key), found)
 }
 
-#[target_feature(enable = "avx512f,avx512vl,popcnt")]
+#[target_feature(enable = "avx512f,popcnt")]
 pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
+#[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn enter<S: Search>(search: S) -> S::Found {
     search.run(Words(()))
 }
@@ -53,12 +52,6 @@ struct Words(());
 
 impl Compare for Words {
     #[inline(always)]
-    fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
-        // SAFETY: see the type.
-        unsafe { equal16(words, value) }
-    }
-
-    #[inline(always)]
     fn page(self, words: &[u16; LANES], value: u16) -> u64 {
         // SAFETY: see the type.
         unsafe { equal64(words, value) }
@@ -67,16 +60,7 @@ impl Compare for Words {
 
 /// Bit `i` is set when word `i` equals `value`.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
-fn equal16(words: &[u16; Scanner::STEP], value: u16) -> u64 {
-    // SAFETY: `words` is 32 readable bytes.
-    let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
-    _mm256_cmpeq_epi16_mask(words, _mm256_set1_epi16(value.cast_signed())).into()
-}
-
-/// Bit `i` is set when word `i` equals `value`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
+#[target_feature(enable = "avx512f,avx512bw")]
 fn equal64(words: &[u16; LANES], value: u16) -> u64 {
     let value = _mm512_set1_epi16(value.cast_signed());
     let halves = words.as_chunks().0;
@@ -87,7 +71,7 @@ fn equal64(words: &[u16; LANES], value: u16) -> u64 {
 /// Bit `i` is set when entry `at + i` of the block matches. The masks are put together where they
 /// are: moved out one by one they would be shuffled through vectors.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
+#[target_feature(enable = "avx512f")]
 pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
     let same_bits = _mm512_kunpackb(
         same_bits(block, at + STEP / 2, key).into(),
@@ -101,7 +85,7 @@ pub(super) fn candidates(block: &Block, at: usize, key: &Key) -> u16 {
 
 /// Eight entries from `at`: which of them agree with the key in what both compare.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
+#[target_feature(enable = "avx512f")]
 fn same_bits(block: &Block, at: usize, key: &Key) -> u8 {
     let bits = _mm512_set1_epi64(key.bits.cast_signed());
     let care = _mm512_set1_epi64((!key.ignore).cast_signed());
@@ -114,7 +98,7 @@ fn same_bits(block: &Block, at: usize, key: &Key) -> u8 {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
+#[target_feature(enable = "avx512f")]
 fn load8(words: &[u64; LANES], at: usize) -> __m512i {
     let words: &[u64; STEP / 2] = words[at..at + STEP / 2].try_into().expect("STEP / 2 words");
     // SAFETY: `words` is 64 readable bytes; they are aligned, as the arrays of a
@@ -123,7 +107,7 @@ fn load8(words: &[u64; LANES], at: usize) -> __m512i {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl")]
+#[target_feature(enable = "avx512f")]
 fn load16_peers(words: &[u32; LANES], at: usize) -> __m512i {
     let words: &[u32; STEP] = words[at..at + STEP].try_into().expect("STEP words");
     // SAFETY: `words` is 64 readable bytes, aligned as above.
@@ -131,7 +115,7 @@ fn load16_peers(words: &[u32; LANES], at: usize) -> __m512i {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512bw")]
+#[target_feature(enable = "avx512f,avx512bw")]
 fn load32(words: &[u16; LANES / 2]) -> __m512i {
     // SAFETY: `words` is 64 readable bytes.
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }

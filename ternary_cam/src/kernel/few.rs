@@ -4,7 +4,7 @@
 /// Bit `i` is set when word `i` equals `value`.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(super) fn equal(words: &[u16; 16], value: u16) -> u64 {
+pub(crate) fn equal(words: &[u16; 16], value: u16) -> u64 {
     use std::arch::x86_64::{
         __m128i, _mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16,
         _mm_set1_epi16,
@@ -21,6 +21,6 @@ pub(super) fn equal(words: &[u16; 16], value: u16) -> u64 {
 /// Bit `i` is set when word `i` equals `value`.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(super) fn equal(words: &[u16; 16], value: u16) -> u64 {
+pub(crate) fn equal(words: &[u16; 16], value: u16) -> u64 {
     (0..16).fold(0, |hits, lane| hits | u64::from(words[lane] == value) << lane)
 }

@@ -16,6 +16,7 @@ mod words;
 
 use crate::entry::{Key, Source};
 
+pub(crate) use few::equal;
 pub(crate) use words::{enter, in_place};
 
 /// Entries in a block: the bits of one bitmap word.
@@ -34,8 +35,10 @@ pub(crate) const STEP: usize = u16::BITS as usize;
 ///          entry 0   1   2  ...  63
 /// bits    [  u64 | u64 | u64 ... u64 ]   8 cache lines
 /// ignore  [  u64 | u64 | u64 ... u64 ]   8 cache lines
-/// source  [  u32 | u32 | u32 ... u32 ]   4 cache lines
+/// peer    [  u32 | u32 | u32 ... u32 ]   4 cache lines
 /// ```
+/// A peer is a source with all its bits turned, so that any source is zero: the AVX-512
+/// kernel then needs one test for both ways to agree.
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Block {
@@ -75,7 +78,7 @@ impl Named {
 /// The instruction set a table compares with, chosen once at its construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// 512-bit vectors: AVX-512 F, VL, BW.
+    /// 512-bit vectors: AVX-512 F, BW.
     Avx512,
     /// 256-bit vectors: AVX2.
     Avx2,
@@ -105,7 +108,6 @@ impl Kernel {
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => {
                 is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("popcnt")
             }

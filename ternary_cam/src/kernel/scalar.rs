@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The kernel every processor has, and what the others are tested against.
 
-use super::{Block, LANES, Named, STEP, few, first_with};
+use super::{Block, LANES, Named, STEP, first_with};
 use crate::age_log::Bits;
 use crate::entry::{Key, Source};
 use crate::scanner::{Compare, Scanner, Search};
@@ -50,11 +50,6 @@ pub(super) fn enter<S: Search>(search: S) -> S::Found {
 pub(super) struct Words;
 
 impl Compare for Words {
-    #[inline(always)]
-    fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
-        few::equal(words, value)
-    }
-
     #[inline(always)]
     fn page(self, words: &[u16; LANES], value: u16) -> u64 {
         let steps = words.as_chunks().0.iter().enumerate();

@@ -61,8 +61,8 @@ const fn page_of(at: u32) -> usize {
 
 /// What a removal left.
 pub(super) enum Left {
-    Nothing,
-    Some,
+    Empty,
+    Places,
     /// Too many holes: it must close up.
     Holes,
 }
@@ -116,10 +116,10 @@ impl Line {
         self.len -= 1;
         if self.len == 0 {
             (self.head, self.tail) = (self.start, self.start);
-            return Left::Nothing;
+            return Left::Empty;
         }
         self.tail -= u32::from(at + 1 == self.tail);
-        if left == 0 && self.note_empty_page(places) { Left::Holes } else { Left::Some }
+        if left == 0 && self.note_empty_page(places) { Left::Holes } else { Left::Places }
     }
 
     /// A page became empty: of a long line, as this one has elements.

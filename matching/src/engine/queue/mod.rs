@@ -22,7 +22,7 @@ use crate::{Element, Key};
 /// How the queues of an engine are stored (`FI_TCAM_QUEUE`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queue {
-    /// Arrays searched by the compare kernel of the table.
+    /// Arrays searched by the compare kernel of the table, up to 16 places without it.
     #[default]
     Packed,
     /// Linked lists, as in the papers.

@@ -344,8 +344,8 @@ impl Queues for Packed {
         slot.queue = self.unused;
         self.unused = handle.0;
         match self.all.remove(at, &mut self.all_places) {
-            Left::Nothing => self.unplaced = self.all.tail,
-            Left::Some => {}
+            Left::Empty => self.unplaced = self.all.tail,
+            Left::Places => {}
             Left::Holes => self.close_up_all(),
         }
         element

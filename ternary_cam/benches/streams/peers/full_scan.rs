@@ -21,7 +21,10 @@ pub(crate) struct FullScan {
 impl FullScan {
     /// Nothing when this processor has no AVX-512.
     pub(crate) fn new(capacity: usize) -> Option<Self> {
-        let available = cfg!(target_arch = "x86_64") && ternary_cam::Kernel::Avx512.is_available();
+        #[cfg(target_arch = "x86_64")]
+        let available = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
+        #[cfg(not(target_arch = "x86_64"))]
+        let available = false;
         let capacity = capacity.next_multiple_of(8);
         available.then(|| Self {
             bits: vec![0; capacity],
