@@ -254,8 +254,8 @@ pub const PARAMS: &[Param] = &[
         name: "idle",
         values: Values::Words(&["auto", "spin", "yield"]),
         default: "auto",
-        help: "What a poll that finds nothing does: auto gives the core away soon when the threads that poll \
-               endpoints of this host outnumber its cores.",
+        help: "What a poll that finds nothing does: auto gives the core away soon when the threads \
+               that poll endpoints of this host outnumber its cores.",
     },
 ];
 
