@@ -6,7 +6,7 @@
 //! the operation completes (or the call returns, for outputs); that promise is
 //! what makes the safe methods sound.
 
-use std::{ptr, slice, sync::Arc};
+use std::{cell::RefCell, ptr, slice};
 
 use crate::{
     errno::{Errno, Result},
@@ -30,16 +30,62 @@ pub struct Segment {
     pub len: usize,
 }
 
+/// Several segments.
+#[derive(Clone, Debug, Default)]
+struct Several {
+    segments: [Segment; IOV_LIMIT],
+    count: usize,
+}
+
+thread_local! {
+    /// Those that are done with, for the next ones: in the long run nothing is allocated.
+    #[allow(clippy::vec_box, reason = "it is the boxes that are kept")]
+    static SPARE: RefCell<Vec<Box<Several>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Spare ones that a thread keeps.
+const SPARES: usize = 1024;
+
 /// A message buffer of the application: one segment, or up to [`IOV_LIMIT`].
 ///
 /// Nearly all have one, and every operation hands its buffer on several times: several
-/// segments are put aside, at the price of an allocation.
-#[derive(Clone, Debug, Default)]
+/// segments are put aside.
+#[derive(Debug, Default)]
 pub struct Buffer {
     /// Address of the first segment, length of all.
     whole: Segment,
     /// The segments where there are several.
-    parts: Option<Arc<[Segment]>>,
+    parts: Option<Box<Several>>,
+}
+
+impl Clone for Buffer {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        match &self.parts {
+            None => Self { whole: self.whole, parts: None },
+            Some(parts) => Self::of(&parts.segments[..parts.count], self.whole.len),
+        }
+    }
+}
+
+impl Drop for Buffer {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            put_aside(parts);
+        }
+    }
+}
+
+#[cold]
+fn put_aside(parts: Box<Several>) {
+    // A thread that ends keeps nothing.
+    let _ = SPARE.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < SPARES {
+            spare.push(parts);
+        }
+    });
 }
 
 impl Buffer {
@@ -58,7 +104,13 @@ impl Buffer {
     /// Of these segments, so long together.
     fn of(segments: &[Segment], len: usize) -> Self {
         let addr = segments.first().map_or(0, |first| first.addr);
-        let parts = (segments.len() > 1).then(|| segments.into());
+        let parts = (segments.len() > 1).then(|| {
+            let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+            let mut parts = spare.ok().flatten().unwrap_or_default();
+            parts.segments[..segments.len()].copy_from_slice(segments);
+            parts.count = segments.len();
+            parts
+        });
         Self { whole: Segment { addr, len }, parts }
     }
 
@@ -147,7 +199,10 @@ impl Buffer {
     #[inline]
     #[must_use]
     pub fn segments(&self) -> &[Segment] {
-        self.parts.as_deref().unwrap_or(slice::from_ref(&self.whole))
+        match &self.parts {
+            None => slice::from_ref(&self.whole),
+            Some(parts) => &parts.segments[..parts.count],
+        }
     }
 
     /// The part from `offset`, at most `len` bytes long.
@@ -337,6 +392,18 @@ mod tests {
         assert_eq!(&out, b"llo");
         assert_eq!(buffer.fill(b"0123456789"), 7);
         assert_eq!((&a, &b), (b"012", b"3456"));
+    }
+
+    #[test]
+    fn what_holds_several_segments_is_used_again() {
+        let (mut a, mut b) = ([0_u8; 3], [0_u8; 4]);
+        let first = buffer(&mut [&mut a, &mut b]);
+        let copy = first.clone();
+        let at = first.segments().as_ptr();
+        assert_ne!(copy.segments().as_ptr(), at);
+        drop(first);
+        assert_eq!(copy.part(1, 5).segments().as_ptr(), at);
+        assert_eq!((copy.len(), copy.segments().len()), (7, 2));
     }
 
     #[test]
