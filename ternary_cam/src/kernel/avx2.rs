@@ -10,8 +10,8 @@ use std::arch::x86_64::{
     _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{ALONE, Block, LANES, Named, STEP, first_named_with, first_with, scalar};
-use crate::entry::{Key, Source};
+use super::{Block, LANES, Named, STEP, first_named_with, first_with};
+use crate::entry::Key;
 use crate::scanner::{Compare, Search};
 
 /// 64-bit lanes of a 256-bit vector.
@@ -30,11 +30,8 @@ pub(super) fn first_named<T>(
     source: u32,
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
-    if named.live.count_ones() <= ALONE {
-        return scalar::first_named(named, bits, ignore, source, found);
-    }
-    let key = Key { bits, ignore, source: Source(source) };
-    first_named_with(named, |at| candidates(&named.block, at, &key), found)
+    let candidates = |block: &_, at, key: &_| candidates(block, at, key);
+    first_named_with(named, (bits, ignore, source), candidates, found)
 }
 
 #[target_feature(enable = "avx2,popcnt")]

@@ -9,8 +9,8 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
-use super::{ALONE, Block, LANES, Named, STEP, first_named_with, first_with, scalar};
-use crate::entry::{Key, Source};
+use super::{Block, LANES, Named, STEP, first_named_with, first_with};
+use crate::entry::Key;
 use crate::scanner::{Compare, Search};
 
 /// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.
@@ -29,11 +29,8 @@ pub(super) fn first_named<T>(
     source: u32,
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
-    if named.live.count_ones() <= ALONE {
-        return scalar::first_named(named, bits, ignore, source, found);
-    }
-    let key = Key { bits, ignore, source: Source(source) };
-    first_named_with(named, |at| candidates(&named.block, at, &key), found)
+    let candidates = |block: &_, at, key: &_| candidates(block, at, key);
+    first_named_with(named, (bits, ignore, source), candidates, found)
 }
 
 #[target_feature(enable = "avx512f,popcnt")]

@@ -24,6 +24,7 @@ pub(crate) const LANES: usize = u64::BITS as usize;
 
 /// Entries at most that are compared one by one: a vector costs as much, and would wait for
 /// those among them that were stored a moment ago.
+#[cfg(target_arch = "x86_64")]
 const ALONE: u32 = 4;
 
 /// Entries a kernel compares at once.
@@ -224,14 +225,22 @@ fn first_with(
     None
 }
 
-/// The loop around the kernels of a short queue. `candidates` compares [`STEP`] of them.
+/// The loop around the vector kernels of a short queue. `candidates` compares [`STEP`] of
+/// them.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn first_named_with<T>(
     named: &Named,
-    candidates: impl Fn(usize) -> u16,
+    (bits, ignore, source): (u64, u64, u32),
+    candidates: impl Fn(&Block, usize, &Key) -> u16,
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
     let live = named.live;
+    if live.count_ones() <= ALONE {
+        return scalar::first_named(named, bits, ignore, source, found);
+    }
+    let key = Key { bits, ignore, source: Source(source) };
+    let candidates = |step| candidates(&named.block, step, &key);
     let mut hits = 0;
     if live as u16 != 0 {
         hits = u64::from(candidates(0));
