@@ -40,10 +40,11 @@ impl Offload {
             let depth = found.and_then(|found| self.depth(found.token));
             let len = self.len();
             let collective = self.classifier.is_collective(key.bits, key.ignore);
-            match (&mut self.curve, depth) {
-                (Some(curve), Some(depth)) => curve.matched(depth, collective),
-                (Some(curve), None) => curve.missed(len),
-                (None, _) => {}
+            if let Some(curve) = &mut self.curve {
+                match depth {
+                    Some(depth) => curve.matched(depth, collective),
+                    None => curve.missed(len),
+                }
             }
         }
         self.charge(key, found);
