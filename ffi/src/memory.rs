@@ -38,7 +38,8 @@ struct Several {
 }
 
 thread_local! {
-    /// Those that are done with, for the next ones: in the long run nothing is allocated.
+    /// Those that this thread is done with, for its next ones: a thread that ends as many
+    /// operations as it starts allocates nothing in the long run.
     #[allow(clippy::vec_box, reason = "it is the boxes that are kept")]
     static SPARE: RefCell<Vec<Box<Several>>> = const { RefCell::new(Vec::new()) };
 }

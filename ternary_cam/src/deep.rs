@@ -53,7 +53,7 @@ pub(crate) struct Deep {
     serving: [u8; CELLS],
     /// Bit `i`: `indexes[i]` is kept up.
     awake: u32,
-    /// Most entries there were at an insert before that.
+    /// Most entries there were at an insert before the last [`Deep::housekeeping`].
     used: usize,
     /// Room to put entries in order.
     order: Box<[u16]>,

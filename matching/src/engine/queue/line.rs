@@ -61,7 +61,9 @@ const fn page_of(at: u32) -> usize {
 
 /// What a removal left.
 pub(super) enum Left {
+    /// No element.
     Empty,
+    /// Others, and not too many holes.
     Places,
     /// Too many holes: it must close up.
     Holes,
