@@ -9,7 +9,8 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::age_log::Bits;
-use crate::pattern::{EXACT, Pattern, hash_of};
+use crate::entry::Key;
+use crate::pattern::{EXACT, Kind, Pattern};
 
 /// Classes that are hashed; each one live costs a search a probe. Entries of further
 /// patterns go to the scan.
@@ -28,6 +29,53 @@ pub(crate) const UNCLASSED: u8 = 13;
 /// slots without an entry.
 pub(crate) const YOUNG: u8 = 14;
 
+/// What entries and keys are where one pattern serves all of them: entries of one class
+/// and exact keys, or exact entries and keys of one kind. Most queues are like this most of
+/// the time, and nothing is quicker.
+#[derive(Clone, Copy)]
+pub(crate) struct Usual {
+    /// The state in which all entries are these.
+    state: u8,
+    pub(crate) class: u8,
+    pub(crate) entries: Kind,
+    pub(crate) keys: Kind,
+    pub(crate) pattern: Pattern,
+}
+
+impl Usual {
+    /// Holds for no entry.
+    const NOTHING: Self = Self {
+        state: Classes::EMPTY,
+        class: EXACT,
+        entries: Kind::EXACT,
+        keys: Kind::EXACT,
+        pattern: Pattern::EXACT,
+    };
+
+    /// Whether all entries are these where the classes are in this state.
+    #[inline(always)]
+    pub(crate) const fn holds(&self, state: u8) -> bool {
+        state == self.state
+    }
+
+    /// The same, once one of these was added.
+    #[inline(always)]
+    pub(crate) const fn will_hold(&self, state: u8) -> bool {
+        state | 1 << self.class == self.state
+    }
+
+    /// Whether both entries and keys are exact.
+    #[inline(always)]
+    pub(crate) const fn is_exact(&self) -> bool {
+        self.state == Classes::ONLY_EXACT
+    }
+
+    #[inline(always)]
+    pub(crate) const fn has_key(&self, key: &Key) -> bool {
+        self.keys.difference(key.kind()) == 0
+    }
+}
+
 /// The patterns of the entries.
 #[repr(C)]
 pub(crate) struct Classes {
@@ -35,6 +83,7 @@ pub(crate) struct Classes {
     /// entries, and [`Classes::TURNED`], [`Classes::BUSY`]. A byte, since bits of it
     /// are set by a store of a byte, which cannot be forwarded to a load of more.
     state: AtomicU8,
+    usual: Usual,
     /// Entries of each class.
     len: [u32; ROOM],
     patterns: [Pattern; ROOM],
@@ -58,8 +107,8 @@ impl Variety {
     const MOST: u32 = 64;
 
     /// Notes a pattern; whether there are too many for classes.
-    fn is_too_much(&mut self, ignore: u64, any_source: bool) -> bool {
-        let hash = hash_of(ignore, any_source);
+    fn is_too_much(&mut self, kind: Kind) -> bool {
+        let hash = kind.hash();
         let seen = &mut self.seen[(hash >> (u64::BITS - Self::SEEN.trailing_zeros())) as usize];
         self.level = match std::mem::replace(seen, hash) == hash {
             true => self.level.saturating_sub(1),
@@ -86,6 +135,7 @@ impl Classes {
             patterns: [Pattern::EXACT; ROOM],
             len: [0; ROOM],
             state: AtomicU8::new(Self::EMPTY),
+            usual: Usual::NOTHING,
             variety: Variety::default(),
         }
     }
@@ -110,20 +160,20 @@ impl Classes {
     /// Counts an entry in that is not exact and returns its class, [`UNCLASSED`] if there
     /// are too many others.
     #[inline(always)]
-    pub(crate) fn enter_wild(&mut self, ignore: u64, any_source: bool) -> u8 {
+    pub(crate) fn enter_wild(&mut self, kind: Kind) -> u8 {
         for class in Bits((self.live() & !Self::ONLY_EXACT).into()) {
-            if self.patterns[class % ROOM].has(ignore, any_source) {
+            if self.patterns[class % ROOM].kind() == kind {
                 self.len[class % ROOM] += 1;
                 return class as u8;
             }
         }
-        self.make(ignore, any_source)
+        self.make(kind)
     }
 
     /// Counts an entry in if it is exact; whether it is.
     #[inline(always)]
-    pub(crate) fn enter_exact(&mut self, ignore: u64, any_source: bool) -> bool {
-        if ignore != self.base() || any_source {
+    pub(crate) fn enter_exact(&mut self, kind: Kind) -> bool {
+        if kind != self.exact().kind() {
             return false;
         }
         self.len[usize::from(EXACT)] += 1;
@@ -131,29 +181,59 @@ impl Classes {
         true
     }
 
-    /// Counts an entry in of a class that has others.
+    /// Counts so many entries in.
     #[inline(always)]
-    pub(crate) fn enter_class(&mut self, class: u8) {
-        self.len[usize::from(class) % ROOM] += 1;
+    pub(crate) fn enter_several(&mut self, class: u8, entries: usize) {
+        self.len[usize::from(class) % ROOM] += entries as u32;
+        *self.state.get_mut() |= 1 << class;
     }
 
-    /// Bits that exact entries ignore.
     #[inline(always)]
-    pub(crate) fn base(&self) -> u64 {
-        self.patterns[usize::from(EXACT)].ignore()
+    pub(crate) fn usual(&self) -> &Usual {
+        &self.usual
+    }
+
+    /// Finds out what is usual from now on, where the home index serves these keys.
+    pub(crate) fn find_usual(&mut self, keys: Kind) {
+        let last = std::mem::replace(&mut self.usual, Usual::NOTHING).class;
+        let class = match self.live() {
+            0 if keys == Kind::EXACT => last,
+            0 => EXACT,
+            live => live.trailing_zeros() as u8,
+        };
+        let state = self.state() & !Self::TURNED | 1 << class;
+        let entries = *self.pattern(class);
+        let pattern = match keys {
+            Kind::EXACT => entries,
+            _ if class == EXACT && entries == Pattern::EXACT => Pattern::new(keys),
+            _ => return,
+        };
+        if state.is_power_of_two() {
+            let state = state | self.state() & Self::TURNED;
+            self.usual = Usual { state, class, entries: entries.kind(), keys, pattern };
+        }
+    }
+
+    /// The pattern of exact entries: they ignore the base and name their source.
+    #[inline(always)]
+    pub(crate) fn exact(&self) -> Pattern {
+        self.pattern(EXACT).with_source(true)
     }
 
     /// Makes a class for one entry, if classes are worth it. What the first of all
     /// ignores is the base.
     #[inline(always)]
-    fn make(&mut self, ignore: u64, any_source: bool) -> u8 {
-        if self.variety.is_too_much(ignore, any_source) {
+    fn make(&mut self, kind: Kind) -> u8 {
+        if self.variety.is_too_much(kind) {
             return UNCLASSED;
         }
-        let is_base = self.state() == Self::EMPTY && !any_source;
+        let is_base = self.state() == Self::EMPTY && !kind.any_source;
         let class = if is_base { Some(0) } else { (1..CLASSES).find(|&at| self.len[at] == 0) };
         let Some(class) = class else { return UNCLASSED };
-        self.patterns[class] = Pattern::new(ignore, any_source);
+        if class == usize::from(self.usual.class) {
+            self.usual = Usual::NOTHING;
+        }
+        self.patterns[class] = Pattern::new(kind);
         self.len[class] = 1;
         *self.state.get_mut() |= 1 << class;
         class as u8

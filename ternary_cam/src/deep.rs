@@ -3,6 +3,7 @@
 //!
 //! | key | entries | found by |
 //! |---|---|---|
+//! | of one kind | of one kind, one of both exact | a probe of the home index: what is usual (`classes.rs`) |
 //! | exact | any | a probe of the home index for each live class, then the scan if there are more classes than that; the oldest wins. The scan alone, if it has all or most entries have no class |
 //! | any | exact | the index for the key's pattern, once such keys repeat |
 //! | wildcards | any | the scan of all, once there are such keys |
@@ -16,11 +17,11 @@
 
 use crate::classes::{Classes, TRAY, UNCLASSED, YOUNG};
 use crate::demand::{Demand, Keep};
-use crate::entry::{Key, Source};
+use crate::entry::Key;
 use crate::index::Index;
 use crate::kernel::Kernel;
 use crate::nursery::{CAPACITY, Nursery};
-use crate::pattern::{CELLS, EXACT, Pattern, cell_of};
+use crate::pattern::{CELLS, EXACT, Kind, Pattern};
 use crate::scan::Scan;
 use crate::slot::{INDEXES, Slot};
 
@@ -74,16 +75,10 @@ const HOME: usize = 0;
 /// Indexes kept up when there is nothing unusual.
 const ONLY_HOME: u32 = 1 << HOME;
 
-/// Ignore bits, and any source or not.
-type Keys = (u64, bool);
-
-/// Keys without wildcards.
-const EXACT_KEYS: Keys = (0, false);
-
 /// An index for one kind of key.
 struct ForKeys {
     /// Nothing while it sleeps.
-    keys: Option<Keys>,
+    keys: Option<Kind>,
     /// Of exact entries that ignore nothing under these keys.
     pattern: Pattern,
     index: Index,
@@ -104,7 +99,7 @@ impl ForKeys {
 impl Deep {
     pub(crate) fn new(capacity: usize, kernel: Kernel) -> Self {
         let index = |which| ForKeys {
-            keys: (which == HOME).then_some(EXACT_KEYS),
+            keys: (which == HOME).then_some(Kind::EXACT),
             pattern: Pattern::EXACT,
             index: Index::new(),
             keep: if which == HOME { Keep::awake() } else { Keep::default() },
@@ -201,64 +196,88 @@ impl Deep {
     #[inline(always)]
     fn insert_now(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
         let state = self.classes.state();
-        if state >= Classes::TURNED {
-            if self.tray.is_in_use() {
-                return self.insert_in_tray(slots, grown, taken);
+        let usual = self.classes.usual();
+        if usual.will_hold(state) {
+            if usual.is_exact() {
+                return self.insert_exact(slots, grown);
             }
-            return self.insert_unusual(slots, grown);
+            return self.insert_usual(slots, grown);
         }
-        if state > Classes::ONLY_EXACT && state.is_power_of_two() {
-            return self.insert_class(slots, grown, state.trailing_zeros() as u8);
+        if state < Classes::TURNED {
+            return self.insert_classes(slots, grown);
         }
-        self.insert_usual(slots, grown);
+        if self.tray.is_in_use() {
+            return self.insert_in_tray(slots, grown, taken);
+        }
+        self.insert_unusual(slots, grown);
+    }
+
+    /// Adds those of a nursery where one pattern serves all entries and keys.
+    #[inline(never)]
+    fn insert_usual(&mut self, slots: &mut [Slot], grown: Nursery) {
+        let usual = self.classes.usual();
+        let (class, entries, pattern) = (usual.class, usual.entries, usual.pattern);
+        if pattern.kind().any_source {
+            self.insert_under(slots, grown, class, entries, &pattern.with_source(false));
+        } else {
+            self.insert_under(slots, grown, class, entries, &pattern.with_source(true));
+        }
+    }
+
+    /// The same where it compares the source.
+    #[inline(never)]
+    fn insert_exact(&mut self, slots: &mut [Slot], grown: Nursery) {
+        let pattern = self.classes.exact();
+        self.insert_under(slots, grown, EXACT, pattern.kind(), &pattern);
+    }
+
+    #[inline(always)]
+    fn insert_under(
+        &mut self,
+        slots: &mut [Slot],
+        grown: Nursery,
+        class: u8,
+        entries: Kind,
+        pattern: &Pattern,
+    ) {
+        let ids = grown.all();
+        if !ids.into_iter().all(|id| slots[usize::from(id)].kind() == entries) {
+            return self.insert_others(slots, ids);
+        }
+        self.classes.enter_several(class, ids.len());
+        for id in ids {
+            let slot = &mut slots[usize::from(id)];
+            slot.stamp = slot.stamp.with_class(class);
+            self.indexes[HOME].index.insert(slots, HOME, pattern, id);
+        }
+    }
+
+    /// Adds those of a nursery of which some are not usual.
+    #[inline(never)]
+    fn insert_others(&mut self, slots: &mut [Slot], ids: [u16; CAPACITY as usize]) {
+        for id in ids {
+            self.insert_one_unusual(slots, id);
+        }
+        self.consider_tray(slots);
     }
 
     /// Adds those of a nursery where there is only the home index, for exact keys.
     #[inline(never)]
-    fn insert_usual(&mut self, slots: &mut [Slot], grown: Nursery) {
+    fn insert_classes(&mut self, slots: &mut [Slot], grown: Nursery) {
         for id in grown.all() {
             let slot = &mut slots[usize::from(id)];
-            if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
+            if self.classes.enter_exact(slot.kind()) {
                 slot.stamp = slot.stamp.with_class(EXACT);
-                let pattern = self.classes.pattern(EXACT).exact();
+                let pattern = self.classes.exact();
                 self.indexes[HOME].index.insert(slots, HOME, &pattern, id);
             } else {
                 self.insert_one_wild(slots, id);
             }
         }
-        if self.classes.state() != Classes::ONLY_EXACT {
+        if self.classes.are_several() || self.unclassed != 0 {
             self.consider_tray(slots);
-        }
-    }
-
-    /// Adds those of a nursery where all others are of one class.
-    #[inline(never)]
-    fn insert_class(&mut self, slots: &mut [Slot], grown: Nursery, class: u8) {
-        let pattern = *self.classes.pattern(class);
-        for id in grown.all() {
-            let slot = &mut slots[usize::from(id)];
-            if pattern.has(slot.ignore, slot.source == Source::ANY.0) {
-                self.classes.enter_class(class);
-                slot.stamp = slot.stamp.with_class(class);
-                self.indexes[HOME].index.insert(slots, HOME, &pattern, id);
-            } else {
-                self.insert_one(slots, id);
-            }
-        }
-        if !self.classes.state().is_power_of_two() {
-            self.consider_tray(slots);
-        }
-    }
-
-    /// Adds one that is not of the only class there is.
-    #[inline(never)]
-    fn insert_one(&mut self, slots: &mut [Slot], id: u16) {
-        let slot = &mut slots[usize::from(id)];
-        if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
-            slot.stamp = slot.stamp.with_class(EXACT);
-            self.indexes[HOME].index.insert(slots, HOME, self.classes.pattern(EXACT), id);
         } else {
-            self.insert_wild(slots, id);
+            self.find_usual();
         }
     }
 
@@ -272,19 +291,19 @@ impl Deep {
     #[inline(always)]
     fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
-        let class = self.classes.enter_wild(slot.ignore, slot.source == Source::ANY.0);
+        let class = self.classes.enter_wild(slot.kind());
         slot.stamp = slot.stamp.with_class(class);
         if class == UNCLASSED {
             return self.insert_unclassed(slots, id);
         }
         let home = &mut self.indexes[HOME];
         if class == EXACT {
-            home.pattern = *self.classes.pattern(EXACT);
+            home.pattern = self.classes.exact();
         }
-        if home.keys == Some(EXACT_KEYS) {
+        if home.keys == Some(Kind::EXACT) {
             home.index.insert(slots, HOME, self.classes.pattern(class), id);
         } else {
-            self.turn_home(slots, EXACT_KEYS);
+            self.turn_home(slots, Kind::EXACT);
         }
     }
 
@@ -308,7 +327,7 @@ impl Deep {
     #[inline(always)]
     fn insert_one_unusual(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
-        if self.classes.enter_exact(slot.ignore, slot.source == Source::ANY.0) {
+        if self.classes.enter_exact(slot.kind()) {
             slot.stamp = slot.stamp.with_class(EXACT);
             let home = &mut self.indexes[HOME];
             home.index.insert(slots, HOME, &home.pattern, id);
@@ -393,23 +412,57 @@ impl Deep {
         if state >= Classes::TURNED || !key.is_exact() {
             return self.first_match_other(slots, key);
         }
-        let home = &self.indexes[HOME];
-        home.keep.note_use();
         if state != Classes::ONLY_EXACT {
-            if state.is_power_of_two() {
-                return self.first_match_class(slots, key, state.trailing_zeros() as u8);
-            }
-            return self.first_match_classes(slots, key);
+            return self.first_match_exact(slots, key);
         }
-        let pattern = self.classes.pattern(EXACT).exact();
-        let equals = |slot: &Slot| slot.equals(key, pattern.care());
+        self.first_match_with_source(slots, key, &self.classes.exact())
+    }
+
+    /// The same under one pattern that compares the source.
+    #[inline(always)]
+    fn first_match_with_source<'a>(
+        &self,
+        slots: &'a [Slot],
+        key: &Key,
+        pattern: &Pattern,
+    ) -> Option<(u16, &'a Slot)> {
+        let (home, pattern) = (&self.indexes[HOME], pattern.with_source(true));
+        home.keep.note_use();
+        let care = pattern.care();
+        let equals = move |slot: &Slot| slot.equals(key, care);
         home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
     }
 
-    /// The same for keys with wildcards, and when something is unusual. If no entry has a
-    /// class, all are in the scan.
+    /// The same for an exact key, where there is only the home index.
+    #[inline(never)]
+    fn first_match_exact<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.classes.usual().holds(self.classes.state()) {
+            return self.first_match_usual(slots, key);
+        }
+        self.first_match_classes(slots, key)
+    }
+
+    /// The same where one pattern serves all entries and keys.
+    #[inline(never)]
+    fn first_match_usual<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let pattern = &self.classes.usual().pattern;
+        if !pattern.kind().any_source {
+            return self.first_match_with_source(slots, key, pattern);
+        }
+        let (home, pattern) = (&self.indexes[HOME], pattern.with_source(false));
+        home.keep.note_use();
+        let care = pattern.care();
+        let equals = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
+        home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
+    }
+
+    /// The same for keys with wildcards, and when something is unusual.
     #[inline(never)]
     fn first_match_other<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let usual = self.classes.usual();
+        if usual.holds(self.classes.state()) && usual.has_key(key) {
+            return self.first_match_usual(slots, key);
+        }
         if self.tray.is_in_use() {
             return self.tray.first(self.kernel, slots, key);
         }
@@ -425,12 +478,12 @@ impl Deep {
         if !self.entries_are_exact() {
             return self.first_match_wild(slots, key);
         }
-        let keys = (key.ignore, key.source.is_any());
+        let keys = key.kind();
         let home = &self.indexes[HOME];
         if home.keys == Some(keys) {
             return home.first(slots, HOME, key);
         }
-        let which = usize::from(self.serving[cell_of(keys.0, keys.1)]) % INDEXES;
+        let which = usize::from(self.serving[keys.cell()]) % INDEXES;
         let index = &self.indexes[which];
         if index.keys != Some(keys) {
             return self.first_match_elsewhere(slots, key);
@@ -445,13 +498,13 @@ impl Deep {
             self.scan_keep.note_use();
             return self.scan.first_match(self.kernel, key).map(|id| at(slots, id));
         }
-        let keys = (key.ignore, key.source.is_any());
+        let keys = key.kind();
         let home = &self.indexes[HOME];
         if home.keys != Some(keys) || self.unclassed > self.classes.len() {
             return self.first_match_elsewhere(slots, key);
         }
         home.keep.note_use();
-        let oldest = if keys == EXACT_KEYS {
+        let oldest = if keys == Kind::EXACT {
             self.first_match_classes(slots, key)
         } else {
             home.first(slots, HOME, key)
@@ -462,25 +515,12 @@ impl Deep {
         older(oldest, self.scan.first_match(self.kernel, key).map(|id| at(slots, id)))
     }
 
-    /// The oldest match of a class, of an exact key.
-    #[inline(never)]
-    fn first_match_class<'a>(
-        &self,
-        slots: &'a [Slot],
-        key: &Key,
-        class: u8,
-    ) -> Option<(u16, &'a Slot)> {
-        let pattern = self.classes.pattern(class);
-        let matches = |slot: &Slot| slot.matches_exact(key);
-        let index = &self.indexes[HOME].index;
-        index.first(slots, HOME, pattern, (key.bits, key.source.0), matches)
-    }
-
     /// The oldest match of any class, of an exact key.
     #[inline(never)]
     fn first_match_classes<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let mut oldest = None;
         let index = &self.indexes[HOME].index;
+        self.indexes[HOME].keep.note_use();
         let matches = |slot: &Slot| slot.matches_exact(key);
         for pattern in self.classes.live_patterns() {
             let found =
@@ -497,12 +537,12 @@ impl Deep {
     #[inline(never)]
     fn first_match_elsewhere<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.entries_are_exact() {
-            let keys = (key.ignore, key.source.is_any());
+            let keys = key.kind();
             let serves = |(_, index): &(usize, &ForKeys)| index.keys == Some(keys);
             if let Some((which, index)) = self.indexes.iter().enumerate().find(serves) {
                 return index.first(slots, which, key);
             }
-            if self.slots_used(slots) > FEW && self.demand.count_pattern(keys.0, keys.1) {
+            if self.slots_used(slots) > FEW && self.demand.count_keys(keys) {
                 self.classes.call();
             }
         }
@@ -527,7 +567,9 @@ impl Deep {
     /// Whether no entry has wildcards: only then one index serves keys that do.
     #[inline]
     fn entries_are_exact(&self) -> bool {
-        !self.classes.has_wild() && self.unclassed == 0 && self.classes.base() == 0
+        !self.classes.has_wild()
+            && self.unclassed == 0
+            && self.classes.exact().kind() == Kind::EXACT
     }
 }
 

@@ -8,28 +8,23 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::pattern::hash_of;
+use crate::pattern::Kind;
 
-/// Searches with one pattern before an index is built for it: patterns that all
+/// Searches with one kind of key before an index is built for it: kinds that all
 /// differ must not build one each.
 const PATIENCE: u64 = 4;
 
-/// Patterns counted at a time.
+/// Kinds counted at a time.
 const CELLS: usize = 8;
 
-/// Bits of a cell that count; the others recognise the pattern.
+/// Bits of a cell that count; the others recognise the kind.
 const COUNT: u64 = 0xff;
 
 /// What to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// An index for keys with these ignore bits, and with any source or not.
-    Pattern {
-        /// Ignore bits of the keys.
-        ignore: u64,
-        /// Whether the keys name no source.
-        any_source: bool,
-    },
+    /// An index for keys of this kind.
+    Index(Kind),
     /// The scan, for keys that no index serves.
     Mirror,
 }
@@ -39,7 +34,7 @@ pub(crate) enum Wish {
 pub(crate) struct Demand {
     pending: AtomicBool,
     mirror: AtomicBool,
-    pattern: AtomicBool,
+    index: AtomicBool,
     ignore: AtomicU64,
     any_source: AtomicBool,
     cells: [AtomicU64; CELLS],
@@ -53,11 +48,11 @@ impl Demand {
         self.pending.store(true, Relaxed);
     }
 
-    /// Counts a search that an index of this pattern would serve, and wishes for
+    /// Counts a search that an index for this kind of key would serve, and wishes for
     /// that index when there have been enough.
     #[cold]
-    pub(crate) fn count_pattern(&self, ignore: u64, any_source: bool) -> bool {
-        let mixed = hash_of(ignore, any_source);
+    pub(crate) fn count_keys(&self, kind: Kind) -> bool {
+        let mixed = kind.hash();
         let cell = &self.cells[(mixed >> 56) as usize % CELLS];
         let known = cell.load(Relaxed);
         let count = if (known ^ mixed) & !COUNT == 0 { (known & COUNT) + 1 } else { 1 };
@@ -66,9 +61,9 @@ impl Demand {
             return false;
         }
         cell.store(0, Relaxed);
-        self.ignore.store(ignore, Relaxed);
-        self.any_source.store(any_source, Relaxed);
-        self.pattern.store(true, Relaxed);
+        self.ignore.store(kind.ignore, Relaxed);
+        self.any_source.store(kind.any_source, Relaxed);
+        self.index.store(true, Relaxed);
         self.pending.store(true, Relaxed);
         true
     }
@@ -82,12 +77,9 @@ impl Demand {
     /// Takes every note.
     pub(crate) fn take(&mut self) -> impl Iterator<Item = Wish> + use<> {
         *self.pending.get_mut() = false;
-        let pattern = Wish::Pattern {
-            ignore: *self.ignore.get_mut(),
-            any_source: *self.any_source.get_mut(),
-        };
+        let kind = Kind { ignore: *self.ignore.get_mut(), any_source: *self.any_source.get_mut() };
         [
-            std::mem::take(self.pattern.get_mut()).then_some(pattern),
+            std::mem::take(self.index.get_mut()).then_some(Wish::Index(kind)),
             std::mem::take(self.mirror.get_mut()).then_some(Wish::Mirror),
         ]
         .into_iter()
@@ -166,21 +158,22 @@ impl Keep {
 
 #[cfg(test)]
 mod tests {
-    use super::{Demand, Keep, PATIENCE, Wish};
+    use super::{Demand, Keep, Kind, PATIENCE, Wish};
 
     #[test]
-    fn a_repeated_pattern_is_wished_for_and_different_ones_are_not() {
+    fn a_repeated_kind_is_wished_for_and_different_ones_are_not() {
         let mut demand = Demand::default();
         for ignore in 0..1000 {
-            assert!(!demand.count_pattern(ignore, false));
+            assert!(!demand.count_keys(Kind { ignore, any_source: false }));
         }
         assert!(!demand.is_pending());
+        let kind = Kind { ignore: 7, any_source: true };
         for count in 1..=PATIENCE {
             assert!(!demand.is_pending());
-            assert_eq!(demand.count_pattern(7, true), count == PATIENCE);
+            assert_eq!(demand.count_keys(kind), count == PATIENCE);
         }
         assert!(demand.is_pending());
-        assert!(demand.take().eq([Wish::Pattern { ignore: 7, any_source: true }]));
+        assert!(demand.take().eq([Wish::Index(kind)]));
         assert!(!demand.is_pending());
         assert_eq!(demand.take().count(), 0);
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Entries, keys and sources: what is stored and what is searched for.
 
+use crate::pattern::Kind;
+
 /// The source a receive names or a message comes from, or any source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) u32);
@@ -76,6 +78,11 @@ impl Entry {
 }
 
 impl Key {
+    #[inline(always)]
+    pub(crate) const fn kind(&self) -> Kind {
+        Kind::of(self.ignore, self.source)
+    }
+
     /// Whether it has no wildcards.
     #[inline(always)]
     pub(crate) const fn is_exact(&self) -> bool {

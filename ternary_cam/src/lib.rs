@@ -45,7 +45,8 @@
 //!          tray (deep/tray.rs)    while they are few and of several kinds: by age, 16 at a
 //!                                 time by a compare kernel (kernel/): avx512, avx2, scalar
 //!        otherwise:
-//!          classes (classes.rs)   a pattern (pattern.rs) each: exact, any-tag, ...
+//!          classes (classes.rs)   a pattern (pattern.rs) each: exact, any-tag, ...; what is
+//!                                 usual, if one pattern serves all entries and keys
 //!          home index (index.rs)  hash of each entry under its class's pattern
 //!          3 more indexes         hash of exact entries under another kind of key;
 //!                                 built when searches ask for it (demand.rs)
@@ -74,6 +75,9 @@
 //! | group compare without branches | reverse 17.6 | three branches, all predicted: 13.8 |
 //! | as many buckets as twice the capacity | reverse 13.7, 1024 sources 16.8 | 16,384 for all: 13.1, 15.2 |
 //! | sixteen consecutive tags in one line of buckets | reverse 13.2, 1024 sources 20.3 | tags spread by the golden ratio: 13.2, 15.6 |
+//! | a kind of wildcards that all entries or all keys have on the path for several kinds | all any-source 13.2; unexpected, any source 15.0, any tag 16.7, both 15.1 | a path for what one pattern serves, be it exact or not: 11.4, 11.9, 14.0, 11.4 |
+//! | that path for exact keys and entries as well, which then load their pattern | reverse 12.4 | exact ones known to be, in place: 11.2 |
+//! | where several classes are live, the class of an entry by a hash of its wildcards, without a branch | 10 % + 10 % 20.0, four classes 21.3 | compared: 17.1, 20.2 |
 //! | remembering the class of the last entry | 100 % any-source 21.0, 10 % + 10 % 21.2 | looking through the live ones: 22.2, 19.2 |
 //! | the home index always exact, any-source keys in an index beside it | unexpected, any source 27 | the home index turned to the keys in use: 17 |
 //! | only entries that ignore nothing are exact | receives as MPICH and Open MPI post them, which always ignore their protocol bits, 21 | exact means ignoring the base: 14 |

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What a kind of wildcard leaves to compare, and its hash.
 
-use crate::entry::Key;
+use crate::entry::{Key, Source};
 use crate::slot::Slot;
 
 /// Odd constants: the golden ratio, which spreads consecutive tags evenly over the
@@ -12,19 +12,44 @@ const SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 /// Class of entries that name their source and ignore the base (see `classes.rs`).
 pub(crate) const EXACT: u8 = 0;
 
-/// Cells to look a kind of wildcards up in.
+/// Cells to look a kind up in.
 pub(crate) const CELLS: usize = 64;
 
-/// Hash of a kind of wildcards; the high bits are the good ones.
-#[inline(always)]
-pub(crate) const fn hash_of(ignore: u64, any_source: bool) -> u64 {
-    (ignore ^ if any_source { SOURCE } else { 0 }).wrapping_mul(SPREAD)
+/// The wildcards of an entry or key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// Ignore bits.
+    pub(crate) ignore: u64,
+    /// Whether it names no source.
+    pub(crate) any_source: bool,
 }
 
-/// The cell of a kind of wildcards. Another kind may have the same.
-#[inline(always)]
-pub(crate) const fn cell_of(ignore: u64, any_source: bool) -> usize {
-    (hash_of(ignore, any_source) >> (u64::BITS - CELLS.trailing_zeros())) as usize
+impl Kind {
+    /// Without wildcards.
+    pub(crate) const EXACT: Self = Self { ignore: 0, any_source: false };
+
+    #[inline(always)]
+    pub(crate) const fn of(ignore: u64, source: Source) -> Self {
+        Self { ignore, any_source: source.is_any() }
+    }
+
+    /// Zero if both are the same, found without a branch.
+    #[inline(always)]
+    pub(crate) const fn difference(self, other: Self) -> u64 {
+        (self.ignore ^ other.ignore) | (self.any_source as u64 ^ other.any_source as u64)
+    }
+
+    /// Its hash; the high bits are the good ones.
+    #[inline(always)]
+    pub(crate) const fn hash(self) -> u64 {
+        (self.ignore ^ if self.any_source { SOURCE } else { 0 }).wrapping_mul(SPREAD)
+    }
+
+    /// Its cell. Another kind may have the same.
+    #[inline(always)]
+    pub(crate) const fn cell(self) -> usize {
+        (self.hash() >> (u64::BITS - CELLS.trailing_zeros())) as usize
+    }
 }
 
 /// Which bits are compared, and whether the source is.
@@ -39,18 +64,12 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// Exact entries under exact keys.
-    pub(crate) const EXACT: Self = Self::new(0, false);
+    pub(crate) const EXACT: Self = Self::new(Kind::EXACT);
 
     /// For entries with these wildcards under exact keys, or the other way round.
-    pub(crate) const fn new(ignore: u64, any_source: bool) -> Self {
-        let care_source = if any_source { 0 } else { u64::MAX };
-        Self { ignore, care: !ignore, care_source }
-    }
-
-    /// The same pattern, known to be of exact entries under exact keys.
-    #[inline(always)]
-    pub(crate) const fn exact(&self) -> Self {
-        Self { care_source: u64::MAX, ..*self }
+    pub(crate) const fn new(kind: Kind) -> Self {
+        let care_source = if kind.any_source { 0 } else { u64::MAX };
+        Self { ignore: kind.ignore, care: !kind.ignore, care_source }
     }
 
     #[inline(always)]
@@ -59,13 +78,14 @@ impl Pattern {
     }
 
     #[inline]
-    pub(crate) const fn ignore(&self) -> u64 {
-        self.ignore
+    pub(crate) const fn kind(&self) -> Kind {
+        Kind { ignore: self.ignore, any_source: self.care_source == 0 }
     }
 
-    #[inline]
-    pub(crate) const fn has(&self, ignore: u64, any_source: bool) -> bool {
-        self.care == !ignore && (self.care_source == 0) == any_source
+    /// The same pattern, known to compare the source or not to.
+    #[inline(always)]
+    pub(crate) const fn with_source(&self, source: bool) -> Self {
+        Self { care_source: if source { u64::MAX } else { 0 }, ..*self }
     }
 
     /// What is compared, to be hashed: ones where it is not, since tag 0 is the most common
@@ -77,7 +97,7 @@ impl Pattern {
         (bits | self.ignore).wrapping_add(source)
     }
 
-    /// Whether an exact entry agrees with a key in all that is compared.
+    /// Whether an entry agrees with a key in all that is compared.
     #[inline(always)]
     pub(crate) const fn equal(&self, slot: &Slot, key: &Key) -> bool {
         let source = (slot.source ^ key.source.0) as u64 & self.care_source;

@@ -2,6 +2,7 @@
 //! Where an entry stays from insertion to removal.
 
 use crate::entry::{Entry, Key, Source};
+use crate::pattern::Kind;
 
 /// Indexes: the home index and those for other kinds of keys.
 pub(crate) const INDEXES: usize = 4;
@@ -101,17 +102,22 @@ impl Slot {
         }
     }
 
+    /// Whether it matches, where both are exact: they ignore the base.
+    #[inline(always)]
+    pub(crate) const fn equals(&self, key: &Key, care: u64) -> bool {
+        (self.bits ^ key.bits) & care | (self.source ^ key.source.0) as u64 == 0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn kind(&self) -> Kind {
+        Kind::of(self.ignore, Source(self.source))
+    }
+
     /// Whether it matches, where the key is exact.
     #[inline(always)]
     pub(crate) const fn matches_exact(&self, key: &Key) -> bool {
         (self.bits ^ key.bits) & !self.ignore == 0
             && (self.source == key.source.0 || self.source == Source::ANY.0)
-    }
-
-    /// Whether it matches, where both are exact: they ignore the base.
-    #[inline(always)]
-    pub(crate) const fn equals(&self, key: &Key, care: u64) -> bool {
-        (self.bits ^ key.bits) & care | (self.source ^ key.source.0) as u64 == 0
     }
 
     #[inline]

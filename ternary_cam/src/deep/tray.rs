@@ -14,13 +14,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::{Deep, EXACT_KEYS, HOME, at};
+use super::{Deep, HOME, at};
 use crate::age_log::Bits;
 use crate::classes::TRAY;
 use crate::entry::{Key, Source};
 use crate::kernel::{self, Kernel, LANES, Named, STEP};
 use crate::nursery::{CAPACITY, Nursery};
-use crate::pattern::{EXACT, cell_of};
+use crate::pattern::Kind;
 use crate::slot::{INDEXES, Slot};
 
 /// Periods of [`super::TICK`] inserts with few entries before it is taken into use.
@@ -282,10 +282,10 @@ impl Deep {
         }
         self.scan_keep.sleep();
         let home = &mut self.indexes[HOME];
-        home.keys = Some(EXACT_KEYS);
-        home.pattern = *self.classes.pattern(EXACT);
+        home.keys = Some(Kind::EXACT);
+        home.pattern = self.classes.exact();
         home.keep.wake();
-        self.serving[cell_of(EXACT_KEYS.0, EXACT_KEYS.1)] = HOME as u8;
+        self.serving[Kind::EXACT.cell()] = HOME as u8;
     }
 }
 
@@ -296,6 +296,7 @@ mod tests {
     use crate::deep::TICK;
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
+    use crate::pattern::Kind;
     use crate::table::{Handle, Table};
 
     /// A table and the list it must agree with.
@@ -397,7 +398,10 @@ mod tests {
         for kernel in Kernel::available() {
             let mut queue = Queue::new(kernel);
             queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
-            assert_eq!(queue.table.deep().indexes[HOME].keys, Some((0, true)));
+            assert_eq!(
+                queue.table.deep().indexes[HOME].keys,
+                Some(Kind { ignore: 0, any_source: true })
+            );
             queue.run(ticks(PATIENCE + 2), 10, false, true);
             assert!(queue.is_in_tray());
             for _ in 0..3 {

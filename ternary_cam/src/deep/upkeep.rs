@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What is built, turned and dropped as searches come to need it or cease to.
 
-use super::{Deep, EXACT_KEYS, HOME, Keys, ONLY_HOME};
+use super::{Deep, HOME, ONLY_HOME};
 use crate::age_log::Bits;
 use crate::classes::{Classes, TRAY, UNCLASSED};
 use crate::demand::{Keep, Wish};
-use crate::pattern::{EXACT, Pattern, cell_of};
+use crate::pattern::{EXACT, Kind, Pattern};
 use crate::slot::{INDEXES, Slot};
 
 impl Deep {
@@ -18,7 +18,7 @@ impl Deep {
                     self.scan_keep.wake();
                     self.fill_scan(slots, |_| true);
                 }
-                Wish::Pattern { ignore, any_source } => self.wake_wild(slots, (ignore, any_source)),
+                Wish::Index(keys) => self.wake_wild(slots, keys),
                 Wish::Mirror => {}
             }
         }
@@ -39,13 +39,13 @@ impl Deep {
 
     /// Builds the home index anew, for keys of this kind.
     #[cold]
-    pub(super) fn turn_home(&mut self, slots: &mut [Slot], keys: Keys) {
+    pub(super) fn turn_home(&mut self, slots: &mut [Slot], keys: Kind) {
         let home = &mut self.indexes[HOME];
         home.keys = Some(keys);
-        self.serving[cell_of(keys.0, keys.1)] = HOME as u8;
+        self.serving[keys.cell()] = HOME as u8;
         home.pattern = match keys {
-            EXACT_KEYS => *self.classes.pattern(EXACT),
-            (ignore, any_source) => Pattern::new(ignore, any_source),
+            Kind::EXACT => self.classes.exact(),
+            _ => Pattern::new(keys),
         };
         home.index.clear();
         home.keep.wake();
@@ -69,7 +69,7 @@ impl Deep {
 
     /// Builds an index for keys of this pattern in place of one that sleeps or of
     /// the one that was not used for longest, if that is long enough.
-    fn wake_wild(&mut self, slots: &mut [Slot], keys: Keys) {
+    fn wake_wild(&mut self, slots: &mut [Slot], keys: Kind) {
         let len = self.len();
         let wilds = self.indexes.iter_mut().enumerate().skip(1);
         let Some((which, wild)) = wilds.max_by_key(|(_, wild)| wild.keep.idle()) else { return };
@@ -77,8 +77,8 @@ impl Deep {
             return;
         }
         wild.keys = Some(keys);
-        self.serving[cell_of(keys.0, keys.1)] = which as u8;
-        wild.pattern = Pattern::new(keys.0, keys.1);
+        self.serving[keys.cell()] = which as u8;
+        wild.pattern = Pattern::new(keys);
         wild.index.clear();
         wild.keep.wake();
         self.awake |= 1 << which;
@@ -101,11 +101,19 @@ impl Deep {
         if self.tray.is_in_use() {
             return self.classes.set_unusual(Classes::TURNED | Classes::BUSY);
         }
-        let turned = self.indexes[HOME].keys != Some(EXACT_KEYS);
+        let turned = self.indexes[HOME].keys != Some(Kind::EXACT);
         let turned = if turned { Classes::TURNED } else { 0 };
         let more = self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != ONLY_HOME;
         let busy = more || self.demand.is_pending();
         self.classes.set_unusual(turned | if busy { Classes::BUSY } else { 0 });
+        self.find_usual();
+    }
+
+    /// Finds out if one pattern serves all entries and keys.
+    pub(super) fn find_usual(&mut self) {
+        if let Some(keys) = self.indexes[HOME].keys {
+            self.classes.find_usual(keys);
+        }
     }
 
     /// What need not happen at every insert: drops what nobody has used for long.
@@ -171,7 +179,7 @@ impl Deep {
     }
 
     /// Has an index kept up no longer; the keys that it served.
-    pub(super) fn put_to_sleep(&mut self, which: usize) -> Option<Keys> {
+    pub(super) fn put_to_sleep(&mut self, which: usize) -> Option<Kind> {
         self.awake &= !(1 << which);
         self.indexes[which].keep.sleep();
         self.indexes[which].keys.take()
@@ -182,13 +190,13 @@ impl Deep {
 mod tests {
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
-    use crate::pattern::cell_of;
+    use crate::pattern::Kind;
     use crate::table::Table;
 
     #[test]
     fn kinds_of_keys_in_one_cell_are_both_served() {
-        let cell = cell_of(1 << 32, false);
-        let same = (1..).map(|i: u64| i << 32).filter(|&ignore| cell_of(ignore, false) == cell);
+        let cell = |ignore| Kind { ignore, any_source: false }.cell();
+        let same = (1..).map(|i: u64| i << 32).filter(|&ignore| cell(ignore) == cell(1 << 32));
         let kinds: Vec<u64> = same.take(2).collect();
         let mut table = Table::new(64, Kernel::Scalar).unwrap();
         for _ in 0..if cfg!(miri) { 4 } else { 1000 } {
@@ -204,6 +212,43 @@ mod tests {
                 assert_eq!(hit.token, token);
                 table.remove(hit.handle).unwrap();
             }
+        }
+    }
+
+    /// Phases of entries of one kind and keys of one kind, one or the other exact, and between
+    /// them some of the next phase among the last ones'.
+    #[test]
+    fn whatever_one_pattern_serves_becomes_usual() {
+        const TAG: u64 = 0xff;
+        let kinds = [(0, false), (0, true), (TAG, false), (TAG, true)];
+        let of = |(ignore, any_source)| Kind { ignore, any_source };
+        let phases =
+            kinds.into_iter().flat_map(|kind| [(of(kind), Kind::EXACT), (Kind::EXACT, of(kind))]);
+        let source = |any_source| if any_source { Source::ANY } else { Source::new(1) };
+        let mut table = Table::new(64, Kernel::Scalar).unwrap();
+        let mut naive = Vec::new();
+        let mut token = 0;
+        for (entries, keys) in phases.clone().chain(phases) {
+            for _ in 0..if cfg!(miri) { 5 } else { 200 } {
+                while naive.len() < 48 {
+                    token += 1;
+                    let Kind { ignore, any_source } = entries;
+                    let bits = u64::from(token % 7) << 8 | u64::from(token % 3);
+                    let entry = Entry { bits, ignore, source: source(any_source), token };
+                    naive.push((table.insert(entry).unwrap(), entry));
+                }
+                while naive.len() > 8 {
+                    let Kind { ignore, any_source } = keys;
+                    let wanted = naive[token as usize % naive.len()].1.bits;
+                    let key = Key { bits: wanted, ignore, source: source(any_source) };
+                    let rank = naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
+                    let (handle, entry) = naive.remove(rank);
+                    assert_eq!(table.first_match(&key).unwrap().handle, handle);
+                    assert_eq!(table.remove(handle), Some(entry));
+                }
+            }
+            let classes = &table.deep().classes;
+            assert!(cfg!(miri) || classes.usual().holds(classes.state()), "{entries:?}, {keys:?}");
         }
     }
 }
