@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::{
     av::AddressVector,
-    channel::{node_pool, segment, shared_av},
+    channel::{census, node_pool, shared_av},
     cntr::Counter,
     cq::CompletionQueue,
     device_thread::DeviceThread,
@@ -57,7 +57,7 @@ impl Domain {
     pub(crate) fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Self> {
         let params = init::params()?;
         let attr = info.domain.as_ref();
-        let living = segment::clean_up();
+        let living = census::clean_up();
         node_pool::clean_up();
         shared_av::clean_up();
         tracing::info!("{living} endpoints of this user live on this host");

@@ -29,11 +29,13 @@ use crate::{
     av::AddressVector,
     channel::{
         bytes::Remote,
+        census::Census,
         link::{Link, fill_bytes},
         node_pool::NodePool,
+        owner::Owner,
         pool::Pool,
         ring::Receiver,
-        segment::{Owner, Segment},
+        segment::Segment,
         wire::{Frame, Header, INLINE},
     },
     clock::Monotonic,
@@ -186,8 +188,9 @@ pub(crate) struct Engine {
     pub(crate) inject_size: usize,
     pub(crate) kernel_copy: bool,
     pub(crate) idle: Idle,
+    pub(crate) census: Census,
     pub(crate) checked: Instant,
-    /// Link that the next check of peers looks at first.
+    /// How far the rounds over all links have come.
     pub(crate) check_next: usize,
     pub(crate) channels: Channels,
     /// For who watches the counters.
@@ -335,6 +338,7 @@ impl Engine {
                 "yield" => Policy::Yield,
                 _ => Policy::Auto,
             }),
+            census: Census::default(),
             checked: Instant::now(),
             check_next: 0,
             channels: Channels::default(),

@@ -14,6 +14,7 @@ use matching::Source;
 use crate::{
     channel::{
         bell::Bell,
+        owner::Look,
         segment::{self, Liveness, PEERS, Segment},
         wire::TAGGED,
     },
@@ -27,8 +28,12 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 /// Time in which the other members of a shared context get what a peer sent them before
 /// it was gone.
 const GRACE: Duration = Duration::from_secs(1);
-/// Peers looked at each time: all of 256 within two seconds.
-const PEERS_A_LOOK: usize = 8;
+/// Looks in which all peers are looked at once: two seconds.
+const LOOKS_A_ROUND: usize = 40;
+/// Rounds of which one looks closely.
+const CLOSE: usize = 4;
+/// Peers that are met at each look.
+const MEETINGS: usize = 8;
 
 impl Engine {
     /// Looks at some peers and at how crowded the host is, if it is time.
@@ -48,16 +53,18 @@ impl Engine {
         if let Some(pool) = &self.node_pool {
             pool.look_around();
         }
-        for _ in 0..self.links.len().min(PEERS_A_LOOK) {
-            let peer = self.check_next % self.links.len();
-            self.check_next = peer + 1;
-            self.look_at(own, peer as u32);
+        let peers = self.links.len();
+        for _ in 0..peers.div_ceil(LOOKS_A_ROUND) {
+            let (round, peer) = (self.check_next / peers, self.check_next % peers);
+            self.check_next = (self.check_next + 1) % (CLOSE * peers);
+            let look = if round == 0 { Look::Closely } else { Look::Briefly };
+            self.look_at(own, peer as u32, look);
         }
     }
 
     /// Counts the processes of this host.
     pub(crate) fn update_population(&mut self, own: &Segment) {
-        self.idle.set_population(segment::population(idle::pollers()));
+        self.idle.set_population(self.census.population(idle::pollers()));
         Bell::set_crowded(own, self.idle.is_crowded());
     }
 
@@ -70,7 +77,7 @@ impl Engine {
             .copied()
             .filter(|&peer| peer != UNKNOWN && !self.is_linked(peer))
             .filter(|peer| !self.gone.contains(peer))
-            .take(PEERS_A_LOOK)
+            .take(MEETINGS)
             .collect();
         for peer in unmet {
             if self.link(peer).is_err() {
@@ -102,7 +109,7 @@ impl Engine {
     fn meet_awaited(&mut self, own: &Segment) {
         let (before, after) = (..self.awaited_next, self.awaited_next..);
         let turns = self.awaited.range(after).chain(self.awaited.range(before));
-        let due: Vec<u32> = turns.copied().take(PEERS_A_LOOK).collect();
+        let due: Vec<u32> = turns.copied().take(MEETINGS).collect();
         for peer in due {
             self.awaited_next = peer + 1;
             let address = self.domain.peers.address(peer);
@@ -149,14 +156,15 @@ impl Engine {
             let peer = self.domain.peers.number(address);
             let receiver = self.receiver;
             self.link(peer).is_ok_and(|link| {
-                receiver.is_intent_of(port, link.segment()) && link.liveness() == Liveness::Alive
+                receiver.is_intent_of(port, link.segment())
+                    && link.liveness(Look::Closely) == Liveness::Alive
             })
         })
     }
 
-    fn look_at(&mut self, own: &Segment, peer: u32) {
+    fn look_at(&mut self, own: &Segment, peer: u32, look: Look) {
         let Some(Some(link)) = self.links.get(peer as usize) else { return };
-        match link.liveness() {
+        match link.liveness(look) {
             Liveness::Alive => {}
             Liveness::Closed => self.forget(own, peer, false),
             Liveness::Dead => self.forget(own, peer, true),

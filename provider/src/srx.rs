@@ -43,7 +43,7 @@ use slab::Slab;
 
 use crate::{
     attr,
-    channel::{node_pool::NodePool, segment::Owner},
+    channel::{node_pool::NodePool, owner::Owner},
     domain::Domain,
     engine::{self, Directed, Engine, Kept, MIN_MULTI_RECV, RecvOp},
     ep::Port,

@@ -10,6 +10,7 @@ use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 use super::{
     bell,
     bytes::{Remote, SharedBytes},
+    owner::Look,
     ring::Sender,
     segment::{BUFFER, Liveness, PEERS, Segment},
     wire::{Header, INLINE, Kind},
@@ -60,8 +61,8 @@ impl Link {
     }
 
     /// Whether the peer lives.
-    pub(crate) fn liveness(&self) -> Liveness {
-        self.segment.liveness()
+    pub(crate) fn liveness(&self, look: Look) -> Liveness {
+        self.segment.liveness(look)
     }
 
     /// Sends a message in a slot.

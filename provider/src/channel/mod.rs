@@ -5,6 +5,7 @@
 //!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
 //!   larger ones through buffers of the sender's own segment ([`bytes`] are what is
 //!   read there).
+//! - [`owner`], [`census`]: whether the owner of a segment lives, and how many there are.
 //! - [`protocol`]: the steps of rings and bells, which loom checks.
 //! - [`bell`]: senders wake who sleeps until a message comes.
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
@@ -26,9 +27,11 @@
 
 pub(crate) mod bell;
 pub(crate) mod bytes;
+pub(crate) mod census;
 pub(crate) mod copy;
 pub(crate) mod link;
 pub(crate) mod node_pool;
+pub(crate) mod owner;
 pub(crate) mod pool;
 mod protocol;
 pub(crate) mod ring;

@@ -33,7 +33,10 @@ use rustix::{
     io::retry_on_intr,
 };
 
-use super::segment::{DIRECTORY, Owner, give_memory, namespace, options, user};
+use super::{
+    owner::Owner,
+    segment::{DIRECTORY, give_memory, namespace, options, user},
+};
 
 const IDENTITY: usize = 0;
 const ENTRIES: usize = 8;

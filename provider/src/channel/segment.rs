@@ -14,9 +14,7 @@
 //! ```
 //!
 //! The owner holds a lock on the file (`flock`) as long as it lives, however it
-//! dies: who gets the lock knows that the owner is gone and removes the file. A child
-//! that was forked holds the lock, too, and may outlive the owner; so the process of the
-//! header is looked for while the lock is held, where it can be seen.
+//! dies: who gets the lock knows that the owner is gone and removes the file ([`super::owner`]).
 //! The pages are reserved when the file is made, so that a full `/dev/shm` is an
 //! error then and not a `SIGBUS` later.
 //!
@@ -28,15 +26,9 @@ use std::{
     fs::{File, OpenOptions},
     io,
     net::SocketAddrV4,
-    os::{
-        fd::AsRawFd as _,
-        unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
-    },
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
-    sync::{
-        LazyLock,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
-    },
+    sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
 use ffi::Errno;
@@ -49,6 +41,7 @@ use rustix::{
 
 use super::{
     bytes::SharedBytes,
+    owner::{Look, Owner, PROCESS_NAMESPACE, owner_lives, remove_if_dead, start_of},
     wire::{INLINE, PAYLOAD, SLOT},
 };
 
@@ -63,7 +56,7 @@ pub(crate) const BUFFER: usize = 16 * 1024;
 
 const LINE: usize = 64;
 /// Number of the owner's process namespace; 0 if it does not know.
-const PROCESSES: usize = STARTED + 8;
+pub(super) const PROCESSES: usize = STARTED + 8;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL: usize = 8 * LINE;
@@ -109,7 +102,10 @@ unsafe impl Sync for Segment {}
 /// Number of the network namespace, in which ports are numbered.
 #[cfg(not(test))]
 pub(super) fn namespace() -> u64 {
-    std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino())
+    static NAMESPACE: std::sync::LazyLock<u64> = std::sync::LazyLock::new(|| {
+        std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino())
+    });
+    *NAMESPACE
 }
 
 /// Has a process that a test starts find the segments of that test.
@@ -124,12 +120,8 @@ pub(super) fn namespace() -> u64 {
     inherited.unwrap_or_else(|| std::process::id().into())
 }
 
-/// Number of this process's process namespace, in which processes are numbered.
-static PROCESS_NAMESPACE: LazyLock<u64> =
-    LazyLock::new(|| std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino()));
-
 /// `/dev/shm/tcam.<user>.<network namespace>.`
-fn prefix(user: u32) -> String {
+pub(super) fn prefix(user: u32) -> String {
     format!("tcam.{user}.{}.", namespace())
 }
 
@@ -137,7 +129,7 @@ pub(super) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-fn path_of(user: u32, port: u16) -> PathBuf {
+pub(super) fn path_of(user: u32, port: u16) -> PathBuf {
     Path::new(DIRECTORY).join(format!("{}{port}", prefix(user)))
 }
 
@@ -167,17 +159,6 @@ pub(super) fn give_memory(file: &File, length: usize, what: &str) -> io::Result<
     })
 }
 
-/// Removes the segments of owners that died, and counts those that live.
-pub(crate) fn clean_up() -> usize {
-    let prefix = prefix(user());
-    let Ok(entries) = std::fs::read_dir(DIRECTORY) else { return 0 };
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
-        .filter(|entry| !remove_if_dead(&entry.path()))
-        .count()
-}
-
 /// Segments that this process owns.
 static OWN: AtomicUsize = AtomicUsize::new(0);
 
@@ -186,109 +167,9 @@ pub(crate) fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
-/// Threads of this user and network namespace that poll endpoints, if those of others are
-/// polled as ours are, by `pollers` threads: one polls both endpoints of a rank of Open
-/// MPI, and elsewhere each may have a thread of its own.
-pub(crate) fn population(pollers: usize) -> usize {
-    let prefix = prefix(user());
-    let endpoints = std::fs::read_dir(DIRECTORY).map_or(0, |entries| {
-        entries
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
-            .count()
-    });
-    let own = own_count().max(1);
-    (endpoints * pollers.clamp(1, own)).div_ceil(own)
-}
-
 /// Whether a port of this host has a segment of this user.
 pub(crate) fn is_there(port: u16) -> bool {
     path_of(user(), port).exists()
-}
-
-pub(super) fn remove_if_dead(path: &Path) -> bool {
-    let Ok(file) = options().open(path) else { return false };
-    if !try_lock(&file) && !owner_ended(&file) {
-        return false;
-    }
-    tracing::info!("removing {}, whose owner died", path.display());
-    remove(&file, path)
-}
-
-/// Whether the process that made a segment is gone though somebody holds the lock: a
-/// child of it. False where its process cannot be seen, and for other files.
-fn owner_ended(file: &File) -> bool {
-    let mut header = [0; PROCESSES + 8];
-    if file.read_exact_at(&mut header, 0).is_err() {
-        return false;
-    }
-    let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
-    let namespace = word(PROCESSES);
-    let pid = word(PID) as u32;
-    word(IDENTITY) == MAGIC
-        && namespace != 0
-        && namespace == *PROCESS_NAMESPACE
-        && start_of(pid) != Some(word(STARTED))
-}
-
-/// Removes the file of an owner that is gone; false if it is removed already.
-fn remove(file: &File, path: &Path) -> bool {
-    // One at a time: the path may else be another file's by now. A creator that waits
-    // for the other lock sees that its file is unlinked and starts over.
-    take_turn(file)
-        && file.metadata().is_ok_and(|meta| meta.nlink() > 0)
-        && std::fs::remove_file(path).is_ok()
-}
-
-/// Takes a lock that this open file alone has, unlike the owner's; false if another has.
-fn take_turn(file: &File) -> bool {
-    let whole = libc::flock {
-        l_type: libc::F_WRLCK as libc::c_short,
-        l_whence: libc::SEEK_SET as libc::c_short,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
-    // SAFETY: the descriptor is open, and the kernel only reads the lock.
-    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) == 0 }
-}
-
-/// Names an endpoint for good: its port, its segment's file, its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) port: u16,
-    pub(crate) inode: u64,
-    pub(crate) pid: u32,
-    pub(crate) started: u64,
-}
-
-impl Owner {
-    /// Names this process, without an endpoint.
-    pub(crate) fn of_process() -> Self {
-        let pid = std::process::id();
-        Self { port: 0, inode: 0, pid, started: start_of(pid).unwrap_or_default() }
-    }
-
-    /// Whether it lives still.
-    pub(crate) fn lives(&self) -> bool {
-        owner_lives(&path_of(user(), self.port), self.inode, self.pid, self.started)
-    }
-}
-
-/// Whether the owner of a segment lives; if not, the file is removed.
-fn owner_lives(path: &Path, inode: u64, pid: u32, started: u64) -> bool {
-    match options().open(path) {
-        Ok(file) if file.metadata().is_ok_and(|meta| meta.ino() == inode) => {
-            let dead = try_lock(&file) || owner_ended(&file);
-            if dead {
-                remove(&file, path);
-            }
-            !dead
-        }
-        // The file is gone or cannot be opened: by somebody who found its owner
-        // dead, or who cleans directories. The process itself tells.
-        _ => start_of(pid) == Some(started),
-    }
 }
 
 impl Segment {
@@ -404,14 +285,13 @@ impl Segment {
     }
 
     /// Whether the owner of this (opened) segment still lives.
-    pub(crate) fn liveness(&self) -> Liveness {
+    pub(crate) fn liveness(&self, look: Look) -> Liveness {
         let is_closed = || self.word32(STATE).load(Ordering::Acquire) == CLOSED;
         if is_closed() {
             return Liveness::Closed;
         }
         let started = self.word(STARTED).load(Ordering::Relaxed);
-        let alive = owner_lives(&self.path, self.inode, self.pid(), started);
-        match alive {
+        match owner_lives(&self.path, self.inode, self.pid(), started, look) {
             true => Liveness::Alive,
             // It may have closed while we looked.
             false if is_closed() => Liveness::Closed,
@@ -568,12 +448,6 @@ impl Drop for Segment {
         }
         self.abandon();
     }
-}
-
-/// When a process started, in clock ticks since boot: with its number that
-/// names it for good. None if it is gone, or a zombie.
-fn start_of(pid: u32) -> Option<u64> {
-    live::start_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// An address as one word that is never zero.

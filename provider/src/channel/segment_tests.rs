@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::*;
+use super::{super::owner::remove, *};
 
 /// A port of our choice, different per test.
 fn address(port: u16) -> SocketAddrV4 {
@@ -16,9 +16,9 @@ fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
     assert_eq!(Segment::create(address(61)).unwrap_err(), Errno::EADDRINUSE);
     let opened = Segment::open(61).unwrap();
     assert_eq!(opened.pid(), std::process::id());
-    assert_eq!(opened.liveness(), Liveness::Alive);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
     drop(own);
-    assert_eq!(opened.liveness(), Liveness::Closed);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Closed);
     assert_eq!(Segment::open(61).unwrap_err(), Errno::ECONNREFUSED);
 }
 
@@ -28,7 +28,7 @@ fn what_a_dead_owner_left_is_removed() {
     let opened = Segment::open(62).unwrap();
     // The lock goes as it does when a process is killed; the file stays.
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
-    assert_eq!(opened.liveness(), Liveness::Dead);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
     assert!(!path_of(user(), 62).exists());
 }
 
@@ -36,10 +36,10 @@ fn what_a_dead_owner_left_is_removed() {
 fn a_lock_that_a_child_holds_does_not_make_its_parent_live() {
     let own = Segment::create(address(68)).unwrap();
     let opened = Segment::open(68).unwrap();
-    assert_eq!(opened.liveness(), Liveness::Alive);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
     // The lock is held still, and no process with this number started then.
     own.word(STARTED).store(1, Ordering::Relaxed);
-    assert_eq!(opened.liveness(), Liveness::Dead);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
     assert!(!path_of(user(), 68).exists());
 }
 
@@ -49,7 +49,7 @@ fn a_process_that_cannot_be_seen_lives_while_the_lock_is_held() {
     let opened = Segment::open(69).unwrap();
     own.word(STARTED).store(1, Ordering::Relaxed);
     own.word(PROCESSES).store(*PROCESS_NAMESPACE + 1, Ordering::Relaxed);
-    assert_eq!(opened.liveness(), Liveness::Alive);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn who_lost_only_its_file_lives() {
     let own = Segment::create(address(67)).unwrap();
     let opened = Segment::open(67).unwrap();
     std::fs::remove_file(path_of(user(), 67)).unwrap();
-    assert_eq!(opened.liveness(), Liveness::Alive);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
     drop(own);
-    assert_eq!(opened.liveness(), Liveness::Closed);
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Closed);
 }
 
 /// A file in place of a segment, locked while the test looks at it: programs that start

@@ -22,7 +22,10 @@ use std::{
 use ffi::Errno;
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::segment::{DIRECTORY, give_memory, namespace, options, remove_if_dead, try_lock, user};
+use super::{
+    owner::remove_if_dead,
+    segment::{DIRECTORY, give_memory, namespace, options, try_lock, user},
+};
 
 /// "tcam-av" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"tcam-av\x01");

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Who owns a segment, whether it lives, and what it left behind.
+//!
+//! Whoever gets the lock of a file knows that its owner is gone. A child that was forked
+//! holds the lock, too, and may outlive the owner; so the process of the header is looked
+//! for while the lock is held, where it can be seen.
+#![allow(unsafe_code, reason = "a lock that only fcntl takes")]
+
+use std::{
+    fs::File,
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{FileExt as _, MetadataExt as _},
+    },
+    path::Path,
+    sync::LazyLock,
+};
+
+use nic::live::{self, IDENTITY, MAGIC, PID, STARTED};
+
+use super::segment::{PROCESSES, options, path_of, try_lock, user};
+
+/// Number of this process's process namespace, in which processes are numbered.
+pub(super) static PROCESS_NAMESPACE: LazyLock<u64> =
+    LazyLock::new(|| std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino()));
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Whether anybody holds the lock: 2 us.
+    Briefly,
+    /// If so, whether the process is there as well: 10 us.
+    Closely,
+}
+
+/// Names an endpoint for good: its port, its segment's file, its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) port: u16,
+    pub(crate) inode: u64,
+    pub(crate) pid: u32,
+    pub(crate) started: u64,
+}
+
+impl Owner {
+    /// Names this process, without an endpoint.
+    pub(crate) fn of_process() -> Self {
+        let pid = std::process::id();
+        Self { port: 0, inode: 0, pid, started: start_of(pid).unwrap_or_default() }
+    }
+
+    /// Whether it lives still.
+    pub(crate) fn lives(&self) -> bool {
+        let path = path_of(user(), self.port);
+        owner_lives(&path, self.inode, self.pid, self.started, Look::Closely)
+    }
+}
+
+/// Whether the owner of a segment lives; if not, the file is removed.
+pub(super) fn owner_lives(path: &Path, inode: u64, pid: u32, started: u64, look: Look) -> bool {
+    match options().open(path) {
+        Ok(file) if file.metadata().is_ok_and(|meta| meta.ino() == inode) => {
+            let dead = try_lock(&file) || look == Look::Closely && has_ended(&file);
+            if dead {
+                remove(&file, path);
+            }
+            !dead
+        }
+        // The file is gone or cannot be opened: by somebody who found its owner
+        // dead, or who cleans directories. The process itself tells.
+        _ => start_of(pid) == Some(started),
+    }
+}
+
+/// Removes the file of an owner that died; whether it has.
+pub(super) fn remove_if_dead(path: &Path) -> bool {
+    let Ok(file) = options().open(path) else { return false };
+    if !try_lock(&file) && !has_ended(&file) {
+        return false;
+    }
+    tracing::info!("removing {}, whose owner died", path.display());
+    remove(&file, path)
+}
+
+/// Whether the process that made a segment is gone though somebody holds the lock: a
+/// child of it. False where its process cannot be seen, and for other files.
+fn has_ended(file: &File) -> bool {
+    let mut header = [0; PROCESSES + 8];
+    if file.read_exact_at(&mut header, 0).is_err() {
+        return false;
+    }
+    let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+    let namespace = word(PROCESSES);
+    let pid = word(PID) as u32;
+    word(IDENTITY) == MAGIC
+        && namespace != 0
+        && namespace == *PROCESS_NAMESPACE
+        && start_of(pid) != Some(word(STARTED))
+}
+
+/// Removes the file of an owner that is gone; false if it is removed already.
+pub(super) fn remove(file: &File, path: &Path) -> bool {
+    // One at a time: the path may else be another file's by now. A creator that waits
+    // for the other lock sees that its file is unlinked and starts over.
+    take_turn(file)
+        && file.metadata().is_ok_and(|meta| meta.nlink() > 0)
+        && std::fs::remove_file(path).is_ok()
+}
+
+/// Takes a lock that this open file alone has, unlike the owner's; false if another has.
+fn take_turn(file: &File) -> bool {
+    let whole = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    // SAFETY: the descriptor is open, and the kernel only reads the lock.
+    unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) == 0 }
+}
+
+/// When a process started, in clock ticks since boot: with its number that
+/// names it for good. None if it is gone, or a zombie.
+pub(super) fn start_of(pid: u32) -> Option<u64> {
+    live::start_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
