@@ -2,8 +2,8 @@
 //! Fingerprints: 16 bits for the tag and communicator of what is matched and 16 for its
 //! source, such that whatever matches agrees in those that neither ignores.
 //!
-//! Both are hashes, and a pattern that ignores a part of what is hashed ignores all of it:
-//! one from any source is told apart by its tag, one with any tag by its source. What the
+//! A pattern that ignores a part of what the first is a hash of ignores all of it: one from
+//! any source is told apart by its tag, one with any tag by its source. What the
 //! layout has besides (protocol bits, which every receive ignores) is left out.
 
 use crate::{Key, Source, traffic::Fields};
@@ -25,10 +25,10 @@ impl Print {
         // Multiples of the golden ratio lie far apart in their highest bits.
         let tag = (key.bits & told_by).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let source = fields.source(key);
-        let number = source.get().unwrap_or(u32::MAX).wrapping_mul(0x9e37_79b9);
         Self {
             tag: (tag >> (u64::BITS - u16::BITS)) as u16,
-            source: (number >> (u32::BITS - u16::BITS)) as u16,
+            // Sources are numbered from zero: the lowest bits tell most of them apart.
+            source: source.get().unwrap_or(u32::MAX) as u16,
             any_tag: u64::from(key.ignore & told_by != 0).wrapping_neg(),
             any_source: u64::from(source == Source::ANY).wrapping_neg(),
         }
