@@ -37,19 +37,19 @@ impl<E: Engine> Aged<E> {
 }
 
 impl<E: Engine> Matcher for Aged<E> {
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, element: Element) {
         self.engine.insert(element, self.age);
         self.age += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, key: &Key) -> Option<u32> {
         let hit = self.engine.first_match(key)?;
         Some(self.engine.remove(hit.handle).token)
     }
 
-    #[inline]
+    #[inline(always)]
     fn find(&self, key: &Key) -> Option<u32> {
         self.engine.first_match(key).map(|hit| hit.token)
     }
