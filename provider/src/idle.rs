@@ -74,7 +74,7 @@ const SHORT: u32 = 20;
 /// only after all others. Barrier, allreduce, alltoall on 64 ranks of MPICH after 20 polls
 /// 5.9 / 5.8 / 8.7 ms, after 2 3.9 / 4.2 / 6.2, on 32 ranks 1.5 / 1.5 / 2.2 and 1.4 / 1.4 / 2.0;
 /// but on 16 ranks 0.20 / 0.20 / 0.36 and 0.30 / 0.30 / 0.44.
-const SHORTEST: u32 = 2;
+const SHORTEST: u32 = 3;
 /// Pollers a core that are many.
 const MANY: usize = 8;
 /// Processor time a poll of a caller that only waits takes at most, on average
