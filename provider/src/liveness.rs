@@ -28,18 +28,21 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 /// Time in which the other members of a shared context get what a peer sent them before
 /// it was gone.
 const GRACE: Duration = Duration::from_secs(1);
-/// Looks in which all peers are looked at once: two seconds.
-const LOOKS_A_ROUND: usize = 40;
-/// Rounds of which one looks closely.
+/// Time in which all peers are looked at, however seldom somebody looks.
+const ROUND: Duration = Duration::from_secs(2);
+/// Peers looked at each time at least.
+const PEERS_A_LOOK: usize = 8;
+/// Peers that are few enough to be looked at closely each time, and rounds of which one
+/// looks closely where they are more.
+const FEW: usize = 32;
 const CLOSE: usize = 4;
-/// Peers that are met at each look.
-const MEETINGS: usize = 8;
 
 impl Engine {
     /// Looks at some peers and at how crowded the host is, if it is time.
     pub(crate) fn look_around(&mut self, own: &Segment) {
         let now = Instant::now();
-        if now - self.checked < INTERVAL {
+        let since = now - self.checked;
+        if since < INTERVAL {
             return;
         }
         self.checked = now;
@@ -53,12 +56,18 @@ impl Engine {
         if let Some(pool) = &self.node_pool {
             pool.look_around();
         }
+        self.look_at_some(own, since);
+    }
+
+    /// Looks at the peers whose turn it is after so long a time.
+    fn look_at_some(&mut self, own: &Segment, since: Duration) {
         let peers = self.links.len();
-        for _ in 0..peers.div_ceil(LOOKS_A_ROUND) {
+        let due = (peers as f64 * since.div_duration_f64(ROUND)).ceil() as usize;
+        for _ in 0..due.max(PEERS_A_LOOK).min(peers) {
             let (round, peer) = (self.check_next / peers, self.check_next % peers);
             self.check_next = (self.check_next + 1) % (CLOSE * peers);
-            let look = if round == 0 { Look::Closely } else { Look::Briefly };
-            self.look_at(own, peer as u32, look);
+            let closely = round == 0 || peers <= FEW;
+            self.look_at(own, peer as u32, if closely { Look::Closely } else { Look::Briefly });
         }
     }
 
@@ -77,7 +86,7 @@ impl Engine {
             .copied()
             .filter(|&peer| peer != UNKNOWN && !self.is_linked(peer))
             .filter(|peer| !self.gone.contains(peer))
-            .take(MEETINGS)
+            .take(PEERS_A_LOOK)
             .collect();
         for peer in unmet {
             if self.link(peer).is_err() {
@@ -109,7 +118,7 @@ impl Engine {
     fn meet_awaited(&mut self, own: &Segment) {
         let (before, after) = (..self.awaited_next, self.awaited_next..);
         let turns = self.awaited.range(after).chain(self.awaited.range(before));
-        let due: Vec<u32> = turns.copied().take(MEETINGS).collect();
+        let due: Vec<u32> = turns.copied().take(PEERS_A_LOOK).collect();
         for peer in due {
             self.awaited_next = peer + 1;
             let address = self.domain.peers.address(peer);

@@ -203,6 +203,10 @@ impl Classes {
         };
         let state = self.state() & !Self::TURNED | 1 << class;
         let entries = *self.pattern(class);
+        // Left there, entries without wildcards would not count as exact.
+        if class != EXACT && entries == Pattern::EXACT {
+            return;
+        }
         let pattern = match keys {
             Kind::EXACT => entries,
             _ if class == EXACT && entries == Pattern::EXACT => Pattern::new(keys),

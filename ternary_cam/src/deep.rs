@@ -8,7 +8,7 @@
 //! | any | exact | the index for the key's pattern, once such keys repeat |
 //! | wildcards | any | the scan of all, once there are such keys |
 //! | first of its kind | any | a pass over the slots |
-//! | any | at most 32 (16 with the scalar kernel), where there are or were lately several kinds of entries or a key with wildcards | a comparison with all of them, the tray (`deep/tray.rs`); none is in an index then |
+//! | any | at most 32 (16 with the scalar kernel), where there are or were lately several kinds of entries, or a key with wildcards that the home index does not serve | a comparison with all of them, the tray (`deep/tray.rs`); none is in an index then |
 //!
 //! The home index holds exact entries under the pattern that most keys have: no
 //! wildcards at first, but a queue of unexpected messages that is only ever searched

@@ -205,6 +205,39 @@ impl Index {
 }
 
 #[cfg(test)]
+impl Index {
+    /// The entries, each in the ring of its bucket and there in order of age.
+    pub(crate) fn check<'a>(
+        &self,
+        slots: &'a [Slot],
+        which: usize,
+        pattern_of: impl Fn(&'a Slot) -> &'a Pattern,
+    ) -> usize {
+        let mut entries = 0;
+        for (bucket, first) in self.buckets.iter().enumerate().filter(|(_, first)| **first != EMPTY)
+        {
+            let oldest = head_of(*first);
+            let (mut at, mut before) = (oldest, None);
+            loop {
+                let slot = &slots[usize::from(at)];
+                let link = slot.links[which];
+                assert_eq!(self.bucket(pattern_of(slot), slot.bits, slot.source), bucket);
+                assert_eq!(usize::from(link.bucket), bucket);
+                assert_eq!(slots[usize::from(link.next)].links[which].prev, at);
+                assert!(before < Some(slot.stamp), "by age");
+                before = Some(slot.stamp);
+                entries += 1;
+                at = link.next;
+                if at == oldest {
+                    break;
+                }
+            }
+        }
+        entries
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::{Index, LONG};
     use crate::entry::{Entry, Key, Source};

@@ -191,6 +191,12 @@ impl Table {
         &self.deep
     }
 
+    /// Whether everything is where it says.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.deep.check(&self.slots);
+    }
+
     #[inline]
     fn live(&self, handle: Handle) -> Option<&Slot> {
         self.slots.get(usize::from(handle.slot)).filter(|slot| slot.stamp.serial() == handle.serial)

@@ -99,13 +99,18 @@ pub(crate) struct Segment {
 // through atomics or raw copies whose callers state why they do not overlap.
 unsafe impl Sync for Segment {}
 
-/// Number of the network namespace, in which ports are numbered.
+/// Number of the network namespace, in which ports are numbered: that in which this was
+/// first asked for.
 #[cfg(not(test))]
 pub(super) fn namespace() -> u64 {
-    static NAMESPACE: std::sync::LazyLock<u64> = std::sync::LazyLock::new(|| {
-        std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino())
-    });
-    *NAMESPACE
+    static NAMESPACE: AtomicU64 = AtomicU64::new(0);
+    let known = NAMESPACE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let number = std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino());
+    NAMESPACE.store(number, Ordering::Relaxed);
+    number
 }
 
 /// Has a process that a test starts find the segments of that test.

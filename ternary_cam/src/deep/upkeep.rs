@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What is built, turned and dropped as searches come to need it or cease to.
 
+#[cfg(test)]
+use super::ForKeys;
 use super::{Deep, HOME, ONLY_HOME};
 use crate::age_log::Bits;
 use crate::classes::{Classes, TRAY, UNCLASSED};
@@ -187,6 +189,33 @@ impl Deep {
 }
 
 #[cfg(test)]
+impl Deep {
+    /// Every entry is where its class says, and what is usual is so.
+    pub(crate) fn check(&self, slots: &[Slot]) {
+        let classes = || self.slots(slots).map(|(_, slot)| slot.stamp.class());
+        let classed = classes().filter(|class| ![TRAY, UNCLASSED].contains(class)).count();
+        let exact = classes().filter(|&class| class == EXACT).count();
+        for which in Bits(self.awake.into()) {
+            let ForKeys { pattern, index, .. } = &self.indexes[which];
+            let pattern_of = |slot: &Slot| match slot.stamp.class() {
+                EXACT => pattern,
+                class => self.classes.pattern(class),
+            };
+            let expected = if which == HOME { classed } else { exact };
+            assert_eq!(index.check(slots, which, pattern_of), expected);
+        }
+        let usual = self.classes.usual();
+        if usual.holds(self.classes.state()) {
+            assert_eq!((self.awake, self.indexes[HOME].keys), (ONLY_HOME, Some(usual.keys)));
+            for (_, slot) in self.slots(slots) {
+                assert_eq!((slot.stamp.class(), slot.kind()), (usual.class, usual.entries));
+            }
+            self.indexes[HOME].index.check(slots, HOME, |_| &usual.pattern);
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
@@ -245,10 +274,44 @@ mod tests {
                     let (handle, entry) = naive.remove(rank);
                     assert_eq!(table.first_match(&key).unwrap().handle, handle);
                     assert_eq!(table.remove(handle), Some(entry));
+                    if !cfg!(miri) {
+                        table.check();
+                    }
                 }
             }
             let classes = &table.deep().classes;
             assert!(cfg!(miri) || classes.usual().holds(classes.state()), "{entries:?}, {keys:?}");
         }
+    }
+
+    /// Receives that ignore something, then plain ones, which must count as exact in the end:
+    /// only then does an index serve keys with wildcards.
+    #[test]
+    fn plain_entries_do_not_stay_in_another_class() {
+        let mut table = Table::new(256, Kernel::Scalar).unwrap();
+        let insert = |table: &mut Table, ignore, token: u32| {
+            let entry = Entry { bits: token.into(), ignore, source: Source::new(1), token };
+            table.insert(entry).unwrap()
+        };
+        let base: Vec<_> = (0..64).map(|token| insert(&mut table, 1 << 60, token)).collect();
+        let mut plain: Vec<_> = (64..128).map(|token| insert(&mut table, 0, token)).collect();
+        for handle in base {
+            table.remove(handle).unwrap();
+        }
+        plain.extend((128..192).map(|token| insert(&mut table, 0, token)));
+        for handle in plain {
+            table.remove(handle).unwrap();
+        }
+        for round in 0..64 {
+            let handles: Vec<_> = (0..64).map(|token| insert(&mut table, 0, token)).collect();
+            for handle in handles {
+                let bits = table.get(handle).unwrap().bits;
+                let key = Key { bits, ignore: 0, source: Source::ANY };
+                assert_eq!(table.first_match(&key).unwrap().handle, handle, "round {round}");
+                table.remove(handle).unwrap();
+            }
+        }
+        let deep = table.deep();
+        assert_eq!(deep.indexes[super::HOME].keys, Some(Kind { ignore: 0, any_source: true }));
     }
 }
