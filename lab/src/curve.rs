@@ -45,6 +45,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         settings.set("timing", timing);
     }
     let found = traces::find(&arguments.trace)?;
+    replay::note_flow_control(&found, &settings)?;
     fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
     let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
     let params = params?;

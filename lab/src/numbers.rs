@@ -55,6 +55,11 @@ pub(crate) fn count(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", whole(number), if number == 1 { "" } else { "s" })
 }
 
+/// A number of entries.
+pub(crate) fn entries(number: u64) -> String {
+    format!("{} {}", whole(number), if number == 1 { "entry" } else { "entries" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 use matching::timing::ModelledTime;
 use nic::report::ContextCounters;
 
-use crate::numbers::{share, whole};
+use crate::numbers::{entries, share, whole};
 use crate::reports::{Peak, Summary, spilled};
 use crate::traces::Counted;
 
@@ -131,6 +131,15 @@ impl Point {
         self.spills == [0, 0]
     }
 
+    /// The size as entries.
+    fn entries(&self) -> String {
+        if self.prq == self.umq {
+            entries(self.prq as u64)
+        } else {
+            format!("{} entries", self.size())
+        }
+    }
+
     /// The size as one number, or both when they differ.
     pub(crate) fn size(&self) -> String {
         if self.prq == self.umq {
@@ -166,13 +175,25 @@ pub(crate) fn reading(points: &[Point]) -> [String; 2] {
     } else {
         (&prq, "PRQ", &umq, "UMQ")
     };
-    let first = format!(
-        "needs {} entries: the {name}{} held that many at once, the {other}{} at most {}",
-        whole(worst.elements),
+    let mut first = format!(
+        "needs {}: the {name}{} held that many at once, the {other}{} at most {}",
+        entries(worst.elements),
         rank(worst),
         rank(less),
         whole(less.elements),
     );
+    let enough = |point: &&Point| {
+        point.prq as u64 >= prq.elements && point.umq as u64 >= umq.elements && !point.fits()
+    };
+    if let Some(point) = points.iter().find(enough) {
+        first = format!(
+            "no size would do: at {} elements spill though the {name}{} held at most {} at once \
+             (refused, or the pool is used up)",
+            point.entries(),
+            rank(worst),
+            whole(worst.elements),
+        );
+    }
     // 1,024 entries is a size hardware has; otherwise the largest that is too small.
     let small = points
         .iter()
@@ -181,9 +202,8 @@ pub(crate) fn reading(points: &[Point]) -> [String; 2] {
         .or_else(|| points.iter().rfind(|point| !point.fits()));
     let second = match small {
         Some(point) => format!(
-            "at {} entries {} spill (PRQ {}, UMQ {}); {} of the messages are matched in the \
-             table{}",
-            point.size(),
+            "at {} {} spill (PRQ {}, UMQ {}); {} of the messages are matched in the table{}",
+            point.entries(),
             share(point.spilled[0]),
             share(point.spilled[1]),
             share(point.spilled[2]),
@@ -231,6 +251,14 @@ mod tests {
             second.starts_with("at 1,024 entries 48.6 % spill (PRQ 48.6 %, UMQ 0.0 %)"),
             "{second}"
         );
+    }
+
+    #[test]
+    fn a_need_that_no_size_meets_is_not_told() {
+        let mut points: Vec<_> = [64, 4096].map(|size| point(size, &[175])).into();
+        points[1].spills = [40, 0];
+        let [first, _] = reading(&points);
+        assert!(first.starts_with("no size would do: at 4,096 entries elements spill"), "{first}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! `tcam replay`: traces played to another table, engine or overflow model.
 
 use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
@@ -45,6 +46,8 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         settings.set("timing", timing);
     }
     let found = traces::find(&arguments.traces)?;
+    let live = arguments.against.as_deref().map(reports::read).transpose()?;
+    note_flow_control(&found, &settings)?;
     let started = Instant::now();
     let counted = all(&found, &settings)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -65,10 +68,23 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         found.len(),
         operations as f64 / seconds / 1e6
     );
-    match &arguments.against {
-        Some(directory) => compare(&reports, &reports::read(directory)?),
+    match live {
+        Some(live) => compare(&reports, &live),
         None => Ok(0),
     }
+}
+
+/// Says what a replay cannot do: a trace has the messages that came, not those that a sender
+/// would have held back.
+pub(crate) fn note_flow_control(traces: &[Trace], settings: &Settings) -> Result<(), Error> {
+    let params: Result<Vec<_>, _> = traces.iter().map(|trace| trace.params(settings)).collect();
+    if params?.iter().any(|params| params.text("overflow") == "flow-control") {
+        eprintln!(
+            "overflow=flow-control: a replay holds no message back and fails no receive; what does \
+             not fit spills"
+        );
+    }
+    Ok(())
 }
 
 /// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further
@@ -107,17 +123,38 @@ fn compare(replayed: &[Report], live: &[Report]) -> Result<u8, Error> {
         for (name, of_replay, of_run) in
             [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]
         {
-            if without_times(of_replay) != without_times(of_run) {
+            let counters = [of_replay, of_run].map(without_times);
+            if counters[0] != counters[1] {
                 different += 1;
                 let rank = report.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-                eprintln!("{rank}{name}: the replay counted\n{of_replay}and the run\n{of_run}");
+                eprintln!("{rank}{name}:\n{}", differences(&counters));
             }
         }
     }
+    let contexts = 2 * replayed.len();
     if different == 0 {
         eprintln!("The replay counted what the {} reports say.", replayed.len());
+    } else {
+        eprintln!("{different} of {contexts} contexts differ.");
+    }
+    let shares = |report: &Report| report.config.get("pool").is_some_and(|pool| pool == "node");
+    if different > 0 && replayed.iter().any(shares) {
+        eprintln!("pool=node: which rank came first to the pool is not in the traces.");
     }
     Ok(u8::from(different > 0))
+}
+
+/// The lines of two texts that differ, of the replay and of the run.
+fn differences(counters: &[ContextCounters; 2]) -> String {
+    let [replay, run] = counters.each_ref().map(ToString::to_string);
+    let mut text = String::new();
+    for (replay, run) in replay.lines().zip(run.lines()).filter(|(replay, run)| replay != run) {
+        let _ = writeln!(text, "  replay {}\n  run    {}", replay.trim(), run.trim());
+    }
+    if text.is_empty() {
+        "  in what reports for people leave out; compare the .json files".clone_into(&mut text);
+    }
+    text
 }
 
 /// The counts but for what a clock said.
@@ -321,6 +358,15 @@ fn number(params: &Params, name: &str) -> u32 {
 mod tests {
     use super::*;
     use crate::reports::tests::sample;
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let [one, other] = [25, 24].map(|posts| sample(0, 10, posts).tagged);
+        let text = differences(&[one, other]);
+        assert!(text.contains("replay 25 receives posted, 25 messages arrived"), "{text}");
+        assert!(text.contains("  run    24 receives posted, 24 messages arrived"), "{text}");
+        assert!(!text.contains("promotions"), "{text}");
+    }
 
     #[test]
     fn two_endpoints_of_a_rank_have_a_report_each() {

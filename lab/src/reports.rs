@@ -142,11 +142,10 @@ impl Summary {
         Some(sum)
     }
 
-    /// Share of the matched messages that a table matched, in per cent.
+    /// Share of the messages that a table matched, in per cent.
     pub(crate) fn in_table(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
-        let table = total([prq.table_matches, umq.table_matches]);
-        percent(table, total([table, prq.host_matches, umq.host_matches]))
+        percent(total([prq.table_matches, umq.table_matches]), self.tagged.arrivals)
     }
 
     /// Share of the elements that did not fit their table, in per cent.

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
 
-use crate::numbers::{bytes, count, percent, share, total, whole};
+use crate::numbers::{bytes, count, entries, percent, share, total, whole};
 use crate::reports::{Peak, Summary};
 
 /// An empty table in our style.
@@ -43,12 +43,15 @@ fn rank_of(peak: &Peak) -> String {
 
 /// The whole summary: headline, table, and what to conclude from it.
 pub(crate) fn summary(sum: &Summary) -> String {
+    let in_table = match sum.tagged.arrivals {
+        0 => String::new(),
+        _ => format!(", {} of them matched in the table", share(sum.in_table())),
+    };
     let mut text = format!(
-        "tcam: {}, {}, {}, {} of them matched in the table\n",
+        "tcam: {}, {}, {}{in_table}\n",
         count(sum.processes as u64, "rank"),
         count(sum.tagged.arrivals, "message"),
         sum.way(),
-        share(sum.in_table()),
     );
     let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
     let mut table = blank();
@@ -65,12 +68,17 @@ pub(crate) fn summary(sum: &Summary) -> String {
     row("promoted to the table", &|queue| whole(queue.promotions));
     row("cancelled or claimed", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
     row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
-    row("search depth, median / 99 %", &|queue| depth(&queue.search_depth.hit));
+    row("search depth at most, median / 99 %", &|queue| {
+        depth(&queue.search_depth.hit, queue.high_water)
+    });
     if prq.spills > 0 || umq.spills > 0 {
         row("host queues, collective + others", &|queue| {
             let (collective, others) = (queue.dedicated_collective, queue.dedicated_point_to_point);
             format!("{} + {}", whole(collective), whole(others))
         });
+    }
+    if prq.held_back > 0 || umq.held_back > 0 {
+        row("held back", &|queue| whole(queue.held_back));
     }
     table.add_row([
         "high-water mark".to_owned(),
@@ -82,13 +90,12 @@ pub(crate) fn summary(sum: &Summary) -> String {
     let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
     let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
     for (name, kind) in sum.tagged.kinds.iter() {
-        let matched = total([kind.table_matches, kind.host_matches]);
         let _ = writeln!(
             text,
             "{name}: {}, {}, {} matched in the table",
             count(kind.posts, "receive"),
             count(kind.arrivals, "message"),
-            part_of(kind.table_matches, matched),
+            part_of(kind.table_matches, kind.arrivals),
         );
     }
     if sum.modelled > 0.0 {
@@ -161,15 +168,24 @@ fn measured(time: &MeasuredTime) -> String {
 pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
     let rank = rank_of(peak);
     if queue.spills == 0 {
-        format!("{name} did not overflow; high-water mark {}{rank}", whole(peak.elements))
-    } else {
-        format!(
-            "{name} overflowed: {} spilled; {} entries would have held all{rank}\n  not in the table: {}",
-            count(queue.spills, "element"),
-            whole(peak.elements),
-            reasons(queue),
-        )
+        return format!("{name} did not overflow; high-water mark {}{rank}", whole(peak.elements));
     }
+    let spilled = count(queue.spills, "element");
+    let what = match queue.entries {
+        0 => format!("{name} has no table: {spilled} went to the host"),
+        _ => format!("{name} overflowed: {spilled} spilled"),
+    };
+    let size = match unfit(queue) {
+        0 => format!("{} would have held all{rank}", entries(peak.elements)),
+        unfit => format!("a larger table would not have held {} of them", whole(unfit)),
+    };
+    format!("{what}; {size}\n  not in the table: {}", reasons(queue))
+}
+
+/// Elements that are not in the table for reasons that its size does not change.
+fn unfit(queue: &QueueCounters) -> u64 {
+    let reasons = &queue.block_reasons;
+    total([reasons.refused, reasons.pool_share, reasons.pool_empty])
 }
 
 /// Why elements went to the host, with how many of them were collective.
@@ -187,8 +203,9 @@ fn reasons(queue: &QueueCounters) -> String {
     named.join(", ")
 }
 
-/// Upper bounds of the median and the 99th percentile of a histogram.
-fn depth(histogram: &Histogram) -> String {
+/// Upper bounds of the median and the 99th percentile of a histogram of depths, in a queue
+/// that was never longer than this.
+fn depth(histogram: &Histogram, longest: u64) -> String {
     let searches = u128::from(histogram.total());
     if searches == 0 {
         return "-".to_owned();
@@ -201,7 +218,7 @@ fn depth(histogram: &Histogram) -> String {
                 seen += u128::from(*count);
                 seen * 100 >= searches * per_cent
             })
-            .map_or(0, |(_, high, _)| high)
+            .map_or(0, |(_, high, _)| high.min(longest))
     };
     format!("{} / {}", whole(bound(50)), whole(bound(99)))
 }
@@ -261,6 +278,20 @@ mod tests {
     }
 
     #[test]
+    fn what_no_table_would_have_held_is_told_apart() {
+        let mut report = sample(0, 10, 25);
+        let queue = &mut report.tagged.prq;
+        queue.block_reasons.table_full = 7;
+        queue.block_reasons.refused = 8;
+        let text = verdict("PRQ", queue, &Peak { elements: 25, rank: Some(0) });
+        let expected = "PRQ overflowed: 15 elements spilled; a larger table would not have held 8 of \
+                        them\n  not in the table: table full 7 (0 collective), refused 8 (0 collective)";
+        assert_eq!(text, expected);
+        let text = verdict("UMQ", &sample(0, 0, 1).tagged.prq, &Peak { elements: 1, rank: None });
+        assert!(text.starts_with("UMQ has no table: 1 element went to the host; 1 entry would"));
+    }
+
+    #[test]
     fn measured_time_is_said_where_there_is_any() {
         use matching::measured::{ByPlace, Spent};
         let of = |table, host| {
@@ -286,12 +317,13 @@ mod tests {
     #[test]
     fn depths_are_bounds_of_buckets() {
         let mut histogram = Histogram::default();
-        assert_eq!(depth(&histogram), "-");
+        assert_eq!(depth(&histogram, 5000), "-");
         for _ in 0..98 {
             histogram.record(1);
         }
         histogram.record(100);
         histogram.record(2000);
-        assert_eq!(depth(&histogram), "1 / 127");
+        assert_eq!(depth(&histogram, 5000), "1 / 127");
+        assert_eq!(depth(&histogram, 100), "1 / 100");
     }
 }
