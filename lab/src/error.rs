@@ -52,6 +52,14 @@ pub(crate) enum Error {
     #[error("{path}: recorded with the tag layout `{layout}`, which this tcam does not know")]
     Layout { path: PathBuf, layout: String },
 
+    /// Traces of several runs, or copies.
+    #[error("{first} and {second} are of the same endpoint: give the traces of one run", first = first.display(), second = second.display())]
+    SameEndpoint { first: PathBuf, second: PathBuf },
+
+    /// Reports and traces that do not belong together.
+    #[error("{path}: a trace of another run than the reports there: give one or the other", path = .0.display())]
+    OtherRun(PathBuf),
+
     #[error("the replay went wrong: {0}")]
     Replay(String),
 

@@ -81,6 +81,8 @@ pub(crate) struct Summary {
     pub(crate) missing: Vec<u32>,
     /// How many ranks those are.
     pub(crate) silent: usize,
+    /// Why these may be reports of several runs.
+    pub(crate) mixed: Option<String>,
     /// Version of libfabric.
     pub(crate) libfabric: String,
     /// Longest time an endpoint was open, in seconds.
@@ -136,6 +138,7 @@ impl Summary {
             sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
         }
         sum.processes = processes.len();
+        sum.mixed = mixed(reports);
         let last = ranks.last().copied().unwrap_or(0);
         sum.missing = (0..last).filter(|rank| !ranks.contains(rank)).take(MISSING).collect();
         sum.silent = (last as usize + 1).saturating_sub(ranks.len().max(1));
@@ -153,6 +156,21 @@ impl Summary {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
         percent(total([prq.spills, umq.spills]), total([prq.inserts, umq.inserts]))
     }
+}
+
+/// Why reports may be of several runs, whose counts tell nothing together.
+fn mixed(reports: &[Report]) -> Option<String> {
+    let programs: BTreeSet<&str> = reports.iter().map(|report| &*report.program).collect();
+    if programs.len() > 1 {
+        let programs: Vec<_> = programs.into_iter().take(MISSING).collect();
+        return Some(format!("Reports of several programs: {}", programs.join(", ")));
+    }
+    let mut processes = BTreeMap::new();
+    reports.iter().find_map(|report| {
+        let (rank, process) = (report.rank?, (&report.host, report.pid));
+        let other = processes.insert(rank, process).filter(|other| *other != process)?;
+        Some(format!("Rank {rank} was processes {} and {}: several runs?", other.1, report.pid))
+    })
 }
 
 impl Peak {
@@ -257,6 +275,19 @@ pub(crate) mod tests {
         assert!((sum.spilled() - 100.0 * 15.0 / 36.0).abs() < 1e-9);
         sum.tagged.check().unwrap();
         assert!(Summary::of(&[]).is_none());
+    }
+
+    #[test]
+    fn reports_of_several_runs_are_noticed() {
+        let one = sample(0, 10, 25);
+        let endpoint = Report { address: "127.0.0.1:2".to_owned(), ..one.clone() };
+        let mixed = |other: &Report| Summary::of(&[one.clone(), other.clone()]).unwrap().mixed;
+        assert_eq!(mixed(&endpoint), None);
+        assert_eq!(mixed(&sample(1, 10, 25)), None);
+        let again = Report { pid: 7, ..one.clone() };
+        assert_eq!(mixed(&again).unwrap(), "Rank 0 was processes 100 and 7: several runs?");
+        let other = Report { program: "ring".to_owned(), ..one.clone() };
+        assert_eq!(mixed(&other).unwrap(), "Reports of several programs: , ring");
     }
 
     #[test]

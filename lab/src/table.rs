@@ -128,6 +128,9 @@ pub(crate) fn summary(sum: &Summary) -> String {
             count(sum.at_exit as u64, "report")
         );
     }
+    if let Some(mixed) = &sum.mixed {
+        let _ = writeln!(text, "{mixed}");
+    }
     if !sum.missing.is_empty() {
         let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
         let others = match sum.silent - missing.len() {

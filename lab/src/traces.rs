@@ -75,10 +75,19 @@ pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
     paths.sort();
     paths.dedup();
     let traces: Result<Vec<_>, _> = paths.into_iter().map(Trace::open).collect();
-    match traces?.as_slice() {
-        [] => Err(Error::NoTraces(names.first().cloned().unwrap_or_default())),
-        traces => Ok(traces.to_vec()),
+    let traces = traces?;
+    if traces.is_empty() {
+        return Err(Error::NoTraces(names.first().cloned().unwrap_or_default()));
     }
+    let mut contexts = BTreeMap::new();
+    for trace in &traces {
+        let context = (trace.endpoint(), trace.header.context.clone());
+        if let Some(first) = contexts.insert(context, trace) {
+            let (first, second) = (first.path.clone(), trace.path.clone());
+            return Err(Error::SameEndpoint { first, second });
+        }
+    }
+    Ok(traces)
 }
 
 impl Trace {

@@ -132,8 +132,17 @@ impl Experiment {
             let settings = Settings::default();
             found = traces::reports(&replay::all(&traces, &settings)?, &settings)?;
         }
-        Self::of(found, traces, replayed)
-            .ok_or_else(|| Error::NothingThere(names.first().cloned().unwrap_or_default()))
+        let experiment = Self::of(found, traces, replayed)
+            .ok_or_else(|| Error::NothingThere(names.first().cloned().unwrap_or_default()))?;
+        if let Some(trace) = experiment.traces.first()
+            && experiment.traces.iter().all(|of| experiment.number_of(&of.endpoint()).is_none())
+        {
+            return Err(Error::OtherRun(trace.path.clone()));
+        }
+        if let Some(mixed) = &experiment.sum.mixed {
+            eprintln!("{mixed}");
+        }
+        Ok(experiment)
     }
 
     /// Of reports and traces that were read; `None` without reports.

@@ -92,6 +92,7 @@ fn summary(experiment: &Experiment) -> String {
     for (queue, peak) in Queue::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {
         lines.push(verdict(experiment, *queue, peak));
     }
+    lines.extend(sum.mixed.clone());
     if !sum.missing.is_empty() {
         let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
         lines.push(format!("There is no report of rank {}.", missing.join(", ")));
