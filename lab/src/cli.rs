@@ -201,10 +201,11 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "LIST", default_value = "0,64,...,8192")]
     pub(crate) prq: Sizes,
 
-    /// Entries of the table of unexpected messages: `same` as the other table,
-    /// one number for all runs, or a list as long as that of --prq.
-    #[arg(long, value_name = "same|LIST", default_value = "same")]
-    pub(crate) umq: UmqSizes,
+    /// Entries of the table of unexpected messages: `same` as the other table, one number for
+    /// all runs, or a list as long as that of --prq; otherwise the same, or none with a device
+    /// that has no such table.
+    #[arg(long, value_name = "same|LIST")]
+    pub(crate) umq: Option<UmqSizes>,
 
     /// Runs of every size; the curve shows their median.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..1000))]

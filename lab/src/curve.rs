@@ -39,8 +39,8 @@ const LEAST: &str = "0.001";
 
 /// Draws the curve and says how small the table may be. Returns 0.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
-    let pairs = sizes::pairs(&arguments.prq, &arguments.umq)?;
     let mut settings = Settings::parse(&arguments.common.set)?;
+    sizes::check(&settings)?;
     if let Some(timing) = &arguments.timing {
         settings.set("timing", timing);
     }
@@ -49,6 +49,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
     let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
     let params = params?;
+    let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &params[0])?;
     let charged = params.iter().any(is_charged);
     let (points, rows) = if charged || !params.iter().all(is_plain) {
         replays(&pairs, &found, &settings, charged)?

@@ -3,6 +3,9 @@
 
 use std::str::FromStr;
 
+use nic::params::Params;
+
+use crate::environment::Settings;
 use crate::error::Error;
 
 /// Largest table the provider offers.
@@ -71,10 +74,17 @@ impl FromStr for UmqSizes {
     }
 }
 
-/// PRQ and UMQ size of every run, smallest first, each pair once.
-pub(crate) fn pairs(prq: &Sizes, umq: &UmqSizes) -> Result<Vec<(usize, usize)>, Error> {
+/// PRQ and UMQ size of every run, smallest first, each pair once. Unless sizes of the UMQ are
+/// given they are the same, but for a device that has no table of unexpected messages.
+pub(crate) fn pairs(
+    prq: &Sizes,
+    umq: Option<&UmqSizes>,
+    params: &Params,
+) -> Result<Vec<(usize, usize)>, Error> {
     let prq = &prq.0;
-    let mut pairs: Vec<_> = match umq {
+    let has_none = params.text("device") != "generic" && params.number("umq_entries") == 0;
+    let none = UmqSizes::List(Sizes(vec![0]));
+    let mut pairs: Vec<_> = match umq.unwrap_or(if has_none { &none } else { &UmqSizes::Same }) {
         UmqSizes::Same => prq.iter().map(|&size| (size, size)).collect(),
         UmqSizes::List(Sizes(umq)) => match (prq.as_slice(), umq.as_slice()) {
             (_, [one]) => prq.iter().map(|&size| (size, *one)).collect(),
@@ -88,9 +98,35 @@ pub(crate) fn pairs(prq: &Sizes, umq: &UmqSizes) -> Result<Vec<(usize, usize)>, 
     Ok(pairs)
 }
 
+/// Sizes are not set like other parameters where a sweep varies them.
+pub(crate) fn check(settings: &Settings) -> Result<(), Error> {
+    for (name, option) in [("prq_entries", "--prq LIST"), ("umq_entries", "--umq LIST")] {
+        if settings.get(name).is_some() {
+            return Err(Error::OwnOption { name: name.to_owned(), option });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn params(device: &str) -> Params {
+        Params::from_lookup(|name| (name == "device").then(|| device.to_owned())).unwrap()
+    }
+
+    #[test]
+    fn a_device_without_a_table_of_unexpected_messages_gets_none() {
+        let prq = "4,8".parse().unwrap();
+        let pairs = |umq: Option<&str>, device| {
+            pairs(&prq, umq.map(|umq| umq.parse().unwrap()).as_ref(), &params(device)).unwrap()
+        };
+        assert_eq!(pairs(None, "generic"), [(4, 4), (8, 8)]);
+        assert_eq!(pairs(None, "portals4-ref"), [(4, 4), (8, 8)]);
+        assert_eq!(pairs(None, "connectx"), [(4, 0), (8, 0)]);
+        assert_eq!(pairs(Some("same"), "connectx"), [(4, 4), (8, 8)]);
+    }
 
     fn sizes(text: &str) -> Result<Vec<usize>, String> {
         text.parse().map(|Sizes(list)| list)
@@ -125,13 +161,14 @@ mod tests {
     #[test]
     fn pairs_follow_the_second_list() {
         let prq = "128,64,128".parse().unwrap();
-        let pairs_with = |umq: &str| pairs(&prq, &umq.parse().unwrap());
+        let params = params("generic");
+        let pairs_with = |umq: &str| pairs(&prq, Some(&umq.parse().unwrap()), &params);
         assert_eq!(pairs_with("same").unwrap(), [(64, 64), (128, 128)]);
         assert_eq!(pairs_with("9").unwrap(), [(64, 9), (128, 9)]);
         assert_eq!(pairs_with("1,2,3").unwrap(), [(64, 2), (128, 1), (128, 3)]);
         assert!(pairs_with("1,2").is_err());
         assert_eq!(
-            pairs(&"5".parse().unwrap(), &"1,2".parse().unwrap()).unwrap(),
+            pairs(&"5".parse().unwrap(), Some(&"1,2".parse().unwrap()), &params).unwrap(),
             [(5, 1), (5, 2)]
         );
     }

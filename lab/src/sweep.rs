@@ -70,9 +70,9 @@ pub(crate) struct Row {
 /// Runs the sweep. Returns 0: a program that fails is an error.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
-    let pairs = sizes::pairs(&arguments.prq, &arguments.umq)?;
     let settings = Settings::parse(&common.set)?;
-    settings.check()?;
+    sizes::check(&settings)?;
+    let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &settings.check()?)?;
     fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
     let plan = Plan {
         command: &arguments.command,
