@@ -85,11 +85,12 @@ impl Modelled {
     }
 }
 
-/// The middle one of some values, the lower of two.
-fn median<T: Copy + PartialOrd>(values: impl Iterator<Item = T>) -> T {
+/// The middle one of some values, or halfway between the middle ones.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
-    values.sort_by(|a, b| a.partial_cmp(b).expect("no measured value is a NaN"));
-    values[(values.len() - 1) / 2]
+    values.sort_by(f64::total_cmp);
+    let last = values.len() - 1;
+    f64::midpoint(values[last / 2], values[last.div_ceil(2)])
 }
 
 impl Point {
@@ -113,8 +114,8 @@ impl Point {
                 median(runs.iter().map(|run| spilled(&run.tagged.umq))),
             ],
             spills: [
-                median(runs.iter().map(|run| run.tagged.prq.spills)),
-                median(runs.iter().map(|run| run.tagged.umq.spills)),
+                median(runs.iter().map(|run| run.tagged.prq.spills as f64)).ceil() as u64,
+                median(runs.iter().map(|run| run.tagged.umq.spills as f64)).ceil() as u64,
             ],
             peaks: [peak(|run| &run.prq_peak), peak(|run| &run.umq_peak)],
             seconds: [
@@ -237,6 +238,13 @@ mod tests {
         assert_eq!(point.spills, [10, 0]);
         assert_eq!(point.peaks[0], Peak { elements: 100, rank: Some(1) });
         assert_eq!(point.seconds, [2.5, 2.5, 2.5]);
+    }
+
+    #[test]
+    fn of_two_runs_the_median_is_between_them() {
+        let point = point(10, &[20, 40]);
+        assert_eq!(point.spills, [20, 0]);
+        assert!((point.spilled[1] - 100.0 * (10.0 / 23.0 + 30.0 / 43.0) / 2.0).abs() < 1e-9);
     }
 
     #[test]

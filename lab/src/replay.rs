@@ -46,6 +46,9 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         settings.set("timing", timing);
     }
     let found = traces::find(&arguments.traces)?;
+    if let Some(directory) = &arguments.report {
+        spare_recording(directory, &found)?;
+    }
     let live = arguments.against.as_deref().map(reports::read).transpose()?;
     note_flow_control(&found, &settings)?;
     let started = Instant::now();
@@ -72,6 +75,19 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         Some(live) => compare(&reports, &live),
         None => Ok(0),
     }
+}
+
+/// Refuses a directory for reports that has those of the recording.
+fn spare_recording(directory: &Path, traces: &[Trace]) -> Result<(), Error> {
+    let Ok(directory) = directory.canonicalize() else { return Ok(()) };
+    let beside = |trace: &Trace| {
+        let path = trace.path.canonicalize().ok();
+        path.is_some_and(|path| path.parent() == Some(&directory))
+    };
+    if traces.iter().any(beside) && reports::read(&directory).is_ok_and(|found| !found.is_empty()) {
+        return Err(Error::ReportsOfRecording(directory));
+    }
+    Ok(())
 }
 
 /// Says what a replay cannot do: a trace has the messages that came, not those that a sender
