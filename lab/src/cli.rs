@@ -236,7 +236,7 @@ pub(crate) struct Sweep {
 
 /// Says why the provider is not found or not chosen, and what to do.
 ///
-/// Checks the library, libfabric, the MPI of the launcher given, /dev/shm, the
+/// Checks the library, libfabric, the MPI of the launcher given and its program, /dev/shm, the
 /// kernel's copy between processes and the environment. Nothing is changed.
 /// The exit code is 1 when something keeps tcam from working.
 #[derive(Debug, Args)]

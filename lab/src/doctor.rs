@@ -2,6 +2,7 @@
 //! `tcam doctor`: what could keep tcam from working here.
 
 mod checks;
+mod program;
 mod software;
 
 use std::ffi::OsString;

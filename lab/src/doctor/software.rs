@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::Finding;
 use super::checks::is_program;
+use super::program::program;
 use crate::launcher::{self, Mpi};
 use crate::library::Library;
 
@@ -57,7 +58,7 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
     let Some(launcher) = launcher::in_command(command) else {
         return vec![Finding::note(
             format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
-            "give the whole command, mpiexec included, or choose with --mpi",
+            "give the whole command, mpiexec included; to run it, choose with `tcam run --mpi`",
         )];
     };
     let Some(path) = search(launcher) else {
@@ -71,17 +72,18 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
     let Some(mpi) = launcher::recognise(&text) else {
         return vec![Finding::note(
             format!("MPI: {shown} is of an MPI I do not know"),
-            "choose the nearest with --mpi",
+            "choose the nearest with `tcam run --mpi`",
         )];
     };
     let mut findings = vec![Finding::good(format!("MPI: {shown} is {mpi}"))];
+    findings.extend(program(command, mpi));
     findings.extend(device(&path, mpi));
     findings.extend(bundled(&path));
     findings
 }
 
 /// A program on the PATH.
-fn search(name: &OsStr) -> Option<PathBuf> {
+pub(super) fn search(name: &OsStr) -> Option<PathBuf> {
     if Path::new(name).components().count() > 1 {
         return Some(PathBuf::from(name)).filter(|path| is_program(path));
     }
