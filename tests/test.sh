@@ -30,6 +30,8 @@ for setting in host_engine=list host_engine=rank-array host_engine=col-list \
 done
 say "Models of devices: what their reports say"
 python3 tests/models.py
+say "The command line on bad days"
+python3 tests/command.py
 say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
 say "Running programs, watched"

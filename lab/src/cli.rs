@@ -120,7 +120,7 @@ pub(crate) struct Run {
   tcam record -- mpiexec -n 4 ./app
   tcam record --out app.trace --max 4096 -- mpiexec -n 16 ./app input")]
 pub(crate) struct Record {
-    /// Where the traces and reports go; those of an earlier run are removed.
+    /// Where the traces and reports go; they replace those of an earlier run.
     #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
     pub(crate) out: PathBuf,
 

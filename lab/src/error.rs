@@ -31,6 +31,9 @@ pub(crate) enum Error {
     #[error("{path}: a `%` in the name of a report directory would be read as a pattern")]
     Percent { path: PathBuf },
 
+    #[error("{path}: is no directory")]
+    NoDirectory { path: PathBuf },
+
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: std::io::Error },
 
@@ -42,6 +45,9 @@ pub(crate) enum Error {
 
     #[error("{0}: no trace (*.trace) there; `tcam record` makes them")]
     NoTraces(PathBuf),
+
+    #[error("the program left no trace; {path} is as it was")]
+    NothingRecorded { path: PathBuf },
 
     #[error(
         "{0}: neither reports (*.json) nor traces (*.trace) there; `tcam run --report` and \

@@ -6,6 +6,9 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
 /// An MPI that can load the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mpi {
@@ -37,6 +40,22 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
         let name = Path::new(word).file_name().and_then(OsStr::to_str);
         name.is_some_and(|name| LAUNCHERS.contains(&name))
     })
+}
+
+/// Whether a program can be started: found as the shell finds it, and executable.
+pub(crate) fn startable(program: &OsStr) -> std::io::Result<()> {
+    let executable = |path: &Path| {
+        access(path, Access::EXEC_OK)?;
+        // Directories are executable, too.
+        if path.is_file() { Ok(()) } else { Err(Errno::ACCESS) }
+    };
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Ok(executable(Path::new(program))?);
+    }
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(&places).any(|place| executable(&place.join(program)).is_ok());
+    if found { Ok(()) } else { Err(Errno::NOENT.into()) }
 }
 
 /// What a launcher answers to `--version`.
@@ -112,6 +131,25 @@ mod tests {
             "/opt/bin/mpiexec"
         );
         assert_eq!(in_command(&words("./app mpi")), None);
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_known_before() {
+        for good in ["sh", "/bin/sh"] {
+            startable(OsStr::new(good)).unwrap();
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let text = directory.path().join("text");
+        std::fs::write(&text, "").unwrap();
+        for (bad, why) in [
+            (OsStr::new("nosuchprog"), "No such file"),
+            (OsStr::new("./nosuchprog"), "No such file"),
+            (directory.path().as_os_str(), "Permission denied"),
+            (text.as_os_str(), "Permission denied"),
+        ] {
+            let error = startable(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{bad:?}: {error}");
+        }
     }
 
     #[test]

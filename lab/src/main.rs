@@ -8,6 +8,7 @@ mod curve;
 mod doctor;
 mod environment;
 mod error;
+mod fresh;
 mod launcher;
 mod library;
 mod look;

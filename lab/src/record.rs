@@ -4,24 +4,32 @@
 use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
-use crate::library::Library;
+use crate::fresh::Fresh;
 use crate::numbers::{self, count};
 use crate::reports;
-use crate::run;
+use crate::run::Plan;
 use crate::traces;
 
 /// Runs the command and says what was recorded. Returns the program's exit code.
 pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
-    let common = &arguments.common;
-    let mut settings = Settings::parse(&common.set)?;
-    let library = Library::find(common.provider.as_deref())?;
-    let directory = reports::prepare(&arguments.out)?;
-    traces::prepare(&directory)?;
-    settings.set("trace", &directory.display());
+    let mut settings = Settings::parse(&arguments.common.set)?;
     settings.set("trace_max", &arguments.max);
-    settings.check()?;
-    let code = run::start(common, &arguments.command, &library, &settings, &directory)?;
-    let found = traces::find(std::slice::from_ref(&directory))?;
+    let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
+    let fresh = Fresh::inside(&arguments.out, &[reports::old, traces::old])?;
+    plan.settings.set("trace", &fresh.path().display());
+    let status = plan.run(fresh.path())?;
+    let kept = fresh.keep("trace")?;
+    let directory = if kept { fresh.directory() } else { fresh.path() };
+    let code = plan.summarise(directory, status)?;
+    if !kept {
+        let nothing = Error::NothingRecorded { path: arguments.out.clone() };
+        if code == 0 {
+            return Err(nothing);
+        }
+        eprintln!("tcam: {nothing}");
+        return Ok(code);
+    }
+    let found = traces::find(&[directory.to_owned()])?;
     let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
     eprintln!(
         "{} recorded, {}; `tcam replay {dir}` and `tcam sweep --trace {dir}` \

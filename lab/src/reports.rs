@@ -11,6 +11,7 @@ use matching::measured::MeasuredTime;
 use nic::report::{ChannelCounters, ContextCounters, Report, ReportError, WrittenAt};
 
 use crate::error::Error;
+use crate::fresh;
 use crate::numbers::{percent, total};
 
 /// Files in a directory that end in `.json`, in order.
@@ -26,20 +27,26 @@ fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+/// Files of the reports of an earlier run; others are not ours.
+pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in json_files(directory)? {
+        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
+        if matches!(Report::from_json(&text), Ok(_) | Err(ReportError::Counts(_))) {
+            let twin = path.with_extension("txt");
+            files.extend(twin.is_file().then_some(twin));
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
 /// Makes a directory for reports and removes those of an earlier run; files
 /// that are no reports of ours stay.
 pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
-    fs::create_dir_all(directory).map_err(Error::io(directory))?;
-    let directory = directory.canonicalize().map_err(Error::io(directory))?;
-    for path in json_files(&directory)? {
-        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
-        if matches!(Report::from_json(&text), Ok(_) | Err(ReportError::Counts(_))) {
-            fs::remove_file(&path).map_err(Error::io(&path))?;
-            let twin = path.with_extension("txt");
-            if twin.is_file() {
-                fs::remove_file(&twin).map_err(Error::io(&twin))?;
-            }
-        }
+    let directory = fresh::make(directory)?;
+    for path in old(&directory)? {
+        fs::remove_file(&path).map_err(Error::io(&path))?;
     }
     Ok(directory)
 }

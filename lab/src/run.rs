@@ -8,58 +8,75 @@ use std::process::ExitStatus;
 use crate::cli;
 use crate::environment::{Environment, Settings};
 use crate::error::Error;
-use crate::launcher;
+use crate::fresh::Fresh;
+use crate::launcher::{self, Mpi};
 use crate::library::Library;
 use crate::reports::{self, Summary};
 use crate::table;
 
 /// Runs the command and prints the summary. Returns the program's exit code.
 pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
-    let common = &arguments.common;
-    let mut settings = Settings::parse(&common.set)?;
-    if let Some(entries) = arguments.prq {
-        settings.set("prq_entries", &entries);
-    }
-    if let Some(entries) = arguments.umq {
-        settings.set("umq_entries", &entries);
-    }
-    settings.check()?;
-    let library = Library::find(common.provider.as_deref())?;
-    let scratch;
-    let directory = match &arguments.report {
-        Some(directory) => directory.as_path(),
-        None => {
-            scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
-            scratch.path()
+    let mut settings = Settings::parse(&arguments.common.set)?;
+    for (name, entries) in [("prq_entries", arguments.prq), ("umq_entries", arguments.umq)] {
+        if let Some(entries) = entries {
+            settings.set(name, &entries);
         }
+    }
+    let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
+    let Some(directory) = &arguments.report else {
+        let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
+        let status = plan.run(scratch.path())?;
+        return plan.summarise(scratch.path(), status);
     };
-    let directory = reports::prepare(directory)?;
-    start(common, &arguments.command, &library, &settings, &directory)
+    let fresh = Fresh::inside(directory, &[reports::old])?;
+    let status = plan.run(fresh.path())?;
+    let kept = fresh.keep("json")?;
+    plan.summarise(if kept { fresh.directory() } else { fresh.path() }, status)
 }
 
-/// Runs a command with its reports in a directory and prints their summary. Returns
-/// the program's exit code.
-pub(crate) fn start(
-    common: &cli::Common,
-    command: &[OsString],
-    library: &Library,
-    settings: &Settings,
-    directory: &Path,
-) -> Result<u8, Error> {
-    let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));
-    let environment = Environment::new(mpi, library, settings, directory)?;
-    let status = environment
-        .command(command)
-        .status()
-        .map_err(|error| Error::Start { program: program(command), error })?;
-    let code = exit_code(status);
-    match Summary::of(&reports::read(directory)?) {
-        Some(sum) => eprint!("{}", table::summary(&sum)),
-        // A program that failed has said why itself.
-        None if code != 0 => eprintln!("tcam: {}", Error::NoReports),
-        None => return Err(Error::NoReports),
+/// What is run, and how; all of it checked.
+pub(crate) struct Plan<'a> {
+    pub(crate) command: &'a [OsString],
+    pub(crate) mpi: Option<Mpi>,
+    pub(crate) library: Library,
+    pub(crate) settings: Settings,
+}
+
+impl<'a> Plan<'a> {
+    /// Checks everything that can be checked without a run.
+    pub(crate) fn new(
+        common: &cli::Common,
+        command: &'a [OsString],
+        settings: Settings,
+    ) -> Result<Self, Error> {
+        settings.check()?;
+        let library = Library::find(common.provider.as_deref())?;
+        launcher::startable(&command[0])
+            .map_err(|error| Error::Start { program: program(command), error })?;
+        let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));
+        Ok(Self { command, mpi, library, settings })
     }
-    Ok(code)
+
+    /// Runs the command with its reports in a directory.
+    pub(crate) fn run(&self, directory: &Path) -> Result<ExitStatus, Error> {
+        let environment = Environment::new(self.mpi, &self.library, &self.settings, directory)?;
+        environment
+            .command(self.command)
+            .status()
+            .map_err(|error| Error::Start { program: program(self.command), error })
+    }
+
+    /// Prints the sum of the reports in a directory. Returns the program's exit code.
+    pub(crate) fn summarise(&self, directory: &Path, status: ExitStatus) -> Result<u8, Error> {
+        let code = exit_code(status);
+        match Summary::of(&reports::read(directory)?) {
+            Some(sum) => eprint!("{}", table::summary(&sum)),
+            // A program that failed has said why itself.
+            None if code != 0 => eprintln!("tcam: {}", Error::NoReports),
+            None => return Err(Error::NoReports),
+        }
+        Ok(code)
+    }
 }
 
 /// The first word of a command, for messages.

@@ -2,7 +2,7 @@
 //! `tcam sweep`: one run a table size, then the capacity curve.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -13,28 +13,19 @@ use serde::Serialize;
 use crate::cli;
 use crate::environment::{Environment, Settings};
 use crate::error::Error;
-use crate::launcher::{self, Mpi};
-use crate::library::Library;
+use crate::fresh;
+use crate::launcher::Mpi;
 use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
 use crate::reading::{Cost, Modelled, Point, reading};
 use crate::reports::{self, Summary};
-use crate::run::{exit_code, program};
+use crate::run::{Plan, exit_code, program};
 use crate::sizes;
 use crate::table;
 
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
-
-/// What all runs of a sweep share.
-struct Plan<'a> {
-    command: &'a [std::ffi::OsString],
-    mpi: Option<Mpi>,
-    library: Library,
-    settings: Settings,
-    out: PathBuf,
-}
 
 /// One line of `sweep.csv`: one run, or one replay.
 #[derive(Debug, Serialize)]
@@ -73,18 +64,12 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let settings = Settings::parse(&common.set)?;
     sizes::check(&settings)?;
     let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &settings.check()?)?;
-    fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
-    let plan = Plan {
-        command: &arguments.command,
-        mpi: common.mpi.fixed().or_else(|| launcher::detect(&arguments.command)),
-        library: Library::find(common.provider.as_deref())?,
-        settings,
-        out: arguments.out.clone(),
-    };
+    let plan = Plan::new(common, &arguments.command, settings)?;
+    let out = fresh::make(&arguments.out)?;
 
     let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
     let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
-    let csv_path = plan.out.join("sweep.csv");
+    let csv_path = arguments.out.join("sweep.csv");
     let csv_error = |error| Error::Csv { path: csv_path.clone(), error };
     let mut csv = csv::Writer::from_path(&csv_path).map_err(csv_error)?;
     // All sizes once, then again: slow moments of the machine hit all alike.
@@ -92,7 +77,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         for (at, &(prq, umq)) in pairs.iter().enumerate() {
             progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
             let started = Instant::now();
-            let sum = one(&plan, prq, umq, repeat)?;
+            let sum = one(&plan, &out, prq, umq, repeat)?;
             let row = Row::of(prq, umq, repeat, started.elapsed().as_secs_f64(), &sum);
             csv.serialize(row).map_err(csv_error)?;
             if progress.is_hidden() {
@@ -113,7 +98,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let points: Vec<_> =
         pairs.iter().zip(&runs).map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
     let title = title(plan.command, plan.mpi, &runs[0][0]);
-    show(&plan.out, &title, &points)?;
+    show(&arguments.out, &title, &points)?;
     Ok(0)
 }
 
@@ -138,8 +123,8 @@ fn progress_bar(runs: u64) -> ProgressBar {
 }
 
 /// One run, its output in a log beside its reports.
-fn one(plan: &Plan<'_>, prq: usize, umq: usize, repeat: u32) -> Result<Summary, Error> {
-    let directory = plan.out.join("runs").join(format!("prq{prq}-umq{umq}-{repeat}"));
+fn one(plan: &Plan<'_>, out: &Path, prq: usize, umq: usize, repeat: u32) -> Result<Summary, Error> {
+    let directory = out.join("runs").join(format!("prq{prq}-umq{umq}-{repeat}"));
     let directory = reports::prepare(&directory)?;
     let log = directory.join("output.log");
     let mut settings = plan.settings.clone();

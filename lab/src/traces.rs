@@ -48,18 +48,16 @@ fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// Removes the traces of an earlier run, damaged ones as well. A file of another kind
-/// stays and is an error now, not after the run.
-pub(crate) fn prepare(directory: &Path) -> Result<(), Error> {
-    for path in trace_files(directory)? {
-        match reader(&path) {
-            Err(Error::Trace { error, path }) if matches!(error, TraceError::Foreign) => {
-                return Err(Error::Trace { path, error });
-            }
-            _ => fs::remove_file(&path).map_err(Error::io(&path))?,
+/// The traces of an earlier run, damaged ones as well. A file of another kind is an
+/// error now, not after the run.
+pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let files = trace_files(directory)?;
+    for path in &files {
+        if let Err(Error::Trace { error: error @ TraceError::Foreign, path }) = reader(path) {
+            return Err(Error::Trace { path, error });
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 /// The traces named, and those in the directories named, in order.
@@ -240,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn earlier_traces_are_removed_whole_or_not_and_nothing_else() {
+    fn earlier_traces_are_found_whole_or_not_and_nothing_else() {
         let directory = tempfile::tempdir().unwrap();
         let put = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
         let whole = Header::default().to_bytes();
@@ -248,10 +246,13 @@ mod tests {
         put("1.trace", &whole[..100]);
         put("2.trace", b"");
         put("notes.txt", b"not ours");
-        prepare(directory.path()).unwrap();
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        let mut found = old(directory.path()).unwrap();
+        found.sort();
+        assert_eq!(
+            found,
+            ["0.trace", "1.trace", "2.trace"].map(|name| directory.path().join(name))
+        );
         put("other.trace", b"GPS");
-        assert!(prepare(directory.path()).unwrap_err().to_string().contains("other.trace"));
-        assert!(directory.path().join("other.trace").exists());
+        assert!(old(directory.path()).unwrap_err().to_string().contains("other.trace"));
     }
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a run writes, apart from what an earlier run left: that goes only when there is
+//! something new in its place.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::error::Error;
+
+/// Lists the files of one kind that an earlier run left in a directory.
+pub(crate) type Old = fn(&Path) -> Result<Vec<PathBuf>, Error>;
+
+/// A new directory inside the one its files are for; it goes with this value.
+// Fields are dropped in order: the outer directory is empty only without the inner one.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    new: TempDir,
+    directory: PathBuf,
+    old: Vec<PathBuf>,
+    _made: Option<Made>,
+}
+
+/// A directory that was not there before; it goes if nothing is in it.
+#[derive(Debug)]
+struct Made(PathBuf);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // Fails as it should where something was kept.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+impl Fresh {
+    /// Makes both directories and finds what an earlier run left. Nothing is removed yet.
+    pub(crate) fn inside(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
+        let existed = directory.is_dir();
+        let directory = make(directory)?;
+        let made = (!existed).then(|| Made(directory.clone()));
+        let mut old = Vec::new();
+        for kind in kinds {
+            old.extend(kind(&directory)?);
+        }
+        let new = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempdir_in(&directory)
+            .map_err(Error::io(&directory))?;
+        Ok(Self { new, directory, old, _made: made })
+    }
+
+    /// Where the run writes.
+    pub(crate) fn path(&self) -> &Path {
+        self.new.path()
+    }
+
+    /// Puts what the run wrote in place of what an earlier one left, if there is a file
+    /// that ends in `extension`. Returns whether there is.
+    pub(crate) fn keep(&self, extension: &str) -> Result<bool, Error> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(self.path()).map_err(Error::io(self.path()))? {
+            files.push(entry.map_err(Error::io(self.path()))?.path());
+        }
+        if !files.iter().any(|path| path.extension() == Some(OsStr::new(extension))) {
+            return Ok(false);
+        }
+        for path in &self.old {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::Io { path: path.clone(), error });
+                }
+                _ => {}
+            }
+        }
+        for path in files {
+            let Some(name) = path.file_name() else { continue };
+            fs::rename(&path, self.directory.join(name)).map_err(Error::io(&path))?;
+        }
+        Ok(true)
+    }
+
+    /// The directory that the files are for.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// Makes a directory for what runs write. Returns its full path.
+pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
+    if directory.to_string_lossy().contains('%') {
+        return Err(Error::Percent { path: directory.to_owned() });
+    }
+    if directory.exists() && !directory.is_dir() {
+        return Err(Error::NoDirectory { path: directory.to_owned() });
+    }
+    fs::create_dir_all(directory).map_err(Error::io(directory))?;
+    directory.canonicalize().map_err(Error::io(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reports::{self, tests::sample};
+    use crate::traces;
+    use nic::trace::Header;
+
+    const KINDS: [Old; 2] = [reports::old, traces::old];
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_old_goes_when_there_is_something_new() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        fs::write(place.join("0.json"), sample(0, 4, 2).to_json().unwrap()).unwrap();
+        fs::write(place.join("0.txt"), "for people").unwrap();
+        fs::write(place.join("0.trace"), Header::default().to_bytes()).unwrap();
+        fs::write(place.join("notes.txt"), "not ours").unwrap();
+        let before = names(place);
+
+        let fresh = Fresh::inside(place, &KINDS).unwrap();
+        assert!(!fresh.keep("trace").unwrap());
+        fs::write(fresh.path().join("1.json"), "").unwrap();
+        assert!(!fresh.keep("trace").unwrap());
+        drop(fresh);
+        assert_eq!(names(place), before);
+
+        let fresh = Fresh::inside(place, &KINDS).unwrap();
+        fs::write(fresh.path().join("1.json"), "").unwrap();
+        fs::write(fresh.path().join("1.trace"), "").unwrap();
+        assert!(fresh.keep("trace").unwrap());
+        drop(fresh);
+        assert_eq!(names(place), ["1.json", "1.trace", "notes.txt"]);
+    }
+
+    #[test]
+    fn a_directory_that_stays_empty_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("reports");
+        drop(Fresh::inside(&place, &KINDS).unwrap());
+        assert!(!place.exists());
+        let fresh = Fresh::inside(&place, &KINDS).unwrap();
+        fs::write(fresh.path().join("0.json"), "").unwrap();
+        assert!(fresh.keep("json").unwrap());
+        drop(fresh);
+        assert_eq!(names(&place), ["0.json"]);
+    }
+
+    #[test]
+    fn what_cannot_hold_reports_is_told_before_anything_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join("50%r");
+        assert!(make(&odd).unwrap_err().to_string().contains("pattern"));
+        assert!(!odd.exists());
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(make(&file).unwrap_err().to_string().ends_with("file: is no directory"));
+        fs::write(directory.path().join("other.trace"), b"GPS").unwrap();
+        assert!(Fresh::inside(directory.path(), &KINDS).is_err());
+        assert_eq!(names(directory.path()), ["file", "other.trace"]);
+    }
+}
