@@ -62,12 +62,42 @@ def old_files_stay(arguments, programs):
         check(not new.exists(), f"{task}: {new} was made for nothing")
 
 
+def some_sizes_fail(arguments, programs):
+    """A sweep draws the sizes that worked and names the others."""
+    place = fresh("sweep")
+    script = place / "app.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        'if [ "$FI_TCAM_PRQ_ENTRIES" = 2 ]; then echo no luck; exit 7; fi\n'
+        f'exec {MPIEXEC} -n 2 {programs / "ring"}\n'
+    )
+    script.chmod(0o755)
+    out = place / "out"
+    words = ["sweep", "--mpi=mpich", f"--out={out}"]
+    done = tcam(arguments, *words, "--prq=1,2,4", "--", script)
+    check(done.returncode == 7, f"sweep: {done.returncode} {done.stderr}")
+    check("PRQ 2 UMQ 2, run 1: exit status: 7\n" in done.stderr, done.stderr)
+    check(done.stderr.endswith("no luck\n"), done.stderr)
+    lines = (out / "sweep.csv").read_text().splitlines()
+    check([line.split(",")[0] for line in lines[1:]] == ["1", "4"], f"{lines}")
+    curve = (out / "curve.svg").read_text()
+    # Nothing worked: what there was stays.
+    done = tcam(arguments, *words, "--prq=2", "--", script)
+    check(done.returncode == 7 and (out / "curve.svg").read_text() == curve, done.stderr)
+    check((out / "sweep.csv").read_text().splitlines() == lines, "the rows are lost")
+    done = tcam(arguments, *words, "--prq=8", "--", script)
+    check(done.returncode == 0, done.stderr)
+    left = [path.name for path in (out / "runs").iterdir()]
+    check(left == ["prq8-umq8-1"], f"{left}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
     arguments = parser.parse_args()
     programs = runs.build("mpich")
     old_files_stay(arguments, programs)
+    some_sizes_fail(arguments, programs)
     return exit_code()
 
 

@@ -96,8 +96,8 @@ pub(crate) enum Error {
     )]
     NoReports,
 
-    #[error("with {what} the program failed: {status}; the end of {log}:\n{tail}", log = log.display())]
-    Program { what: String, status: String, code: u8, log: PathBuf, tail: String },
+    #[error("the program failed with\n{what}\nthe end of {log}:\n{tail}", log = log.display())]
+    Program { what: String, code: u8, log: PathBuf, tail: String },
 
     #[error("the picture could not be drawn: {0}")]
     Draw(String),

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 
 use crate::cli;
 use crate::environment::{Environment, Settings};
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
 
 /// What is run, and how; all of it checked.
 pub(crate) struct Plan<'a> {
-    pub(crate) command: &'a [OsString],
+    pub(crate) words: &'a [OsString],
     pub(crate) mpi: Option<Mpi>,
     pub(crate) library: Library,
     pub(crate) settings: Settings,
@@ -54,16 +54,23 @@ impl<'a> Plan<'a> {
         launcher::startable(&command[0])
             .map_err(|error| Error::Start { program: program(command), error })?;
         let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));
-        Ok(Self { command, mpi, library, settings })
+        Ok(Self { words: command, mpi, library, settings })
     }
 
     /// Runs the command with its reports in a directory.
     pub(crate) fn run(&self, directory: &Path) -> Result<ExitStatus, Error> {
-        let environment = Environment::new(self.mpi, &self.library, &self.settings, directory)?;
-        environment
-            .command(self.command)
-            .status()
-            .map_err(|error| Error::Start { program: program(self.command), error })
+        self.wait(&mut self.command(&self.settings, directory)?)
+    }
+
+    /// The command with these settings and its reports in a directory.
+    pub(crate) fn command(&self, settings: &Settings, directory: &Path) -> Result<Command, Error> {
+        let environment = Environment::new(self.mpi, &self.library, settings, directory)?;
+        Ok(environment.command(self.words))
+    }
+
+    /// Starts the command and waits for its end.
+    pub(crate) fn wait(&self, command: &mut Command) -> Result<ExitStatus, Error> {
+        command.status().map_err(|error| Error::Start { program: program(self.words), error })
     }
 
     /// Prints the sum of the reports in a directory. Returns the program's exit code.

@@ -2,7 +2,8 @@
 //! `tcam sweep`: one run a table size, then the capacity curve.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
 
@@ -10,8 +11,9 @@ use comfy_table::Table;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use crate::OWN_FAILURE;
 use crate::cli;
-use crate::environment::{Environment, Settings};
+use crate::environment::Settings;
 use crate::error::Error;
 use crate::fresh;
 use crate::launcher::Mpi;
@@ -20,12 +22,14 @@ use crate::plot;
 use crate::progress;
 use crate::reading::{Cost, Modelled, Point, reading};
 use crate::reports::{self, Summary};
-use crate::run::{Plan, exit_code, program};
+use crate::run::{Plan, exit_code};
 use crate::sizes;
 use crate::table;
 
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
+/// The program's output, in the directory of a run.
+const LOG: &str = "output.log";
 
 /// One line of `sweep.csv`: one run, or one replay.
 #[derive(Debug, Serialize)]
@@ -58,7 +62,16 @@ pub(crate) struct Row {
     added_ns_worst_rank: Option<f64>,
 }
 
-/// Runs the sweep. Returns 0: a program that fails is an error.
+/// A run that went wrong.
+#[derive(Debug)]
+struct Failure {
+    /// The sizes, and how the program ended.
+    what: String,
+    code: u8,
+    log: PathBuf,
+}
+
+/// Runs the sweep. Returns 0: a program that fails is an error, after the other sizes.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
     let settings = Settings::parse(&common.set)?;
@@ -69,37 +82,134 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
 
     let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
     let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
-    let csv_path = arguments.out.join("sweep.csv");
-    let csv_error = |error| Error::Csv { path: csv_path.clone(), error };
-    let mut csv = csv::Writer::from_path(&csv_path).map_err(csv_error)?;
+    let mut failed: Vec<Failure> = Vec::new();
+    let mut rows = None;
     // All sizes once, then again: slow moments of the machine hit all alike.
     for repeat in 1..=arguments.repeat {
         for (at, &(prq, umq)) in pairs.iter().enumerate() {
             progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
             let started = Instant::now();
-            let sum = one(&plan, &out, prq, umq, repeat)?;
-            let row = Row::of(prq, umq, repeat, started.elapsed().as_secs_f64(), &sum);
-            csv.serialize(row).map_err(csv_error)?;
-            if progress.is_hidden() {
-                eprintln!(
+            let outcome = one(&plan, &out, prq, umq, repeat)?;
+            let text = match &outcome {
+                Ok(sum) => format!(
                     "PRQ {prq} UMQ {umq}: {:.2} s, {} in the table, {} spilled",
                     sum.seconds,
                     share(sum.in_table()),
                     share(sum.spilled())
-                );
+                ),
+                Err(failure) => format!("{} FAILED", failure.what),
+            };
+            if progress.is_hidden() {
+                eprintln!("{text}");
             }
-            runs[at].push(sum);
+            match outcome {
+                Ok(sum) => {
+                    let rows = match &mut rows {
+                        Some(rows) => rows,
+                        // What an earlier sweep left stays until there is something new.
+                        None => {
+                            clear(&out, &pairs, arguments.repeat)?;
+                            rows.insert(Rows::create(&arguments.out)?)
+                        }
+                    };
+                    let seconds = started.elapsed().as_secs_f64();
+                    rows.put(Row::of(prq, umq, repeat, seconds, &sum))?;
+                    runs[at].push(sum);
+                }
+                Err(failure) => failed.push(failure),
+            }
             progress.inc(1);
         }
     }
     progress.finish_and_clear();
-    csv.flush().map_err(Error::io(&csv_path))?;
 
-    let points: Vec<_> =
-        pairs.iter().zip(&runs).map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
-    let title = title(plan.command, plan.mpi, &runs[0][0]);
-    show(&arguments.out, &title, &points)?;
-    Ok(0)
+    let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
+    let points: Vec<_> = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
+    if let Some((_, runs)) = done().next() {
+        show(&arguments.out, &title(plan.words, plan.mpi, &runs[0]), &points)?;
+    }
+    failure_of(&failed)
+}
+
+/// What the sweep ends with: the sizes that failed, and why the first did.
+fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
+    let Some(first) = failed.first() else { return Ok(0) };
+    let all: Vec<_> = failed.iter().map(|failure| failure.what.as_str()).collect();
+    Err(Error::Program {
+        what: all.join("\n"),
+        code: first.code,
+        tail: tail(&first.log)?,
+        log: first.log.clone(),
+    })
+}
+
+/// `sweep.csv`, of which every line is on the disk when its run has ended.
+struct Rows {
+    path: PathBuf,
+    writer: csv::Writer<File>,
+}
+
+impl Rows {
+    fn create(out: &Path) -> Result<Self, Error> {
+        let path = out.join("sweep.csv");
+        match csv::Writer::from_path(&path) {
+            Ok(writer) => Ok(Self { path, writer }),
+            Err(error) => Err(Error::Csv { path, error }),
+        }
+    }
+
+    fn put(&mut self, row: Row) -> Result<(), Error> {
+        self.writer
+            .serialize(row)
+            .map_err(|error| Error::Csv { path: self.path.clone(), error })?;
+        self.writer.flush().map_err(Error::io(&self.path))
+    }
+}
+
+/// Name of the directory of a run.
+fn name_of(prq: usize, umq: usize, repeat: u32) -> String {
+    format!("prq{prq}-umq{umq}-{repeat}")
+}
+
+/// Whether a directory is that of a run.
+fn is_run(name: &str) -> bool {
+    let numbers = || {
+        let (prq, rest) = name.strip_prefix("prq")?.split_once("-umq")?;
+        let (umq, repeat) = rest.split_once('-')?;
+        Some((prq.parse().ok()?, umq.parse().ok()?, repeat.parse().ok()?))
+    };
+    numbers().is_some_and(|(prq, umq, repeat)| name_of(prq, umq, repeat) == name)
+}
+
+/// Removes the curve of an earlier sweep and its runs that this one does not repeat.
+fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
+    let remove = |path: &Path| match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_owned(), error })
+        }
+        _ => Ok(()),
+    };
+    for name in ["curve.svg", "curve.png"] {
+        remove(&out.join(name))?;
+    }
+    let ours: Vec<_> = (1..=repeats)
+        .flat_map(|repeat| pairs.iter().map(move |&(prq, umq)| name_of(prq, umq, repeat)))
+        .collect();
+    let runs = out.join("runs");
+    for entry in fs::read_dir(&runs).map_err(Error::io(&runs))? {
+        let path = entry.map_err(Error::io(&runs))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !is_run(&name) || ours.iter().any(|run| *run == name) {
+            continue;
+        }
+        for file in reports::old(&path)? {
+            remove(&file)?;
+        }
+        remove(&path.join(LOG))?;
+        // It stays where somebody else put something into it.
+        let _ = fs::remove_dir(&path);
+    }
+    Ok(())
 }
 
 /// Draws and prints the points of a sweep.
@@ -123,33 +233,37 @@ fn progress_bar(runs: u64) -> ProgressBar {
 }
 
 /// One run, its output in a log beside its reports.
-fn one(plan: &Plan<'_>, out: &Path, prq: usize, umq: usize, repeat: u32) -> Result<Summary, Error> {
-    let directory = out.join("runs").join(format!("prq{prq}-umq{umq}-{repeat}"));
-    let directory = reports::prepare(&directory)?;
-    let log = directory.join("output.log");
+fn one(
+    plan: &Plan<'_>,
+    out: &Path,
+    prq: usize,
+    umq: usize,
+    repeat: u32,
+) -> Result<Result<Summary, Failure>, Error> {
+    let directory = reports::prepare(&out.join("runs").join(name_of(prq, umq, repeat)))?;
+    let log = directory.join(LOG);
     let mut settings = plan.settings.clone();
     settings.set("prq_entries", &prq);
     settings.set("umq_entries", &umq);
-    let environment = Environment::new(plan.mpi, &plan.library, &settings, &directory)?;
     let output = File::create(&log).map_err(Error::io(&log))?;
     let errors = output.try_clone().map_err(Error::io(&log))?;
-    let status = environment
-        .command(plan.command)
-        .stdin(Stdio::null())
-        .stdout(output)
-        .stderr(errors)
-        .status()
-        .map_err(|error| Error::Start { program: program(plan.command), error })?;
+    let mut command = plan.command(&settings, &directory)?;
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let status = plan.wait(&mut command)?;
+    let failure = |why: String, code| Failure {
+        what: format!("PRQ {prq} UMQ {umq}, run {repeat}: {why}"),
+        code,
+        log,
+    };
     if !status.success() {
-        return Err(Error::Program {
-            what: format!("{prq} PRQ and {umq} UMQ entries"),
-            status: status.to_string(),
-            code: exit_code(status),
-            tail: tail(&log)?,
-            log,
-        });
+        return Ok(Err(failure(status.to_string(), exit_code(status))));
     }
-    Summary::of(&reports::read(&directory)?).ok_or(Error::NoReports)
+    let sum = reports::read(&directory).map(|reports| Summary::of(&reports));
+    Ok(match sum {
+        Ok(Some(sum)) => Ok(sum),
+        Ok(None) => Err(failure(Error::NoReports.to_string(), OWN_FAILURE)),
+        Err(error) => Err(failure(error.to_string(), OWN_FAILURE)),
+    })
 }
 
 /// The last lines of a log.
@@ -282,6 +396,48 @@ mod tests {
             let title = title(&words, Some(Mpi::Mpich), &run);
             assert_eq!(title, format!("{name} on 1 ranks, MPICH"));
         }
+    }
+
+    #[test]
+    fn an_earlier_sweep_is_cleared_but_for_what_is_not_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path();
+        let put = |name: &str| {
+            let path = out.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, sample(0, 4, 2).to_json().unwrap()).unwrap();
+        };
+        let gone = ["curve.svg", "curve.png", "runs/prq1-umq1-1/0.json", "runs/prq8-umq8-2/0.json"];
+        let stay = [
+            "notes.svg",
+            "runs/prq8-umq8-1/0.json",
+            "runs/prq08-umq8-1/0.json",
+            "runs/mine/0.json",
+            "runs/prq2-umq2-1/notes",
+        ];
+        gone.iter().chain(&stay).for_each(|name| put(name));
+        put("runs/prq1-umq1-1/output.log");
+        clear(out, &[(8, 8)], 1).unwrap();
+        for name in gone {
+            assert!(!out.join(name).exists(), "{name}");
+        }
+        for name in stay {
+            assert!(out.join(name).exists(), "{name}");
+        }
+        assert!(!out.join("runs/prq1-umq1-1").exists());
+    }
+
+    #[test]
+    fn every_size_that_failed_is_named_and_the_first_gives_the_code() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join(LOG);
+        fs::write(&log, "why").unwrap();
+        let failure = |what: &str, code| Failure { what: what.to_owned(), code, log: log.clone() };
+        assert_eq!(failure_of(&[]).unwrap(), 0);
+        let error = failure_of(&[failure("PRQ 1", 3), failure("PRQ 2", 4)]).unwrap_err();
+        assert!(matches!(error, Error::Program { code: 3, .. }));
+        let text = error.to_string();
+        assert!(text.contains("PRQ 1\nPRQ 2") && text.ends_with("why"), "{text}");
     }
 
     #[test]
