@@ -91,6 +91,41 @@ def some_sizes_fail(arguments, programs):
     check(left == ["prq8-umq8-1"], f"{left}")
 
 
+def output_goes_nowhere(arguments, programs):
+    """Output that nobody takes ends no run, and other tasks as it ends other tools."""
+    place, broken = fresh("nowhere"), subprocess.PIPE
+    ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
+    # The launcher would fail for want of output itself.
+    mute = ["sh", "-c", f"{' '.join(ring)} >/dev/null 2>&1; exit 9"]
+    tasks = [
+        (["record", "--mpi=mpich", f"--out={place / 'traces'}", "--", *mute], 9, 9),
+        (["run", "--mpi=mpich", "--", *mute], 9, 9),
+        (["sweep", "--prq=4", f"--out={place / 'sweep'}", "--", *ring], 0, 125),
+        (["sweep", f"--trace={place / 'traces'}", f"--out={place / 'replayed'}"], -13, 125),
+        (["stats", str(place / "traces")], -13, 125),
+        (["replay", str(place / "traces")], -13, 125),
+        (["doctor"], -13, 125),
+        (["--help"], 0, 125),
+    ]
+    for words, closed, full in tasks:
+        with subprocess.Popen(
+            [str(arguments.tcam), *words], stdout=broken, stderr=subprocess.STDOUT
+        ) as child:
+            child.stdout.close()
+            code = child.wait(timeout=60)
+        check(code == closed, f"{words}, closed: exit code {code}")
+        with open("/dev/full", "w", encoding="utf-8") as device:
+            options = {"capture_output": False, "stdout": device, "stderr": subprocess.PIPE}
+            done = tcam(arguments, *words, **options)
+            if words[0] != "replay":
+                check(done.returncode == full, f"{words}, full: {done.returncode}")
+            told = "No space left on device" in done.stderr
+            check(told or full != 125 or words[0] == "replay", f"{words}: {done.stderr}")
+            options |= {"stderr": device}
+            done = tcam(arguments, *words, **options)
+            check(done.returncode == full, f"{words}, both full: {done.returncode}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -98,6 +133,7 @@ def main():
     programs = runs.build("mpich")
     old_files_stay(arguments, programs)
     some_sizes_fail(arguments, programs)
+    output_goes_nowhere(arguments, programs)
     return exit_code()
 
 

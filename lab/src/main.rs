@@ -3,6 +3,9 @@
 //! emulated match tables counted.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod output;
+
 mod cli;
 mod curve;
 mod doctor;
@@ -40,9 +43,13 @@ use crate::error::Error;
 const OWN_FAILURE: u8 = 125;
 
 fn main() -> ExitCode {
-    let task = Cli::parse().task;
+    let task = match Cli::try_parse() {
+        Ok(cli) => cli.task,
+        Err(error) => return usage(&error),
+    };
+    let runs = matches!(task, Task::Run(_) | Task::Record(_));
     // `tcam stats DIR | head` ends when head does; a run of a program goes on to its end.
-    if !matches!(task, Task::Run(_) | Task::Record(_) | Task::Sweep(_)) {
+    if !runs && !matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty()) {
         sigpipe::reset();
     }
     let done = match task {
@@ -60,14 +67,28 @@ fn main() -> ExitCode {
         Task::Watch(arguments) => watch::watch(&arguments),
         Task::Workload(arguments) => workload::workload(&arguments),
     };
-    match done {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("tcam: {error}");
-            match error {
-                Error::Program { code, .. } => ExitCode::from(code),
-                _ => ExitCode::from(OWN_FAILURE),
-            }
+    let code = done.unwrap_or_else(|error| {
+        eprintln!("tcam: {error}");
+        match error {
+            Error::Program { code, .. } => code,
+            _ => OWN_FAILURE,
         }
+    });
+    // The exit code of a run is the program's, which has its own way to tell of this.
+    if !runs && let Some(error) = output::incomplete() {
+        eprintln!("tcam: standard output: {error}");
+        return ExitCode::from(OWN_FAILURE);
+    }
+    ExitCode::from(code)
+}
+
+/// Help, or what is wrong with the command line.
+fn usage(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("tcam: standard output: {error}");
+            ExitCode::from(OWN_FAILURE)
+        }
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(OWN_FAILURE)),
     }
 }

@@ -9,7 +9,7 @@ mod endpoints;
 mod view;
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
@@ -17,6 +17,7 @@ use rustix::termios::tcgetwinsize;
 
 use self::endpoints::{Endpoint, Id};
 use crate::error::Error;
+use crate::output;
 
 /// Columns where the output is no terminal.
 const COLUMNS: usize = 120;
@@ -84,8 +85,8 @@ pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
         if !now.is_empty() {
             waits = false;
             tables += 1;
-            // A reader that goes away, such as head(1), ends it.
-            if show(&before, &now).is_err() {
+            show(&before, &now);
+            if output::failed().is_some() {
                 return Ok(0);
             }
         }
@@ -94,9 +95,9 @@ pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn show(before: &[Endpoint], now: &[Endpoint]) -> io::Result<()> {
+fn show(before: &[Endpoint], now: &[Endpoint]) {
     let before: HashMap<Id, &Endpoint> = before.iter().map(|of| (of.id(), of)).collect();
-    let mut out = io::stdout().lock();
+    let out = io::stdout();
     let size = if out.is_terminal() { tcgetwinsize(&out).ok() } else { None };
     // Some terminals do not know their size.
     let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
@@ -105,8 +106,7 @@ fn show(before: &[Endpoint], now: &[Endpoint]) -> io::Result<()> {
         size.map_or(usize::MAX, |size| usize::from(size.ws_row).saturating_sub(OTHER_LINES).max(1));
     let text = view::table(&before, now, columns, lines);
     let clear = if out.is_terminal() { CLEAR } else { "" };
-    write!(out, "{clear}{text}")?;
-    out.flush()
+    print!("{clear}{text}");
 }
 
 #[cfg(test)]
