@@ -178,8 +178,9 @@ fn add(
     }
     let Some(sum) = Summary::of(&reports) else { return Ok(()) };
     let mut point = Point::of(prq, umq, std::slice::from_ref(&sum));
-    point.cost = Some(cost(&sum));
-    rows.push(Row::of(prq, umq, 1, 0.0, &sum).with(point.cost));
+    let cost = cost(&sum);
+    point.cost = Some(cost);
+    rows.push(Row::of(prq, umq, 1, 0.0, &sum).with(cost));
     points.push(point);
     Ok(())
 }

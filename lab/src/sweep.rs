@@ -60,6 +60,9 @@ pub(crate) struct Row {
     matching_ns: Option<f64>,
     added_ns: Option<f64>,
     added_ns_worst_rank: Option<f64>,
+    /// Entries that a linear search on the host compares for a message; only of traces
+    /// without the model.
+    host_entries_a_message: Option<f64>,
 }
 
 /// A run that went wrong.
@@ -362,19 +365,20 @@ impl Row {
             matching_ns: None,
             added_ns: None,
             added_ns_worst_rank: None,
+            host_entries_a_message: None,
         }
     }
 
-    /// The same with what the timing model says.
-    pub(crate) fn with(self, cost: Option<Cost>) -> Self {
-        let Some(Cost::Modelled(Modelled { matching, added, worst, .. })) = cost else {
-            return self;
-        };
-        Self {
-            matching_ns: Some(matching),
-            added_ns: Some(added),
-            added_ns_worst_rank: Some(worst),
-            ..self
+    /// The same with what matching costs.
+    pub(crate) fn with(self, cost: Cost) -> Self {
+        match cost {
+            Cost::Modelled(Modelled { matching, added, worst, .. }) => Self {
+                matching_ns: Some(matching),
+                added_ns: Some(added),
+                added_ns_worst_rank: Some(worst),
+                ..self
+            },
+            Cost::Compared(entries) => Self { host_entries_a_message: Some(entries), ..self },
         }
     }
 }
