@@ -4,10 +4,15 @@
 lost and nothing is left running."""
 
 import argparse
+import contextlib
+import os
 import pathlib
+import pty
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import mpi as runs
 from checks import check, exit_code
@@ -126,6 +131,127 @@ def output_goes_nowhere(arguments, programs):
             check(done.returncode == full, f"{words}, both full: {done.returncode}")
 
 
+def children(pid):
+    """The processes below one."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
+    parents = dict(map(int, line.split()) for line in listed.stdout.splitlines())
+    found = [pid]
+    for parent in found:
+        found += [child for child, above in parents.items() if above == parent]
+    return found[1:]
+
+
+def ends_with_its_program(arguments, programs, mpi):
+    """A signal ends the program, too; tcam tells what is left and where it is."""
+    program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(programs / "patterns")]
+    program += ["halo", "1000000", "50"]
+    for task, number, code in (
+        ("record", signal.SIGTERM, 143),
+        ("record", signal.SIGHUP, 129),
+        ("record", signal.SIGINT, 130),
+        ("run", signal.SIGTERM, 143),
+        ("sweep", signal.SIGTERM, 143),
+        ("sweep", signal.SIGINT, 130),
+    ):
+        what = f"{mpi}, {task}, {number.name}"
+        place = fresh("ended") / "out"
+        words = [task, *([] if task == "run" else [f"--out={place}"]), "--", *program]
+        child = subprocess.Popen(
+            [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            wait_for(lambda: len(ranks_of(child.pid)) >= 2, f"{what}: no ranks")
+            time.sleep(0.5)
+            below = children(child.pid)
+            os.kill(child.pid, number)
+            _, errors = child.communicate(timeout=60)
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+        check(child.returncode == code, f"{what}: exit code {child.returncode}, {errors[-500:]}")
+        left = lambda below=below: [one for one in below if lives(one)]
+        wait_for(lambda left=left: not left(), f"{what}: {below} live on")
+        if task == "record":
+            names = [path.name for path in place.glob("*")]
+            check(any(name.endswith(".trace") for name in names), f"{what}: {names}, {errors}")
+            check(not any(name.startswith(".") for name in names), f"{what}: {names}")
+            check(f"tcam replay {place}" in errors, f"{what}: {errors[-500:]}")
+        elif task == "sweep":
+            check(f"ended by {number.name}; 0 of 9 runs" in errors, f"{what}: {errors[-500:]}")
+
+
+def ctrl_c(arguments):
+    """Ctrl-C at a terminal reaches the program by itself and tcam waits for it; a second
+    one ends tcam at once."""
+    place = fresh("ctrl-c") / "out"
+    for mpi in ("mpich", "openmpi5"):
+        program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(runs.build(mpi) / "patterns")]
+        words = ["record", f"--out={place}", "--", *program, "halo", "1000000", "50"]
+        code, text = at_terminal(arguments, words, lambda pid: len(ranks_of(pid)) >= 2, 1)
+        check(code == 130 and f"tcam replay {place}" in text, f"{mpi}, Ctrl-C: {code} {text}")
+    before = files(place)
+    stubborn = ["sh", "-c", "trap '' INT; exec sleep 50"]
+    words = ["record", "--mpi=mpich", f"--out={place}", "--", *stubborn]
+    
+    def asleep(pid):
+        return any("sleep" in name_of(one) for one in children(pid))
+
+    code, text = at_terminal(arguments, words, asleep, 2)
+    check(code == 130 and "a second time" in text, f"Ctrl-C twice: {code} {text}")
+    check(files(place) == before, f"Ctrl-C twice: {sorted(files(place))}")
+
+
+def at_terminal(arguments, words, ready, times):
+    """Runs tcam at a terminal of its own and types Ctrl-C there, some times; its exit
+    code and what was shown."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(arguments.tcam, [str(arguments.tcam), *words])
+    wait_for(lambda: ready(pid), f"{words}: not ready")
+    below = children(pid)
+    for _ in range(times):
+        time.sleep(0.7)
+        os.write(terminal, b"\x03")
+    shown = b""
+    # The terminal is gone (EIO) with the last process at it.
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 1 << 16):
+            shown += part
+    os.close(terminal)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    wait_for(lambda: not any(map(lives, below)), f"{words}: {below} live on")
+    return code, shown.decode(errors="replace")
+
+
+def ranks_of(pid):
+    """The processes below one that are ranks of the program."""
+    return [one for one in children(pid) if "patterns" in name_of(one)]
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def lives(pid):
+    """Whether a process is there and no zombie."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(what, why):
+    """Waits until something holds."""
+    end = time.monotonic() + 30
+    while not what() and time.monotonic() < end:
+        time.sleep(0.05)
+    check(what(), why)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -134,6 +260,9 @@ def main():
     old_files_stay(arguments, programs)
     some_sizes_fail(arguments, programs)
     output_goes_nowhere(arguments, programs)
+    for mpi in ("mpich", "openmpi5"):
+        ends_with_its_program(arguments, runs.build(mpi), mpi)
+    ctrl_c(arguments)
     return exit_code()
 
 

@@ -83,6 +83,12 @@ pub(crate) enum Error {
     #[error("{program}: cannot be started: {error}")]
     Start { program: String, error: std::io::Error },
 
+    #[error("signals cannot be waited for: {error}")]
+    Signals { error: std::io::Error },
+
+    #[error("Ctrl-C a second time: not waiting for the program")]
+    Interrupted,
+
     #[error("{path}: {error}")]
     Report { path: PathBuf, error: ReportError },
 

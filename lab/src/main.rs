@@ -25,6 +25,7 @@ mod reports;
 mod reproduce;
 mod run;
 mod sheet;
+mod signals;
 mod sizes;
 mod sweep;
 mod table;
@@ -35,6 +36,7 @@ mod workload;
 use std::process::ExitCode;
 
 use clap::Parser;
+use signal_hook::consts::SIGINT;
 
 use crate::cli::{Cli, Task};
 use crate::error::Error;
@@ -71,6 +73,7 @@ fn main() -> ExitCode {
         eprintln!("tcam: {error}");
         match error {
             Error::Program { code, .. } => code,
+            Error::Interrupted => signals::code_of(SIGINT),
             _ => OWN_FAILURE,
         }
     });

@@ -8,6 +8,7 @@ use crate::fresh::Fresh;
 use crate::numbers::{self, count};
 use crate::reports;
 use crate::run::Plan;
+use crate::signals::Signals;
 use crate::traces;
 
 /// Runs the command and says what was recorded. Returns the program's exit code.
@@ -15,12 +16,13 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.set("trace_max", &arguments.max);
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[reports::old, traces::old])?;
     plan.settings.set("trace", &fresh.path().display());
-    let status = plan.run(fresh.path())?;
+    let ended = plan.run(&mut signals, fresh.path())?;
     let kept = fresh.keep("trace")?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
-    let code = plan.summarise(directory, status)?;
+    let code = plan.summarise(directory, ended)?;
     if !kept {
         let nothing = Error::NothingRecorded { path: arguments.out.clone() };
         if code == 0 {
@@ -29,7 +31,15 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
         eprintln!("tcam: {nothing}");
         return Ok(code);
     }
-    let found = traces::find(&[directory.to_owned()])?;
+    let found = match traces::find(&[directory.to_owned()]) {
+        Ok(found) => found,
+        // What a program leaves that was ended may be cut off anywhere.
+        Err(error) if ended.caught.is_some() => {
+            eprintln!("tcam: {error}");
+            return Ok(code);
+        }
+        Err(error) => return Err(error),
+    };
     let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
     eprintln!(
         "{} recorded, {}; `tcam replay {dir}` and `tcam sweep --trace {dir}` \

@@ -12,6 +12,7 @@ use crate::fresh::Fresh;
 use crate::launcher::{self, Mpi};
 use crate::library::Library;
 use crate::reports::{self, Summary};
+use crate::signals::{self, Ended, Signals};
 use crate::table;
 
 /// Runs the command and prints the summary. Returns the program's exit code.
@@ -23,15 +24,22 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
         }
     }
     let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
     let Some(directory) = &arguments.report else {
         let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
-        let status = plan.run(scratch.path())?;
-        return plan.summarise(scratch.path(), status);
+        let ended = plan.run(&mut signals, scratch.path())?;
+        return plan.summarise(scratch.path(), ended);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
-    let status = plan.run(fresh.path())?;
-    let kept = fresh.keep("json")?;
-    plan.summarise(if kept { fresh.directory() } else { fresh.path() }, status)
+    let ended = plan.run(&mut signals, fresh.path())?;
+    if !fresh.keep("json")? {
+        return plan.summarise(fresh.path(), ended);
+    }
+    if let Some(signal) = ended.caught {
+        let name = signals::name_of(signal);
+        eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
+    }
+    plan.summarise(fresh.directory(), ended)
 }
 
 /// What is run, and how; all of it checked.
@@ -58,8 +66,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Runs the command with its reports in a directory.
-    pub(crate) fn run(&self, directory: &Path) -> Result<ExitStatus, Error> {
-        self.wait(&mut self.command(&self.settings, directory)?)
+    pub(crate) fn run(&self, signals: &mut Signals, directory: &Path) -> Result<Ended, Error> {
+        signals.wait(&mut self.command(&self.settings, directory)?, &program(self.words))
     }
 
     /// The command with these settings and its reports in a directory.
@@ -68,19 +76,17 @@ impl<'a> Plan<'a> {
         Ok(environment.command(self.words))
     }
 
-    /// Starts the command and waits for its end.
-    pub(crate) fn wait(&self, command: &mut Command) -> Result<ExitStatus, Error> {
-        command.status().map_err(|error| Error::Start { program: program(self.words), error })
-    }
-
-    /// Prints the sum of the reports in a directory. Returns the program's exit code.
-    pub(crate) fn summarise(&self, directory: &Path, status: ExitStatus) -> Result<u8, Error> {
-        let code = exit_code(status);
-        match Summary::of(&reports::read(directory)?) {
-            Some(sum) => eprint!("{}", table::summary(&sum)),
-            // A program that failed has said why itself.
-            None if code != 0 => eprintln!("tcam: {}", Error::NoReports),
-            None => return Err(Error::NoReports),
+    /// Prints the sum of the reports in a directory. Returns the exit code.
+    pub(crate) fn summarise(&self, directory: &Path, ended: Ended) -> Result<u8, Error> {
+        let code = ended.code();
+        let sum = reports::read(directory)
+            .and_then(|reports| Summary::of(&reports).ok_or(Error::NoReports));
+        match sum {
+            Ok(sum) => eprint!("{}", table::summary(&sum)),
+            // A program that failed has said why itself, and one that was ended leaves anything.
+            Err(error @ Error::NoReports) if code != 0 => eprintln!("tcam: {error}"),
+            Err(error) if ended.caught.is_some() => eprintln!("tcam: {error}"),
+            Err(error) => return Err(error),
         }
         Ok(code)
     }

@@ -22,7 +22,8 @@ use crate::plot;
 use crate::progress;
 use crate::reading::{Cost, Modelled, Point, reading};
 use crate::reports::{self, Summary};
-use crate::run::{Plan, exit_code};
+use crate::run::{Plan, exit_code, program};
+use crate::signals::{self, Ended, Signals};
 use crate::sizes;
 use crate::table;
 
@@ -81,6 +82,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     sizes::check(&settings)?;
     let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &settings.check()?)?;
     let plan = Plan::new(common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
     let out = fresh::make(&arguments.out)?;
 
     let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
@@ -88,11 +90,14 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let mut failed: Vec<Failure> = Vec::new();
     let mut rows = None;
     // All sizes once, then again: slow moments of the machine hit all alike.
-    for repeat in 1..=arguments.repeat {
+    'runs: for repeat in 1..=arguments.repeat {
         for (at, &(prq, umq)) in pairs.iter().enumerate() {
             progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
             let started = Instant::now();
-            let outcome = one(&plan, &out, prq, umq, repeat)?;
+            let outcome = one(&plan, &mut signals, &out, prq, umq, repeat)?;
+            if outcome.is_err() && signals.caught().is_some() {
+                break 'runs;
+            }
             let text = match &outcome {
                 Ok(sum) => format!(
                     "PRQ {prq} UMQ {umq}: {:.2} s, {} in the table, {} spilled",
@@ -122,6 +127,9 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
                 Err(failure) => failed.push(failure),
             }
             progress.inc(1);
+            if signals.caught().is_some() {
+                break 'runs;
+            }
         }
     }
     progress.finish_and_clear();
@@ -130,6 +138,16 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let points: Vec<_> = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
     if let Some((_, runs)) = done().next() {
         show(&arguments.out, &title(plan.words, plan.mpi, &runs[0]), &points)?;
+    }
+    if let Some(signal) = signals.caught() {
+        let (done, all) = (runs.iter().map(Vec::len).sum::<usize>(), progress.length());
+        eprintln!(
+            "tcam: ended by {}; {done} of {} runs are in {}",
+            signals::name_of(signal),
+            all.unwrap_or_default(),
+            arguments.out.display()
+        );
+        return Ok(signals::code_of(signal));
     }
     failure_of(&failed)
 }
@@ -238,6 +256,7 @@ fn progress_bar(runs: u64) -> ProgressBar {
 /// One run, its output in a log beside its reports.
 fn one(
     plan: &Plan<'_>,
+    signals: &mut Signals,
     out: &Path,
     prq: usize,
     umq: usize,
@@ -252,7 +271,7 @@ fn one(
     let errors = output.try_clone().map_err(Error::io(&log))?;
     let mut command = plan.command(&settings, &directory)?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let status = plan.wait(&mut command)?;
+    let Ended { status, .. } = signals.wait(&mut command, &program(plan.words))?;
     let failure = |why: String, code| Failure {
         what: format!("PRQ {prq} UMQ {umq}, run {repeat}: {why}"),
         code,
