@@ -131,6 +131,21 @@ def output_goes_nowhere(arguments, programs):
             check(done.returncode == full, f"{words}, both full: {done.returncode}")
 
 
+def mistakes(arguments, programs):
+    """Errors name what is wrong."""
+    ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
+    killed = ["sh", "-c", "kill -9 $$"]
+    for words, code, part in (
+        (["run", *ring], 2, "`--` is missing before the command"),
+        (["run", "--", *killed], 137, "no rank wrote a report: sh was ended by SIGKILL"),
+        (["run", "--", "sh", "-c", "exit 3"], 3, "report: sh ended with exit code 3"),
+        (["run", "--", "true"], 125, "it may be no MPI program"),
+        (["run", "--mpi=openmpi5", "--", MPIEXEC, "true"], 125, "--mpi says Open MPI 5, but"),
+    ):
+        done = tcam(arguments, *words)
+        check(done.returncode == code and part in done.stderr, f"{words}: {done}")
+
+
 def children(pid):
     """The processes below one."""
     listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
@@ -259,6 +274,7 @@ def main():
     programs = runs.build("mpich")
     old_files_stay(arguments, programs)
     some_sizes_fail(arguments, programs)
+    mistakes(arguments, programs)
     output_goes_nowhere(arguments, programs)
     for mpi in ("mpich", "openmpi5"):
         ends_with_its_program(arguments, runs.build(mpi), mpi)

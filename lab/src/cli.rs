@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::launcher::Mpi;
@@ -253,6 +254,22 @@ pub(crate) struct Doctor {
     pub(crate) command: Vec<OsString>,
 }
 
+/// The first word of a command that no `--` stands before, if that is what is wrong.
+pub(crate) fn command_without_dashes(
+    error: &clap::Error,
+    words: impl IntoIterator<Item = OsString>,
+) -> Option<String> {
+    let (Some(ContextValue::String(word)), ErrorKind::UnknownArgument) =
+        (error.get(ContextKind::InvalidArg), error.kind())
+    else {
+        return None;
+    };
+    let words: Vec<_> = words.into_iter().skip(1).collect();
+    let takes_command = ["run", "record", "sweep", "doctor"].iter().any(|task| words[0] == *task);
+    let dashes = words.iter().any(|word| word == "--");
+    (takes_command && !dashes && !word.starts_with('-')).then(|| word.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,5 +286,23 @@ mod tests {
         let Task::Run(run) = cli.task else { panic!("not run: {cli:?}") };
         assert_eq!(run.prq, Some(7));
         assert_eq!(run.command, ["mpiexec", "--prq", "8"]);
+    }
+    #[test]
+    fn missing_dashes_are_told_from_other_mistakes() {
+        for (line, word) in [
+            ("tcam run mpiexec -n 2 app", Some("mpiexec")),
+            ("tcam record --out x ./app", Some("./app")),
+            ("tcam sweep --prq 1 mpiexec app", Some("mpiexec")),
+            ("tcam doctor mpiexec", Some("mpiexec")),
+            ("tcam run --prk 1 -- app", None),
+            ("tcam run x -- app", None),
+            ("tcam run", None),
+            ("tcam watch x", None),
+            ("tcam", None),
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+            let words = line.split(' ').map(OsString::from);
+            assert_eq!(command_without_dashes(&error, words).as_deref(), word, "{line}");
+        }
     }
 }

@@ -95,12 +95,8 @@ pub(crate) enum Error {
     #[error("--umq has {umq} sizes and --prq {prq}: give `same`, one size, or as many")]
     Lengths { prq: usize, umq: usize },
 
-    #[error(
-        "no rank wrote a report: the program did not use tcam, or was killed. It may be no MPI \
-         program, use another MPI than its launcher, or end before MPI_Init; \
-         `tcam doctor -- COMMAND` checks the rest"
-    )]
-    NoReports,
+    #[error("no rank wrote a report: {why}; `tcam doctor -- COMMAND` checks the rest")]
+    NoReports { why: String },
 
     #[error("the program failed with\n{what}\nthe end of {log}:\n{tail}", log = log.display())]
     Program { what: String, code: u8, log: PathBuf, tail: String },

@@ -43,6 +43,8 @@ use crate::error::Error;
 
 /// Exit code of tcam's own failures; every other code is the program's.
 const OWN_FAILURE: u8 = 125;
+/// Exit code of a command line that is none, as clap has it.
+const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let task = match Cli::try_parse() {
@@ -87,6 +89,10 @@ fn main() -> ExitCode {
 
 /// Help, or what is wrong with the command line.
 fn usage(error: &clap::Error) -> ExitCode {
+    if let Some(word) = cli::command_without_dashes(error, std::env::args_os()) {
+        eprintln!("tcam: `--` is missing before the command: tcam ... -- {word} ...");
+        return ExitCode::from(USAGE);
+    }
     match error.print() {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             eprintln!("tcam: standard output: {error}");

@@ -2,6 +2,7 @@
 //! `tcam run`: one run, its reports summed.
 
 use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
@@ -80,16 +81,53 @@ impl<'a> Plan<'a> {
     pub(crate) fn summarise(&self, directory: &Path, ended: Ended) -> Result<u8, Error> {
         let code = ended.code();
         let sum = reports::read(directory)
-            .and_then(|reports| Summary::of(&reports).ok_or(Error::NoReports));
+            .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended.status)));
         match sum {
             Ok(sum) => eprint!("{}", table::summary(&sum)),
             // A program that failed has said why itself, and one that was ended leaves anything.
-            Err(error @ Error::NoReports) if code != 0 => eprintln!("tcam: {error}"),
+            Err(error @ Error::NoReports { .. }) if code != 0 => eprintln!("tcam: {error}"),
             Err(error) if ended.caught.is_some() => eprintln!("tcam: {error}"),
             Err(error) => return Err(error),
         }
         Ok(code)
     }
+
+    /// Why there is no report, as far as it can be known.
+    pub(crate) fn no_reports(&self, status: ExitStatus) -> Error {
+        let real = launcher::detect(self.words);
+        Error::NoReports { why: silence(&program(self.words), status, self.mpi, real) }
+    }
+}
+
+/// Why a program that ended like this wrote no report, run for one MPI by the launcher
+/// of another.
+fn silence(program: &str, status: ExitStatus, mpi: Option<Mpi>, real: Option<Mpi>) -> String {
+    let mut why = Vec::new();
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => {
+            why.push(format!("{program} was ended by {}", signals::name_of(signal)));
+        }
+        (None, Some(code)) if code > 128 && signals::is_signal(code - 128) => {
+            let name = signals::name_of(code - 128);
+            why.push(format!("{program} ended with exit code {code} ({name})"));
+        }
+        (None, Some(code)) if code != 0 => {
+            why.push(format!("{program} ended with exit code {code}"));
+        }
+        _ => {}
+    }
+    if let (Some(mpi), Some(real)) = (mpi, real)
+        && mpi != real
+    {
+        why.push(format!("--mpi says {mpi}, but the launcher is that of {real}"));
+    }
+    if why.is_empty() {
+        why.push(
+            "it may be no MPI program, use another MPI than its launcher, or end before MPI_Init"
+                .to_owned(),
+        );
+    }
+    why.join("; ")
 }
 
 /// The first word of a command, for messages.
@@ -99,7 +137,28 @@ pub(crate) fn program(command: &[OsString]) -> String {
 
 /// Exit code as a shell tells it: 128 + signal for a program that was killed.
 pub(crate) fn exit_code(status: ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     u8::try_from(code).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_program_says_why_there_is_no_report() {
+        let mpi = (Some(Mpi::Open(5)), Some(Mpi::Mpich));
+        for (raw, (mpi, real), why) in [
+            (9, (None, None), "app was ended by SIGKILL"),
+            (3 << 8, (None, None), "app ended with exit code 3"),
+            (139 << 8, (None, None), "app ended with exit code 139 (SIGSEGV)"),
+            (255 << 8, (None, None), "app ended with exit code 255"),
+            (0, mpi, "--mpi says Open MPI 5, but the launcher is that of MPICH"),
+            (1 << 8, mpi, "app ended with exit code 1; --mpi says Open MPI 5, but the"),
+            (0, (mpi.1, mpi.1), "it may be no MPI program"),
+        ] {
+            let told = silence("app", ExitStatus::from_raw(raw), mpi, real);
+            assert!(told.starts_with(why), "{told}");
+        }
+    }
 }

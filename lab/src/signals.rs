@@ -43,6 +43,11 @@ pub(crate) fn code_of(signal: i32) -> u8 {
     u8::try_from(128 + signal).unwrap_or(u8::MAX)
 }
 
+/// Whether a signal of this number has a name.
+pub(crate) fn is_signal(number: i32) -> bool {
+    signal_name(number).is_some()
+}
+
 /// Name of a signal, such as SIGTERM.
 pub(crate) fn name_of(signal: i32) -> String {
     signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)

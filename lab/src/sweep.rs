@@ -283,7 +283,7 @@ fn one(
     let sum = reports::read(&directory).map(|reports| Summary::of(&reports));
     Ok(match sum {
         Ok(Some(sum)) => Ok(sum),
-        Ok(None) => Err(failure(Error::NoReports.to_string(), OWN_FAILURE)),
+        Ok(None) => Err(failure(plan.no_reports(status).to_string(), OWN_FAILURE)),
         Err(error) => Err(failure(error.to_string(), OWN_FAILURE)),
     })
 }
