@@ -135,7 +135,15 @@ def mistakes(arguments, programs):
     """Errors name what is wrong."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
     killed = ["sh", "-c", "kill -9 $$"]
+    text = fresh("mistakes") / "text"
+    text.write_text("not a directory")
+    odd = text.parent / "x%y"
     for words, code, part in (
+        (["record", f"--out={text}", "--", *ring], 125, "text: is no directory"),
+        (["plot", f"--out={text}", str(PLACE / "record")], 125, "text: is no directory"),
+        (["run", f"--report={odd}", "--", *ring], 125, "a `%` in the name"),
+        (["run", "--set=device=cassini", "--", *ring], 125, "did you mean cassini-hybrid, "),
+        (["run", "--set=prq_entrys=3", "--", *ring], 125, "did you mean FI_TCAM_PRQ_ENTRIES?"),
         (["run", *ring], 2, "`--` is missing before the command"),
         (["run", "--", *killed], 137, "no rank wrote a report: sh was ended by SIGKILL"),
         (["run", "--", "sh", "-c", "exit 3"], 3, "report: sh ended with exit code 3"),
@@ -144,6 +152,7 @@ def mistakes(arguments, programs):
     ):
         done = tcam(arguments, *words)
         check(done.returncode == code and part in done.stderr, f"{words}: {done}")
+    check(not odd.exists(), f"{odd} was made")
 
 
 def children(pid):

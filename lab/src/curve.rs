@@ -5,7 +5,6 @@
 //! size (`matching::Curve`); otherwise, and where the timing model is on, every size
 //! is replayed.
 
-use std::fs;
 use std::path::Path;
 
 use matching::Curve;
@@ -17,6 +16,7 @@ use nic::timings::COSTS;
 use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
+use crate::fresh;
 use crate::numbers::whole;
 use crate::reading::{Cost, Modelled, Point};
 use crate::replay::{self, Curves};
@@ -46,7 +46,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     }
     let found = traces::find(&arguments.trace)?;
     replay::note_flow_control(&found, &settings)?;
-    fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
+    fresh::make(&arguments.out)?;
     let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
     let params = params?;
     let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &params[0])?;

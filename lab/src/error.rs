@@ -7,11 +7,13 @@ use nic::params::ParamError;
 use nic::report::ReportError;
 use nic::trace::TraceError;
 
+use crate::hint;
+
 /// A failure of tcam, or of the program it ran.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{0}")]
-    Param(#[from] ParamError),
+    Param(String),
 
     #[error("--set {0}: NAME=VALUE is expected, such as kernel=scalar")]
     Setting(String),
@@ -112,6 +114,12 @@ pub(crate) enum Error {
 
     #[error("{path}: {error}")]
     Csv { path: PathBuf, error: csv::Error },
+}
+
+impl From<ParamError> for Error {
+    fn from(error: ParamError) -> Self {
+        Self::Param(hint::explained(&error))
+    }
 }
 
 impl Error {

@@ -38,7 +38,7 @@ impl Fresh {
     /// Makes both directories and finds what an earlier run left. Nothing is removed yet.
     pub(crate) fn inside(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
         let existed = directory.is_dir();
-        let directory = make(directory)?;
+        let directory = make_for_reports(directory)?;
         let made = (!existed).then(|| Made(directory.clone()));
         let mut old = Vec::new();
         for kind in kinds {
@@ -87,11 +87,17 @@ impl Fresh {
     }
 }
 
-/// Makes a directory for what runs write. Returns its full path.
-pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
-    if directory.to_string_lossy().contains('%') {
+/// Makes a directory that ranks write their reports to. Returns its full path.
+pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
+    let full = std::path::absolute(directory).map_err(Error::io(directory))?;
+    if full.to_string_lossy().contains('%') {
         return Err(Error::Percent { path: directory.to_owned() });
     }
+    make(directory)
+}
+
+/// Makes a directory. Returns its full path.
+pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
     if directory.exists() && !directory.is_dir() {
         return Err(Error::NoDirectory { path: directory.to_owned() });
     }
@@ -159,7 +165,7 @@ mod tests {
     fn what_cannot_hold_reports_is_told_before_anything_is_made() {
         let directory = tempfile::tempdir().unwrap();
         let odd = directory.path().join("50%r");
-        assert!(make(&odd).unwrap_err().to_string().contains("pattern"));
+        assert!(make_for_reports(&odd).unwrap_err().to_string().contains("pattern"));
         assert!(!odd.exists());
         let file = directory.path().join("file");
         fs::write(&file, "").unwrap();

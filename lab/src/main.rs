@@ -12,6 +12,7 @@ mod doctor;
 mod environment;
 mod error;
 mod fresh;
+mod hint;
 mod launcher;
 mod library;
 mod look;

@@ -83,7 +83,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &settings.check()?)?;
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
-    let out = fresh::make(&arguments.out)?;
+    let out = fresh::make_for_reports(&arguments.out)?;
 
     let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
     let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];

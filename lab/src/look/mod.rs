@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
+use crate::fresh;
 use experiment::Experiment;
 
 /// Draws what the tables of an experiment did.
@@ -125,7 +126,7 @@ pub(crate) enum Format {
 /// Draws the pictures. Returns 0.
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from.names)?;
-    fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
+    fresh::make(&arguments.out)?;
     for figure in figures::all(&experiment)? {
         let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
@@ -155,7 +156,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
 /// Writes the files. Returns 0.
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from.names)?;
-    fs::create_dir_all(&arguments.out).map_err(Error::io(&arguments.out))?;
+    fresh::make(&arguments.out)?;
     export::write(&experiment, &arguments.out, arguments.parquet)?;
     if !experiment.traces.is_empty() {
         operations::write(&experiment, &arguments.out, &arguments.qstat, arguments.parquet)?;

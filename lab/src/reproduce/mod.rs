@@ -14,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
+use crate::fresh;
 
 /// Prints the tables and figures of a paper beside ours.
 ///
@@ -60,7 +61,7 @@ struct Effort {
 /// Measures, prints and stores.
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
     let out = &arguments.out;
-    fs::create_dir_all(out).map_err(Error::io(out))?;
+    fresh::make(out)?;
     let effort = Effort { time: Duration::from_millis(arguments.ms), seed: arguments.seed };
     let Paper::Colpnp = arguments.paper;
     let made = colpnp::reproduce(effort)?;

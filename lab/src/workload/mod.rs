@@ -20,6 +20,7 @@ use nic::report::ContextCounters;
 use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::error::Error;
+use crate::fresh;
 use crate::numbers::{count, whole};
 use crate::progress;
 use crate::reports::NO_LIBFABRIC;
@@ -142,7 +143,7 @@ fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
         }
     }
     let out = &arguments.out;
-    fs::create_dir_all(out).map_err(Error::io(out))?;
+    fresh::make(out)?;
     for entry in fs::read_dir(out).map_err(Error::io(out))? {
         let entry = entry.map_err(Error::io(out))?;
         if Path::new(&entry.file_name()).extension().is_some_and(|end| end == "trace") {
