@@ -138,6 +138,7 @@ def mistakes(arguments, programs):
     text = fresh("mistakes") / "text"
     text.write_text("not a directory")
     odd = text.parent / "x%y"
+    cut, cut_off = text.parent / "cut", ': >"${FI_TCAM_REPORT%/*}/0.json"; exit 4'
     for words, code, part in (
         (["record", f"--out={text}", "--", *ring], 125, "text: is no directory"),
         (["plot", f"--out={text}", str(PLACE / "record")], 125, "text: is no directory"),
@@ -147,6 +148,7 @@ def mistakes(arguments, programs):
         (["run", *ring], 2, "`--` is missing before the command"),
         (["run", "--", *killed], 137, "no rank wrote a report: sh was ended by SIGKILL"),
         (["run", "--", "sh", "-c", "exit 3"], 3, "report: sh ended with exit code 3"),
+        (["run", f"--report={cut}", "--", "sh", "-c", cut_off], 4, "0.json: not a tcam report"),
         (["run", "--", "true"], 125, "it may be no MPI program"),
         (["run", "--mpi=openmpi5", "--", MPIEXEC, "true"], 125, "--mpi says Open MPI 5, but"),
     ):
@@ -203,6 +205,26 @@ def ends_with_its_program(arguments, programs, mpi):
             check(f"tcam replay {place}" in errors, f"{what}: {errors[-500:]}")
         elif task == "sweep":
             check(f"ended by {number.name}; 0 of 9 runs" in errors, f"{what}: {errors[-500:]}")
+
+
+def a_sweep_is_ended(arguments, programs):
+    """What a sweep has done before it is ended is drawn."""
+    place = fresh("ended-sweep") / "out"
+    fast, slow = (str(programs / "ring"), f"{programs / 'patterns'} halo 1000000 50")
+    script = f'if [ "$FI_TCAM_PRQ_ENTRIES" = 1 ]; then exec {MPIEXEC} -n 2 {fast}; fi; '
+    script += f"exec {MPIEXEC} -n 2 {slow}"
+    words = ["sweep", "--mpi=mpich", "--prq=1,2,4", f"--out={place}", "--", "sh", "-c", script]
+    with subprocess.Popen(
+        [str(arguments.tcam), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    ) as child:  # fmt: skip
+        wait_for(lambda: len(ranks_of(child.pid)) >= 2, "sweep: no ranks")
+        lines = (place / "sweep.csv").read_text().splitlines()
+        check(len(lines) == 2, f"sweep.csv of a sweep that goes on: {lines}")
+        child.terminate()
+        out, errors = child.communicate(timeout=60)
+    check(child.returncode == 143 and "1 of 3 runs" in errors, f"{child.returncode} {errors}")
+    check("needs " in out and (place / "curve.svg").is_file(), f"{out}")
 
 
 def ctrl_c(arguments):
@@ -287,6 +309,7 @@ def main():
     output_goes_nowhere(arguments, programs)
     for mpi in ("mpich", "openmpi5"):
         ends_with_its_program(arguments, runs.build(mpi), mpi)
+    a_sweep_is_ended(arguments, programs)
     ctrl_c(arguments)
     return exit_code()
 

@@ -33,8 +33,8 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     }
     let found = match traces::find(&[directory.to_owned()]) {
         Ok(found) => found,
-        // What a program leaves that was ended may be cut off anywhere.
-        Err(error) if ended.caught.is_some() => {
+        // What a program leaves that failed or was ended may be cut off anywhere.
+        Err(error) if code != 0 => {
             eprintln!("tcam: {error}");
             return Ok(code);
         }

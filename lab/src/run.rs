@@ -6,6 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+use nic::report::ReportError;
+
 use crate::cli;
 use crate::environment::{Environment, Settings};
 use crate::error::Error;
@@ -84,9 +86,9 @@ impl<'a> Plan<'a> {
             .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended.status)));
         match sum {
             Ok(sum) => eprint!("{}", table::summary(&sum)),
-            // A program that failed has said why itself, and one that was ended leaves anything.
-            Err(error @ Error::NoReports { .. }) if code != 0 => eprintln!("tcam: {error}"),
-            Err(error) if ended.caught.is_some() => eprintln!("tcam: {error}"),
+            Err(error @ Error::Report { error: ReportError::Counts(_), .. }) => return Err(error),
+            // What a program leaves that failed or was ended may be cut off anywhere.
+            Err(error) if code != 0 => eprintln!("tcam: {error}"),
             Err(error) => return Err(error),
         }
         Ok(code)

@@ -140,6 +140,9 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         show(&arguments.out, &title(plan.words, plan.mpi, &runs[0]), &points)?;
     }
     if let Some(signal) = signals.caught() {
+        for failure in &failed {
+            eprintln!("tcam: {} FAILED", failure.what);
+        }
         let (done, all) = (runs.iter().map(Vec::len).sum::<usize>(), progress.length());
         eprintln!(
             "tcam: ended by {}; {done} of {} runs are in {}",
