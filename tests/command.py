@@ -167,6 +167,12 @@ def children(pid):
     return found[1:]
 
 
+def as_at_a_terminal():
+    """Signals that whoever runs the tests ignores (nohup) would be ignored below as well."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def ends_with_its_program(arguments, programs, mpi):
     """A signal ends the program, too; tcam tells what is left and where it is."""
     program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(programs / "patterns")]
@@ -184,7 +190,7 @@ def ends_with_its_program(arguments, programs, mpi):
         words = [task, *([] if task == "run" else [f"--out={place}"]), "--", *program]
         child = subprocess.Popen(
             [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            text=True, start_new_session=True,
+            text=True, start_new_session=True, preexec_fn=as_at_a_terminal,
         )  # fmt: skip
         try:
             wait_for(lambda: len(ranks_of(child.pid)) >= 2, f"{what}: no ranks")
@@ -216,7 +222,7 @@ def a_sweep_is_ended(arguments, programs):
     words = ["sweep", "--mpi=mpich", "--prq=1,2,4", f"--out={place}", "--", "sh", "-c", script]
     with subprocess.Popen(
         [str(arguments.tcam), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        start_new_session=True, preexec_fn=as_at_a_terminal,
     ) as child:  # fmt: skip
         wait_for(lambda: len(ranks_of(child.pid)) >= 2, "sweep: no ranks")
         lines = (place / "sweep.csv").read_text().splitlines()
@@ -253,6 +259,7 @@ def at_terminal(arguments, words, ready, times):
     code and what was shown."""
     pid, terminal = pty.fork()
     if pid == 0:
+        as_at_a_terminal()
         os.execv(arguments.tcam, [str(arguments.tcam), *words])
     wait_for(lambda: ready(pid), f"{words}: not ready")
     below = children(pid)
