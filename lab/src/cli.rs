@@ -287,6 +287,7 @@ mod tests {
         assert_eq!(run.prq, Some(7));
         assert_eq!(run.command, ["mpiexec", "--prq", "8"]);
     }
+
     #[test]
     fn missing_dashes_are_told_from_other_mistakes() {
         for (line, word) in [

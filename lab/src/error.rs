@@ -12,8 +12,8 @@ use crate::hint;
 /// A failure of tcam, or of the program it ran.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("{0}")]
-    Param(String),
+    #[error("{}", hint::explained(.0))]
+    Param(#[from] ParamError),
 
     #[error("--set {0}: NAME=VALUE is expected, such as kernel=scalar")]
     Setting(String),
@@ -114,12 +114,6 @@ pub(crate) enum Error {
 
     #[error("{path}: {error}")]
     Csv { path: PathBuf, error: csv::Error },
-}
-
-impl From<ParamError> for Error {
-    fn from(error: ParamError) -> Self {
-        Self::Param(hint::explained(&error))
-    }
 }
 
 impl Error {

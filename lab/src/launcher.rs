@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{Access, access};
@@ -42,20 +42,20 @@ pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     })
 }
 
-/// Whether a program can be started: found as the shell finds it, and executable.
-pub(crate) fn startable(program: &OsStr) -> std::io::Result<()> {
-    let executable = |path: &Path| {
-        access(path, Access::EXEC_OK)?;
+/// A program that can be started: found as the shell finds it, and executable.
+pub(crate) fn find(program: &OsStr) -> std::io::Result<PathBuf> {
+    let executable = |path: PathBuf| {
+        access(&path, Access::EXEC_OK)?;
         // Directories are executable, too.
-        if path.is_file() { Ok(()) } else { Err(Errno::ACCESS) }
+        if path.is_file() { Ok(path) } else { Err(Errno::ACCESS) }
     };
     if program.as_encoded_bytes().contains(&b'/') {
-        return Ok(executable(Path::new(program))?);
+        return Ok(executable(PathBuf::from(program))?);
     }
     let places = std::env::var_os("PATH").unwrap_or_default();
-    let found =
-        std::env::split_paths(&places).any(|place| executable(&place.join(program)).is_ok());
-    if found { Ok(()) } else { Err(Errno::NOENT.into()) }
+    let mut found =
+        std::env::split_paths(&places).filter_map(|place| executable(place.join(program)).ok());
+    found.next().ok_or_else(|| Errno::NOENT.into())
 }
 
 /// What a launcher answers to `--version`.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_cannot_be_started_is_known_before() {
         for good in ["sh", "/bin/sh"] {
-            startable(OsStr::new(good)).unwrap();
+            find(OsStr::new(good)).unwrap();
         }
         let directory = tempfile::tempdir().unwrap();
         let text = directory.path().join("text");
@@ -147,7 +147,7 @@ mod tests {
             (directory.path().as_os_str(), "Permission denied"),
             (text.as_os_str(), "Permission denied"),
         ] {
-            let error = startable(bad).unwrap_err().to_string();
+            let error = find(bad).unwrap_err().to_string();
             assert!(error.contains(why), "{bad:?}: {error}");
         }
     }

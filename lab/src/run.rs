@@ -62,7 +62,7 @@ impl<'a> Plan<'a> {
     ) -> Result<Self, Error> {
         settings.check()?;
         let library = Library::find(common.provider.as_deref())?;
-        launcher::startable(&command[0])
+        launcher::find(&command[0])
             .map_err(|error| Error::Start { program: program(command), error })?;
         let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));
         Ok(Self { words: command, mpi, library, settings })

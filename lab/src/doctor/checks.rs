@@ -2,7 +2,6 @@
 //! Checks of the library, the environment and the machine.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::FlockOperation;
@@ -208,11 +207,6 @@ pub(super) fn cores(command: &[OsString]) -> Option<Finding> {
             "counts stay exact, times do not tell what a NIC would do",
         )
     })
-}
-
-/// Whether a file is there and can be run.
-pub(super) fn is_program(path: &Path) -> bool {
-    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Finding;
-use super::software::search;
 use crate::launcher::{self, Mpi};
 
 /// What the first bytes of a program are that no interpreter runs.
@@ -23,9 +22,11 @@ const LIBRARIES: &[(&[u8], &str)] = &[
 pub(super) fn program(command: &[OsString], mpi: Mpi) -> Option<Finding> {
     let launcher = launcher::in_command(command)?;
     let behind = command.iter().skip_while(|word| *word != launcher).skip(1);
-    // Numbers and names of options are no programs.
     let words: Vec<&OsStr> = behind.map(OsString::as_os_str).collect();
-    let Some(path) = words.iter().find_map(|word| search(word)) else {
+    // Numbers and most other words of options are no programs; `node` is one on some hosts.
+    let programs = || words.iter().filter_map(|word| launcher::find(word).ok());
+    let linked = |path: &PathBuf| fs::read(path).is_ok_and(|content| library(&content).is_some());
+    let Some(path) = programs().find(linked).or_else(|| programs().next()) else {
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         return Some(Finding::bad(
             format!("MPI: no program that can be run in `{}`", shown.join(" ")),
@@ -35,11 +36,16 @@ pub(super) fn program(command: &[OsString], mpi: Mpi) -> Option<Finding> {
     Some(judge(&path, &fs::read(&path).ok()?, mpi))
 }
 
-fn judge(path: &Path, content: &[u8], mpi: Mpi) -> Finding {
-    let shown = path.display();
+/// The MPI that a program is linked to.
+fn library(content: &[u8]) -> Option<&'static str> {
     let has = |name: &[u8]| content.windows(name.len()).any(|part| part == name);
     let linked = LIBRARIES.iter().find(|(name, _)| content.starts_with(ELF) && has(name));
-    let Some((_, of)) = linked else {
+    linked.map(|(_, of)| *of)
+}
+
+fn judge(path: &Path, content: &[u8], mpi: Mpi) -> Finding {
+    let shown = path.display();
+    let Some(of) = library(content) else {
         return Finding::note(
             format!("MPI: {shown} is not linked to an MPI library itself"),
             "well so if it loads MPI as it runs (a script, Python); otherwise it is no MPI program",

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Checks of libfabric and of the MPI, by asking their own programs.
 
-use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 
 use super::Finding;
-use super::checks::is_program;
 use super::program::program;
 use crate::launcher::{self, Mpi};
 use crate::library::Library;
@@ -61,7 +60,7 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
             "give the whole command, mpiexec included; to run it, choose with `tcam run --mpi`",
         )];
     };
-    let Some(path) = search(launcher) else {
+    let Ok(path) = launcher::find(launcher) else {
         return vec![Finding::bad(
             format!("MPI: {} is not found", launcher.to_string_lossy()),
             "give its full path, or put its directory into PATH",
@@ -80,15 +79,6 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
     findings.extend(device(&path, mpi));
     findings.extend(bundled(&path));
     findings
-}
-
-/// A program on the PATH.
-pub(super) fn search(name: &OsStr) -> Option<PathBuf> {
-    if Path::new(name).components().count() > 1 {
-        return Some(PathBuf::from(name)).filter(|path| is_program(path));
-    }
-    let list = std::env::var_os("PATH")?;
-    std::env::split_paths(&list).map(|place| place.join(name)).find(|path| is_program(path))
 }
 
 /// Whether the MPI was built with libfabric, as its own tools tell it.
