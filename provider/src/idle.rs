@@ -74,8 +74,8 @@ const LONG: u32 = 200_000;
 const SHORT: u32 = 20;
 /// The same of a caller that only waited before, with many for each core: the one whose
 /// message is waited for has its turn only after all others. Barrier, allreduce, alltoall
-/// on 64 ranks of MPICH after 20 polls 5.9 / 5.8 / 8.7 ms, after 2 or 3 3.9 / 4.2 / 6.2, on
-/// 32 ranks 1.5 / 1.5 / 2.2 and 1.4 / 1.4 / 2.0; but on 16 ranks 0.20 / 0.20 / 0.36 and
+/// on 64 ranks of MPICH after 20 polls 5.4 / 5.6 / 8.0 ms, after 3 4.2 / 4.1 / 6.3, on 32 ranks
+/// 1.3 / 1.4 / 2.3 and 1.3 / 1.3 / 1.8; but on 16 ranks after 20 0.20 / 0.20 / 0.36, after 2
 /// 0.30 / 0.30 / 0.44.
 const SHORTEST: u32 = 3;
 /// Pollers a core that are many.

@@ -224,7 +224,7 @@ impl Deep {
         }
     }
 
-    /// The same where it compares the source.
+    /// The same where all entries and keys are exact.
     #[inline(never)]
     fn insert_exact(&mut self, slots: &mut [Slot], grown: Nursery) {
         let pattern = self.classes.exact();

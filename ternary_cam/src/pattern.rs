@@ -33,12 +33,6 @@ impl Kind {
         Self { ignore, any_source: source.is_any() }
     }
 
-    /// Zero if both are the same, found without a branch.
-    #[inline(always)]
-    pub(crate) const fn difference(self, other: Self) -> u64 {
-        (self.ignore ^ other.ignore) | (self.any_source as u64 ^ other.any_source as u64)
-    }
-
     /// Its hash; the high bits are the good ones.
     #[inline(always)]
     pub(crate) const fn hash(self) -> u64 {

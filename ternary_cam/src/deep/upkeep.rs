@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What is built, turned and dropped as searches come to need it or cease to.
 
-#[cfg(test)]
-use super::ForKeys;
 use super::{Deep, HOME, ONLY_HOME};
 use crate::age_log::Bits;
 use crate::classes::{Classes, TRAY, UNCLASSED};
@@ -196,7 +194,7 @@ impl Deep {
         let classed = classes().filter(|class| ![TRAY, UNCLASSED].contains(class)).count();
         let exact = classes().filter(|&class| class == EXACT).count();
         for which in Bits(self.awake.into()) {
-            let ForKeys { pattern, index, .. } = &self.indexes[which];
+            let super::ForKeys { pattern, index, .. } = &self.indexes[which];
             let pattern_of = |slot: &Slot| match slot.stamp.class() {
                 EXACT => pattern,
                 class => self.classes.pattern(class),
