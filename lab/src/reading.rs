@@ -167,6 +167,21 @@ fn added(cost: Option<Cost>) -> String {
     format!("; the host adds {added:.1} ns to a message{rank}")
 }
 
+/// A point at which a queue spilled though its table was never too small, and that queue.
+fn never_held<'a>(
+    points: &'a [Point],
+    prq: &'a Peak,
+    umq: &'a Peak,
+) -> Option<(&'a Point, &'static str, &'a Peak)> {
+    points.iter().find_map(|point| {
+        let of =
+            [("PRQ", prq, point.prq, point.spills[0]), ("UMQ", umq, point.umq, point.spills[1])];
+        of.into_iter()
+            .find(|&(_, peak, size, spills)| size as u64 >= peak.elements && spills > 0)
+            .map(|(name, peak, ..)| (point, name, peak))
+    })
+}
+
 /// Two lines: how many entries are needed, and what a smaller table costs.
 pub(crate) fn reading(points: &[Point]) -> [String; 2] {
     let [prq, umq] = needs(points);
@@ -183,16 +198,13 @@ pub(crate) fn reading(points: &[Point]) -> [String; 2] {
         rank(less),
         whole(less.elements),
     );
-    let enough = |point: &&Point| {
-        point.prq as u64 >= prq.elements && point.umq as u64 >= umq.elements && !point.fits()
-    };
-    if let Some(point) = points.iter().find(enough) {
+    if let Some((point, name, peak)) = never_held(points, &prq, &umq) {
         first = format!(
             "no size would do: at {} elements spill though the {name}{} held at most {} at once \
              (refused, or the pool is used up)",
             point.entries(),
-            rank(worst),
-            whole(worst.elements),
+            rank(peak),
+            whole(peak.elements),
         );
     }
     // 1,024 entries is a size hardware has; otherwise the largest that is too small.
@@ -265,8 +277,12 @@ mod tests {
     fn a_need_that_no_size_meets_is_not_told() {
         let mut points: Vec<_> = [64, 4096].map(|size| point(size, &[175])).into();
         points[1].spills = [40, 0];
+        // A device without a table of unexpected messages.
+        points.iter_mut().for_each(|point| point.umq = 0);
         let [first, _] = reading(&points);
-        assert!(first.starts_with("no size would do: at 4,096 entries elements spill"), "{first}");
+        let expected = "no size would do: at 4,096 + 0 entries elements spill though the PRQ of rank 1 \
+                        held at most 175 at once (refused, or the pool is used up)";
+        assert_eq!(first, expected);
     }
 
     #[test]

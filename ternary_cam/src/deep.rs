@@ -469,7 +469,7 @@ impl Deep {
         self.first_match_unusual(slots, key)
     }
 
-    /// The same where the tray is not in use.
+    /// The same where the tray is not in use. If no entry has a class, all are in the scan.
     #[inline(never)]
     fn first_match_unusual<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.classes.is_empty() {
