@@ -39,6 +39,14 @@ Install them as root (apt-get install$missing) and start again."
     apt-get install -qq -y --no-install-recommends $missing >/dev/null
 }
 
+# A full disk kills the linker by SIGBUS, and nobody would know why.
+mind_room() {
+    mkdir -p "$target"
+    free=$(df -Pm "$target" | awk 'NR == 2 { print $4 }')
+    [ "$free" -ge "$1" ] ||
+        echo "Little room: $free MB at $target, and a first run fills up to $1 MB." >&2
+}
+
 need_cargo() {
     command -v cargo >/dev/null ||
         fail "cargo is missing: install Rust 1.89 or newer with rustup (https://rustup.rs)."

@@ -5,9 +5,12 @@
 # shellcheck disable=SC2086
 need_packages $build_packages openmpi-bin libopenmpi-dev valgrind
 need_cargo
+mind_room 2500
 need_mpich
 need_openmpi
 
+# One build of each thing: what a second one could reuse only fills the disk.
+export CARGO_INCREMENTAL=0
 say "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
