@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Records MPI programs and replays them: the replay must count what the run counted,
 with every engine and overflow model and on every MPI; a trace sweep must say what live
-runs say; what is drawn, told and exported of a recording must be what its reports say;
-a killed program leaves traces that can be read; a full disk and a bound end
-the recording and nothing else."""
+runs say, and a comparison what replays to each device say; what is drawn, told and
+exported of a recording must be what its reports say; a killed program leaves traces
+that can be read; a full disk and a bound end the recording and nothing else."""
 
 import argparse
+import csv
 import json
 import os
 import pathlib
@@ -106,6 +107,32 @@ def timed(arguments):
     check(float(with_table[2]["added_ns"]) == 0, "no spill")
     done = tcam(arguments, "sweep", f"--trace={place}", "--timing=connectx", f"--out={out}")
     check(done.returncode == 125 and "cpu-list" in done.stderr, done.stderr)
+
+
+def compared(arguments):
+    """A comparison says what replays to each device say."""
+    place, table, reports = PLACE / "curve", PLACE / "compare.csv", PLACE / "compare-replay"
+    environment = {"env": os.environ | {"FI_TCAM_PRQ_ENTRIES": "9"}}
+    done = tcam(arguments, "compare", f"--csv={table}", str(place), **environment)
+    check(done.returncode == 0 and "cassini-hybrid" in done.stdout, f"{done.stdout}{done.stderr}")
+    check("FI_TCAM_PRQ_ENTRIES: not used" in done.stderr, done.stderr)
+    check(max(map(len, done.stdout.splitlines())) <= 80, "wider than a terminal")
+    with table.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    check(len(rows) == 8, f"{len(rows)} lines")
+    for row in rows:
+        device = [] if row["what"] == "as recorded" else [f"--set=device={row['what']}"]
+        done = tcam(arguments, "replay", *device, f"--report={reports}", str(place))
+        check(done.returncode == 0, done.stderr[-500:])
+        found = [json.loads(path.read_text()) for path in reports.glob("*.json")]
+        for queue in ("prq", "umq"):
+            summed = sum(report["tagged"][queue]["spills"] for report in found)
+            check(summed == int(row[f"{queue}_spills"]), f"{row}: {summed}")
+    lines = ["--with=device=alpu,prq_entries=3", "--with=refuse=any-source,non-contiguous"]
+    done = tcam(arguments, "compare", *lines, "--timing=cpu-list", str(place))
+    check(done.returncode == 0 and "host adds" in done.stdout, f"{done.stdout}{done.stderr}")
+    done = tcam(arguments, "compare", "--with=device=aplu", str(place))
+    check(done.returncode == 125 and "did you mean alpu?" in done.stderr, done.stderr)
 
 
 def looked_at(arguments, programs):
@@ -234,9 +261,10 @@ def main():
         print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
         same(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
-    print("curve, costs, looked at, killed, bounded, damaged", flush=True)
+    print("curve, costs, compared, looked at, killed, bounded, damaged", flush=True)
     curve(arguments, programs)
     timed(arguments)
+    compared(arguments)
     looked_at(arguments, programs)
     killed(arguments, programs)
     bounded(arguments, programs)

@@ -28,6 +28,7 @@ pub(crate) enum Task {
     Run(Run),
     Record(Record),
     Replay(Replay),
+    Compare(crate::compare::Compare),
     Sweep(Sweep),
     Plot(look::Plot),
     Stats(look::Stats),

@@ -14,10 +14,10 @@ use nic::report::ContextCounters;
 use nic::timings::COSTS;
 
 use crate::cli;
-use crate::environment::Settings;
+use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::fresh;
-use crate::numbers::whole;
+use crate::numbers::{count, whole};
 use crate::reading::{Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::Summary;
@@ -39,16 +39,17 @@ const LEAST: &str = "0.001";
 
 /// Draws the curve and says how small the table may be. Returns 0.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
+    environment::note_unused();
     let mut settings = Settings::parse(&arguments.common.set)?;
     sizes::check(&settings)?;
     if let Some(timing) = &arguments.timing {
         settings.set("timing", timing);
     }
     let found = traces::find(&arguments.trace)?;
-    replay::note_flow_control(&found, &settings)?;
-    fresh::make(&arguments.out)?;
     let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
     let params = params?;
+    replay::note_flow_control(&params);
+    fresh::make(&arguments.out)?;
     let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &params[0])?;
     let charged = params.iter().any(is_charged);
     let (points, rows) = if charged || !params.iter().all(is_plain) {
@@ -87,7 +88,7 @@ pub(crate) fn points(found: &[Trace]) -> Result<Option<Vec<Point>>, Error> {
 }
 
 /// Whether the timing model is on.
-fn is_charged(params: &Params) -> bool {
+pub(crate) fn is_charged(params: &Params) -> bool {
     COSTS.iter().any(|name| params.thousandths(name) > 0)
 }
 
@@ -126,9 +127,9 @@ fn points_of(
                 Counted { counters, ..counted.clone() }
             })
             .collect();
-        add(&mut swept, (prq, umq), &counted, settings, |sum| {
-            Cost::Compared(compared as f64 / messages(sum))
-        })?;
+        if let Some(sum) = sum_of(&counted, settings)? {
+            add(&mut swept, (prq, umq), &sum, Cost::Compared(compared as f64 / messages(&sum)));
+        }
     }
     Ok(swept)
 }
@@ -144,45 +145,59 @@ fn replays(
         let mut settings = settings.clone();
         settings.set("prq_entries", &prq);
         settings.set("umq_entries", &umq);
-        if !charged {
-            settings.set("host_entry_ns", &LEAST);
+        if let Some(Replayed { sum, cost }) = replayed(found, &settings, charged)? {
+            add(&mut swept, (prq, umq), &sum, cost);
         }
-        let counted = replay::all(found, &settings)?;
-        add(&mut swept, (prq, umq), &counted, &settings, |sum| {
-            let of = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
-            let compared: u64 = of.iter().map(|queue| queue.host_entries).sum();
-            match charged {
-                true => Cost::Modelled(Modelled::of(sum, &counted)),
-                false => Cost::Compared(compared as f64 / messages(sum)),
-            }
-        })?;
     }
     Ok(swept)
+}
+
+/// What a replay of traces counted, all of them together, and what a message cost.
+pub(crate) struct Replayed {
+    pub(crate) sum: Summary,
+    pub(crate) cost: Cost,
+}
+
+/// Replays traces once; the cost is that of the timing model where it is charged.
+pub(crate) fn replayed(
+    found: &[Trace],
+    settings: &Settings,
+    charged: bool,
+) -> Result<Option<Replayed>, Error> {
+    let mut settings = settings.clone();
+    if !charged {
+        settings.set("host_entry_ns", &LEAST);
+    }
+    let counted = replay::all(found, &settings)?;
+    let Some(sum) = sum_of(&counted, &settings)? else { return Ok(None) };
+    let of = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
+    let compared: u64 = of.iter().map(|queue| queue.host_entries).sum();
+    let cost = match charged {
+        true => Cost::Modelled(Modelled::of(&sum, &counted)),
+        false => Cost::Compared(compared as f64 / messages(&sum)),
+    };
+    Ok(Some(Replayed { sum, cost }))
 }
 
 fn messages(sum: &Summary) -> f64 {
     sum.tagged.arrivals.max(1) as f64
 }
 
-/// Adds the point of one size.
-fn add(
-    (points, rows): &mut Swept,
-    (prq, umq): (usize, usize),
-    counted: &[Counted],
-    settings: &Settings,
-    cost: impl Fn(&Summary) -> Cost,
-) -> Result<(), Error> {
+/// The sum of what was counted, which must add up; nothing of nothing.
+fn sum_of(counted: &[Counted], settings: &Settings) -> Result<Option<Summary>, Error> {
     let reports = traces::reports(counted, settings)?;
     for report in &reports {
         report.check().map_err(Error::Replay)?;
     }
-    let Some(sum) = Summary::of(&reports) else { return Ok(()) };
-    let mut point = Point::of(prq, umq, std::slice::from_ref(&sum));
-    let cost = cost(&sum);
+    Ok(Summary::of(&reports))
+}
+
+/// Adds the point of one size.
+fn add((points, rows): &mut Swept, (prq, umq): (usize, usize), sum: &Summary, cost: Cost) {
+    let mut point = Point::of(prq, umq, std::slice::from_ref(sum));
     point.cost = Some(cost);
-    rows.push(Row::of(prq, umq, 1, 0.0, &sum).with(cost));
+    rows.push(Row::of(prq, umq, 1, 0.0, sum).with(cost));
     points.push(point);
-    Ok(())
 }
 
 fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
@@ -196,14 +211,14 @@ fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
 }
 
 /// Headline: the program and its ranks.
-fn title(found: &[Trace]) -> String {
+pub(crate) fn title(found: &[Trace]) -> String {
     let program = &found[0].header.program;
     let name = program.rsplit('/').next().unwrap_or(program);
     let mut processes: Vec<_> =
         found.iter().map(|trace| (&trace.header.host, trace.header.pid)).collect();
     processes.sort_unstable();
     processes.dedup();
-    format!("{name} on {} ranks, replayed", processes.len())
+    format!("{name} on {}, replayed", count(processes.len() as u64, "rank"))
 }
 
 /// The smallest tables for some shares of spills: of all ranks together, of each kind

@@ -81,6 +81,11 @@ impl Settings {
         self.0.get(name).map(String::as_str)
     }
 
+    /// Sets all that others set.
+    pub(crate) fn merge(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
     /// Sets one parameter.
     pub(crate) fn set(&mut self, name: &str, value: &impl ToString) {
         self.0.insert(name.to_owned(), value.to_string());
@@ -96,6 +101,16 @@ impl Settings {
                 Some(value.to_string_lossy().into_owned())
             })
         })?)
+    }
+}
+
+/// Parameters in the environment that a replay has no use for, recordings having their own:
+/// said, since a run would have taken them.
+pub(crate) fn note_unused() {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let unused: Vec<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
+    if !unused.is_empty() {
+        eprintln!("{}: not used, a recording has its own; --set does", unused.join(", "));
     }
 }
 

@@ -7,6 +7,7 @@
 mod output;
 
 mod cli;
+mod compare;
 mod curve;
 mod doctor;
 mod environment;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Task::Run(arguments) => run::run(&arguments),
         Task::Record(arguments) => record::record(&arguments),
         Task::Replay(arguments) => replay::replay(&arguments),
+        Task::Compare(arguments) => compare::compare(&arguments),
         Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
         Task::Sweep(arguments) => curve::sweep(&arguments),
         Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),

@@ -21,7 +21,7 @@ use nic::report::{ContextCounters, Report};
 use nic::trace::{Op, Reader, Stop, Timed, TraceError};
 
 use crate::cli;
-use crate::environment::Settings;
+use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::numbers::whole;
 use crate::progress;
@@ -36,6 +36,7 @@ const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {e
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
 /// reports to compare with say.
 pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
+    environment::note_unused();
     let mut settings = Settings::parse(&arguments.set)?;
     for (name, entries) in [("prq_entries", arguments.prq), ("umq_entries", arguments.umq)] {
         if let Some(entries) = entries {
@@ -50,7 +51,8 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         spare_recording(directory, &found)?;
     }
     let live = arguments.against.as_deref().map(reports::read).transpose()?;
-    note_flow_control(&found, &settings)?;
+    let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
+    note_flow_control(&params?);
     let started = Instant::now();
     let counted = all(&found, &settings)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -92,15 +94,13 @@ fn spare_recording(directory: &Path, traces: &[Trace]) -> Result<(), Error> {
 
 /// Says what a replay cannot do: a trace has the messages that came, not those that a sender
 /// would have held back.
-pub(crate) fn note_flow_control(traces: &[Trace], settings: &Settings) -> Result<(), Error> {
-    let params: Result<Vec<_>, _> = traces.iter().map(|trace| trace.params(settings)).collect();
-    if params?.iter().any(|params| params.text("overflow") == "flow-control") {
+pub(crate) fn note_flow_control(params: &[Params]) {
+    if params.iter().any(|params| params.text("overflow") == "flow-control") {
         eprintln!(
             "overflow=flow-control: a replay holds no message back and fails no receive; what does \
              not fit spills"
         );
     }
-    Ok(())
 }
 
 /// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further

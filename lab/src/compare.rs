@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam compare`: one recording on several devices, side by side.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use matching::QueueCounters;
+use nic::models::MODELS;
+use nic::params::Params;
+use serde::Serialize;
+
+use crate::curve::{self, Replayed};
+use crate::environment::{self, Settings};
+use crate::error::Error;
+use crate::numbers::{count, percent, share, total, whole};
+use crate::reading::{Cost, Modelled};
+use crate::replay;
+use crate::reports::{Summary, spilled};
+use crate::sheet::Sheet;
+use crate::traces::{self, Trace};
+
+/// Compares what devices would do with a recorded program, side by side.
+///
+/// Plays the traces as they were recorded, then to every device that has a name, or to
+/// what --with says, and prints a line for each: what was matched in the table, what
+/// spilled and mostly why, and what the host had to compare.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam compare tcam-trace
+  tcam compare --timing cpu-list tcam-trace
+  tcam compare --with overflow=spill --with overflow=prefix --with overflow=sticky tcam-trace
+  tcam compare --with device=alpu --with device=alpu,prq_entries=128,umq_entries=128 tcam-trace")]
+pub(crate) struct Compare {
+    /// A line of the comparison: parameters that are set for it, such as device=connectx or
+    /// host_engine=list,queue=linked; all devices unless given.
+    #[arg(long, value_name = "NAME=VALUE,...")]
+    with: Vec<String>,
+
+    /// Sets a parameter for all lines.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+
+    /// Costs of searches for all lines: cpu-list, cpu-hash or none.
+    #[arg(long, value_name = "NAME")]
+    timing: Option<String>,
+
+    /// Writes the numbers to this file as well.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Traces, or directories of traces.
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+}
+
+/// A line of the comparison, before it is replayed.
+struct Line {
+    name: String,
+    settings: Settings,
+}
+
+/// Numbers of a line, for `--csv`.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    what: &'a str,
+    prq_entries: u64,
+    umq_entries: u64,
+    messages: u64,
+    in_table_percent: f64,
+    prq_spilled_percent: f64,
+    umq_spilled_percent: f64,
+    prq_spills: u64,
+    umq_spills: u64,
+    mostly: &'a str,
+    /// Entries that a linear search on the host compares for a message, without the timing
+    /// model.
+    host_entries_a_message: Option<f64>,
+    /// Nanoseconds a message, of the timing model.
+    matching_ns: Option<f64>,
+    added_ns: Option<f64>,
+}
+
+/// Prints the comparison. Returns 0.
+pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
+    environment::note_unused();
+    let mut common = Settings::parse(&arguments.set)?;
+    if let Some(timing) = &arguments.timing {
+        common.set("timing", timing);
+    }
+    let found = traces::find(&arguments.traces)?;
+    let first = if arguments.set.is_empty() { "as recorded" } else { "--set alone" };
+    let lines = lines(first, &arguments.with, &common)?;
+    let params = params(&lines, &found)?;
+    replay::note_flow_control(&params);
+    // One unit for all lines, or they could not be compared.
+    let charged = params.iter().any(curve::is_charged);
+    let mut replayed = Vec::new();
+    for line in &lines {
+        if let Some(of) = curve::replayed(&found, &line.settings, charged)? {
+            replayed.push((line.name.as_str(), of));
+        }
+    }
+    println!("{}", sheet(&curve::title(&found), &replayed, charged).terminal());
+    if let Some((_, first)) = replayed.first() {
+        println!("{}", foot(&first.sum, charged));
+    }
+    match &arguments.csv {
+        Some(path) => write(path, &replayed).map(|()| 0),
+        None => Ok(0),
+    }
+}
+
+/// What is compared: first what all lines have, then all devices or what was asked for.
+fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Line>, Error> {
+    let mut lines = vec![Line { name: first.to_owned(), settings: common.clone() }];
+    if with.is_empty() {
+        // `generic` has the parameters of no device.
+        for model in MODELS.iter().filter(|model| !model.sets.is_empty()) {
+            let mut settings = common.clone();
+            settings.set("device", &model.name);
+            lines.push(Line { name: model.name.to_owned(), settings });
+        }
+    }
+    for words in with {
+        let mut settings = common.clone();
+        settings.merge(Settings::parse(&assignments(words))?);
+        lines.push(Line { name: words.clone(), settings });
+    }
+    Ok(lines)
+}
+
+/// `a=1,b=x,y` as `a=1` and `b=x,y`: values may have commas, too.
+fn assignments(words: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for word in words.split(',') {
+        match found.last_mut() {
+            Some(last) if !word.contains('=') => {
+                last.push(',');
+                last.push_str(word);
+            }
+            _ => found.push(word.to_owned()),
+        }
+    }
+    found
+}
+
+/// The parameters of every line and trace: what is wrong with one is said before the first
+/// replay.
+fn params(lines: &[Line], found: &[Trace]) -> Result<Vec<Params>, Error> {
+    let of = |line: &Line| found.iter().map(|trace| trace.params(&line.settings)).collect();
+    let params: Result<Vec<Vec<_>>, _> = lines.iter().map(of).collect();
+    Ok(params?.into_iter().flatten().collect())
+}
+
+fn sheet(title: &str, replayed: &[(&str, Replayed)], charged: bool) -> Sheet {
+    let cost = if charged { "host adds\nns" } else { "host\ncompares" };
+    let header = ["", "in the\ntable", "PRQ\nspilled", "UMQ\nspilled", cost, "mostly for"];
+    let mut sheet = Sheet::new(title, header);
+    for (name, Replayed { sum, cost, .. }) in replayed {
+        let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
+        let cost = match cost {
+            Cost::Modelled(Modelled { added, .. }) => *added,
+            Cost::Compared(entries) => *entries,
+        };
+        sheet.row([
+            (*name).to_owned(),
+            share(sum.in_table()),
+            share(spilled(prq)),
+            share(spilled(umq)),
+            format!("{cost:.1}"),
+            mostly(prq, umq).map_or_else(|| "-".to_owned(), |reason| reason.to_string()),
+        ]);
+    }
+    sheet
+}
+
+/// The reason that most elements of both queues spilled for.
+struct Mostly {
+    reason: &'static str,
+    per_cent: f64,
+}
+
+impl std::fmt::Display for Mostly {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.per_cent {
+            100.0 => f.write_str(self.reason),
+            per_cent => write!(f, "{} ({})", self.reason, share(per_cent)),
+        }
+    }
+}
+
+fn mostly(prq: &QueueCounters, umq: &QueueCounters) -> Option<Mostly> {
+    let both = prq.block_reasons.iter().zip(umq.block_reasons.iter());
+    let most = both.map(|((reason, prq), (_, umq))| (total([prq, umq]), reason)).max()?;
+    let (elements, reason) = most;
+    let per_cent = percent(elements, total([prq.spills, umq.spills]));
+    (elements > 0).then_some(Mostly { reason, per_cent })
+}
+
+/// What the columns mean, and what no device changes.
+fn foot(sum: &Summary, charged: bool) -> String {
+    let unit = match charged {
+        true => "host adds: what searches on the host cost a message, on average, as modelled",
+        false => "host compares: entries that a linear search on the host passes, a message",
+    };
+    let queue = |name: &str, elements: u64, rank: Option<u32>| {
+        let rank = rank.map_or_else(String::new, |rank| format!(" (rank {rank})"));
+        format!("{name} {}{rank}", whole(elements))
+    };
+    let (prq, umq) = (&sum.prq_peak, &sum.umq_peak);
+    format!(
+        "{unit}\n{}; longest {}, {}",
+        count(sum.tagged.arrivals, "message"),
+        queue("PRQ", prq.elements, prq.rank),
+        queue("UMQ", umq.elements, umq.rank),
+    )
+}
+
+fn write(path: &Path, replayed: &[(&str, Replayed)]) -> Result<(), Error> {
+    let failed = |error| Error::Csv { path: path.to_owned(), error };
+    let mut csv = csv::Writer::from_path(path).map_err(failed)?;
+    for (what, Replayed { sum, cost, .. }) in replayed {
+        let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
+        let modelled = match cost {
+            Cost::Modelled(modelled) => Some(modelled),
+            Cost::Compared(_) => None,
+        };
+        csv.serialize(Row {
+            what,
+            prq_entries: prq.entries,
+            umq_entries: umq.entries,
+            messages: sum.tagged.arrivals,
+            in_table_percent: sum.in_table(),
+            prq_spilled_percent: spilled(prq),
+            umq_spilled_percent: spilled(umq),
+            prq_spills: prq.spills,
+            umq_spills: umq.spills,
+            mostly: mostly(prq, umq).map_or("", |mostly| mostly.reason),
+            host_entries_a_message: modelled.is_none().then(|| cost.value()),
+            matching_ns: modelled.map(|modelled| modelled.matching),
+            added_ns: modelled.map(|modelled| modelled.added),
+        })
+        .map_err(failed)?;
+    }
+    csv.flush().map_err(Error::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reports::tests::sample;
+
+    #[test]
+    fn values_may_have_commas() {
+        assert_eq!(assignments("device=alpu"), ["device=alpu"]);
+        let words = assignments("refuse=any-source,non-contiguous,prq_entries=7");
+        assert_eq!(words, ["refuse=any-source,non-contiguous", "prq_entries=7"]);
+    }
+
+    #[test]
+    fn all_devices_unless_asked_for() {
+        let names = |with: &[&str]| -> Vec<_> {
+            let with: Vec<_> = with.iter().map(|&words| words.to_owned()).collect();
+            let lines = lines("as recorded", &with, &Settings::default()).unwrap();
+            lines.into_iter().map(|line| line.name).collect()
+        };
+        assert_eq!(names(&[])[..2], ["as recorded", "cassini-hybrid"]);
+        assert_eq!(names(&[]).len(), MODELS.len());
+        assert_eq!(names(&["device=alpu"]), ["as recorded", "device=alpu"]);
+    }
+
+    #[test]
+    fn the_commonest_reason_is_told_with_its_share() {
+        let queue = &sample(0, 10, 25).tagged.prq;
+        assert_eq!(mostly(queue, queue).unwrap().to_string(), "table full");
+        let mut other = queue.clone();
+        other.block_reasons.table_full = 0;
+        other.block_reasons.refused = 15;
+        let small = QueueCounters { spills: 5, ..QueueCounters::default() };
+        assert_eq!(mostly(&other, &small).unwrap().to_string(), "refused (75.0 %)");
+        let none = QueueCounters::default();
+        assert!(mostly(&none, &none).is_none());
+    }
+}
