@@ -305,6 +305,17 @@ def wait_for(what, why):
     check(what(), why)
 
 
+def two_programs(arguments, programs):
+    """A second program of the same ranks loses nothing of the first, and it is said."""
+    place = fresh("two")
+    each = [f"{MPIEXEC} -n 2 {programs / name}" for name in ("ring", "nbcoll")]
+    words = ["run", "--mpi=mpich", f"--report={place}", "--", "sh", "-c", " && ".join(each)]
+    done = tcam(arguments, *words)
+    check(done.returncode == 0 and "Reports of several programs" in done.stderr, done.stderr)
+    found = sorted(path.name.split(".")[0] for path in place.glob("*.json"))
+    check(found == ["0", "0", "1", "1"] and {"0.json", "1.json"} <= set(files(place)), f"{found}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -318,6 +329,7 @@ def main():
         ends_with_its_program(arguments, runs.build(mpi), mpi)
     a_sweep_is_ended(arguments, programs)
     ctrl_c(arguments)
+    two_programs(arguments, programs)
     return exit_code()
 
 

@@ -11,6 +11,7 @@ use nic::params::{PREFIX, Params};
 use crate::error::Error;
 use crate::launcher::Mpi;
 use crate::library::Library;
+use crate::reports;
 
 /// MPICH: libfabric also between ranks of one host.
 const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
@@ -122,21 +123,21 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// The environment for one MPI, one library and these settings; each rank
-    /// writes its report to `reports`.
+    /// writes its report to `place`.
     pub(crate) fn new(
         mpi: Option<Mpi>,
         library: &Library,
         settings: &Settings,
-        reports: &Path,
+        place: &Path,
     ) -> Result<Self, Error> {
-        if reports.to_string_lossy().contains('%') {
-            return Err(Error::Percent { path: reports.to_owned() });
+        if place.to_string_lossy().contains('%') {
+            return Err(Error::Percent { path: place.to_owned() });
         }
         let root = rustix::process::geteuid().is_root();
         let mut variables = vec![
             ("FI_PROVIDER_PATH".to_owned(), library.directory.clone().into_os_string()),
             ("FI_PROVIDER".to_owned(), "tcam".into()),
-            (format!("{PREFIX}REPORT"), reports.join("%r").into_os_string()),
+            (format!("{PREFIX}REPORT"), place.join(reports::PATTERN).into_os_string()),
         ];
         for (name, value) in for_mpi(mpi, root) {
             variables.push((name.to_owned(), value.into()));

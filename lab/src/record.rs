@@ -20,6 +20,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     let fresh = Fresh::inside(&arguments.out, &[reports::old, traces::old])?;
     plan.settings.set("trace", &fresh.path().display());
     let ended = plan.run(&mut signals, fresh.path())?;
+    reports::settle(fresh.path())?;
     let kept = fresh.keep("trace")?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
     let code = plan.summarise(directory, ended)?;

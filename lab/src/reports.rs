@@ -51,6 +51,43 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
+/// What ranks write their reports to in a run of ours, see `FI_TCAM_REPORT`: processes of
+/// the same rank, as of a second program, must not write over each other.
+pub(crate) const PATTERN: &str = "%r.%p";
+
+/// Gives reports that are named by [`PATTERN`] the names of a run by hand, `RANK`; where
+/// several processes were of that rank, the later ones keep `RANK.PID`.
+pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
+    let mut firsts: BTreeMap<u64, u64> = BTreeMap::new();
+    let files = json_files(directory)?;
+    for (rank, pid) in files.iter().filter_map(|path| rank_and_pid(path)) {
+        let first = firsts.entry(rank).or_insert(pid);
+        *first = pid.min(*first);
+    }
+    for path in &files {
+        let Some((rank, pid)) = rank_and_pid(path).filter(|(rank, pid)| firsts[rank] == *pid)
+        else {
+            continue;
+        };
+        for from in [path.clone(), path.with_extension("txt")] {
+            let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = name.replacen(&format!("{rank}.{pid}"), &rank.to_string(), 1);
+            match fs::rename(&from, directory.join(name)) {
+                // The process ended between its two files.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                done => done.map_err(Error::io(&from))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rank and process in the name `RANK.PID.json` or, of a further endpoint, `RANK.PID.N.json`.
+fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
+    let mut words = path.file_stem()?.to_str()?.split('.').map(str::parse);
+    Some((words.next()?.ok()?, words.next()?.ok()?))
+}
+
 /// Reads every report in a directory; each must be whole and add up.
 pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
     json_files(directory)?.iter().map(|path| read_one(path)).collect()
@@ -295,6 +332,24 @@ pub(crate) mod tests {
         assert_eq!(mixed(&again).unwrap(), "Rank 0 was processes 100 and 7: several runs?");
         let other = Report { program: "ring".to_owned(), ..one.clone() };
         assert_eq!(mixed(&other).unwrap(), "Reports of several programs: , ring");
+    }
+
+    #[test]
+    fn processes_of_the_same_rank_keep_a_report_each() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["0.12", "0.7", "0.7.1", "1.8", "1.8.1", "notes"] {
+            fs::write(directory.path().join(format!("{name}.json")), name).unwrap();
+            fs::write(directory.path().join(format!("{name}.txt")), name).unwrap();
+        }
+        fs::remove_file(directory.path().join("1.8.txt")).unwrap();
+        settle(directory.path()).unwrap();
+        let found = |name: &str| fs::read_to_string(directory.path().join(name)).ok();
+        for (name, was) in [("0", "0.7"), ("0.1", "0.7.1"), ("0.12", "0.12"), ("1.1", "1.8.1")] {
+            assert_eq!(found(&format!("{name}.json")).as_deref(), Some(was));
+            assert_eq!(found(&format!("{name}.txt")).as_deref(), Some(was));
+        }
+        assert_eq!((found("1.json").as_deref(), found("1.txt")), (Some("1.8"), None));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 11);
     }
 
     #[test]

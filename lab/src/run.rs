@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
     let ended = plan.run(&mut signals, fresh.path())?;
+    reports::settle(fresh.path())?;
     if !fresh.keep("json")? {
         return plan.summarise(fresh.path(), ended);
     }

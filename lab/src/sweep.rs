@@ -275,6 +275,7 @@ fn one(
     let mut command = plan.command(&settings, &directory)?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
     let Ended { status, .. } = signals.wait(&mut command, &program(plan.words))?;
+    reports::settle(&directory)?;
     let failure = |why: String, code| Failure {
         what: format!("PRQ {prq} UMQ {umq}, run {repeat}: {why}"),
         code,
