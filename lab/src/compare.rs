@@ -153,8 +153,8 @@ fn params(lines: &[Line], found: &[Trace]) -> Result<Vec<Params>, Error> {
 }
 
 fn sheet(title: &str, replayed: &[(&str, Replayed)], charged: bool) -> Sheet {
-    let cost = if charged { "host adds\nns" } else { "host\ncompares" };
-    let header = ["", "in the\ntable", "PRQ\nspilled", "UMQ\nspilled", cost, "mostly for"];
+    let cost = if charged { "host adds, ns" } else { "host compares" };
+    let header = ["", "in the table", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
     let mut sheet = Sheet::new(title, header);
     for (name, Replayed { sum, cost, .. }) in replayed {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);

@@ -21,9 +21,9 @@ use crate::numbers::{count, whole};
 use crate::reading::{Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::Summary;
+use crate::sheet::Sheet;
 use crate::sizes;
 use crate::sweep::{Row, show};
-use crate::table;
 use crate::traces::{self, Counted, Trace};
 
 /// Shares of the elements that may spill, in per cent, for which the smallest table
@@ -231,19 +231,17 @@ fn smallest(passed: &[Curves]) -> comfy_table::Table {
         sum[0].merge(&curves[0]);
         sum[1].merge(&curves[1]);
     }
-    let mut table = table::blank();
-    let mut header = vec!["smallest table with".to_owned(), "queue".to_owned()];
-    header.extend(SHARES.map(|share| match share {
+    let mut sheet = Sheet::new("", ["smallest table with", "queue"]);
+    sheet.header.extend(SHARES.map(|share| match share {
         0.0 => "no spill".to_owned(),
         share => format!("{share} % spilled"),
     }));
-    table.set_header(header);
     let both = |[collective, rest]: [u64; 2]| collective + rest;
     let mut row = |what: &str, curves: [&Curve; 2], which: &dyn Fn([u64; 2]) -> u64| {
         for (queue, curve) in ["PRQ", "UMQ"].iter().zip(curves) {
             let mut cells = vec![what.to_owned(), (*queue).to_owned()];
             cells.extend(SHARES.map(|share| whole(curve.smallest(share / 100.0, which) as u64)));
-            table.add_row(cells);
+            sheet.row(cells);
         }
     };
     let all = [&sum[0], &sum[1]];
@@ -263,6 +261,5 @@ fn smallest(passed: &[Curves]) -> comfy_table::Table {
         let name = header.rank.map_or_else(|| header.pid.to_string(), |rank| rank.to_string());
         row(&format!("rank {name}"), [&of.curves[0], &of.curves[1]], &both);
     }
-    table::align(&mut table);
-    table
+    sheet.table()
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A table with its heading, for the terminal and for pages.
 
-use crate::table;
+use comfy_table::{CellAlignment, Table, TableComponent, presets};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -25,10 +25,65 @@ impl Sheet {
 
     /// For people at a terminal.
     pub(crate) fn terminal(&self) -> String {
-        let mut table = table::blank();
-        table.set_header(&self.header);
+        format!("{}\n{}", self.title, self.table())
+    }
+
+    /// The same without its title. Every column but the first is set to the right: they are
+    /// numbers. What a column is called does not make it wider than its longest word or cell.
+    pub(crate) fn table(&self) -> Table {
+        let mut table = Table::new();
+        table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+        for part in [
+            TableComponent::HorizontalLines,
+            TableComponent::MiddleIntersections,
+            TableComponent::LeftBorderIntersections,
+            TableComponent::RightBorderIntersections,
+        ] {
+            table.remove_style(part);
+        }
+        let widest = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max();
+        let header = self.header.iter().enumerate();
+        table.set_header(header.map(|(at, name)| wrapped(name, widest(at).unwrap_or(0))));
         table.add_rows(&self.rows);
-        table::align(&mut table);
-        format!("{}\n{table}", self.title)
+        for column in table.column_iter_mut().skip(1) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table
+    }
+}
+
+/// Words in lines of this width, or of the longest word.
+fn wrapped(text: &str, width: usize) -> String {
+    let len = |word: &str| word.chars().count();
+    let width = text.split(' ').map(len).max().unwrap_or(0).max(width);
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        if used > 0 {
+            let fits = used + 1 + len(word) <= width;
+            lines.push(if fits { ' ' } else { '\n' });
+            used = if fits { used + 1 } else { 0 };
+        }
+        lines.push_str(word);
+        used += len(word);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_wrapped_and_cells_are_not() {
+        assert_eq!(wrapped("matched in the table", 7), "matched\nin the\ntable");
+        assert_eq!(wrapped("matched in the table", 10), "matched in\nthe table");
+        assert_eq!(wrapped("rank", 1), "rank");
+        assert_eq!(wrapped("", 9), "");
+        let mut sheet = Sheet::new("Title", ["", "entries compared"]);
+        sheet.row(["all ranks of all hosts", "12"].map(str::to_owned));
+        let text = sheet.terminal();
+        assert!(text.contains("all ranks of all hosts         12"), "{text}");
+        assert_eq!(text.lines().count(), 7, "{text}");
     }
 }

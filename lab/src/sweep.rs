@@ -23,9 +23,9 @@ use crate::progress;
 use crate::reading::{Cost, Modelled, Point, reading};
 use crate::reports::{self, Summary};
 use crate::run::{Plan, exit_code, program};
+use crate::sheet::Sheet;
 use crate::signals::{self, Ended, Signals};
 use crate::sizes;
-use crate::table;
 
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
@@ -314,29 +314,25 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
 
 /// One line a size, for the terminal.
 fn points_table(points: &[Point]) -> Table {
-    let mut table = table::blank();
-    let mut header = vec![
+    let header = [
         "entries",
         "matched in table",
-        "PRQ spills",
-        "UMQ spills",
+        "PRQ spilled",
+        "UMQ spilled",
         "PRQ high water",
         "UMQ high water",
         points[0].cost.map_or("time", |cost| cost.title().1),
     ];
+    let mut sheet = Sheet::new("", header);
     if matches!(points[0].cost, Some(Cost::Modelled(_))) {
-        header.extend(["host adds, ns", "worst rank, ns"]);
+        sheet.header.extend(["host adds, ns", "worst rank, ns"].map(str::to_owned));
     }
-    table.set_header(header);
     for point in points {
-        let spills = |queue: usize| {
-            format!("{} ({})", whole(point.spills[queue]), share(point.spilled[1 + queue]))
-        };
         let mut row = vec![
             point.size(),
             share(point.in_table),
-            spills(0),
-            spills(1),
+            share(point.spilled[1]),
+            share(point.spilled[2]),
             whole(point.peaks[0].elements),
             whole(point.peaks[1].elements),
             match point.cost {
@@ -347,10 +343,9 @@ fn points_table(points: &[Point]) -> Table {
         if let Some(Cost::Modelled(modelled)) = point.cost {
             row.extend([modelled.added, modelled.worst].map(|ns| format!("{ns:.1}")));
         }
-        table.add_row(row);
+        sheet.row(row);
     }
-    table::align(&mut table);
-    table
+    sheet.table()
 }
 
 impl Row {

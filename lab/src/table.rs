@@ -3,34 +3,12 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
 
 use crate::numbers::{bytes, count, entries, percent, share, total, whole};
 use crate::reports::{Peak, Summary};
-
-/// An empty table in our style.
-pub(crate) fn blank() -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    for part in [
-        TableComponent::HorizontalLines,
-        TableComponent::MiddleIntersections,
-        TableComponent::LeftBorderIntersections,
-        TableComponent::RightBorderIntersections,
-    ] {
-        table.remove_style(part);
-    }
-    table
-}
-
-/// Sets every column but the first to the right: they are numbers.
-pub(crate) fn align(table: &mut Table) {
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
+use crate::sheet::Sheet;
 
 /// A number with its share of a whole: `12,345 (98.7 %)`.
 fn part_of(part: u64, of: u64) -> String {
@@ -54,10 +32,9 @@ pub(crate) fn summary(sum: &Summary) -> String {
         sum.way(),
     );
     let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
-    let mut table = blank();
-    table.set_header(["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
+    let mut table = Sheet::new("", ["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
     let mut row = |name: &str, of: &dyn Fn(&QueueCounters) -> String| {
-        table.add_row([name.to_owned(), of(prq), of(umq)]);
+        table.row([name.to_owned(), of(prq), of(umq)]);
     };
     let matched = |queue: &QueueCounters| total([queue.table_matches, queue.host_matches]);
     row("entries of the table", &|queue| whole(queue.entries));
@@ -68,7 +45,7 @@ pub(crate) fn summary(sum: &Summary) -> String {
     row("promoted to the table", &|queue| whole(queue.promotions));
     row("cancelled or claimed", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
     row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
-    row("search depth at most, median / 99 %", &|queue| {
+    row("search depth at most, 50 / 99 %", &|queue| {
         depth(&queue.search_depth.hit, queue.high_water)
     });
     if prq.spills > 0 || umq.spills > 0 {
@@ -80,13 +57,12 @@ pub(crate) fn summary(sum: &Summary) -> String {
     if prq.held_back > 0 || umq.held_back > 0 {
         row("held back", &|queue| whole(queue.held_back));
     }
-    table.add_row([
+    table.row([
         "high-water mark".to_owned(),
         format!("{}{}", whole(sum.prq_peak.elements), rank_of(&sum.prq_peak)),
         format!("{}{}", whole(sum.umq_peak.elements), rank_of(&sum.umq_peak)),
     ]);
-    align(&mut table);
-    let _ = writeln!(text, "{table}");
+    let _ = writeln!(text, "{}", table.table());
     let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
     let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
     for (name, kind) in sum.tagged.kinds.iter() {

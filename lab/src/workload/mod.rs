@@ -24,7 +24,7 @@ use crate::fresh;
 use crate::numbers::{count, whole};
 use crate::progress;
 use crate::reports::NO_LIBFABRIC;
-use crate::table;
+use crate::sheet::Sheet;
 
 pub(crate) use pattern::Pattern;
 pub(crate) use random::mix;
@@ -240,10 +240,10 @@ fn write(
 fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounters)]) -> String {
     let paper = pattern.paper();
     let said = |text: &str| if text.is_empty() { "not said".to_owned() } else { text.to_owned() };
-    let mut table = table::blank();
-    table.set_header(["", "messages", "collective", "unexpected", "longest PRQ", "longest UMQ"]);
+    let header = ["", "messages", "collective", "unexpected", "longest PRQ", "longest UMQ"];
+    let mut sheet = Sheet::new("", header);
     for (rank, counters) in made {
-        table.add_row([
+        sheet.row([
             format!("rank {rank}"),
             whole(counters.arrivals),
             whole(counters.kinds.collective.arrivals),
@@ -257,13 +257,13 @@ fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounte
         ranks => format!("the paper's, {} ranks", whole(u64::from(ranks))),
     };
     let blank = String::new;
-    table.add_row([of, blank(), blank(), blank(), said(paper.prq), said(paper.umq)]);
-    table::align(&mut table);
+    sheet.row([of, blank(), blank(), blank(), said(paper.prq), said(paper.umq)]);
     format!(
-        "{} on {}, {}\n{table}\nPaper: {}\n",
+        "{} on {}, {}\n{}\nPaper: {}\n",
         pattern.name(),
         count(u64::from(ranks), "rank"),
         count(u64::from(steps), "step"),
+        sheet.table(),
         paper.source
     )
 }
