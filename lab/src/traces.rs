@@ -226,7 +226,7 @@ fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
         address: header.address.clone(),
         program: header.program.clone(),
         elapsed_s: contexts.iter().fold(0.0, |longest, of| of.seconds.max(longest)),
-        config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        config: params.recorded(),
         tagged: context("tagged")?,
         msg: context("msg")?,
         ..Report::default()

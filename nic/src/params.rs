@@ -9,6 +9,9 @@ use crate::{models, timings};
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
 
+/// Parameters that say where something is written.
+const PLACES: [&str; 2] = ["report", "trace"];
+
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
@@ -413,9 +416,12 @@ impl Params {
         self.text(name).split(',').any(|one| one == word)
     }
 
-    /// Names and values, for the report.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.values.iter().map(|(name, value)| (*name, value.as_str()))
+    /// Names and values, for reports and traces; but for where these are written, which is
+    /// of no experiment.
+    #[must_use]
+    pub fn recorded(&self) -> BTreeMap<String, String> {
+        let values = self.values.iter().filter(|(name, _)| !PLACES.contains(name));
+        values.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 }
 

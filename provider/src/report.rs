@@ -110,7 +110,6 @@ fn save_checked(params: &Params, report: &Report) {
 }
 
 fn make(params: &Params, address: String, opened: Instant, written_at: WrittenAt) -> Report {
-    let config = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let program = std::env::current_exe().unwrap_or_default();
     Report {
         format: FORMAT.to_owned(),
@@ -124,7 +123,7 @@ fn make(params: &Params, address: String, opened: Instant, written_at: WrittenAt
         program: program.display().to_string(),
         elapsed_s: opened.elapsed().as_secs_f64(),
         written_at,
-        config: config.collect(),
+        config: params.recorded(),
         ..Default::default()
     }
 }

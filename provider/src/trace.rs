@@ -211,7 +211,7 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
         start_ns: since_1970.as_nanos() as u64,
         window: WINDOW as u32,
         layout: layout.name().to_owned(),
-        config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        config: params.recorded(),
     }
 }
 

@@ -207,7 +207,7 @@ fn write(
         program: format!("workload {} --ranks {ranks} --seed {seed}", pattern.name()),
         start_ns: 0,
         layout: TagLayout::Mpich.name().to_owned(),
-        config: params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        config: params.recorded(),
     };
     // What is not wanted of a queue but its length is fastest without a table.
     let on_host = self::params(ranks, &[("prq_entries", "0"), ("umq_entries", "0")])?;
