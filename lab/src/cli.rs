@@ -174,6 +174,10 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
 
+    /// Takes traces that were cut off, up to there.
+    #[arg(long)]
+    pub(crate) cut_off: bool,
+
     /// Traces, or directories of traces.
     #[arg(required = true, value_name = "TRACE")]
     pub(crate) traces: Vec<PathBuf>,
@@ -221,6 +225,10 @@ pub(crate) struct Sweep {
     /// the overflow model `spill` one pass answers for all sizes.
     #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["command", "repeat"])]
     pub(crate) trace: Vec<PathBuf>,
+
+    /// Takes traces that were cut off, up to there.
+    #[arg(long, requires = "trace")]
+    pub(crate) cut_off: bool,
 
     /// Costs of searches, for the time that matching takes and the latency that the host
     /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,

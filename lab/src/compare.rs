@@ -48,6 +48,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
+    /// Takes traces that were cut off, up to there.
+    #[arg(long)]
+    cut_off: bool,
+
     /// Traces, or directories of traces.
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
@@ -87,7 +91,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     if let Some(timing) = &arguments.timing {
         common.set("timing", timing);
     }
-    let found = traces::find(&arguments.traces)?;
+    let found = traces::find_cut_off(&arguments.traces, arguments.cut_off)?;
     let first = if arguments.set.is_empty() { "as recorded" } else { "--set alone" };
     let lines = lines(first, &arguments.with, &common)?;
     let params = params(&lines, &found)?;

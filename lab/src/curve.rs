@@ -45,7 +45,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     if let Some(timing) = &arguments.timing {
         settings.set("timing", timing);
     }
-    let found = traces::find(&arguments.trace)?;
+    let found = traces::find_cut_off(&arguments.trace, arguments.cut_off)?;
     let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
     let params = params?;
     replay::note_flow_control(&params);

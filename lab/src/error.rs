@@ -42,7 +42,7 @@ pub(crate) enum Error {
     #[error("{path}: {error}")]
     Parquet { path: PathBuf, error: parquet::errors::ParquetError },
 
-    #[error("{path}: {error}")]
+    #[error("{path}: {error}{}", hint::of_trace(.error))]
     Trace { path: PathBuf, error: TraceError },
 
     #[error("{0}: no trace (*.trace) there; `tcam record` makes them")]

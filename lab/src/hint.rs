@@ -2,6 +2,7 @@
 //! What was meant by a word that is none of those there are.
 
 use nic::params::{PARAMS, PREFIX, ParamError, Values};
+use nic::trace::TraceError;
 use strsim::damerau_levenshtein;
 
 /// Letters a word must have to be looked for inside of others.
@@ -29,6 +30,14 @@ fn list(words: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [all @ .., last] => format!("{} or {last}", all.join(", ")),
+    }
+}
+
+/// What can be done about a trace.
+pub(crate) fn of_trace(error: &TraceError) -> &'static str {
+    match error {
+        TraceError::Cut(_) => "; replay, compare and sweep take what is before with --cut-off",
+        _ => "",
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     if let Some(timing) = &arguments.timing {
         settings.set("timing", timing);
     }
-    let found = traces::find(&arguments.traces)?;
+    let found = traces::find_cut_off(&arguments.traces, arguments.cut_off)?;
     if let Some(directory) = &arguments.report {
         spare_recording(directory, &found)?;
     }
@@ -248,7 +248,7 @@ fn note_stop(trace: &Trace, op: &Op) {
         Op::Stop(Stop::Disk) => "the disk was full",
         _ => return,
     };
-    eprintln!("{}: the recording ended before its program: {why}", trace.path.display());
+    trace.tell(&format!("the recording ended before its program: {why}"));
 }
 
 /// A trace and what it is played to.
@@ -272,7 +272,13 @@ impl<'a> Player<'a> {
     /// The next operation, with its time since the start.
     pub(crate) fn next(&mut self) -> Result<Option<Timed>, Error> {
         let next: Option<Result<Timed, TraceError>> = self.reader.next();
-        next.transpose().map_err(|error| self.trace.error(error))
+        match next.transpose() {
+            Err(cut @ TraceError::Cut(_)) if self.trace.cut_off => {
+                self.trace.tell(&cut.to_string());
+                Ok(None)
+            }
+            next => next.map_err(|error| self.trace.error(error)),
+        }
     }
 
     pub(crate) fn step(&mut self, (time, op): Timed) {

@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use matching::TagLayout;
 use matching::measured::Clock;
@@ -31,6 +32,10 @@ pub(crate) struct Trace {
     pub(crate) header: Header,
     /// Bytes of records at most.
     pub(crate) bytes: u64,
+    /// Whether it may end in the middle of a record.
+    pub(crate) cut_off: bool,
+    /// Whether it was said that it is not whole.
+    told: Arc<AtomicBool>,
 }
 
 /// Host, process and address: what the traces of both contexts have in common.
@@ -88,12 +93,22 @@ pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
     Ok(traces)
 }
 
+/// The same; they may be cut off, if that is allowed, and are played up to there.
+pub(crate) fn find_cut_off(names: &[PathBuf], allowed: bool) -> Result<Vec<Trace>, Error> {
+    let mut traces = find(names)?;
+    for trace in &mut traces {
+        trace.cut_off = allowed;
+    }
+    Ok(traces)
+}
+
 impl Trace {
     fn open(path: PathBuf) -> Result<Self, Error> {
         let len = fs::metadata(&path).map_err(Error::io(&path))?.len();
         let reader = reader(&path)?;
         let header = reader.header().clone();
-        Ok(Self { path, header, bytes: len.saturating_sub(HEADER as u64) })
+        let bytes = len.saturating_sub(HEADER as u64);
+        Ok(Self { path, header, bytes, cut_off: false, told: Arc::default() })
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -102,6 +117,13 @@ impl Trace {
 
     pub(crate) fn reader(&self) -> Result<Reader<BufReader<File>>, Error> {
         reader(&self.path)
+    }
+
+    /// Says why it is not whole, once however often it is played.
+    pub(crate) fn tell(&self, why: &str) {
+        if !self.told.swap(true, Ordering::Relaxed) {
+            eprintln!("{}: {why}", self.path.display());
+        }
     }
 
     pub(crate) fn error(&self, error: TraceError) -> Error {
@@ -141,7 +163,7 @@ impl Trace {
             host_entry: params.thousandths("host_entry_ns"),
         };
         if costs != Costs::default() {
-            config.timing = Some(Timing { costs, pace: std::sync::Arc::new(NoTime) });
+            config.timing = Some(Timing { costs, pace: Arc::new(NoTime) });
         }
         Ok(config)
     }
