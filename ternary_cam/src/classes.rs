@@ -16,6 +16,11 @@ use crate::pattern::{EXACT, Kind, Pattern};
 /// patterns go to the scan.
 const CLASSES: usize = 6;
 
+/// Classes in pairs, which are all that an MPI has: entries of an even one name their source,
+/// those of the odd one behind it do not, and both ignore the same bits. A search hashes these
+/// once for both.
+const PAIRED: usize = 4;
+
 /// Room for patterns, a power of two: an index is bounded by a mask.
 const ROOM: usize = 8;
 
@@ -132,7 +137,7 @@ impl Classes {
 
     pub(crate) fn new() -> Self {
         Self {
-            patterns: [Pattern::EXACT; ROOM],
+            patterns: std::array::from_fn(|at| Pattern::EXACT.with_source(at.is_multiple_of(2))),
             len: [0; ROOM],
             state: AtomicU8::new(Self::EMPTY),
             usual: Usual::NOTHING,
@@ -168,6 +173,19 @@ impl Classes {
             }
         }
         self.make(kind)
+    }
+
+    /// Whether a paired class has entries that ignore what this kind does, which names a source
+    /// or not as the class does.
+    #[inline(always)]
+    pub(crate) const fn has<const CLASS: usize>(&self, kind: Kind) -> bool {
+        self.patterns[CLASS].ignore() == kind.ignore && self.len[CLASS] != 0
+    }
+
+    /// Counts an entry of a class that has others in.
+    #[inline(always)]
+    pub(crate) const fn enter_another<const CLASS: usize>(&mut self) {
+        self.len[CLASS] += 1;
     }
 
     /// Counts an entry in if it is exact; whether it is.
@@ -232,15 +250,37 @@ impl Classes {
             return UNCLASSED;
         }
         let is_base = self.state() == Self::EMPTY && !kind.any_source;
-        let class = if is_base { Some(0) } else { (1..CLASSES).find(|&at| self.len[at] == 0) };
+        let class = if is_base { Some(EXACT.into()) } else { self.find_free(kind) };
         let Some(class) = class else { return UNCLASSED };
-        if class == usize::from(self.usual.class) {
-            self.usual = Usual::NOTHING;
-        }
-        self.patterns[class] = Pattern::new(kind);
+        self.set_pattern(class, kind);
         self.len[class] = 1;
         *self.state.get_mut() |= 1 << class;
         class as u8
+    }
+
+    /// A class without entries for this kind: in the pair that ignores its bits, in a pair
+    /// without entries, or else an unpaired one.
+    fn find_free(&self, kind: Kind) -> Option<usize> {
+        let is_free = |&class: &usize| self.len[class] == 0;
+        let is_beside = |&class: &usize| self.patterns[class ^ 1].ignore() == kind.ignore;
+        let is_alone = |&class: &usize| class > 1 && self.len[class ^ 1] == 0;
+        let own = (usize::from(kind.any_source)..PAIRED).step_by(2).filter(is_free);
+        let found = own.clone().find(is_beside).or_else(|| own.clone().find(is_alone));
+        found.or_else(|| (PAIRED..CLASSES).find(is_free))
+    }
+
+    /// Gives a class without entries a pattern, and the other one of its pair.
+    fn set_pattern(&mut self, class: usize, kind: Kind) {
+        let other = Kind { any_source: !kind.any_source, ..kind };
+        for (class, kind) in [(class, kind), (class ^ 1, other)] {
+            if class == usize::from(self.usual.class) {
+                self.usual = Usual::NOTHING;
+            }
+            self.patterns[class] = Pattern::new(kind);
+            if class >= PAIRED {
+                break;
+            }
+        }
     }
 
     /// Counts an entry that has a class out.
@@ -260,7 +300,7 @@ impl Classes {
 
     /// Bit `i`: class `i` has entries.
     #[inline(always)]
-    fn live(&self) -> u8 {
+    pub(crate) fn live(&self) -> u8 {
         self.state() & ((1 << CLASSES) - 1)
     }
 
@@ -290,5 +330,20 @@ impl Classes {
     /// Entries that have a class.
     pub(crate) fn len(&self) -> usize {
         self.len.iter().map(|&len| len as usize).sum()
+    }
+}
+
+#[cfg(test)]
+impl Classes {
+    /// What is paired is so, and the state says which classes have entries.
+    pub(crate) fn check(&self) {
+        for (class, pattern) in self.patterns[..PAIRED].iter().enumerate() {
+            let ignore = self.patterns[class & !1].ignore();
+            let paired = Kind { ignore, any_source: class % 2 == 1 };
+            assert_eq!(pattern.kind(), paired);
+        }
+        for class in 0..CLASSES {
+            assert_eq!(self.live() >> class & 1 == 1, self.len[class] != 0);
+        }
     }
 }

@@ -27,6 +27,7 @@ use crate::slot::{INDEXES, Slot};
 
 use tray::Tray;
 
+mod mixed;
 mod tray;
 mod upkeep;
 
@@ -261,32 +262,6 @@ impl Deep {
         self.consider_tray(slots);
     }
 
-    /// Adds those of a nursery where there is only the home index, for exact keys.
-    #[inline(never)]
-    fn insert_classes(&mut self, slots: &mut [Slot], grown: Nursery) {
-        for id in grown.all() {
-            let slot = &mut slots[usize::from(id)];
-            if self.classes.enter_exact(slot.kind()) {
-                slot.stamp = slot.stamp.with_class(EXACT);
-                let pattern = self.classes.exact();
-                self.indexes[HOME].index.insert(slots, HOME, &pattern, id);
-            } else {
-                self.insert_one_wild(slots, id);
-            }
-        }
-        if self.classes.are_several() || self.unclassed != 0 {
-            self.consider_tray(slots);
-        } else {
-            self.find_usual();
-        }
-    }
-
-    /// [`Deep::insert_wild`], out of the way of exact ones.
-    #[inline(never)]
-    fn insert_one_wild(&mut self, slots: &mut [Slot], id: u16) {
-        self.insert_wild(slots, id);
-    }
-
     /// Adds one with wildcards.
     #[inline(always)]
     fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
@@ -301,7 +276,7 @@ impl Deep {
             home.pattern = self.classes.exact();
         }
         if home.keys == Some(Kind::EXACT) {
-            home.index.insert(slots, HOME, self.classes.pattern(class), id);
+            home.index.insert_marked(slots, HOME, self.classes.pattern(class), id);
         } else {
             self.turn_home(slots, Kind::EXACT);
         }
@@ -330,7 +305,7 @@ impl Deep {
         if self.classes.enter_exact(slot.kind()) {
             slot.stamp = slot.stamp.with_class(EXACT);
             let home = &mut self.indexes[HOME];
-            home.index.insert(slots, HOME, &home.pattern, id);
+            home.index.insert_marked(slots, HOME, &home.pattern, id);
             if self.awake != ONLY_HOME {
                 self.insert_for_keys(slots, id);
             }
@@ -513,23 +488,6 @@ impl Deep {
             return oldest;
         }
         older(oldest, self.scan.first_match(self.kernel, key).map(|id| at(slots, id)))
-    }
-
-    /// The oldest match of any class, of an exact key.
-    #[inline(never)]
-    fn first_match_classes<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        let mut oldest = None;
-        let index = &self.indexes[HOME].index;
-        self.indexes[HOME].keep.note_use();
-        let matches = |slot: &Slot| slot.matches_exact(key);
-        for pattern in self.classes.live_patterns() {
-            let found =
-                index.first_of_class(slots, HOME, pattern, (key.bits, key.source.0), matches);
-            if found.is_some() {
-                oldest = older(oldest, found);
-            }
-        }
-        oldest
     }
 
     /// The same for a kind of key that has no cell or that no index serves, and where most

@@ -10,6 +10,14 @@
 //! [ ... ]     +-------------------+
 //! ```
 //!
+//! A bucket is a word, in which the hash of its entry lets a search of several buckets tell
+//! most of those that hold nothing for it, without a look at an entry:
+//!
+//! ```text
+//! 31            17     16            0
+//! [ several | hash | not empty | slot ]
+//! ```
+//!
 //! Entries that agree in all that is compared are in one bucket, so the first one of
 //! the ring that matches a key is the oldest in the index that does. The others in its
 //! way are those that the hash put there by chance. Where they are many, the index is built
@@ -31,10 +39,26 @@ const LONG: u32 = 64;
 /// An empty bucket: zero, so that a new index is pages nobody has touched.
 const EMPTY: u32 = 0;
 
-/// A bucket whose oldest entry is in this slot.
+/// In a bucket: it is not empty.
+const FULL: u32 = 1 << u16::BITS;
+
+/// In a bucket: it may hold any entry, since it holds several, or did since it was empty, or
+/// since nobody said what.
+const ANY: u32 = 1 << 31;
+
+/// In a bucket: bits of the hash of its only entry.
+const HASH: u32 = ANY - 2 * FULL;
+
+/// A bucket of one entry, or whose oldest this is.
 #[inline(always)]
-const fn bucket_of(id: u16) -> u32 {
-    id as u32 | 1 << u16::BITS
+const fn bucket_of(id: u16, mark: u32) -> u32 {
+    id as u32 | FULL | mark
+}
+
+/// The bits of a hash behind those that choose the bucket, where a bucket has [`HASH`].
+#[inline(always)]
+const fn mark(hash: u64) -> u32 {
+    (hash >> (u64::BITS - BUCKETS.trailing_zeros() - ANY.trailing_zeros())) as u32
 }
 
 /// The slot of a bucket that is not empty.
@@ -47,6 +71,19 @@ const fn head_of(bucket: u32) -> u16 {
 #[inline(always)]
 fn link(slots: &mut [Slot], which: usize, id: u16) -> &mut Link {
     &mut slots[usize::from(id)].links[which % INDEXES]
+}
+
+/// A bucket, to be looked into later.
+#[derive(Clone, Copy)]
+pub(crate) struct Offer(u32);
+
+impl Offer {
+    pub(crate) const NONE: Self = Self(EMPTY);
+
+    #[inline(always)]
+    pub(crate) const fn is_none(self) -> bool {
+        self.0 == EMPTY
+    }
 }
 
 /// See the module. `which` says which of the links in a slot are this index's.
@@ -83,9 +120,22 @@ impl Index {
     }
 
     #[inline(always)]
-    const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
-        let hash = pattern.compared(bits, source).wrapping_mul(self.spread);
+    const fn hash(&self, pattern: &Pattern, bits: u64, source: u32) -> u64 {
+        pattern.compared(bits, source).wrapping_mul(self.spread)
+    }
+
+    /// The bucket of a hash.
+    #[inline(always)]
+    const fn bucket(hash: u64) -> usize {
         (hash >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+    }
+
+    /// The bucket of these bits and this source, and whether it may hold what matches them.
+    #[inline(always)]
+    pub(crate) fn offer(&self, pattern: &Pattern, bits: u64, source: u32) -> (Offer, bool) {
+        let hash = self.hash(pattern, bits, source);
+        let bucket = self.buckets[Self::bucket(hash)];
+        (Offer(bucket), (bucket ^ (mark(hash) | ANY | FULL)) < ANY + FULL)
     }
 
     /// The oldest entry in the bucket of these bits and this source that matches.
@@ -103,20 +153,6 @@ impl Index {
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, which, id, matches) }
     }
 
-    /// The same where there are often others in front.
-    #[inline(always)]
-    pub(crate) fn first_of_class<'a>(
-        &self,
-        slots: &'a [Slot],
-        which: usize,
-        pattern: &Pattern,
-        (bits, source): (u64, u32),
-        matches: impl Fn(&Slot) -> bool,
-    ) -> Option<(u16, &'a Slot)> {
-        let (id, slot) = self.oldest(slots, pattern, bits, source)?;
-        if matches(slot) { Some((id, slot)) } else { self.walk(slots, which, id, matches) }
-    }
-
     /// The oldest entry of a bucket.
     #[inline(always)]
     fn oldest<'a>(
@@ -126,8 +162,22 @@ impl Index {
         bits: u64,
         source: u32,
     ) -> Option<(u16, &'a Slot)> {
-        let first = self.buckets[self.bucket(pattern, bits, source)];
+        let first = self.buckets[Self::bucket(self.hash(pattern, bits, source))];
         (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
+    }
+
+    /// The oldest entry that matches in a bucket that may hold one.
+    #[inline(always)]
+    pub(crate) fn first_offered<'a>(
+        &self,
+        slots: &'a [Slot],
+        which: usize,
+        offer: Offer,
+        matches: impl Fn(&Slot) -> bool,
+    ) -> Option<(u16, &'a Slot)> {
+        let id = head_of(offer.0);
+        let slot = &slots[usize::from(id)];
+        if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, which, id, matches) }
     }
 
     #[inline(never)]
@@ -170,16 +220,43 @@ impl Index {
     /// Adds an entry younger than every other.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], which: usize, pattern: &Pattern, id: u16) {
+        self.insert_as(slots, which, pattern, id, |_| ANY);
+    }
+
+    /// The same, so that [`Index::offer`] tells the bucket from others. Costs an insert three
+    /// instructions.
+    #[inline(always)]
+    pub(crate) fn insert_marked(
+        &mut self,
+        slots: &mut [Slot],
+        which: usize,
+        pattern: &Pattern,
+        id: u16,
+    ) {
+        self.insert_as(slots, which, pattern, id, |hash| mark(hash) & HASH);
+    }
+
+    #[inline(always)]
+    fn insert_as(
+        &mut self,
+        slots: &mut [Slot],
+        which: usize,
+        pattern: &Pattern,
+        id: u16,
+        mark: impl FnOnce(u64) -> u32,
+    ) {
         let slot = &mut slots[usize::from(id)];
-        let bucket = self.bucket(pattern, slot.bits, slot.source);
+        let hash = self.hash(pattern, slot.bits, slot.source);
+        let bucket = Self::bucket(hash);
         let own = &mut slot.links[which % INDEXES];
         own.bucket = bucket as u16;
         let first = self.buckets[bucket];
         if first == EMPTY {
             (own.next, own.prev) = (id, id);
-            self.buckets[bucket] = bucket_of(id);
+            self.buckets[bucket] = bucket_of(id, mark(hash));
             return;
         }
+        self.buckets[bucket] = first | ANY;
         let oldest = head_of(first);
         own.next = oldest;
         let youngest = std::mem::replace(&mut link(slots, which, oldest).prev, id);
@@ -199,7 +276,7 @@ impl Index {
         link(slots, which, next).prev = prev;
         link(slots, which, prev).next = next;
         if head_of(*bucket) == id {
-            *bucket = bucket_of(next);
+            *bucket = bucket_of(next, ANY);
         }
     }
 }
@@ -214,14 +291,19 @@ impl Index {
         pattern_of: impl Fn(&'a Slot) -> &'a Pattern,
     ) -> usize {
         let mut entries = 0;
-        for (bucket, first) in self.buckets.iter().enumerate().filter(|(_, first)| **first != EMPTY)
+        for (bucket, &first) in
+            self.buckets.iter().enumerate().filter(|(_, first)| **first != EMPTY)
         {
-            let oldest = head_of(*first);
+            let oldest = head_of(first);
             let (mut at, mut before) = (oldest, None);
             loop {
                 let slot = &slots[usize::from(at)];
                 let link = slot.links[which];
-                assert_eq!(self.bucket(pattern_of(slot), slot.bits, slot.source), bucket);
+                let hash = self.hash(pattern_of(slot), slot.bits, slot.source);
+                assert_eq!(Self::bucket(hash), bucket);
+                let key = (slot.bits, slot.source);
+                let offer = self.offer(pattern_of(slot), key.0, key.1);
+                assert_eq!((offer.0.0, offer.1), (first, true));
                 assert_eq!(usize::from(link.bucket), bucket);
                 assert_eq!(slots[usize::from(link.next)].links[which].prev, at);
                 assert!(before < Some(slot.stamp), "by age");

@@ -67,6 +67,11 @@ impl Pattern {
     }
 
     #[inline(always)]
+    pub(crate) const fn ignore(&self) -> u64 {
+        self.ignore
+    }
+
+    #[inline(always)]
     pub(crate) const fn care(&self) -> u64 {
         self.care
     }

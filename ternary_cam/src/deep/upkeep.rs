@@ -63,7 +63,7 @@ impl Deep {
                 TRAY | UNCLASSED => continue,
                 class => self.classes.pattern(class),
             };
-            home.index.insert(slots, HOME, pattern, id);
+            home.index.insert_marked(slots, HOME, pattern, id);
         }
     }
 
@@ -202,6 +202,7 @@ impl Deep {
             let expected = if which == HOME { classed } else { exact };
             assert_eq!(index.check(slots, which, pattern_of), expected);
         }
+        self.classes.check();
         let usual = self.classes.usual();
         if usual.holds(self.classes.state()) {
             assert_eq!((self.awake, self.indexes[HOME].keys), (ONLY_HOME, Some(usual.keys)));

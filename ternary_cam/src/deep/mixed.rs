@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Entries of several kinds in the home index, for exact keys: a class each (`classes.rs`).
+
+use super::{Deep, HOME, older};
+use crate::entry::{Key, Source};
+use crate::index::Offer;
+use crate::nursery::Nursery;
+use crate::slot::Slot;
+
+impl Deep {
+    /// Adds those of a nursery where there is only the home index, for exact keys. Not a loop:
+    /// the branches are predicted better where each entry has its own.
+    #[inline(never)]
+    pub(super) fn insert_classes(&mut self, slots: &mut [Slot], grown: Nursery) {
+        let [a, b, c, d] = grown.all();
+        self.insert_one_of_several(slots, a);
+        self.insert_one_of_several(slots, b);
+        self.insert_one_of_several(slots, c);
+        self.insert_one_of_several(slots, d);
+        if self.classes.are_several() || self.unclassed != 0 {
+            self.consider_tray(slots);
+        } else {
+            self.find_usual();
+        }
+    }
+
+    /// Adds one there. Each class has a path of its own: what counts its entries is then at a
+    /// fixed place, for which the next one need not wait.
+    #[inline(always)]
+    fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
+        let kind = slots[usize::from(id)].kind();
+        if !kind.any_source {
+            if self.classes.has::<0>(kind) {
+                return self.insert_in::<0>(slots, id);
+            }
+            if self.classes.has::<2>(kind) {
+                return self.insert_in::<2>(slots, id);
+            }
+        } else {
+            if self.classes.has::<1>(kind) {
+                return self.insert_in::<1>(slots, id);
+            }
+            if self.classes.has::<3>(kind) {
+                return self.insert_in::<3>(slots, id);
+            }
+        }
+        self.insert_one_rare(slots, id);
+    }
+
+    /// Adds one of a paired class that has others.
+    #[inline(always)]
+    fn insert_in<const CLASS: usize>(&mut self, slots: &mut [Slot], id: u16) {
+        self.classes.enter_another::<CLASS>();
+        let slot = &mut slots[usize::from(id)];
+        slot.stamp = slot.stamp.with_class(CLASS as u8);
+        let pattern = self.classes.pattern(CLASS as u8).with_source(CLASS.is_multiple_of(2));
+        self.indexes[HOME].index.insert_marked(slots, HOME, &pattern, id);
+    }
+
+    /// [`Deep::insert_one_unusual`], out of the way.
+    #[inline(never)]
+    fn insert_one_rare(&mut self, slots: &mut [Slot], id: u16) {
+        self.insert_one_unusual(slots, id);
+    }
+
+    /// The oldest match of any class, of an exact key.
+    ///
+    /// ```text
+    /// for each pair that has entries, and each of its two classes:
+    ///     hash the key under the pattern
+    ///     offer = its bucket, if that may hold an entry of this hash
+    /// no offer: nothing matches; one, which is usual: its first entry that matches
+    /// several: the oldest of their first entries that match
+    /// ```
+    ///
+    /// Which class has the entry, nobody can predict: there is no branch on it. The marks in the
+    /// buckets are the fingerprints of Fan et al., "Cuckoo Filter", CoNEXT 2014.
+    #[inline(never)]
+    pub(super) fn first_match_classes<'a>(
+        &self,
+        slots: &'a [Slot],
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
+        self.indexes[HOME].keep.note_use();
+        match self.classes.live() {
+            ..0b100 => self.first_of::<2>(slots, key),
+            0b100..0b1000 => self.first_of::<3>(slots, key),
+            0b1000..0b1_0000 => self.first_of::<4>(slots, key),
+            _ => self.first_of_all(slots, key.bits, key.source),
+        }
+    }
+
+    /// The same where no others than the first `N` classes have entries, all paired.
+    #[inline(always)]
+    fn first_of<'a, const N: u8>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let index = &self.indexes[HOME].index;
+        let (mut best, mut other) = (Offer::NONE, Offer::NONE);
+        for class in 0..N {
+            let pattern = self.classes.pattern(class & !1).with_source(class.is_multiple_of(2));
+            let (offer, is_good) = index.offer(&pattern, key.bits, key.source.0);
+            other = if is_good { best } else { other };
+            best = if is_good { offer } else { best };
+        }
+        if !other.is_none() {
+            return self.first_of_all(slots, key.bits, key.source);
+        }
+        if best.is_none() {
+            return None;
+        }
+        index.first_offered(slots, HOME, best, |slot| slot.matches_exact(key))
+    }
+
+    /// The same for any classes.
+    #[inline(never)]
+    fn first_of_all<'a>(
+        &self,
+        slots: &'a [Slot],
+        bits: u64,
+        source: Source,
+    ) -> Option<(u16, &'a Slot)> {
+        let key = &Key { bits, ignore: 0, source };
+        let index = &self.indexes[HOME].index;
+        let mut oldest = None;
+        for pattern in self.classes.live_patterns() {
+            let (offer, is_good) = index.offer(pattern, bits, source.0);
+            if is_good {
+                let found = index.first_offered(slots, HOME, offer, |slot| slot.matches_exact(key));
+                oldest = older(oldest, found);
+            }
+        }
+        oldest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::entry::{Entry, Key, Source};
+    use crate::kernel::Kernel;
+    use crate::table::Table;
+
+    /// More kinds than there are pairs, a few at a time, so that pairs change among entries that
+    /// stay.
+    #[test]
+    fn any_kinds_are_served_side_by_side() {
+        let mut table = Table::new(256, Kernel::Scalar).unwrap();
+        let mut naive = Vec::new();
+        let mut state = 1_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let source = |number| if number == 0 { Source::ANY } else { Source::new(number as u32) };
+        for token in 0..if cfg!(miri) { 500 } else { 200_000 } {
+            let first = u64::from(token) / 1000;
+            let ignore = [0, 0xff, 0xff00, 0xff_0000][(first + random(1 + first % 3)) as usize % 4];
+            let bits = random(1 << 24);
+            let entry = Entry { bits, ignore, source: source(random(3)), token };
+            naive.push((table.insert(entry).unwrap(), entry));
+            while naive.len() as u64 > 48 + random(150) {
+                let wanted = naive[random(naive.len() as u64) as usize].1;
+                let bits = wanted.bits ^ (random(1 << 24) & wanted.ignore);
+                let from = wanted.source.get().unwrap_or(1 + random(2) as u32);
+                let key = Key { bits, ignore: 0, source: Source::new(from) };
+                let rank = naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
+                let (handle, entry) = naive.remove(rank);
+                assert_eq!(table.first_match(&key).map(|hit| hit.handle), Some(handle));
+                assert_eq!(table.remove(handle), Some(entry));
+            }
+            if token % 64 == 0 {
+                table.check();
+            }
+        }
+    }
+}
