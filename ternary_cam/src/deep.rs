@@ -305,7 +305,7 @@ impl Deep {
         if self.classes.enter_exact(slot.kind()) {
             slot.stamp = slot.stamp.with_class(EXACT);
             let home = &mut self.indexes[HOME];
-            home.index.insert_marked(slots, HOME, &home.pattern, id);
+            home.index.insert(slots, HOME, &home.pattern, id);
             if self.awake != ONLY_HOME {
                 self.insert_for_keys(slots, id);
             }

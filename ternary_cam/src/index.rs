@@ -43,7 +43,7 @@ const EMPTY: u32 = 0;
 const FULL: u32 = 1 << u16::BITS;
 
 /// In a bucket: it may hold any entry, since it holds several, or did since it was empty, or
-/// since nobody said what.
+/// since its entry was not marked.
 const ANY: u32 = 1 << 31;
 
 /// In a bucket: bits of the hash of its only entry.
@@ -220,11 +220,10 @@ impl Index {
     /// Adds an entry younger than every other.
     #[inline(always)]
     pub(crate) fn insert(&mut self, slots: &mut [Slot], which: usize, pattern: &Pattern, id: u16) {
-        self.insert_as(slots, which, pattern, id, |_| ANY);
+        self.insert_as::<false>(slots, which, pattern, id);
     }
 
-    /// The same, so that [`Index::offer`] tells the bucket from others. Costs an insert three
-    /// instructions.
+    /// The same, so that [`Index::offer`] tells its bucket from others: three instructions more.
     #[inline(always)]
     pub(crate) fn insert_marked(
         &mut self,
@@ -233,17 +232,16 @@ impl Index {
         pattern: &Pattern,
         id: u16,
     ) {
-        self.insert_as(slots, which, pattern, id, |hash| mark(hash) & HASH);
+        self.insert_as::<true>(slots, which, pattern, id);
     }
 
     #[inline(always)]
-    fn insert_as(
+    fn insert_as<const MARKED: bool>(
         &mut self,
         slots: &mut [Slot],
         which: usize,
         pattern: &Pattern,
         id: u16,
-        mark: impl FnOnce(u64) -> u32,
     ) {
         let slot = &mut slots[usize::from(id)];
         let hash = self.hash(pattern, slot.bits, slot.source);
@@ -253,10 +251,13 @@ impl Index {
         let first = self.buckets[bucket];
         if first == EMPTY {
             (own.next, own.prev) = (id, id);
-            self.buckets[bucket] = bucket_of(id, mark(hash));
+            self.buckets[bucket] = bucket_of(id, if MARKED { mark(hash) & HASH } else { ANY });
             return;
         }
-        self.buckets[bucket] = first | ANY;
+        // Most often set: a store each time is one more that the next insert waits for.
+        if first & ANY == 0 {
+            self.buckets[bucket] = first | ANY;
+        }
         let oldest = head_of(first);
         own.next = oldest;
         let youngest = std::mem::replace(&mut link(slots, which, oldest).prev, id);
