@@ -12,8 +12,8 @@ use crate::age_log::Bits;
 use crate::entry::Key;
 use crate::pattern::{EXACT, Kind, Pattern};
 
-/// Classes that are hashed; each one live costs a search a probe. Entries of further
-/// patterns go to the scan.
+/// Classes that are hashed; each one live costs a search a probe. Those behind the pairs are
+/// of any pattern; entries of further patterns go to the scan.
 const CLASSES: usize = 6;
 
 /// Classes in pairs, which are all that an MPI has: entries of an even one name their source,

@@ -47,7 +47,8 @@
 //!        otherwise:
 //!          classes (classes.rs)   a pattern (pattern.rs) each: exact, any-tag, ...; what is
 //!                                 usual, if one pattern serves all entries and keys
-//!          home index (index.rs)  hash of each entry under its class's pattern
+//!          home index (index.rs)  hash of each entry under its class's pattern; several classes
+//!                                 of entries at once: deep/mixed.rs
 //!          3 more indexes         hash of exact entries under another kind of key;
 //!                                 built when searches ask for it (demand.rs)
 //!          scan (scan.rs)         what no index serves, by age (age_log.rs), compared as in
@@ -88,9 +89,18 @@
 //! | links as one word, slot numbers as differences | 40 instructions more an insert and remove | the fields of a ring, which has no ends to tell apart |
 //! | equal entries in rings, the oldest of each chained in a bucket | same key 23, four kinds of keys 66 | one ring a bucket: 11, 39; reverse 13.5 -> 11.3, and no branch on what the neighbours are |
 //! | the table's state in a 32-bit word | the same, after a bit was set by a store of a byte: reverse 14.1 | a byte: 11.4 |
-//! | all live classes probed without a branch | four classes mixed 25 | a branch on the empty bucket: 20 |
-//! | first the buckets of all live classes, then the entries in them | four classes mixed 21.9 | one class after the other: 17.7 |
-//! | source and bits of an entry with wildcards compared without a branch | four classes mixed 18.2 | 17.7 |
+//! | all live classes probed without a branch, every entry in their buckets compared | four classes mixed 25 | a branch on the empty bucket: 20 |
+//! | first the buckets of all live classes, then every entry in them | four classes mixed 21.9 | one class after the other: 17.7 |
+//! | one class after the other, with a branch on the empty bucket | at 4096: four classes mixed 21.2, 10 % + 10 % 18.0, four classes standing, pairs at the tail 13.5 | no branch, bits of the hash in the bucket, one entry compared: 18.3, 16.9, 11.5 |
+//! | so, but the buckets that may hold a match counted | four classes standing 13.0 | the last two of them kept: 11.8 |
+//! | so, but a loop over the patterns | four classes standing 14.6 | unrolled: 13.0 |
+//! | so, but patterns in any order, each with its source | drain of four classes 12.1 | in pairs: 11.7 |
+//! | so, but a path for each set of live classes, by a jump table | exact and any source with any tag 16.5 instead of 17.9, but 10 % + 10 % 17.1 | paths for the first 2, 3 and 4 classes: 16.8 |
+//! | where several classes are live, the class of an entry computed from its wildcards, without a branch | inserts of four classes 7.6, of 10 % + 10 % 7.4 | branches, each class with a path of its own, whose counter is at a fixed place: 6.4, 6.0 |
+//! | one path for all these classes behind the branches | inserts of four classes 7.0 | 6.4 |
+//! | the four entries of a nursery in a loop | inserts of four classes 7.3, of 10 % + 10 % 6.9 | branches of its own for each: 6.4, 6.0 |
+//! | each insert into a ring notes in the bucket that there are several | same key 11.2, unexpected 10 % + 10 % 33.6 | the second one: 10.7, 32.6 |
+//! | source and bits of an entry with wildcards compared without a branch | four classes mixed 18.2; 20.7 with one entry compared | 17.7; 20.1 |
 //! | the class of an entry looked up by a hash of its wildcards | all any-source 17.1, with fewer instructions | the live classes compared: 15.3; the hash waits for what a branch predicts |
 //! | the index for a key looked up by such a hash | unexpected, any source 15.8 | the home index asked first: 13.4; the hash for the others |
 //! | another summand for each class in the hash | four classes mixed 17.7, 10 % + 10 % 14.7 | 17.1, 14.2 |

@@ -9,7 +9,7 @@ use crate::slot::Slot;
 
 impl Deep {
     /// Adds those of a nursery where there is only the home index, for exact keys. Not a loop:
-    /// the branches are predicted better where each entry has its own.
+    /// branches are predicted better where each entry has its own.
     #[inline(never)]
     pub(super) fn insert_classes(&mut self, slots: &mut [Slot], grown: Nursery) {
         let [a, b, c, d] = grown.all();
