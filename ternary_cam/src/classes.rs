@@ -249,11 +249,6 @@ impl Classes {
         if self.variety.is_too_much(kind) {
             return UNCLASSED;
         }
-        self.make_now(kind)
-    }
-
-    #[cold]
-    fn make_now(&mut self, kind: Kind) -> u8 {
         let is_base = self.state() == Self::EMPTY && !kind.any_source;
         let class = if is_base { Some(EXACT.into()) } else { self.find_free(kind) };
         let Some(class) = class else { return UNCLASSED };

@@ -262,8 +262,8 @@ impl Deep {
         self.consider_tray(slots);
     }
 
-    /// Adds one with wildcards.
-    #[inline(always)]
+    /// Adds one with wildcards, out of the way of exact ones.
+    #[inline(never)]
     fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
         let slot = &mut slots[usize::from(id)];
         let class = self.classes.enter_wild(slot.kind());
