@@ -33,6 +33,15 @@ use crate::slot::{INDEXES, Link, Slot};
 /// three buckets an entry, and no fewer than one in four at 65,536.
 const BUCKETS: usize = 1 << 14;
 
+/// From a source to the next: a little more than a bucket. Tags that follow each other lie a
+/// golden ratio apart, so that the gaps between any number of them are alike (three-gap
+/// theorem), and sources that follow each other fill these gaps from one end. Of consecutive
+/// tags from consecutive sources, whatever number of each, no two of 6,000 entries share a
+/// bucket; an ordinary hash puts 22 % of 4,096 into a bucket with others. Of 6,200 grids with
+/// strides from 1 to 1,024 an eighth collides more than under an ordinary hash; this
+/// fraction of a bucket is the best of some hundred for them.
+const STEP: u64 = 0x0004_5799_8e48_6355;
+
 /// Entries that a search passes in a bucket before another hash is worth its building.
 const LONG: u32 = 64;
 
@@ -89,8 +98,9 @@ impl Offer {
 /// See the module. `which` says which of the links in a slot are this index's.
 pub(crate) struct Index {
     buckets: Box<[u32; BUCKETS]>,
-    /// What the hash multiplies with; odd.
+    /// What the hash multiplies bits and sources with; odd.
     spread: u64,
+    step: u64,
     /// Whether a search walked past [`LONG`] entries.
     long: AtomicBool,
 }
@@ -99,7 +109,7 @@ impl Index {
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
         let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
-        Self { buckets, spread: SPREAD, long: AtomicBool::new(false) }
+        Self { buckets, spread: SPREAD, step: STEP, long: AtomicBool::new(false) }
     }
 
     /// Whether a bucket was long to walk since this was last asked.
@@ -110,6 +120,7 @@ impl Index {
     /// Forgets every entry, and from now on puts them elsewhere.
     pub(crate) fn spread_anew(&mut self) {
         self.spread = self.spread.wrapping_mul(SPREAD);
+        self.step = self.step.wrapping_mul(SPREAD);
         self.clear();
     }
 
@@ -121,7 +132,8 @@ impl Index {
 
     #[inline(always)]
     const fn hash(&self, pattern: &Pattern, bits: u64, source: u32) -> u64 {
-        pattern.compared(bits, source).wrapping_mul(self.spread)
+        let tag = pattern.compared(bits).wrapping_mul(self.spread);
+        tag.wrapping_add(pattern.steps(source, self.step))
     }
 
     /// The bucket of a hash.
@@ -336,6 +348,23 @@ mod tests {
             inverse.wrapping_mul(2_u64.wrapping_sub(SPREAD.wrapping_mul(inverse)))
         });
         i.wrapping_mul(inverse)
+    }
+
+    #[test]
+    fn consecutive_tags_and_sources_share_no_bucket() {
+        const ENTRIES: usize = if cfg!(miri) { 50 } else { 6000 };
+        let index = Index::new();
+        let mut last = vec![0; super::BUCKETS];
+        for tags in 1..=ENTRIES {
+            for (tag, source) in
+                (0..tags).flat_map(|tag| (0..ENTRIES / tags).map(move |of| (tag, of)))
+            {
+                let hash = index.hash(&Pattern::EXACT, tag as u64, source as u32);
+                let last = &mut last[Index::bucket(hash)];
+                assert_ne!(*last, tags, "tag {tag} and source {source}, of {tags} tags");
+                *last = tags;
+            }
+        }
     }
 
     #[test]

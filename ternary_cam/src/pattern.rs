@@ -4,8 +4,7 @@
 use crate::entry::{Key, Source};
 use crate::slot::Slot;
 
-/// Odd constants: the golden ratio, which spreads consecutive tags evenly over the
-/// buckets, and the fractional part of the square root of 3.
+/// Odd constants: the golden ratio, and the fractional part of the square root of 3.
 pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
@@ -87,13 +86,18 @@ impl Pattern {
         Self { care_source: if source { u64::MAX } else { 0 }, ..*self }
     }
 
-    /// What is compared, to be hashed: ones where it is not, since tag 0 is the most common
-    /// one, and would share its bucket with any tag. No source counts as zero: its entries
-    /// would share buckets with those of any source.
+    /// The bits that are compared, to be hashed: ones where they are not, since tag 0 is the
+    /// most common one, and would share its bucket with any tag.
     #[inline(always)]
-    pub(crate) const fn compared(&self, bits: u64, source: u32) -> u64 {
-        let source = (source as u64 + 1).wrapping_mul(SOURCE) & self.care_source;
-        (bits | self.ignore).wrapping_add(source)
+    pub(crate) const fn compared(&self, bits: u64) -> u64 {
+        bits | self.ignore
+    }
+
+    /// So many steps as the number of the source, if it is compared. No source counts as
+    /// zero: its entries would share buckets with those of any source.
+    #[inline(always)]
+    pub(crate) const fn steps(&self, source: u32, step: u64) -> u64 {
+        (source as u64 + 1).wrapping_mul(step) & self.care_source
     }
 
     /// Whether an entry agrees with a key in all that is compared.
