@@ -33,15 +33,6 @@ use crate::slot::{INDEXES, Link, Slot};
 /// three buckets an entry, and no fewer than one in four at 65,536.
 const BUCKETS: usize = 1 << 14;
 
-/// From a source to the next: a little more than a bucket. Tags that follow each other lie a
-/// golden ratio apart, so that the gaps between any number of them are alike (three-gap
-/// theorem), and sources that follow each other fill these gaps from one end. Of consecutive
-/// tags from consecutive sources, whatever number of each, no two of 6,000 entries share a
-/// bucket; an ordinary hash puts 22 % of 4,096 into a bucket with others. Of 6,200 grids with
-/// strides from 1 to 1,024 an eighth collides more than under an ordinary hash; this
-/// fraction of a bucket is the best of some hundred for them.
-const STEP: u64 = 0x0004_5799_8e48_6355;
-
 /// Entries that a search passes in a bucket before another hash is worth its building.
 const LONG: u32 = 64;
 
@@ -98,9 +89,8 @@ impl Offer {
 /// See the module. `which` says which of the links in a slot are this index's.
 pub(crate) struct Index {
     buckets: Box<[u32; BUCKETS]>,
-    /// What the hash multiplies bits and sources with; odd.
+    /// What the hash multiplies bits with; odd.
     spread: u64,
-    step: u64,
     /// Whether a search walked past [`LONG`] entries.
     long: AtomicBool,
 }
@@ -109,7 +99,7 @@ impl Index {
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
         let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
-        Self { buckets, spread: SPREAD, step: STEP, long: AtomicBool::new(false) }
+        Self { buckets, spread: SPREAD, long: AtomicBool::new(false) }
     }
 
     /// Whether a bucket was long to walk since this was last asked.
@@ -120,7 +110,6 @@ impl Index {
     /// Forgets every entry, and from now on puts them elsewhere.
     pub(crate) fn spread_anew(&mut self) {
         self.spread = self.spread.wrapping_mul(SPREAD);
-        self.step = self.step.wrapping_mul(SPREAD);
         self.clear();
     }
 
@@ -133,7 +122,7 @@ impl Index {
     #[inline(always)]
     const fn hash(&self, pattern: &Pattern, bits: u64, source: u32) -> u64 {
         let tag = pattern.compared(bits).wrapping_mul(self.spread);
-        tag.wrapping_add(pattern.steps(source, self.step))
+        tag.wrapping_add(pattern.steps(source))
     }
 
     /// The bucket of a hash.

