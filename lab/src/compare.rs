@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use matching::QueueCounters;
 use nic::models::MODELS;
-use nic::params::Params;
 use serde::Serialize;
 
 use crate::curve::{self, Replayed};
@@ -15,9 +14,10 @@ use crate::error::Error;
 use crate::numbers::{count, percent, share, total, whole};
 use crate::reading::{Cost, Modelled};
 use crate::replay;
-use crate::reports::{Summary, spilled};
+use crate::reports::{Peak, Summary, spilled};
 use crate::sheet::Sheet;
-use crate::traces::{self, Trace};
+use crate::table::rank_of;
+use crate::traces;
 
 /// Compares what devices would do with a recorded program, side by side.
 ///
@@ -94,7 +94,10 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let found = traces::find_cut_off(&arguments.traces, arguments.cut_off)?;
     let first = if arguments.set.is_empty() { "as recorded" } else { "--set alone" };
     let lines = lines(first, &arguments.with, &common)?;
-    let params = params(&lines, &found)?;
+    // What is wrong with one of them is said before the first replay.
+    let params: Result<Vec<_>, _> =
+        lines.iter().map(|line| traces::params(&found, &line.settings)).collect();
+    let params = params?.concat();
     replay::note_flow_control(&params);
     // One unit for all lines, or they could not be compared.
     let charged = params.iter().any(curve::is_charged);
@@ -148,14 +151,6 @@ fn assignments(words: &str) -> Vec<String> {
     found
 }
 
-/// The parameters of every line and trace: what is wrong with one is said before the first
-/// replay.
-fn params(lines: &[Line], found: &[Trace]) -> Result<Vec<Params>, Error> {
-    let of = |line: &Line| found.iter().map(|trace| trace.params(&line.settings)).collect();
-    let params: Result<Vec<Vec<_>>, _> = lines.iter().map(of).collect();
-    Ok(params?.into_iter().flatten().collect())
-}
-
 fn sheet(title: &str, replayed: &[(&str, Replayed)], charged: bool) -> Sheet {
     let cost = if charged { "host adds, ns" } else { "host compares" };
     let header = ["", "in the table", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
@@ -207,16 +202,12 @@ fn foot(sum: &Summary, charged: bool) -> String {
         true => "host adds: what searches on the host cost a message, on average, as modelled",
         false => "host compares: entries that a linear search on the host passes, a message",
     };
-    let queue = |name: &str, elements: u64, rank: Option<u32>| {
-        let rank = rank.map_or_else(String::new, |rank| format!(" (rank {rank})"));
-        format!("{name} {}{rank}", whole(elements))
-    };
-    let (prq, umq) = (&sum.prq_peak, &sum.umq_peak);
+    let longest = |peak: &Peak| format!("{}{}", whole(peak.elements), rank_of(peak));
     format!(
-        "{unit}\n{}; longest {}, {}",
+        "{unit}\n{}; longest PRQ {}, UMQ {}",
         count(sum.tagged.arrivals, "message"),
-        queue("PRQ", prq.elements, prq.rank),
-        queue("UMQ", umq.elements, umq.rank),
+        longest(&sum.prq_peak),
+        longest(&sum.umq_peak),
     )
 }
 

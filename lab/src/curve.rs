@@ -46,8 +46,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         settings.set("timing", timing);
     }
     let found = traces::find_cut_off(&arguments.trace, arguments.cut_off)?;
-    let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
-    let params = params?;
+    let params = traces::params(&found, &settings)?;
     replay::note_flow_control(&params);
     fresh::make(&arguments.out)?;
     let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &params[0])?;

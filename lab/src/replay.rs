@@ -51,8 +51,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         spare_recording(directory, &found)?;
     }
     let live = arguments.against.as_deref().map(reports::read).transpose()?;
-    let params: Result<Vec<_>, _> = found.iter().map(|trace| trace.params(&settings)).collect();
-    note_flow_control(&params?);
+    note_flow_control(&traces::params(&found, &settings)?);
     let started = Instant::now();
     let counted = all(&found, &settings)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -186,9 +185,9 @@ fn without_times(counters: &ContextCounters) -> ContextCounters {
 /// Replays every trace, as many at a time as there are cores; those that share a
 /// pool together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
-    let params: Result<Vec<_>, _> = traces.iter().map(|trace| trace.params(settings)).collect();
+    let params = traces::params(traces, settings)?;
     let bar = progress::bar(traces.iter().map(|trace| trace.bytes).sum(), BAR);
-    if params?.iter().any(|params| params.text("pool") == "node") {
+    if params.iter().any(|params| params.text("pool") == "node") {
         return together(traces, settings, &bar);
     }
     each(traces, &bar, |trace, bar| {

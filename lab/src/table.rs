@@ -15,7 +15,8 @@ fn part_of(part: u64, of: u64) -> String {
     format!("{} ({})", whole(part), share(percent(part, of)))
 }
 
-fn rank_of(peak: &Peak) -> String {
+/// ` (rank 3)`, as far as it is known.
+pub(crate) fn rank_of(peak: &Peak) -> String {
     peak.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"))
 }
 

@@ -102,6 +102,11 @@ pub(crate) fn find_cut_off(names: &[PathBuf], allowed: bool) -> Result<Vec<Trace
     Ok(traces)
 }
 
+/// The parameters of each trace, see [`Trace::params`].
+pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params>, Error> {
+    traces.iter().map(|trace| trace.params(settings)).collect()
+}
+
 impl Trace {
     fn open(path: PathBuf) -> Result<Self, Error> {
         let len = fs::metadata(&path).map_err(Error::io(&path))?.len();

@@ -44,7 +44,8 @@ pub struct Report {
     /// number of sources seen.
     #[serde(default)]
     pub processes: u32,
-    /// The `FI_TCAM_*` values in force, by name, see [`Params::recorded`](crate::params::Params::recorded).
+    /// The `FI_TCAM_*` values in force, by name, see
+    /// [`Params::recorded`](crate::params::Params::recorded).
     pub config: BTreeMap<String, String>,
     /// Tagged messages.
     pub tagged: ContextCounters,

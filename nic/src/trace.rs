@@ -102,7 +102,8 @@ pub struct Header {
     pub start_ns: u64,
     /// The tag layout in force (`auto` resolved).
     pub layout: String,
-    /// The `FI_TCAM_*` values in force, by name, see [`Params::recorded`](crate::params::Params::recorded).
+    /// The `FI_TCAM_*` values in force, by name, see
+    /// [`Params::recorded`](crate::params::Params::recorded).
     pub config: BTreeMap<String, String>,
 }
 
