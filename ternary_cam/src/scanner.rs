@@ -11,7 +11,7 @@ use crate::table::TableError;
 /// Compares words with the instructions of a kernel: bit `i` of what it answers is set when
 /// word `i` equals `value`.
 pub trait Compare: Copy {
-    /// Few words, as on every processor of the architecture.
+    /// Few words.
     #[inline(always)]
     fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
         kernel::equal(words, value)
@@ -56,12 +56,6 @@ impl Scanner {
     pub fn run<S: Search>(self, search: S) -> S::Found {
         kernel::enter(self.0, search)
     }
-
-    /// Runs a search that compares few words, for which no kernel is worth entering.
-    #[inline(always)]
-    pub fn run_in_place<S: Search>(search: S) -> S::Found {
-        kernel::in_place(search)
-    }
 }
 
 #[cfg(test)]
@@ -93,10 +87,7 @@ mod tests {
         ) {
             let words = words.try_into().unwrap();
             let scanners = Kernel::available().map(|kernel| Scanner::new(kernel).unwrap());
-            let mut found: Vec<_> =
-                scanners.map(|scanner| scanner.run(Equal(&words, value))).collect();
-            found.push(Scanner::run_in_place(Equal(&words, value)));
-            for (page, steps) in found {
+            for (page, steps) in scanners.map(|scanner| scanner.run(Equal(&words, value))) {
                 for (at, &word) in words.iter().enumerate() {
                     prop_assert_eq!(page >> at & 1 == 1, word == value);
                 }

@@ -323,11 +323,12 @@ mod tests {
         }
 
         fn remove(&mut self, id: CollectiveId, handle: HostHandle) {
-            let queue = self.queues.queue_of(handle);
-            self.queues.remove(handle);
-            if queue == Some(self.col.pq) {
-                self.col.note_removed(id);
-            }
+            let Self { queues, col, .. } = self;
+            queues.remove(handle, |_, queue| {
+                if queue == col.pq {
+                    col.note_removed(id);
+                }
+            });
         }
 
         /// One call: `n` receives, matched from the last to the first, so that a

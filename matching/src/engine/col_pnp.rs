@@ -73,6 +73,17 @@ enum Lane {
     Collective(CollectiveId, u32),
 }
 
+impl Lane {
+    #[inline]
+    fn of(key: &Key, fields: &Fields) -> Self {
+        match (fields.kind_of_all(key), fields.source(key).get()) {
+            (Some(Traffic::PointToPoint), source) => Self::PointToPoint(source),
+            (Some(Traffic::Collective(id)), Some(source)) => Self::Collective(id, source),
+            _ => Self::Hidden,
+        }
+    }
+}
+
 impl<Q: Queues> ColPnp<Q> {
     /// An engine with both, on an empty storage; `k_collective` or
     /// `k_point_to_point` 0 makes one of them a list.
@@ -113,15 +124,6 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
-    #[inline]
-    fn lane(&self, key: &Key) -> Lane {
-        match (self.fields.kind_of_all(key), self.fields.source(key).get()) {
-            (Some(Traffic::PointToPoint), source) => Lane::PointToPoint(source),
-            (Some(Traffic::Collective(id)), Some(source)) => Lane::Collective(id, source),
-            _ => Lane::Hidden,
-        }
-    }
-
     /// The oldest match if all elements have queues.
     #[inline(never)]
     fn search_placed(&self, key: &Key) -> Best {
@@ -137,7 +139,7 @@ impl<Q: Queues> ColPnp<Q> {
 
     fn search_queues(&self, key: &Key, probe: &Q::Probe<'_>) -> Best {
         let hidden = || self.queues.older_match(HIDDEN, probe, Best::NONE);
-        match self.lane(key) {
+        match Lane::of(key, &self.fields) {
             Lane::Hidden => self.queues.oldest_match(probe),
             Lane::PointToPoint(None) => self.match_of_any_source(probe),
             Lane::PointToPoint(Some(source)) => {
@@ -150,23 +152,23 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
-    #[inline(never)]
-    fn leave_queue(&mut self, handle: HostHandle, queue: usize) {
-        if queue == self.col.profiling_queue()
-            && let Lane::Collective(id, _) = self.lane(&key_of(self.queues.element(handle)))
-        {
-            self.col.note_removed(id);
-        }
-        self.queues.leave_queue(handle);
+    /// Whether there may be too many for one list, whatever they are.
+    #[inline(always)]
+    fn are_many(&self) -> bool {
+        self.queues.len() > Q::LIST.min(self.short)
     }
 
     /// Gives a queue to the youngest element, if there are now too many for one list,
     /// after those that wait for one.
     #[inline(never)]
     fn place(&mut self, youngest: HostHandle, bits: u64, ignore: u64, source: Source) {
+        if !self.are_many() {
+            self.waiting = true;
+            return;
+        }
         // In registers until here: see `Queues::Probe`.
         let key = Key { bits, ignore, source };
-        if self.short > Q::LIST && matches!(self.lane(&key), Lane::Collective(..)) {
+        if self.short > Q::LIST && matches!(Lane::of(&key, &self.fields), Lane::Collective(..)) {
             self.short = Q::LIST;
         }
         if self.queues.len() <= self.short {
@@ -192,7 +194,7 @@ impl<Q: Queues> ColPnp<Q> {
     }
 
     fn queue_for(&mut self, key: &Key) -> usize {
-        match self.lane(key) {
+        match Lane::of(key, &self.fields) {
             Lane::Hidden => HIDDEN,
             Lane::PointToPoint(None) => ANY,
             Lane::PointToPoint(Some(source)) => {
@@ -228,11 +230,9 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let handle = self.queues.push(element, age);
-        if self.queues.len() > Q::LIST.min(self.short) {
+        if !self.waiting || self.are_many() {
             let Element { bits, ignore, source, .. } = element;
             self.place(handle, bits, ignore, source);
-        } else {
-            self.waiting = true;
         }
         handle
     }
@@ -246,10 +246,14 @@ impl<Q: Queues> Engine for ColPnp<Q> {
 
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle) -> Element {
-        if let Some(queue) = self.queues.queue_of(handle) {
-            self.leave_queue(handle, queue);
-        }
-        self.queues.remove_unplaced(handle)
+        let Self { queues, col, fields, .. } = self;
+        queues.remove(handle, |element, queue| {
+            if queue == col.profiling_queue()
+                && let Lane::Collective(id, _) = Lane::of(&key_of(element), fields)
+            {
+                col.note_removed(id);
+            }
+        })
     }
 
     fn oldest(&self) -> Option<HostHit> {

@@ -33,7 +33,7 @@ impl<Q: Queues> Engine for List<Q> {
 
     #[inline]
     fn remove(&mut self, handle: HostHandle) -> Element {
-        self.0.remove_unplaced(handle)
+        self.0.remove(handle, |_, _| {})
     }
 
     fn oldest(&self) -> Option<HostHit> {

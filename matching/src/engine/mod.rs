@@ -20,7 +20,7 @@ use crate::{Element, Key, TagLayout};
 
 /// Names an element of an [`Engine`] from its insertion to its removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostHandle(pub(crate) u32);
+pub struct HostHandle(pub(crate) u64);
 
 /// An element of an [`Engine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -54,7 +54,7 @@ impl<Q: Queues> Engine for RankArray<Q> {
     }
 
     fn remove(&mut self, handle: HostHandle) -> Element {
-        self.0.remove(handle)
+        self.0.remove(handle, |_, _| {})
     }
 
     fn oldest(&self) -> Option<HostHit> {

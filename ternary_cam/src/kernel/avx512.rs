@@ -3,7 +3,8 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_cmpeq_epi16_mask, _mm512_kunpackb, _mm512_kunpackd, _mm512_load_si512,
+    __m512i, _mm256_cmpeq_epi16_mask, _mm256_loadu_si256, _mm256_set1_epi16,
+    _mm512_cmpeq_epi16_mask, _mm512_kunpackb, _mm512_kunpackd, _mm512_load_si512,
     _mm512_loadu_si512, _mm512_mask_testn_epi32_mask, _mm512_min_epu32, _mm512_set1_epi16,
     _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
     _mm512_xor_si512,
@@ -38,7 +39,7 @@ pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-#[target_feature(enable = "avx512f,avx512bw")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn enter<S: Search>(search: S) -> S::Found {
     search.run(Words(()))
 }
@@ -49,10 +50,25 @@ struct Words(());
 
 impl Compare for Words {
     #[inline(always)]
+    fn step(self, words: &[u16; STEP], value: u16) -> u64 {
+        // SAFETY: see the type.
+        unsafe { equal16(words, value) }
+    }
+
+    #[inline(always)]
     fn page(self, words: &[u16; LANES], value: u16) -> u64 {
         // SAFETY: see the type.
         unsafe { equal64(words, value) }
     }
+}
+
+/// Bit `i` is set when word `i` equals `value`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn equal16(words: &[u16; STEP], value: u16) -> u64 {
+    // SAFETY: `words` is 32 readable bytes.
+    let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
+    _mm256_cmpeq_epi16_mask(words, _mm256_set1_epi16(value.cast_signed())).into()
 }
 
 /// Bit `i` is set when word `i` equals `value`.

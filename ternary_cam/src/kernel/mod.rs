@@ -17,7 +17,7 @@ mod words;
 use crate::entry::{Key, Source};
 
 pub(crate) use few::equal;
-pub(crate) use words::{enter, in_place};
+pub(crate) use words::enter;
 
 /// Entries in a block: the bits of one bitmap word.
 pub(crate) const LANES: usize = u64::BITS as usize;
@@ -79,7 +79,7 @@ impl Named {
 /// The instruction set a table compares with, chosen once at its construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// 512-bit vectors: AVX-512 F, BW.
+    /// 512-bit vectors: AVX-512 F, BW, VL.
     Avx512,
     /// 256-bit vectors: AVX2.
     Avx2,
@@ -110,6 +110,7 @@ impl Kernel {
             Self::Avx512 => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
                     && is_x86_feature_detected!("popcnt")
             }
             #[cfg(target_arch = "x86_64")]

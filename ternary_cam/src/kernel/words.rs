@@ -18,9 +18,3 @@ pub(crate) fn enter<S: Search>(kernel: Kernel, search: S) -> S::Found {
         _ => scalar::enter(search),
     }
 }
-
-/// Runs a search with the instructions that every processor of the architecture has.
-#[inline(always)]
-pub(crate) fn in_place<S: Search>(search: S) -> S::Found {
-    search.run(scalar::Words)
-}

@@ -5,11 +5,11 @@
 //! ```text
 //!            start                            tail            end
 //! prints    [  -  |    a    |   -   |    b   |   unused ...   ]
-//! names     [     |  slot a |       | slot b |                ]
+//! items     [  -  |    A    |   -   |    B   |                ]
 //! live         0       1        0        1       0                bitmap
 //! ```
 //!
-//! All lines share pages of 64 places ([`Page`]). Each has a region of 8, 16, 32, ...
+//! All lines of [`Places`] share pages of 64 ([`Page`]). Each has a region of 8, 16, 32, ...
 //! places, which starts at a multiple of its length, or of 64; the first comes with the
 //! first element. A line whose tail reaches its end closes up; if it is more than half
 //! full it moves to a region twice as long and leaves its own to the next line that needs
@@ -33,22 +33,27 @@ pub(super) const PAGE: u32 = Page::LEN as u32;
 const SPARSE: u32 = 8;
 
 /// A queue, in half a cache line. Places count from the begin of the pages.
+///
+/// The tail and the length are apart: the compiler would add to both at once, as a vector,
+/// which is slower than an insertion and waits for what a removal stored one by one.
 #[derive(Clone, Copy, Default)]
-#[repr(align(32))]
+#[repr(C, align(32))]
 pub(super) struct Line {
+    /// Where the next one comes, behind all others.
+    pub(super) tail: u32,
     start: u32,
     end: u32,
     /// Where searches begin: the start, or the first page with an element.
     head: u32,
-    /// One behind the place of the youngest, or more.
-    pub(super) tail: u32,
     pub(super) len: u32,
 }
 
-/// The pages.
-#[derive(Default)]
-pub(super) struct Places {
+/// The pages, and an item for each place: what the fingerprint is of.
+pub(super) struct Places<T> {
     pages: Vec<Page>,
+    items: Vec<T>,
+    /// The item of a place that had no element yet.
+    vacant: T,
     /// Regions no line has, by how often `SMALLEST` is doubled.
     unused: Vec<Vec<u32>>,
 }
@@ -75,6 +80,12 @@ impl Line {
         self.tail == self.end
     }
 
+    /// Whether a place is in its region.
+    #[inline]
+    pub(super) const fn has(&self, at: u64) -> bool {
+        at < self.end as u64
+    }
+
     /// Whether its region is longer than a page.
     #[inline]
     pub(super) const fn is_long(&self) -> bool {
@@ -89,30 +100,50 @@ impl Line {
 
     /// Adds the youngest and returns its place, if there is room.
     #[inline(always)]
-    pub(super) fn push(&mut self, print: Print, slot: u32, places: &mut Places) -> u32 {
-        let at = self.tail;
-        self.push_to(&mut places.pages[page_of(at)], print, slot)
+    pub(super) fn push<T: Copy>(&mut self, print: Print, item: T, places: &mut Places<T>) -> u32 {
+        if self.tail > self.start && !places.is_live(self.tail - 1) {
+            self.draw_back(places);
+        }
+        let (page, place) = places.at_mut(self.tail).expect("there is room");
+        *place = item;
+        self.push_to(page, print)
     }
 
-    /// The same where the page is known.
+    /// Forgets the holes behind the youngest, as far as they are in the page of the tail.
+    ///
+    /// Not when they come to be: the tail would depend on what a search found, and the next
+    /// search would wait for that.
+    #[cold]
+    pub(super) fn draw_back<T>(&mut self, places: &Places<T>) {
+        let lane = self.tail % PAGE;
+        let before = places.pages[page_of(self.tail)].live & ((1 << lane) - 1);
+        let holes = lane - (u64::BITS - before.leading_zeros());
+        self.tail -= holes.min(self.tail - self.start);
+    }
+
+    /// The same where the page is known, for an item that is there.
     #[inline(always)]
-    pub(super) fn push_to(&mut self, page: &mut Page, print: Print, slot: u32) -> u32 {
+    pub(super) fn push_to(&mut self, page: &mut Page, print: Print) -> u32 {
         let at = self.tail;
-        page.set((at % PAGE) as usize, print, slot);
+        page.set((at % PAGE) as usize, print);
         self.tail += 1;
         self.len += 1;
         at
     }
 
-    #[inline]
-    pub(super) fn print(at: u32, places: &Places) -> Print {
-        places.pages[page_of(at)].print((at % PAGE) as usize)
-    }
-
-    /// Leaves a hole.
+    /// Leaves a hole. `OFTEN_FIRST`: mostly in the first page, so that a branch knows its
+    /// address before `at` is known. The next search reads nothing of the page until then.
     #[inline(always)]
-    pub(super) fn remove(&mut self, at: u32, places: &mut Places) -> Left {
-        let page = &mut places.pages[page_of(at)];
+    pub(super) fn remove<const OFTEN_FIRST: bool, T>(
+        &mut self,
+        at: u32,
+        places: &mut Places<T>,
+    ) -> Left {
+        let page = if OFTEN_FIRST && at < PAGE {
+            &mut places.pages[0]
+        } else {
+            &mut places.pages[page_of(at)]
+        };
         let left = page.live & !(1 << (at % PAGE));
         page.live = left;
         self.len -= 1;
@@ -120,13 +151,12 @@ impl Line {
             (self.head, self.tail) = (self.start, self.start);
             return Left::Empty;
         }
-        self.tail -= u32::from(at + 1 == self.tail);
         if left == 0 && self.note_empty_page(places) { Left::Holes } else { Left::Places }
     }
 
     /// A page became empty: of a long line, as this one has elements.
     #[cold]
-    fn note_empty_page(&mut self, places: &Places) -> bool {
+    fn note_empty_page<T>(&mut self, places: &Places<T>) -> bool {
         while places.pages[page_of(self.head)].live == 0 {
             self.head += PAGE;
         }
@@ -134,13 +164,13 @@ impl Line {
     }
 
     /// Moves the elements together, into a longer region if they fill more than half
-    /// of this one, and reports of each `(slot, old place, new place)`.
+    /// of this one, and reports of each its item, old and new place.
     #[cold]
-    pub(super) fn close_up(
+    pub(super) fn close_up<T: Copy>(
         &mut self,
         least: u32,
-        places: &mut Places,
-        mut moved: impl FnMut(u32, u32, u32),
+        places: &mut Places<T>,
+        mut moved: impl FnMut(T, u32, u32),
     ) {
         let old = *self;
         let length = old.end - old.start;
@@ -155,20 +185,14 @@ impl Line {
         let mut next = old.next(old.start, places);
         while let Some(from) = next {
             places.pages[page_of(from)].live &= !(1 << (from % PAGE));
-            let (print, slot) = (Self::print(from, places), places.slot(from));
-            let to = self.push(print, slot, places);
-            moved(slot, from, to);
+            let (print, item) = (places.print(from), places.items[from as usize]);
+            let to = self.push(print, item, places);
+            moved(item, from, to);
             next = old.next(from + 1, places);
         }
         if self.start != old.start && length != 0 {
             places.give_back(old.start, length);
         }
-    }
-
-    /// Whether its elements, in the only line of its places, are in the first step.
-    #[inline]
-    pub(super) const fn spans_a_step(&self) -> bool {
-        self.tail <= Scanner::STEP as u32
     }
 
     /// Whether its region is no longer than a step.
@@ -177,50 +201,48 @@ impl Line {
         self.end - self.start <= Scanner::STEP as u32
     }
 
-    /// The slot of the only element.
+    /// The place of the only element.
     #[inline(always)]
-    pub(super) fn only(&self, places: &Places) -> u32 {
-        let (page, at) = (&places.pages[page_of(self.head)], self.head % PAGE);
-        let lane = at + (page.live >> at).trailing_zeros();
-        page.names[(lane % PAGE) as usize]
+    pub(super) fn only<T>(&self, places: &Places<T>) -> u32 {
+        let live = places.pages[page_of(self.head)].live >> (self.head % PAGE);
+        self.head + live.trailing_zeros()
     }
 
-    /// The slot of the oldest element that agrees with `print`, [`NOBODY`] if none does, in
+    /// The place of the oldest element that agrees with `print`, [`NOBODY`] if none does, in
     /// the only line of its places, if it spans no more than a step.
     #[inline(always)]
-    pub(super) fn first_of_step(
+    pub(super) fn first_of_step<T>(
         &self,
         compare: impl Compare,
         print: Print,
-        places: &Places,
+        places: &Places<T>,
     ) -> u32 {
         let Some(page) = places.pages.first() else { return NOBODY };
         if self.len <= 1 {
             // Its words may be too new to be read as a part of a vector.
-            let lane = page.live.trailing_zeros() % PAGE;
-            return if self.len == 0 { NOBODY } else { page.names[lane as usize] };
+            return if self.len == 0 { NOBODY } else { page.live.trailing_zeros() };
         }
         page.first(page.agree_in_step(0, compare, print))
     }
 
     /// The same if it spans no more than a page.
     #[inline(always)]
-    pub(super) fn first_of_page(
+    pub(super) fn first_of_page<T>(
         &self,
         compare: impl Compare,
         print: Print,
-        places: &Places,
+        places: &Places<T>,
     ) -> u32 {
         places.pages.first().map_or(NOBODY, |page| page.first(page.agree(compare, print)))
     }
 
     /// The same in a line that may share its page.
     #[inline(always)]
-    pub(super) fn first_of_region<const STEP: bool>(
+    pub(super) fn first_of_region<const STEP: bool, T>(
         &self,
         compare: impl Compare,
         print: Print,
-        places: &Places,
+        places: &Places<T>,
     ) -> u32 {
         let (page, at) = (&places.pages[page_of(self.start)], self.start % PAGE);
         let hits = if STEP {
@@ -229,42 +251,43 @@ impl Line {
             page.agree(compare, print)
         };
         let length = self.end - self.start;
-        page.first(hits & (u64::MAX >> (PAGE - length) << at))
+        let lane = page.first(hits & (u64::MAX >> (PAGE - length) << at));
+        if lane == NOBODY { NOBODY } else { self.start - at + lane }
     }
 
     /// The same, or [`SOMEBODY`](super::page::SOMEBODY), in a line that has its pages for
     /// itself.
     #[inline(always)]
-    pub(super) fn first_of_pages(
+    pub(super) fn first_of_pages<T>(
         &self,
         compare: impl Compare,
         print: Print,
-        places: &Places,
+        places: &Places<T>,
     ) -> u32 {
         let pages = &places.pages[page_of(self.head)..page_of(self.tail + PAGE - 1)];
         Page::first_of(pages, compare, print)
     }
 
-    /// What `accept` finds in the slot of the oldest element that agrees with `print` and
+    /// What `accept` finds at the place of the oldest element that agrees with `print` and
     /// where it finds something.
     #[inline(always)]
-    pub(super) fn first_accepted<T>(
+    pub(super) fn first_accepted<T, F>(
         &self,
         compare: impl Compare,
         print: Print,
-        places: &Places,
-        accept: impl Fn(u32) -> Option<T>,
-    ) -> Option<T> {
+        places: &Places<T>,
+        accept: impl Fn(u32) -> Option<F>,
+    ) -> Option<F> {
         let mut next = self.next(self.head, places);
         while let Some(at) = next {
             let page = &places.pages[page_of(at)];
             let mut hits = page.agree(compare, print) & page.live & u64::MAX << (at % PAGE);
             while hits != 0 {
-                let lane = hits.trailing_zeros();
-                if at / PAGE * PAGE + lane >= self.tail {
+                let place = at / PAGE * PAGE + hits.trailing_zeros();
+                if place >= self.tail {
                     break;
                 }
-                let found = accept(page.names[lane as usize]);
+                let found = accept(place);
                 if found.is_some() {
                     return found;
                 }
@@ -277,7 +300,7 @@ impl Line {
 
     /// The first place from `at` on that has an element.
     #[inline]
-    pub(super) fn next(&self, at: u32, places: &Places) -> Option<u32> {
+    pub(super) fn next<T>(&self, at: u32, places: &Places<T>) -> Option<u32> {
         let mut at = at.max(self.head);
         while at < self.tail {
             let live = places.pages[page_of(at)].live >> (at % PAGE);
@@ -290,16 +313,16 @@ impl Line {
         None
     }
 
-    /// Slots of its elements, oldest first.
-    pub(super) fn iter(self, places: &Places) -> impl Iterator<Item = u32> + '_ {
+    /// Items of its elements, oldest first.
+    pub(super) fn iter<T: Copy>(self, places: &Places<T>) -> impl Iterator<Item = T> + '_ {
         let taken = std::iter::successors(self.next(self.start, places), move |&at| {
             self.next(at + 1, places)
         });
-        taken.map(|at| places.slot(at))
+        taken.map(|at| places.items[at as usize])
     }
 
     /// How many elements there are up to the one at `at`.
-    pub(super) fn rank(&self, at: u32, places: &Places) -> usize {
+    pub(super) fn rank<T>(&self, at: u32, places: &Places<T>) -> usize {
         let pages = &places.pages[page_of(self.head)..=page_of(at)];
         let all: u32 = pages.iter().map(|page| page.live.count_ones()).sum();
         let before = pages[0].live & ((1 << (self.head % PAGE)) - 1);
@@ -308,21 +331,43 @@ impl Line {
     }
 }
 
-impl Places {
-    #[inline]
-    pub(super) fn slot(&self, at: u32) -> u32 {
-        self.pages[page_of(at)].names[(at % PAGE) as usize]
+impl<T: Copy> Places<T> {
+    /// No place yet.
+    pub(super) const fn new(vacant: T) -> Self {
+        Self { pages: Vec::new(), items: Vec::new(), vacant, unused: Vec::new() }
     }
 
-    /// The page of a place, if there is one.
+    /// The item of a place, if there is one: neither [`NOBODY`] nor
+    /// [`SOMEBODY`](super::page::SOMEBODY) is.
     #[inline(always)]
-    pub(super) fn page_mut(&mut self, at: u32) -> Option<&mut Page> {
-        self.pages.get_mut(page_of(at))
+    pub(super) fn item(&self, at: u32) -> Option<&T> {
+        self.items.get(at as usize)
     }
 
-    #[cfg(test)]
+    /// The same, with its page.
+    #[inline(always)]
+    pub(super) fn at_mut(&mut self, at: u32) -> Option<(&mut Page, &mut T)> {
+        Some((self.pages.get_mut(page_of(at))?, self.items.get_mut(at as usize)?))
+    }
+
+    #[inline]
+    pub(super) fn print(&self, at: u32) -> Print {
+        self.pages[page_of(at)].print((at % PAGE) as usize)
+    }
+
+    /// Changes the item of a place.
+    pub(super) fn set(&mut self, at: u32, item: T) {
+        self.items[at as usize] = item;
+    }
+
+    /// Whether a place has an element.
+    pub(super) fn is_live(&self, at: u32) -> bool {
+        self.pages[page_of(at)].live >> (at % PAGE) & 1 == 1
+    }
+
+    /// Places there are.
     pub(super) fn len(&self) -> usize {
-        self.pages.len()
+        self.items.len()
     }
 
     /// A region of so many places, all holes: where it starts and ends.
@@ -341,14 +386,16 @@ impl Places {
     }
 
     fn extend(&mut self, length: u32) -> u32 {
-        let first = self.pages.len();
-        self.pages.resize(first + page_of(length), Page::EMPTY);
-        u32::try_from(first * Page::LEN).expect("fewer than 2^32 places")
+        let start = u32::try_from(self.items.len()).expect("fewer than 2^32 places");
+        let end = start.checked_add(length).expect("fewer than 2^32 places");
+        self.pages.extend((start..end).step_by(Page::LEN).map(Page::new));
+        self.items.resize(end as usize, self.vacant);
+        start
     }
 
     /// Makes the last region longer, if it is the last.
     fn extend_to(&mut self, end: u32, more: u32) -> bool {
-        let last = end as usize == self.pages.len() * Page::LEN;
+        let last = end as usize == self.items.len();
         if last {
             self.extend(more);
         }

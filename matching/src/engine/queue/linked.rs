@@ -81,6 +81,25 @@ impl Linked {
         walk.find(|(_, node)| node.element.matches(key)).map(|(index, node)| best(index, node))
     }
 
+    fn leave_queue(&mut self, index: u32) {
+        let node = &self.nodes[index as usize];
+        let next = node.next[OWN];
+        if self.placed == index {
+            self.placed = node.prev;
+        }
+        let ends = &mut self.queues[node.queue as usize];
+        let prev = self.own_prev[index as usize];
+        ends.len -= 1;
+        match prev {
+            NIL => ends.head = next,
+            prev => self.nodes[prev as usize].next[OWN] = next,
+        }
+        match next {
+            NIL => ends.tail = prev,
+            next => self.own_prev[next as usize] = prev,
+        }
+    }
+
     fn walk(&self, head: u32, list: usize) -> impl Iterator<Item = (u32, &Node)> + '_ {
         let node = |index: u32| self.nodes.get(index as usize).map(|node| (index, node));
         std::iter::successors(node(head), move |(_, last)| node(last.next[list]))
@@ -128,12 +147,12 @@ impl Queues for Linked {
         }
         self.all.tail = index;
         self.all.len += 1;
-        HostHandle(index)
+        handle(index)
     }
 
     fn unplaced(&self) -> Option<HostHandle> {
         let next = self.next_unplaced();
-        (next != NIL).then_some(HostHandle(next))
+        (next != NIL).then_some(handle(next))
     }
 
     #[inline]
@@ -144,7 +163,7 @@ impl Queues for Linked {
     #[inline]
     fn place(&mut self, handle: HostHandle, queue: usize) {
         debug_assert_eq!(self.unplaced(), Some(handle), "older elements are placed first");
-        let index = handle.0;
+        let index = handle.0 as u32;
         self.placed = index;
         self.nodes[index as usize].queue = queue as u32;
         let ends = &mut self.queues[queue];
@@ -161,14 +180,13 @@ impl Queues for Linked {
     }
 
     #[inline]
-    fn queue_of(&self, handle: HostHandle) -> Option<usize> {
-        let queue = self.nodes[handle.0 as usize].queue;
-        (queue != NIL).then_some(queue as usize)
-    }
-
-    #[inline]
-    fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
-        let index = handle.0;
+    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) -> Element {
+        let index = handle.0 as u32;
+        let node = &self.nodes[index as usize];
+        if node.queue != NIL {
+            leaves(&node.element, node.queue as usize);
+            self.leave_queue(index);
+        }
         let node = &mut self.nodes[index as usize];
         let (element, next, prev) = (node.element, node.next[ALL], node.prev);
         node.next[ALL] = self.unused;
@@ -183,26 +201,6 @@ impl Queues for Linked {
         }
         self.all.len -= 1;
         element
-    }
-
-    fn leave_queue(&mut self, handle: HostHandle) {
-        let index = handle.0;
-        let node = &self.nodes[index as usize];
-        let next = node.next[OWN];
-        if self.placed == index {
-            self.placed = node.prev;
-        }
-        let ends = &mut self.queues[node.queue as usize];
-        let prev = self.own_prev[index as usize];
-        ends.len -= 1;
-        match prev {
-            NIL => ends.head = next,
-            prev => self.nodes[prev as usize].next[OWN] = next,
-        }
-        match next {
-            NIL => ends.tail = prev,
-            next => self.own_prev[next as usize] = prev,
-        }
     }
 
     #[inline]
@@ -258,7 +256,7 @@ impl Queues for Linked {
 
     #[inline]
     fn hit(&self, best: Best) -> Option<HostHit> {
-        self.nodes.get(best.handle as usize).map(|node| hit(best.handle, node))
+        self.nodes.get(best.at as usize).map(|node| hit(best.at, node))
     }
 
     fn len_of(&self, queue: usize) -> usize {
@@ -275,7 +273,7 @@ impl Queues for Linked {
 
     fn depth(&self, handle: HostHandle) -> usize {
         let mut walk = self.walk(self.all.head, ALL);
-        walk.position(|(index, _)| index == handle.0).map_or(0, |before| before + 1)
+        walk.position(|(index, _)| u64::from(index) == handle.0).map_or(0, |before| before + 1)
     }
 
     fn len(&self) -> usize {
@@ -287,10 +285,14 @@ impl Queues for Linked {
     }
 }
 
+fn handle(index: u32) -> HostHandle {
+    HostHandle(index.into())
+}
+
 fn hit(index: u32, node: &Node) -> HostHit {
-    HostHit { handle: HostHandle(index), token: node.element.token, age: node.age }
+    HostHit { handle: handle(index), token: node.element.token, age: node.age }
 }
 
 const fn best(index: u32, node: &Node) -> Best {
-    Best { handle: index, age: node.age }
+    Best { at: index, age: node.age }
 }

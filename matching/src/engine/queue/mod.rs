@@ -22,7 +22,7 @@ use crate::{Element, Key};
 /// How the queues of an engine are stored (`FI_TCAM_QUEUE`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queue {
-    /// Arrays searched by the compare kernel of the table, up to 16 places without it.
+    /// Arrays searched by the compare kernel of the table.
     #[default]
     Packed,
     /// Linked lists, as in the papers.
@@ -67,13 +67,14 @@ impl std::str::FromStr for Queue {
 /// queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Best {
-    handle: u32,
+    /// Where it is stored.
+    at: u32,
     age: u64,
 }
 
 impl Best {
     /// No match yet.
-    pub const NONE: Self = Self { handle: u32::MAX, age: u64::MAX };
+    pub const NONE: Self = Self { at: u32::MAX, age: u64::MAX };
 
     /// The older one.
     #[inline]
@@ -128,21 +129,8 @@ pub trait Queues {
     /// An element.
     fn element(&self, handle: HostHandle) -> &Element;
 
-    /// The queue of an element, if it has one.
-    fn queue_of(&self, handle: HostHandle) -> Option<usize>;
-
-    /// Takes an element out that has no queue, or left it.
-    fn remove_unplaced(&mut self, handle: HostHandle) -> Element;
-
-    /// Takes an element out of its queue.
-    fn leave_queue(&mut self, handle: HostHandle);
-
-    /// Takes an element out that has a queue.
-    #[inline]
-    fn remove(&mut self, handle: HostHandle) -> Element {
-        self.leave_queue(handle);
-        self.remove_unplaced(handle)
-    }
+    /// Takes an element out. If it has a queue, `leaves` is told which.
+    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) -> Element;
 
     /// The older of `best` and the first match of a queue.
     fn older_match(&self, queue: usize, probe: &Self::Probe<'_>, best: Best) -> Best;

@@ -3,27 +3,35 @@
 //! and one for all, searched by the compare kernels of the table.
 //!
 //! ```text
-//! line of queue 0    b
-//! line of queue 1    a, d          the names of these are slots
-//! line of all        a, b, d, e    e is unplaced
+//! line of all        a, b, d, e    elements and their ages; e is unplaced
+//! line of queue 0    b             their places in the line of all
+//! line of queue 1    a, d
 //!
-//! slot               element, age, its place in the line of all and in its queue's
+//! own                queue and place there, by place in the line of all
 //! ```
 //!
 //! A search compares fingerprints, up to 32 at a time, and then the element of the first
 //! that agrees:
 //!
 //! ```text
-//! first(line, key):  no more than 16 places: compare them in place
-//!                    else, in code compiled for the kernel:
-//!                      one page: hits = places that agree
-//!                      more: hits = those of the first of 4 pages that has any, ...
-//!                    the first hit has an element that matches: it is the oldest
-//!                    else: each that agrees and is there, one by one
+//! first(line, key), in code compiled for the kernel:
+//!     16 places, one page: hits = places that agree
+//!     more: hits = those of the first of 4 pages that has any, ...
+//!     the first hit has an element that matches: it is the oldest
+//!     else: each that agrees and is there, one by one
 //! ```
 //!
-//! A handle is the number of a slot, and a slot a cache line: what is found is also
-//! removed without another.
+//! An element lies in the line of all, and who knows its place knows all of it: nothing
+//! leads from one to the other that would have to be written and read. A handle is how many
+//! places were used before, those before the line last closed up included:
+//!
+//! ```text
+//! handle(at) = shift + at
+//! at(handle) = handle - shift                       if the line has not closed up since
+//!              what `moved` has, ordered by handle   else
+//! close up:    moved = handles of all and their new places
+//!              shift = shift + tail                  no number is used twice
+//! ```
 
 use ternary_cam::{Compare, Scanner, Search};
 
@@ -36,25 +44,23 @@ use super::{
 use crate::engine::{EngineConfig, HostHandle, HostHit};
 use crate::{Element, Key, Source, traffic::Fields};
 
-/// No slot, no queue.
-const NIL: u32 = u32::MAX;
-
 /// Places that are searched as fast as it is found out which queue to search.
 const NEAR: u32 = 64;
 
-/// Lines that an element is in: that of all, that of its queue.
-const ALL: usize = 0;
-const OWN: usize = 1;
-
+/// What lies at a place of the line of all: half a cache line.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
+#[repr(align(32))]
 struct Slot {
     element: Element,
     age: u64,
-    /// Its places in its lines.
-    at: [u32; 2],
-    /// Its queue, or the next unused slot.
+}
+
+/// Where an element is besides.
+#[derive(Clone, Copy)]
+struct Placed {
     queue: u32,
+    /// Its place in the line of the queue.
+    at: u32,
 }
 
 /// The number of a source, or all bits.
@@ -64,6 +70,9 @@ fn number(source: Source) -> u32 {
 }
 
 impl Slot {
+    const VACANT: Self =
+        Self { element: Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 }, age: 0 };
+
     /// [`Element::matches`] in one test: one that asks whether a source is named would often
     /// be mispredicted. Hence sources are compared in all bits or, if one is any, in none.
     #[inline(always)]
@@ -78,15 +87,23 @@ impl Slot {
 
 /// See the module.
 pub struct Packed {
-    slots: Vec<Slot>,
-    unused: u32,
-    /// That of all elements, in places of its own, and those of the queues.
+    /// That of all elements, which has its places for itself.
     all: Line,
-    all_places: Places,
-    lines: Vec<Line>,
-    places: Places,
-    /// Place in the line of all from which on elements have no queue.
+    /// How much of it is searched. That is not asked of its tail, which the last removal may
+    /// have changed, by what the search before found: the next would wait for it.
+    reach: u8,
+    slots: Places<Slot>,
+    /// What is to be added to a place in it to name it.
+    shift: u64,
+    /// Names that elements had when the line last closed up, and their places.
+    moved: Vec<(u64, u32)>,
+    /// Place in it from which on elements have no queue.
     unplaced: u32,
+    /// Of those before it.
+    own: Vec<Placed>,
+    /// Those of the queues: places in that of all.
+    lines: Vec<Line>,
+    names: Places<u32>,
     fields: Fields,
     scanner: Scanner,
 }
@@ -102,67 +119,131 @@ impl Packed {
     #[must_use]
     pub fn new(config: &EngineConfig, scanner: Scanner) -> Self {
         Self {
-            slots: Vec::new(),
-            unused: NIL,
             all: Line::default(),
-            all_places: Places::default(),
-            lines: Vec::new(),
-            places: Places::default(),
+            reach: STEP,
+            slots: Places::new(Slot::VACANT),
+            shift: 0,
+            moved: Vec::new(),
             unplaced: 0,
+            own: Vec::new(),
+            lines: Vec::new(),
+            names: Places::new(0),
             fields: config.layout.fields(),
             scanner,
         }
     }
 
-    fn slot(&self, slot: u32) -> &Slot {
-        &self.slots[slot as usize]
+    fn slot(&self, at: u32) -> &Slot {
+        self.slots.item(at).expect("there is such a place")
+    }
+
+    /// The place in the line of all of a live element.
+    #[inline(always)]
+    fn place_of(&self, handle: HostHandle) -> u32 {
+        let at = handle.0.wrapping_sub(self.shift);
+        if self.all.has(at) { at as u32 } else { self.moved_place_of(handle) }
     }
 
     #[cold]
+    #[inline(never)]
+    fn moved_place_of(&self, handle: HostHandle) -> u32 {
+        let found = self.moved.binary_search_by_key(&handle.0, |&(name, _)| name);
+        self.moved[found.expect("the handle is live")].1
+    }
+
+    #[inline(always)]
+    fn handle(&self, at: u32) -> HostHandle {
+        HostHandle(self.shift + u64::from(at))
+    }
+
+    /// Gives places at the end that were left to those that come.
+    #[cold]
+    #[inline(never)]
+    fn draw_back(&mut self) {
+        self.all.draw_back(&self.slots);
+        let tail = self.all.tail;
+        self.unplaced = self.unplaced.min(tail);
+        self.moved.truncate(self.moved.partition_point(|&(_, at)| at < tail));
+    }
+
+    #[cold]
+    #[inline(never)]
     fn close_up_all(&mut self) {
-        let mut placed = 0;
-        let (slots, unplaced) = (&mut self.slots, self.unplaced);
-        self.all.close_up(PAGE, &mut self.all_places, |slot, from, to| {
-            slots[slot as usize].at[ALL] = to;
-            placed += u32::from(from < unplaced);
+        let Self { all, reach, slots, shift, moved, unplaced, own, names, .. } = self;
+        // Those that moved before are the oldest.
+        moved.retain(|&(_, at)| slots.is_live(at));
+        let (mut rank, mut placed) = (0, 0);
+        let tail = all.tail;
+        all.close_up(PAGE, slots, |_, from, to| {
+            match moved.get_mut(rank) {
+                Some((_, at)) => *at = to,
+                None => moved.push((*shift + u64::from(from), to)),
+            }
+            rank += 1;
+            if from < *unplaced {
+                placed = to + 1;
+                own[to as usize] = own[from as usize];
+                names.set(own[to as usize].at, to);
+            }
         });
-        self.unplaced = self.all.tail - self.all.len + placed;
+        *shift += u64::from(tail);
+        *reach = self::reach(all.tail.saturating_sub(1));
+        *unplaced = placed;
     }
 
     #[cold]
     fn close_up(&mut self, queue: usize) {
-        let slots = &mut self.slots;
-        self.lines[queue].close_up(SMALLEST, &mut self.places, |slot, _, to| {
-            slots[slot as usize].at[OWN] = to;
+        let own = &mut self.own;
+        self.lines[queue].close_up(SMALLEST, &mut self.names, |name, _, to| {
+            own[name as usize].at = to;
         });
     }
 
-    /// Makes a place and a slot.
-    #[cold]
+    /// Out of line: most elements of short queues have no queue.
     #[inline(never)]
-    fn make_room(&mut self) {
-        if self.all.is_at_end() {
-            self.close_up_all();
-        }
-        if self.unused == NIL {
-            self.unused = u32::try_from(self.slots.len()).expect("fewer than 2^32 elements");
-            let element = Element { bits: 0, ignore: 0, source: Source::ANY, token: 0 };
-            self.slots.push(Slot { element, age: 0, at: [0; 2], queue: NIL });
+    fn leave_queue(&mut self, at: u32, leaves: impl FnOnce(&Element, usize)) {
+        let Placed { queue, at: in_line } = self.own[at as usize];
+        leaves(&self.slot(at).element, queue as usize);
+        if let Left::Holes = self.lines[queue as usize].remove::<false, _>(in_line, &mut self.names)
+        {
+            self.close_up(queue as usize);
         }
     }
 
-    /// The first match of a line, which is `found` if that is a slot and no false hit.
+    #[cold]
+    fn note_first_at(&mut self, at: u32, placed: Placed) {
+        self.own.resize(self.slots.len(), placed);
+        self.own[at as usize] = placed;
+    }
+
+    /// The first match of the line of all, which is at `found` if that is a place and no
+    /// false hit.
     #[inline(always)]
-    fn verified(&self, found: u32, line: &Line, places: &Places, key: &Key) -> Best {
-        if let Some(slot) = self.slots.get(found as usize)
+    fn verified(&self, found: u32, key: &Key) -> Best {
+        if let Some(slot) = self.slots.item(found)
             && slot.matches(key)
         {
-            return Best { handle: found, age: slot.age };
+            return Best { at: found, age: slot.age };
+        }
+        if found == NOBODY || self.all.len == 1 {
+            return Best::NONE;
+        }
+        self.first_of_several(&self.all, &self.slots, key, |at| at)
+    }
+
+    /// The same in the line of a queue.
+    #[inline(always)]
+    fn verified_own(&self, found: u32, line: &Line, key: &Key) -> Best {
+        if let Some(&at) = self.names.item(found)
+            && let Some(slot) = self.slots.item(at)
+            && slot.matches(key)
+        {
+            return Best { at, age: slot.age };
         }
         if found == NOBODY || line.len == 1 {
             return Best::NONE;
         }
-        self.first_of_several(line, places, key)
+        self.first_of_several(line, &self.names, key, |at| *self.names.item(at).expect("a place"))
     }
 
     /// The first match of a line of a queue, out of line: they are searched from several
@@ -170,7 +251,7 @@ impl Packed {
     #[inline(never)]
     fn first_of_queue(&self, line: &Line, probe: &Probe<'_>) -> Best {
         if line.is_short() {
-            Scanner::run_in_place(Own::<STEP> { packed: self, line, probe })
+            self.scanner.run(Own::<STEP> { packed: self, line, probe })
         } else if line.is_long() {
             self.scanner.run(Own::<PAGES> { packed: self, line, probe })
         } else {
@@ -181,19 +262,19 @@ impl Packed {
     /// The same where there is one element.
     #[inline(never)]
     fn only_of_queue(&self, line: &Line, key: &Key) -> Best {
-        self.verified(line.only(&self.places), line, &self.places, key)
-    }
-
-    /// The first match of the line of all, if it is short.
-    #[inline(never)]
-    fn first_of_few(&self, key: &Key) -> Best {
-        Scanner::run_in_place(All::<STEP> { packed: self, key })
+        self.verified_own(line.only(&self.names), line, key)
     }
 
     /// The first match of a line, where what agrees need not match.
     #[inline(never)]
-    fn first_of_several(&self, line: &Line, places: &Places, key: &Key) -> Best {
-        self.scanner.run(Several { packed: self, line, places, key })
+    fn first_of_several<T: Copy>(
+        &self,
+        line: &Line,
+        places: &Places<T>,
+        key: &Key,
+        in_all: impl Fn(u32) -> u32,
+    ) -> Best {
+        self.scanner.run(Several { packed: self, line, places, key, in_all })
     }
 }
 
@@ -201,6 +282,12 @@ impl Packed {
 const STEP: u8 = 0;
 const ONE_PAGE: u8 = 1;
 const PAGES: u8 = 2;
+
+/// How many are searched if this is the place of the youngest in the line of all, or one of
+/// the others in its step.
+const fn reach(youngest: u32) -> u8 {
+    (youngest >= Scanner::STEP as u32) as u8 + (youngest >= PAGE) as u8
+}
 
 /// A search of the line of all.
 struct All<'s, const WHERE: u8> {
@@ -213,14 +300,14 @@ impl<const WHERE: u8> Search for All<'_, WHERE> {
 
     #[inline(always)]
     fn run(self, compare: impl Compare) -> Best {
-        let Packed { fields, all, all_places, .. } = self.packed;
+        let Packed { fields, all, slots, .. } = self.packed;
         let print = Print::new(fields, self.key);
         let found = match WHERE {
-            STEP => all.first_of_step(compare, print, all_places),
-            ONE_PAGE => all.first_of_page(compare, print, all_places),
-            _ => all.first_of_pages(compare, print, all_places),
+            STEP => all.first_of_step(compare, print, slots),
+            ONE_PAGE => all.first_of_page(compare, print, slots),
+            _ => all.first_of_pages(compare, print, slots),
         };
-        self.packed.verified(found, all, all_places, self.key)
+        self.packed.verified(found, self.key)
     }
 }
 
@@ -237,34 +324,36 @@ impl<const WHERE: u8> Search for Own<'_, WHERE> {
     #[inline(always)]
     fn run(self, compare: impl Compare) -> Best {
         let Self { packed, line, probe: &Probe { key, print } } = self;
-        let places = &packed.places;
+        let names = &packed.names;
         let found = match WHERE {
-            STEP => line.first_of_region::<true>(compare, print, places),
-            ONE_PAGE => line.first_of_region::<false>(compare, print, places),
-            _ => line.first_of_pages(compare, print, places),
+            STEP => line.first_of_region::<true, _>(compare, print, names),
+            ONE_PAGE => line.first_of_region::<false, _>(compare, print, names),
+            _ => line.first_of_pages(compare, print, names),
         };
-        packed.verified(found, line, places, key)
+        packed.verified_own(found, line, key)
     }
 }
 
-/// A search of a line for all that agrees.
-struct Several<'s> {
+/// A search of a line for all that agrees; `in_all` tells where in the line of all it is.
+struct Several<'s, T, F> {
     packed: &'s Packed,
     line: &'s Line,
-    places: &'s Places,
+    places: &'s Places<T>,
     key: &'s Key,
+    in_all: F,
 }
 
-impl Search for Several<'_> {
+impl<T: Copy, F: Fn(u32) -> u32> Search for Several<'_, T, F> {
     type Found = Best;
 
     #[inline(always)]
     fn run(self, compare: impl Compare) -> Best {
-        let Self { packed, line, places, key } = self;
+        let Self { packed, line, places, key, in_all } = self;
         let print = Print::new(&packed.fields, key);
-        let found = line.first_accepted(compare, print, places, |index| {
-            let slot = packed.slot(index);
-            slot.matches(key).then_some(Best { handle: index, age: slot.age })
+        let found = line.first_accepted(compare, print, places, |place| {
+            let at = in_all(place);
+            let slot = packed.slot(at);
+            slot.matches(key).then_some(Best { at, age: slot.age })
         });
         found.unwrap_or(Best::NONE)
     }
@@ -294,27 +383,29 @@ impl Queues for Packed {
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let Element { bits, ignore, source, token } = element;
         let print = Print::new(&self.fields, &Key { bits, ignore, source });
-        let index = self.unused;
-        let slot = self.slots.get_mut(index as usize);
-        let (Some(slot), Some(page)) = (slot, self.all_places.page_mut(self.all.tail)) else {
-            self.make_room();
+        let Some((page, slot)) = self.slots.at_mut(self.all.tail) else {
+            self.close_up_all();
             return self.push(element, age);
         };
-        let at = [self.all.push_to(page, print, index), 0];
-        self.unused = slot.queue;
+        if self.all.tail.is_multiple_of(Scanner::STEP as u32) {
+            self.reach = reach(self.all.tail);
+        } else if page.is_behind_hole(self.all.tail % PAGE) {
+            self.draw_back();
+            return self.push(element, age);
+        }
+        let at = self.all.push_to(page, print);
         // Field by field: see `Queues::Probe`.
-        *slot = Slot { element: Element { bits, ignore, source, token }, age, at, queue: NIL };
-        HostHandle(index)
+        *slot = Slot { element: Element { bits, ignore, source, token }, age };
+        self.handle(at)
     }
 
     fn unplaced(&self) -> Option<HostHandle> {
-        let at = self.all.next(self.unplaced, &self.all_places)?;
-        Some(HostHandle(self.all_places.slot(at)))
+        self.all.next(self.unplaced, &self.slots).map(|at| self.handle(at))
     }
 
     #[inline]
     fn element(&self, handle: HostHandle) -> &Element {
-        &self.slot(handle.0).element
+        &self.slot(self.place_of(handle)).element
     }
 
     #[inline(always)]
@@ -323,42 +414,32 @@ impl Queues for Packed {
         if self.lines[queue].is_at_end() {
             self.close_up(queue);
         }
-        let slot = &mut self.slots[handle.0 as usize];
-        let at = slot.at[ALL];
+        let at = self.place_of(handle);
         self.unplaced = at + 1;
-        let print = Line::print(at, &self.all_places);
-        slot.queue = queue as u32;
-        slot.at[OWN] = self.lines[queue].push(print, handle.0, &mut self.places);
-    }
-
-    #[inline]
-    fn queue_of(&self, handle: HostHandle) -> Option<usize> {
-        let queue = self.slot(handle.0).queue;
-        (queue != NIL).then_some(queue as usize)
+        let in_line = self.lines[queue].push(self.slots.print(at), at, &mut self.names);
+        let placed = Placed { queue: queue as u32, at: in_line };
+        match self.own.get_mut(at as usize) {
+            Some(own) => *own = placed,
+            None => self.note_first_at(at, placed),
+        }
     }
 
     #[inline(always)]
-    fn remove_unplaced(&mut self, handle: HostHandle) -> Element {
-        let slot = &mut self.slots[handle.0 as usize];
-        let (element, at) = (slot.element, slot.at[ALL]);
-        slot.queue = self.unused;
-        self.unused = handle.0;
-        match self.all.remove(at, &mut self.all_places) {
-            Left::Empty => self.unplaced = self.all.tail,
+    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) -> Element {
+        let at = self.place_of(handle);
+        if at < self.unplaced {
+            self.leave_queue(at, leaves);
+        }
+        let element = self.slot(at).element;
+        match self.all.remove::<true, _>(at, &mut self.slots) {
+            Left::Empty => {
+                self.unplaced = self.all.tail;
+                self.moved.clear();
+            }
             Left::Places => {}
             Left::Holes => self.close_up_all(),
         }
         element
-    }
-
-    #[inline(always)]
-    fn leave_queue(&mut self, handle: HostHandle) {
-        let Slot { queue, at, .. } = *self.slot(handle.0);
-        // The place of the youngest of all will be that of the next one.
-        self.unplaced = self.unplaced.min(self.all.tail - u32::from(at[ALL] + 1 == self.all.tail));
-        if let Left::Holes = self.lines[queue as usize].remove(at[OWN], &mut self.places) {
-            self.close_up(queue as usize);
-        }
     }
 
     #[inline(always)]
@@ -372,9 +453,9 @@ impl Queues for Packed {
 
     fn compared(&self, queue: usize, best: Best) -> u64 {
         let line = &self.lines[queue];
-        match self.slots.get(best.handle as usize) {
-            Some(slot) if slot.queue == queue as u32 => {
-                line.rank(slot.at[OWN], &self.places) as u64
+        match self.own.get(best.at as usize) {
+            Some(own) if best.at < self.unplaced && own.queue == queue as u32 => {
+                line.rank(own.at, &self.names) as u64
             }
             _ => u64::from(line.len),
         }
@@ -387,12 +468,10 @@ impl Queues for Packed {
 
     #[inline(always)]
     fn oldest_match_of(&self, key: &Key) -> Best {
-        if self.all.spans_a_step() {
-            self.first_of_few(key)
-        } else if self.all.tail > PAGE {
-            self.scanner.run(All::<PAGES> { packed: self, key })
-        } else {
-            self.scanner.run(All::<ONE_PAGE> { packed: self, key })
+        match self.reach {
+            STEP => self.scanner.run(All::<STEP> { packed: self, key }),
+            ONE_PAGE => self.scanner.run(All::<ONE_PAGE> { packed: self, key }),
+            _ => self.scanner.run(All::<PAGES> { packed: self, key }),
         }
     }
 
@@ -408,8 +487,8 @@ impl Queues for Packed {
 
     #[inline]
     fn hit(&self, best: Best) -> Option<HostHit> {
-        let Slot { element, age, .. } = self.slots.get(best.handle as usize)?;
-        Some(HostHit { handle: HostHandle(best.handle), token: element.token, age: *age })
+        let Slot { element, age } = self.slots.item(best.at)?;
+        Some(HostHit { handle: self.handle(best.at), token: element.token, age: *age })
     }
 
     fn len_of(&self, queue: usize) -> usize {
@@ -417,17 +496,17 @@ impl Queues for Packed {
     }
 
     fn elements(&self, queue: usize) -> impl Iterator<Item = &Element> + '_ {
-        let slots = self.lines[queue].iter(&self.places);
-        slots.map(|slot| &self.slot(slot).element)
+        let places = self.lines[queue].iter(&self.names);
+        places.map(|at| &self.slot(at).element)
     }
 
     fn oldest(&self) -> Option<HostHit> {
-        let oldest = self.all.iter(&self.all_places).next()?;
-        self.hit(Best { handle: oldest, ..Best::NONE })
+        let oldest = self.all.next(0, &self.slots)?;
+        self.hit(Best { at: oldest, ..Best::NONE })
     }
 
     fn depth(&self, handle: HostHandle) -> usize {
-        self.all.rank(self.slot(handle.0).at[ALL], &self.all_places)
+        self.all.rank(self.place_of(handle), &self.slots)
     }
 
     fn len(&self) -> usize {
@@ -435,10 +514,7 @@ impl Queues for Packed {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.all.iter(&self.all_places).map(|slot| {
-            let Slot { element, age, .. } = self.slot(slot);
-            (element.token, *age)
-        })
+        self.all.iter(&self.slots).map(|Slot { element, age }| (element.token, age))
     }
 }
 

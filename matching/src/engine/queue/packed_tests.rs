@@ -35,12 +35,14 @@ impl Harness {
         let (token, handle) = self.expected.remove(rank);
         let key = Key { bits: 2 * u64::from(token), ignore: 0, source: Source::new(1) };
         let probe = self.queues.probe(&key);
-        let queue = self.queues.queue_of(handle).unwrap();
+        let queue = token as usize % QUEUES;
         let found = self.queues.older_match(queue, &probe, Best::NONE);
         assert_eq!(self.queues.hit(found).unwrap().token, token);
         assert_eq!(self.queues.oldest_match(&probe), found);
         assert_eq!(self.queues.depth(handle), rank + 1);
-        assert_eq!(self.queues.remove(handle).token, token);
+        let mut left = None;
+        assert_eq!(self.queues.remove(handle, |_, queue| left = Some(queue)).token, token);
+        assert_eq!(left, Some(queue));
         assert_eq!(self.queues.oldest_match(&probe), Best::NONE);
     }
 
@@ -82,6 +84,54 @@ fn lines_grow_close_up_and_empty_in_every_order() {
     }
 }
 
+/// Handles outlive any number of moves, and no place that is used again mixes them up.
+#[test]
+fn handles_stay_good_while_others_come_and_go() {
+    for (standing, seed) in [(1, 7), (3, 1), (20, 5), (60, 3), (200, 9)] {
+        let mut harness = Harness::new();
+        let mut random: u64 = seed;
+        let mut below = |n: usize| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (random >> 33) as usize % n
+        };
+        for step in 0..if cfg!(miri) { 300 } else { 6000 } {
+            let len = harness.expected.len();
+            match below(8) {
+                _ if len <= standing => (0..3).for_each(|_| harness.push()),
+                0..4 => harness.push(),
+                4 => harness.remove(len - 1),
+                5 => harness.remove(below(len)),
+                // The oldest but some that stay.
+                _ => harness.remove(standing / 2),
+            }
+            if step % 100 == 0 {
+                harness.check();
+            }
+        }
+        assert!(harness.queues.shift > 0, "the line has closed up");
+    }
+}
+
+#[test]
+fn who_comes_to_the_place_of_one_that_moved_keeps_its_own_handle() {
+    let mut harness = Harness::new();
+    let mut closed_up = 0;
+    for _ in 0..3 {
+        // Until the line closes up, and the youngest that moved leave.
+        while harness.queues.shift == closed_up {
+            harness.push();
+            if harness.expected.len() > 20 {
+                harness.remove(19);
+            }
+        }
+        closed_up = harness.queues.shift;
+        (0..3).for_each(|_| harness.remove(harness.expected.len() - 1));
+    }
+    while !harness.expected.is_empty() {
+        harness.remove(harness.expected.len() / 2);
+    }
+}
+
 fn exact(bits: u64) -> (Element, Key) {
     let source = Source::new(1);
     (Element { bits, ignore: 0, source, token: 0 }, Key { bits, ignore: 0, source })
@@ -93,7 +143,7 @@ fn drain(queues: &mut Packed, key: &Key) -> Vec<u32> {
     while let Some(hit) = queues.hit(queues.oldest_match_of(key)) {
         let in_queue = queues.older_match(0, &queues.probe(key), Best::NONE);
         assert_eq!(queues.hit(in_queue).map(|hit| hit.token), Some(hit.token));
-        queues.remove(hit.handle);
+        queues.remove(hit.handle, |_, _| {});
         tokens.push(hit.token);
     }
     tokens
@@ -156,15 +206,15 @@ fn an_only_element_that_does_not_match_is_not_found() {
 fn the_place_that_the_youngest_left_is_that_of_an_element_without_a_queue() {
     let mut queues = Harness::new().queues;
     let placed: Vec<_> = (0..3).map(|age| queues.insert(0, exact(age).0, age)).collect();
-    queues.remove(placed[1]);
+    queues.remove(placed[1], |_, _| {});
     assert_eq!(queues.unplaced(), None, "an older one left");
-    queues.remove(placed[2]);
+    queues.remove(placed[2], |_, _| {});
     let waiting = queues.push(exact(9).0, 9);
     assert_eq!(queues.unplaced(), Some(waiting));
     queues.place(waiting, 0);
     assert_eq!(queues.unplaced(), None);
-    queues.remove(placed[0]);
-    queues.remove(waiting);
+    queues.remove(placed[0], |_, _| {});
+    queues.remove(waiting, |_, _| {});
     let waiting = queues.push(exact(10).0, 10);
     assert_eq!(queues.unplaced(), Some(waiting), "all left");
 }
@@ -176,10 +226,8 @@ fn nothing_is_allocated_once_the_longest_is_known() {
     for _ in 0..4 {
         (0..300).for_each(|_| harness.push());
         (0..300).for_each(|_| harness.remove(0));
-        lengths.push((
-            harness.queues.slots.capacity(),
-            harness.queues.places.len() + harness.queues.all_places.len(),
-        ));
+        let Packed { slots, names, moved, own, .. } = &harness.queues;
+        lengths.push([slots.len(), names.len(), moved.capacity(), own.capacity()]);
     }
-    assert!(lengths.iter().all(|&length| length == lengths[0]), "{lengths:?}");
+    assert!(lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
 }

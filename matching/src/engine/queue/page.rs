@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Pages: the fingerprints of 64 elements, and what there is to know of them.
+//! Pages: the fingerprints of 64 elements, and which of them there are.
 
 use ternary_cam::{Compare, Scanner};
 
@@ -11,10 +11,10 @@ use super::print::Print;
 ///             place 0    1    2  ...  63
 /// tags        [  u16  |  u16 | u16 ... u16 ]   2 cache lines
 /// sources     [  u16  |  u16 | u16 ... u16 ]   2 cache lines
-/// names       [  u32  |  u32 | u32 ... u32 ]   4 cache lines
 /// any_tag     [  u64  ]   bitmaps
 /// any_source  [  u64  ]
 /// live        [  u64  ]
+/// start       [  u32  ]
 /// ```
 ///
 /// An element that leaves only leaves the bitmap: a word that was written a moment ago
@@ -24,43 +24,45 @@ use super::print::Print;
 pub(super) struct Page {
     tags: [u16; Self::LEN],
     sources: [u16; Self::LEN],
-    /// Slots.
-    pub(super) names: [u32; Self::LEN],
     /// Elements of which neither is compared.
     any_tag: u64,
     any_source: u64,
     /// Places with an element.
     pub(super) live: u64,
+    /// Its first place.
+    start: u32,
 }
 
 /// Pages that are compared before the first hit in them is looked for: a loop that ends at
 /// the page with the hit would be left at another every time, which no processor foresees.
 const GROUP: usize = 4;
 
-/// No slot.
+/// No place.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// No slot, but it takes a closer look to say that there is none.
+/// No place, but it takes a closer look to say that there is none.
 pub(super) const SOMEBODY: u32 = u32::MAX - 1;
 
 impl Page {
     /// Places.
     pub(super) const LEN: usize = Scanner::PAGE;
 
-    pub(super) const EMPTY: Self = Self {
-        tags: [0; Self::LEN],
-        sources: [0; Self::LEN],
-        names: [0; Self::LEN],
-        any_tag: 0,
-        any_source: 0,
-        live: 0,
-    };
+    /// One without elements.
+    pub(super) const fn new(start: u32) -> Self {
+        Self {
+            tags: [0; Self::LEN],
+            sources: [0; Self::LEN],
+            any_tag: 0,
+            any_source: 0,
+            live: 0,
+            start,
+        }
+    }
 
     #[inline(always)]
-    pub(super) fn set(&mut self, lane: usize, print: Print, slot: u32) {
+    pub(super) fn set(&mut self, lane: usize, print: Print) {
         self.tags[lane] = print.tag;
         self.sources[lane] = print.source;
-        self.names[lane] = slot;
         let bit = 1 << lane;
         // In most pages no element ever ignored any.
         if self.any_tag | self.any_source | print.any_tag | print.any_source != 0 {
@@ -68,6 +70,12 @@ impl Page {
             self.any_source = self.any_source & !bit | print.any_source & bit;
         }
         self.live |= bit;
+    }
+
+    /// Whether the place before, in this page, has no element.
+    #[inline(always)]
+    pub(super) const fn is_behind_hole(&self, lane: u32) -> bool {
+        self.live << 1 >> lane & 1 == 0
     }
 
     pub(super) fn print(&self, lane: usize) -> Print {
@@ -109,7 +117,7 @@ impl Page {
         (tags | self.any_tag | print.any_tag) & (sources | self.any_source | print.any_source)
     }
 
-    /// The slot of the first of `hits` that has an element, [`NOBODY`] if none has.
+    /// The first of `hits` that has an element, from 0, [`NOBODY`] if none has.
     ///
     /// The first hit usually has one. That is tested by a branch, so that the processor
     /// goes on before it knows what the last removal wrote into `live`.
@@ -126,10 +134,11 @@ impl Page {
             }
             lane = hits.trailing_zeros();
         }
-        self.names[lane as usize]
+        lane
     }
 
-    /// The same among the places that agree in several pages, or [`SOMEBODY`].
+    /// The place of the first that has an element among those that agree in several pages, or
+    /// [`SOMEBODY`].
     ///
     /// No address is computed from how many pages there are: the last removal may have
     /// changed that, and the search would wait for it.
@@ -147,8 +156,8 @@ impl Page {
                 (found, hits) = if hits == 0 { (page, of_page) } else { (found, hits) };
             }
             if hits != 0 {
-                let slot = found.first(hits);
-                return if slot == NOBODY { SOMEBODY } else { slot };
+                let lane = found.first(hits);
+                return if lane == NOBODY { SOMEBODY } else { found.start + lane };
             }
             if rest.len() <= GROUP {
                 return NOBODY;
