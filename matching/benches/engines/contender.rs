@@ -46,7 +46,8 @@ impl<E: Engine> Matcher for Aged<E> {
     #[inline(always)]
     fn take(&mut self, key: &Key) -> Option<u32> {
         let hit = self.engine.first_match(key)?;
-        Some(self.engine.remove(hit.handle).token)
+        self.engine.remove(hit.handle);
+        Some(hit.token)
     }
 
     #[inline(always)]

@@ -244,8 +244,12 @@ impl<Q: Queues> Engine for ColPnp<Q> {
         self.queues.hit(found)
     }
 
+    fn element(&self, handle: HostHandle) -> Element {
+        *self.queues.element(handle)
+    }
+
     #[inline(always)]
-    fn remove(&mut self, handle: HostHandle) -> Element {
+    fn remove(&mut self, handle: HostHandle) {
         let Self { queues, col, fields, .. } = self;
         queues.remove(handle, |element, queue| {
             if queue == col.profiling_queue()
@@ -253,7 +257,7 @@ impl<Q: Queues> Engine for ColPnp<Q> {
             {
                 col.note_removed(id);
             }
-        })
+        });
     }
 
     fn oldest(&self) -> Option<HostHit> {

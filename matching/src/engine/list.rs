@@ -31,9 +31,13 @@ impl<Q: Queues> Engine for List<Q> {
         self.0.hit(self.0.oldest_match_of(key))
     }
 
+    fn element(&self, handle: HostHandle) -> Element {
+        *self.0.element(handle)
+    }
+
     #[inline]
-    fn remove(&mut self, handle: HostHandle) -> Element {
-        self.0.remove(handle, |_, _| {})
+    fn remove(&mut self, handle: HostHandle) {
+        self.0.remove(handle, |_, _| {});
     }
 
     fn oldest(&self) -> Option<HostHit> {

@@ -44,8 +44,11 @@ pub trait Engine {
     /// The oldest element that matches.
     fn first_match(&self, key: &Key) -> Option<HostHit>;
 
+    /// An element. The handle must be live.
+    fn element(&self, handle: HostHandle) -> Element;
+
     /// Takes an element out. The handle must be live.
-    fn remove(&mut self, handle: HostHandle) -> Element;
+    fn remove(&mut self, handle: HostHandle);
 
     /// The oldest element of all: a match in the table that is older needs no
     /// search here, and this is the one to promote.
@@ -243,8 +246,12 @@ impl Engine for Host {
         each!(self, engine => engine.first_match(key))
     }
 
-    fn remove(&mut self, handle: HostHandle) -> Element {
-        each!(self, engine => engine.remove(handle))
+    fn element(&self, handle: HostHandle) -> Element {
+        each!(self, engine => engine.element(handle))
+    }
+
+    fn remove(&mut self, handle: HostHandle) {
+        each!(self, engine => engine.remove(handle));
     }
 
     fn oldest(&self) -> Option<HostHit> {

@@ -53,8 +53,12 @@ impl<Q: Queues> Engine for RankArray<Q> {
         })
     }
 
-    fn remove(&mut self, handle: HostHandle) -> Element {
-        self.0.remove(handle, |_, _| {})
+    fn element(&self, handle: HostHandle) -> Element {
+        *self.0.element(handle)
+    }
+
+    fn remove(&mut self, handle: HostHandle) {
+        self.0.remove(handle, |_, _| {});
     }
 
     fn oldest(&self) -> Option<HostHit> {

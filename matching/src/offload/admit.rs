@@ -93,7 +93,8 @@ impl Offload {
         else {
             return Err(Block::Order);
         };
-        let element = self.remove_from_host(oldest.handle);
+        let element = self.host.element(oldest.handle);
+        self.remove_from_host(oldest.handle);
         let handle = self.insert_in_table(element).expect("there is room");
         self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
         self.waiting -= 1;

@@ -65,10 +65,17 @@ impl Offload {
         self.counters.measured.remove.table.add(ns);
     }
 
+    #[inline]
     pub(super) fn insert_on_host(&mut self, element: Element, age: u64) -> HostHandle {
         if self.watch.is_none() {
-            return self.host.insert(element, age);
+            self.host.insert(element, age)
+        } else {
+            self.time_insert_on_host(element, age)
         }
+    }
+
+    #[cold]
+    fn time_insert_on_host(&mut self, element: Element, age: u64) -> HostHandle {
         let queues = self.host.dedicated();
         let (handle, ns) = self.measure(|queue| queue.host.insert(element, age));
         self.counters.measured.insert.host.add(ns);
@@ -78,12 +85,18 @@ impl Offload {
         handle
     }
 
-    pub(super) fn remove_from_host(&mut self, handle: HostHandle) -> Element {
+    #[inline]
+    pub(super) fn remove_from_host(&mut self, handle: HostHandle) {
         if self.watch.is_none() {
-            return self.host.remove(handle);
+            self.host.remove(handle);
+        } else {
+            self.time_remove_from_host(handle);
         }
-        let (element, ns) = self.measure(|queue| queue.host.remove(handle));
+    }
+
+    #[cold]
+    fn time_remove_from_host(&mut self, handle: HostHandle) {
+        let ((), ns) = self.measure(|queue| queue.host.remove(handle));
         self.counters.measured.remove.host.add(ns);
-        element
     }
 }

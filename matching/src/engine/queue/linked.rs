@@ -180,7 +180,7 @@ impl Queues for Linked {
     }
 
     #[inline]
-    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) -> Element {
+    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let index = handle.0 as u32;
         let node = &self.nodes[index as usize];
         if node.queue != NIL {
@@ -188,7 +188,7 @@ impl Queues for Linked {
             self.leave_queue(index);
         }
         let node = &mut self.nodes[index as usize];
-        let (element, next, prev) = (node.element, node.next[ALL], node.prev);
+        let (next, prev) = (node.next[ALL], node.prev);
         node.next[ALL] = self.unused;
         self.unused = index;
         match prev {
@@ -200,7 +200,6 @@ impl Queues for Linked {
             next => self.nodes[next as usize].prev = prev,
         }
         self.all.len -= 1;
-        element
     }
 
     #[inline]

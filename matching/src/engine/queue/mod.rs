@@ -130,7 +130,7 @@ pub trait Queues {
     fn element(&self, handle: HostHandle) -> &Element;
 
     /// Takes an element out. If it has a queue, `leaves` is told which.
-    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) -> Element;
+    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize));
 
     /// The older of `best` and the first match of a queue.
     fn older_match(&self, queue: usize, probe: &Self::Probe<'_>, best: Best) -> Best;

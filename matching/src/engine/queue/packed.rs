@@ -425,12 +425,11 @@ impl Queues for Packed {
     }
 
     #[inline(always)]
-    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) -> Element {
+    fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let at = self.place_of(handle);
         if at < self.unplaced {
             self.leave_queue(at, leaves);
         }
-        let element = self.slot(at).element;
         match self.all.remove::<true, _>(at, &mut self.slots) {
             Left::Empty => {
                 self.unplaced = self.all.tail;
@@ -439,7 +438,6 @@ impl Queues for Packed {
             Left::Places => {}
             Left::Holes => self.close_up_all(),
         }
-        element
     }
 
     #[inline(always)]

@@ -41,7 +41,8 @@ impl Harness {
         assert_eq!(self.queues.oldest_match(&probe), found);
         assert_eq!(self.queues.depth(handle), rank + 1);
         let mut left = None;
-        assert_eq!(self.queues.remove(handle, |_, queue| left = Some(queue)).token, token);
+        assert_eq!(self.queues.element(handle).token, token);
+        self.queues.remove(handle, |_, queue| left = Some(queue));
         assert_eq!(left, Some(queue));
         assert_eq!(self.queues.oldest_match(&probe), Best::NONE);
     }
