@@ -237,21 +237,44 @@ macro_rules! each {
     };
 }
 
-impl Engine for Host {
-    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
-        each!(self, engine => engine.insert(element, age))
+/// What an engine does, out of line: in one function none would save registers for all.
+struct Apart;
+
+impl Apart {
+    #[inline(never)]
+    fn insert(engine: &mut impl Engine, element: Element, age: u64) -> HostHandle {
+        engine.insert(element, age)
     }
 
+    #[inline(never)]
+    fn first_match(engine: &impl Engine, key: &Key) -> Option<HostHit> {
+        engine.first_match(key)
+    }
+
+    #[inline(never)]
+    fn remove(engine: &mut impl Engine, handle: HostHandle) {
+        engine.remove(handle);
+    }
+}
+
+impl Engine for Host {
+    #[inline]
+    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+        each!(self, engine => Apart::insert(&mut **engine, element, age))
+    }
+
+    #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        each!(self, engine => engine.first_match(key))
+        each!(self, engine => Apart::first_match(&**engine, key))
     }
 
     fn element(&self, handle: HostHandle) -> Element {
         each!(self, engine => engine.element(handle))
     }
 
+    #[inline]
     fn remove(&mut self, handle: HostHandle) {
-        each!(self, engine => engine.remove(handle));
+        each!(self, engine => Apart::remove(&mut **engine, handle));
     }
 
     fn oldest(&self) -> Option<HostHit> {
