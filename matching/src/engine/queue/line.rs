@@ -131,19 +131,11 @@ impl Line {
         at
     }
 
-    /// Leaves a hole. `OFTEN_FIRST`: mostly in the first page, so that a branch knows its
-    /// address before `at` is known. The next search reads nothing of the page until then.
+    /// Leaves a hole. If it is said to be `in_first`, the first page, the address of the page is
+    /// known before `at` is: the next search reads nothing of the page until it is.
     #[inline(always)]
-    pub(super) fn remove<const OFTEN_FIRST: bool, T>(
-        &mut self,
-        at: u32,
-        places: &mut Places<T>,
-    ) -> Left {
-        let page = if OFTEN_FIRST && at < PAGE {
-            &mut places.pages[0]
-        } else {
-            &mut places.pages[page_of(at)]
-        };
+    pub(super) fn remove<T>(&mut self, at: u32, in_first: bool, places: &mut Places<T>) -> Left {
+        let page = if in_first { &mut places.pages[0] } else { &mut places.pages[page_of(at)] };
         let left = page.live & !(1 << (at % PAGE));
         page.live = left;
         self.len -= 1;

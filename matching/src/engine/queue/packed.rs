@@ -204,8 +204,7 @@ impl Packed {
     fn leave_queue(&mut self, at: u32, leaves: impl FnOnce(&Element, usize)) {
         let Placed { queue, at: in_line } = self.own[at as usize];
         leaves(&self.slot(at).element, queue as usize);
-        if let Left::Holes = self.lines[queue as usize].remove::<false, _>(in_line, &mut self.names)
-        {
+        if let Left::Holes = self.lines[queue as usize].remove(in_line, false, &mut self.names) {
             self.close_up(queue as usize);
         }
     }
@@ -430,7 +429,7 @@ impl Queues for Packed {
         if at < self.unplaced {
             self.leave_queue(at, leaves);
         }
-        match self.all.remove::<true, _>(at, &mut self.slots) {
+        match self.all.remove(at, self.reach != PAGES, &mut self.slots) {
             Left::Empty => {
                 self.unplaced = self.all.tail;
                 self.moved.clear();
