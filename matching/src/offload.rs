@@ -298,8 +298,8 @@ impl Offload {
             if self.on_host() == 0 {
                 return None;
             }
-            let host = self.host.first_match(key)?;
-            return Some(Found { token: host.token, place: Place::Host });
+            let token = self.host.first_token(key)?;
+            return Some(Found { token, place: Place::Host });
         };
         let found = Found { token: hit.token, place: Place::Table };
         if self.on_host() == 0 {

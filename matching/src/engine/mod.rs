@@ -47,6 +47,12 @@ pub trait Engine {
     /// An element. The handle must be live.
     fn element(&self, handle: HostHandle) -> Element;
 
+    /// Its token, where that is enough: it fits a register.
+    #[inline(always)]
+    fn first_token(&self, key: &Key) -> Option<u32> {
+        self.first_match(key).map(|hit| hit.token)
+    }
+
     /// Takes an element out. The handle must be live.
     fn remove(&mut self, handle: HostHandle);
 
@@ -252,6 +258,11 @@ impl Apart {
     }
 
     #[inline(never)]
+    fn first_token(engine: &impl Engine, key: &Key) -> Option<u32> {
+        engine.first_token(key)
+    }
+
+    #[inline(never)]
     fn remove(engine: &mut impl Engine, handle: HostHandle) {
         engine.remove(handle);
     }
@@ -266,6 +277,11 @@ impl Engine for Host {
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
         each!(self, engine => Apart::first_match(&**engine, key))
+    }
+
+    #[inline]
+    fn first_token(&self, key: &Key) -> Option<u32> {
+        each!(self, engine => Apart::first_token(&**engine, key))
     }
 
     fn element(&self, handle: HostHandle) -> Element {
