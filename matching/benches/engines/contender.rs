@@ -100,5 +100,5 @@ pub(crate) fn visit_all(stream: &Stream, visitor: &mut impl Visitor) {
     visitor.visit(Aged::new(ColPnp::new(&as_the_paper(k), linked())));
     visitor.visit(Aged::new(ColPnp::new(&config(k, k), packed())));
     // The check holds two steps at once.
-    visitor.visit(Ucx::new(2 * stream.posts.len(), stream.unexpected));
+    visitor.visit(Ucx::new(2 * stream.posts.len() + stream.standing.len(), stream.unexpected));
 }

@@ -86,7 +86,8 @@ fn measured(streams: Vec<Stream>, options: &Options) -> impl Iterator<Item = (St
 
 fn main() {
     let options = options();
-    for stream in [stream::papers(32), stream::sweep(32), stream::wildcards(32)].concat() {
+    let kinds = [stream::papers, stream::sweep, stream::wildcards, stream::standing];
+    for stream in kinds.into_iter().flat_map(|streams| streams(32)) {
         measure::check_all(&stream);
     }
     println!("answers agree with the oracle");
@@ -115,6 +116,12 @@ fn main() {
         let times: Vec<_> = costs.iter().map(Costs::searches).collect();
         println!("{}: {} queues", stream.name, costs[COL_PNP].dedicated.0);
         row("", &times, stream.paper[0]);
+    }
+
+    title("behind standing receives: ns a post and its match, one after the other");
+    for (stream, costs) in measured(stream::standing(1), &options) {
+        println!("{}", stream.name);
+        row("pair", &costs.iter().map(Costs::searches).collect::<Vec<_>>(), "");
     }
 
     title("wildcards: ns a post and its match, speedup over the linked list");

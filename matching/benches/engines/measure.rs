@@ -112,8 +112,9 @@ impl<C: Contender> Run for Runner<C> {
         while self.step < first + WARM_UP + ORDERS || began.elapsed() < time {
             // The first steps of a turn find the caches full of another's elements.
             let measured = self.step >= first + WARM_UP;
+            let in_turn = !stream.standing.is_empty();
             let before = Instant::now();
-            for post in &stream.posts {
+            for post in stream.posts.iter().filter(|_| !in_turn) {
                 contender.insert(post.element);
             }
             if measured {
@@ -122,6 +123,9 @@ impl<C: Contender> Run for Runner<C> {
             for (kind, keys) in &orders[self.step % orders.len()] {
                 let before = Instant::now();
                 for (key, token) in keys {
+                    if in_turn {
+                        contender.insert(stream.posts[*token as usize].element);
+                    }
                     assert_eq!(contender.take(key), Some(*token));
                 }
                 if measured && !keys.is_empty() {
@@ -138,12 +142,17 @@ impl<C: Contender> Run for Runner<C> {
     }
 }
 
-struct Runners(Vec<Box<dyn Run>>, [usize; 2]);
+struct Runners<'s> {
+    runners: Vec<Box<dyn Run>>,
+    elements: [usize; 2],
+    standing: &'s [Element],
+}
 
-impl Visitor for Runners {
-    fn visit<C: Contender + 'static>(&mut self, contender: C) {
-        let costs = Costs { elements: self.1, ..Costs::default() };
-        self.0.push(Box::new(Runner { contender, step: 0, costs }));
+impl Visitor for Runners<'_> {
+    fn visit<C: Contender + 'static>(&mut self, mut contender: C) {
+        self.standing.iter().for_each(|&element| contender.insert(element));
+        let costs = Costs { elements: self.elements, ..Costs::default() };
+        self.runners.push(Box::new(Runner { contender, step: 0, costs }));
     }
 }
 
@@ -154,15 +163,15 @@ pub(crate) fn all(stream: &Stream, time: Duration) -> Vec<Costs> {
     let orders: Vec<_> = (0..orders).map(|_| stream.order(&mut random)).collect();
     let elements =
         Kind::ALL.map(|kind| stream.posts.iter().filter(|post| post.kind == kind).count());
-    let mut runners = Runners(Vec::new(), elements);
+    let mut runners = Runners { runners: Vec::new(), elements, standing: &stream.standing };
     visit_all(stream, &mut runners);
     let clock = clock();
     for _ in 0..TURNS {
-        for runner in &mut runners.0 {
+        for runner in &mut runners.runners {
             runner.turn(stream, &orders, clock, time / TURNS);
         }
     }
-    runners.0.into_iter().map(Run::finish).collect()
+    runners.runners.into_iter().map(Run::finish).collect()
 }
 
 struct Check<'a>(&'a Stream);
@@ -173,6 +182,10 @@ impl Visitor for Check<'_> {
         let stream = self.0;
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let mut oracle = Oracle::default();
+        for &element in &stream.standing {
+            contender.insert(element);
+            oracle.insert(element);
+        }
         let posts = stream.posts.len();
         let post = |step: usize, contender: &mut C, oracle: &mut Oracle| {
             for (at, post) in stream.posts.iter().enumerate() {
@@ -191,7 +204,7 @@ impl Visitor for Check<'_> {
                 oracle.remove(token);
             }
         }
-        assert_eq!(oracle.elements().len(), posts);
+        assert_eq!(oracle.elements().len(), posts + stream.standing.len());
     }
 }
 

@@ -56,6 +56,9 @@ pub(crate) struct Stream {
     pub(crate) processes: usize,
     /// Whether the elements are unexpected messages.
     pub(crate) unexpected: bool,
+    /// What stays for ever, in front. If there is any, each of the others is matched before
+    /// the next is posted.
+    pub(crate) standing: Vec<Element>,
     pub(crate) posts: Vec<Post>,
 }
 
@@ -64,8 +67,9 @@ pub(crate) type Order = [(Kind, Vec<(Key, u32)>); 2];
 
 impl Stream {
     fn new(name: String, processes: usize) -> Self {
-        let (paper, k, unexpected, posts) = ([""; 3], 8, false, Vec::new());
-        Self { name, paper, k, processes, unexpected, posts }
+        let (paper, k, unexpected) = ([""; 3], 8, false);
+        let (standing, posts) = (Vec::new(), Vec::new());
+        Self { name, paper, k, processes, unexpected, standing, posts }
     }
 
     fn post(&mut self, kind: Kind, bits: u64, source: usize) -> &mut Post {
@@ -163,6 +167,21 @@ pub(crate) fn sweep(shrink: usize) -> Vec<Stream> {
         }
     }
     streams
+}
+
+/// Pairs behind receives that no message of the stream matches.
+pub(crate) fn standing(shrink: usize) -> Vec<Stream> {
+    let behind = |count: usize| {
+        let stream = Stream::new(format!("behind {count}"), 512).point_to_point(0..64, 1);
+        let element = |at| Element {
+            bits: 1 << 20 | u64::from(at),
+            ignore: 0,
+            source: Source::new(1),
+            token: u32::MAX - at,
+        };
+        Stream { standing: (0..count.div_ceil(shrink) as u32).map(element).collect(), ..stream }
+    };
+    [1, 4, 16, 64, 256, 1024, 4096].map(behind).into()
 }
 
 /// A part of the receives, in percent, that name no source or no tag.

@@ -63,6 +63,14 @@ struct Placed {
     at: u32,
 }
 
+/// An element that was moved. Where it is may be another by now, of another age.
+#[derive(Clone, Copy)]
+struct Moved {
+    name: u64,
+    age: u64,
+    at: u32,
+}
+
 /// The number of a source, or all bits.
 #[inline(always)]
 fn number(source: Source) -> u32 {
@@ -95,8 +103,8 @@ pub struct Packed {
     slots: Places<Slot>,
     /// What is to be added to a place in it to name it.
     shift: u64,
-    /// Names that elements had when the line last closed up, and their places.
-    moved: Vec<(u64, u32)>,
+    /// Elements that were there when the line last closed up.
+    moved: Vec<Moved>,
     /// Place in it from which on elements have no queue.
     unplaced: u32,
     /// Of those before it.
@@ -147,8 +155,8 @@ impl Packed {
     #[cold]
     #[inline(never)]
     fn moved_place_of(&self, handle: HostHandle) -> u32 {
-        let found = self.moved.binary_search_by_key(&handle.0, |&(name, _)| name);
-        self.moved[found.expect("the handle is live")].1
+        let found = self.moved.binary_search_by_key(&handle.0, |moved| moved.name);
+        self.moved[found.expect("the handle is live")].at
     }
 
     #[inline(always)]
@@ -156,28 +164,21 @@ impl Packed {
         HostHandle(self.shift + u64::from(at))
     }
 
-    /// Gives places at the end that were left to those that come.
-    #[cold]
-    #[inline(never)]
-    fn draw_back(&mut self) {
-        self.all.draw_back(&self.slots);
-        let tail = self.all.tail;
-        self.unplaced = self.unplaced.min(tail);
-        self.moved.truncate(self.moved.partition_point(|&(_, at)| at < tail));
-    }
-
     #[cold]
     #[inline(never)]
     fn close_up_all(&mut self) {
         let Self { all, reach, slots, shift, moved, unplaced, own, names, .. } = self;
         // Those that moved before are the oldest.
-        moved.retain(|&(_, at)| slots.is_live(at));
+        moved.retain(|moved| {
+            slots.is_live(moved.at)
+                && slots.item(moved.at).is_some_and(|slot| slot.age == moved.age)
+        });
         let (mut rank, mut placed) = (0, 0);
         let tail = all.tail;
-        all.close_up(PAGE, slots, |_, from, to| {
+        all.close_up(PAGE, slots, |slot, from, to| {
             match moved.get_mut(rank) {
-                Some((_, at)) => *at = to,
-                None => moved.push((*shift + u64::from(from), to)),
+                Some(moved) => moved.at = to,
+                None => moved.push(Moved { name: *shift + u64::from(from), age: slot.age, at: to }),
             }
             rank += 1;
             if from < *unplaced {
@@ -204,6 +205,8 @@ impl Packed {
     fn leave_queue(&mut self, at: u32, leaves: impl FnOnce(&Element, usize)) {
         let Placed { queue, at: in_line } = self.own[at as usize];
         leaves(&self.slot(at).element, queue as usize);
+        // The place of the youngest of all will be that of the next one.
+        self.unplaced = self.unplaced.min(self.all.tail - u32::from(at + 1 == self.all.tail));
         if let Left::Holes = self.lines[queue as usize].remove(in_line, false, &mut self.names) {
             self.close_up(queue as usize);
         }
@@ -388,9 +391,6 @@ impl Queues for Packed {
         };
         if self.all.tail.is_multiple_of(Scanner::STEP as u32) {
             self.reach = reach(self.all.tail);
-        } else if page.is_behind_hole(self.all.tail % PAGE) {
-            self.draw_back();
-            return self.push(element, age);
         }
         let at = self.all.push_to(page, print);
         // Field by field: see `Queues::Probe`.

@@ -72,12 +72,6 @@ impl Page {
         self.live |= bit;
     }
 
-    /// Whether the place before, in this page, has no element.
-    #[inline(always)]
-    pub(super) const fn is_behind_hole(&self, lane: u32) -> bool {
-        self.live << 1 >> lane & 1 == 0
-    }
-
     pub(super) fn print(&self, lane: usize) -> Print {
         let all = |bitmap: u64| (bitmap >> lane & 1).wrapping_neg();
         Print {
