@@ -101,9 +101,27 @@ impl Line {
     /// Adds the youngest and returns its place, if there is room.
     #[inline(always)]
     pub(super) fn push<T: Copy>(&mut self, print: Print, item: T, places: &mut Places<T>) -> u32 {
+        if self.tail > self.start && !places.is_live(self.tail - 1) {
+            self.draw_back(places);
+        }
         let (page, place) = places.at_mut(self.tail).expect("there is room");
         *place = item;
         self.push_to(page, print)
+    }
+
+    /// Forgets the holes behind the youngest, as far as they are in the page of the tail.
+    #[cold]
+    fn draw_back<T>(&mut self, places: &Places<T>) {
+        let lane = self.tail % PAGE;
+        let before = places.pages[page_of(self.tail)].live & ((1 << lane) - 1);
+        let holes = lane - (u64::BITS - before.leading_zeros());
+        self.tail -= holes.min(self.tail - self.start);
+    }
+
+    /// Forgets the hole of the youngest.
+    #[inline(always)]
+    pub(super) const fn draw_back_by_one(&mut self) {
+        self.tail -= 1;
     }
 
     /// The same where the page is known, for an item that is there.
@@ -128,7 +146,6 @@ impl Line {
             (self.head, self.tail) = (self.start, self.start);
             return Left::Empty;
         }
-        self.tail -= u32::from(at + 1 == self.tail);
         if left == 0 && self.note_empty_page(places) { Left::Holes } else { Left::Places }
     }
 

@@ -101,6 +101,9 @@ pub struct Packed {
     /// have changed, by what the search before found: the next would wait for it.
     reach: u8,
     slots: Places<Slot>,
+    /// One behind the place that was left last. If that is the tail, the youngest left, and
+    /// the next one comes there: the removal need not ask.
+    left: u32,
     /// What is to be added to a place in it to name it.
     shift: u64,
     /// Elements that were there when the line last closed up.
@@ -130,6 +133,7 @@ impl Packed {
             all: Line::default(),
             reach: STEP,
             slots: Places::new(Slot::VACANT),
+            left: NOBODY,
             shift: 0,
             moved: Vec::new(),
             unplaced: 0,
@@ -164,9 +168,19 @@ impl Packed {
         HostHandle(self.shift + u64::from(at))
     }
 
+    /// Uses the place of the youngest, which left, for the next one.
+    #[inline(always)]
+    fn draw_back(&mut self) {
+        self.all.draw_back_by_one();
+        debug_assert!(!self.slots.is_live(self.all.tail), "no other came there");
+        self.unplaced = self.unplaced.min(self.all.tail);
+        self.left = NOBODY;
+    }
+
     #[cold]
     #[inline(never)]
     fn close_up_all(&mut self) {
+        self.left = NOBODY;
         let Self { all, reach, slots, shift, moved, unplaced, own, names, .. } = self;
         // Those that moved before are the oldest.
         moved.retain(|moved| {
@@ -205,8 +219,6 @@ impl Packed {
     fn leave_queue(&mut self, at: u32, leaves: impl FnOnce(&Element, usize)) {
         let Placed { queue, at: in_line } = self.own[at as usize];
         leaves(&self.slot(at).element, queue as usize);
-        // The place of the youngest of all will be that of the next one.
-        self.unplaced = self.unplaced.min(self.all.tail - u32::from(at + 1 == self.all.tail));
         if let Left::Holes = self.lines[queue as usize].remove(in_line, false, &mut self.names) {
             self.close_up(queue as usize);
         }
@@ -385,6 +397,9 @@ impl Queues for Packed {
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let Element { bits, ignore, source, token } = element;
         let print = Print::new(&self.fields, &Key { bits, ignore, source });
+        if self.left == self.all.tail {
+            self.draw_back();
+        }
         let Some((page, slot)) = self.slots.at_mut(self.all.tail) else {
             self.close_up_all();
             return self.push(element, age);
@@ -429,8 +444,10 @@ impl Queues for Packed {
         if at < self.unplaced {
             self.leave_queue(at, leaves);
         }
+        self.left = at + 1;
         match self.all.remove(at, self.reach != PAGES, &mut self.slots) {
             Left::Empty => {
+                self.left = NOBODY;
                 self.unplaced = self.all.tail;
                 self.moved.clear();
             }
