@@ -21,12 +21,12 @@ impl<Q: Queues> List<Q> {
 }
 
 impl<Q: Queues> Engine for List<Q> {
-    #[inline]
+    #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         self.0.push(element, age)
     }
 
-    #[inline]
+    #[inline(always)]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
         self.0.hit(self.0.oldest_match_of(key))
     }
@@ -35,7 +35,7 @@ impl<Q: Queues> Engine for List<Q> {
         *self.0.element(handle)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&mut self, handle: HostHandle) {
         self.0.remove(handle, |_, _| {});
     }

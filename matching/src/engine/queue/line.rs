@@ -68,10 +68,10 @@ const fn page_of(at: u32) -> usize {
 pub(super) enum Left {
     /// No element.
     Empty,
-    /// Others, and not too many holes.
-    Places,
-    /// Too many holes: it must close up.
-    Holes,
+    /// Others, and some in the same page.
+    Page,
+    /// Others, in other pages: there may be too many holes.
+    EmptyPage,
 }
 
 impl Line {
@@ -146,12 +146,13 @@ impl Line {
             (self.head, self.tail) = (self.start, self.start);
             return Left::Empty;
         }
-        if left == 0 && self.note_empty_page(places) { Left::Holes } else { Left::Places }
+        if left == 0 { Left::EmptyPage } else { Left::Page }
     }
 
-    /// A page became empty: of a long line, as this one has elements.
+    /// Notes that a page became empty: of a long line, as this one has elements. Whether there
+    /// are now so many holes that it must close up.
     #[cold]
-    fn note_empty_page<T>(&mut self, places: &Places<T>) -> bool {
+    pub(super) fn note_empty_page<T>(&mut self, places: &Places<T>) -> bool {
         while places.pages[page_of(self.head)].live == 0 {
             self.head += PAGE;
         }

@@ -214,13 +214,48 @@ impl Packed {
         });
     }
 
-    /// Out of line: most elements of short queues have no queue.
-    #[inline(never)]
+    #[inline(always)]
     fn leave_queue(&mut self, at: u32, leaves: impl FnOnce(&Element, usize)) {
         let Placed { queue, at: in_line } = self.own[at as usize];
         leaves(&self.slot(at).element, queue as usize);
-        if let Left::Holes = self.lines[queue as usize].remove(in_line, false, &mut self.names) {
+        let line = &mut self.lines[queue as usize];
+        if let Left::EmptyPage = line.remove(in_line, false, &mut self.names)
+            && line.note_empty_page(&self.names)
+        {
             self.close_up(queue as usize);
+        }
+    }
+
+    /// Takes an element out that has no queue.
+    #[inline(always)]
+    fn remove_unplaced(&mut self, at: u32) {
+        self.left = at + 1;
+        match self.all.remove(at, self.reach != PAGES, &mut self.slots) {
+            Left::Empty => {
+                self.left = NOBODY;
+                self.unplaced = self.all.tail;
+                self.moved.clear();
+            }
+            Left::Page => {}
+            Left::EmptyPage => self.note_empty_page(),
+        }
+    }
+
+    /// The same of any element: rare in short queues, whose removals save no registers for it.
+    #[inline(never)]
+    fn remove_any(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
+        let at = self.place_of(handle);
+        if at < self.unplaced {
+            self.leave_queue(at, leaves);
+        }
+        self.remove_unplaced(at);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_empty_page(&mut self) {
+        if self.all.note_empty_page(&self.slots) {
+            self.close_up_all();
         }
     }
 
@@ -440,19 +475,11 @@ impl Queues for Packed {
 
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
-        let at = self.place_of(handle);
-        if at < self.unplaced {
-            self.leave_queue(at, leaves);
-        }
-        self.left = at + 1;
-        match self.all.remove(at, self.reach != PAGES, &mut self.slots) {
-            Left::Empty => {
-                self.left = NOBODY;
-                self.unplaced = self.all.tail;
-                self.moved.clear();
-            }
-            Left::Places => {}
-            Left::Holes => self.close_up_all(),
+        let at = handle.0.wrapping_sub(self.shift);
+        if self.all.has(at) && at >= u64::from(self.unplaced) {
+            self.remove_unplaced(at as u32);
+        } else {
+            self.remove_any(handle, leaves);
         }
     }
 
