@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A stream is a step that is repeated: elements are posted, then each is searched
-//! and taken out, in another order in every step. The first steps, in which engines
+//! and taken out, in another order in every step; behind elements that stay, each is
+//! taken out before the next is posted. The first steps, in which engines
 //! profile and make queues, are not measured. A number is the median over the steps
 //! of the time of a search and the removal of what it found, less what reading the
 //! clock takes; posting is measured apart. The contenders take turns. Every answer

@@ -152,23 +152,14 @@ impl<Q: Queues> ColPnp<Q> {
         }
     }
 
-    /// Whether there may be too many for one list, whatever they are.
-    #[inline(always)]
-    fn are_many(&self) -> bool {
-        self.queues.len() > Q::LIST.min(self.short)
-    }
-
     /// Gives a queue to the youngest element, if there are now too many for one list,
     /// after those that wait for one.
     #[inline(never)]
     fn place(&mut self, youngest: HostHandle, bits: u64, ignore: u64, source: Source) {
-        if !self.are_many() {
-            self.waiting = true;
-            return;
-        }
         // In registers until here: see `Queues::Probe`.
         let key = Key { bits, ignore, source };
-        if self.short > Q::LIST && matches!(Lane::of(&key, &self.fields), Lane::Collective(..)) {
+        let many = self.queues.len() > Q::LIST && self.short > Q::LIST;
+        if many && matches!(Lane::of(&key, &self.fields), Lane::Collective(..)) {
             self.short = Q::LIST;
         }
         if self.queues.len() <= self.short {
@@ -230,7 +221,7 @@ impl<Q: Queues> Engine for ColPnp<Q> {
     #[inline(always)]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let handle = self.queues.push(element, age);
-        if !self.waiting || self.are_many() {
+        if !self.waiting || self.queues.len() > Q::LIST.min(self.short) {
             let Element { bits, ignore, source, .. } = element;
             self.place(handle, bits, ignore, source);
         }

@@ -18,7 +18,8 @@ use ternary_cam::{Kernel, Scanner, TableError};
 
 use crate::{Element, Key, TagLayout};
 
-/// Names an element of an [`Engine`] from its insertion to its removal.
+/// Names an element of an [`Engine`] from its insertion to its removal. What a search gives may
+/// be another name of it, good until the next insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostHandle(pub(crate) u64);
 
@@ -44,14 +45,15 @@ pub trait Engine {
     /// The oldest element that matches.
     fn first_match(&self, key: &Key) -> Option<HostHit>;
 
-    /// An element. The handle must be live.
-    fn element(&self, handle: HostHandle) -> Element;
-
-    /// Its token, where that is enough: it fits a register.
+    /// The token of the oldest element that matches, where that is enough: it comes in a
+    /// register.
     #[inline(always)]
     fn first_token(&self, key: &Key) -> Option<u32> {
         self.first_match(key).map(|hit| hit.token)
     }
+
+    /// An element. The handle must be live.
+    fn element(&self, handle: HostHandle) -> Element;
 
     /// Takes an element out. The handle must be live.
     fn remove(&mut self, handle: HostHandle);
@@ -243,27 +245,28 @@ macro_rules! each {
     };
 }
 
-/// What an engine does, out of line: in one function none would save registers for all.
-struct Apart;
+/// What each engine does, out of line: in one function every one would save the registers that
+/// any of them needs.
+mod apart {
+    use super::{Element, Engine, HostHandle, HostHit, Key};
 
-impl Apart {
     #[inline(never)]
-    fn insert(engine: &mut impl Engine, element: Element, age: u64) -> HostHandle {
+    pub(super) fn insert(engine: &mut impl Engine, element: Element, age: u64) -> HostHandle {
         engine.insert(element, age)
     }
 
     #[inline(never)]
-    fn first_match(engine: &impl Engine, key: &Key) -> Option<HostHit> {
+    pub(super) fn first_match(engine: &impl Engine, key: &Key) -> Option<HostHit> {
         engine.first_match(key)
     }
 
     #[inline(never)]
-    fn first_token(engine: &impl Engine, key: &Key) -> Option<u32> {
+    pub(super) fn first_token(engine: &impl Engine, key: &Key) -> Option<u32> {
         engine.first_token(key)
     }
 
     #[inline(never)]
-    fn remove(engine: &mut impl Engine, handle: HostHandle) {
+    pub(super) fn remove(engine: &mut impl Engine, handle: HostHandle) {
         engine.remove(handle);
     }
 }
@@ -271,17 +274,17 @@ impl Apart {
 impl Engine for Host {
     #[inline]
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
-        each!(self, engine => Apart::insert(&mut **engine, element, age))
+        each!(self, engine => apart::insert(&mut **engine, element, age))
     }
 
     #[inline]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        each!(self, engine => Apart::first_match(&**engine, key))
+        each!(self, engine => apart::first_match(&**engine, key))
     }
 
     #[inline]
     fn first_token(&self, key: &Key) -> Option<u32> {
-        each!(self, engine => Apart::first_token(&**engine, key))
+        each!(self, engine => apart::first_token(&**engine, key))
     }
 
     fn element(&self, handle: HostHandle) -> Element {
@@ -290,7 +293,7 @@ impl Engine for Host {
 
     #[inline]
     fn remove(&mut self, handle: HostHandle) {
-        each!(self, engine => Apart::remove(&mut **engine, handle));
+        each!(self, engine => apart::remove(&mut **engine, handle));
     }
 
     fn oldest(&self) -> Option<HostHit> {

@@ -80,9 +80,9 @@ impl Line {
         self.tail == self.end
     }
 
-    /// Whether a place is in its region.
+    /// Whether its region ends behind this place.
     #[inline]
-    pub(super) const fn has(&self, at: u64) -> bool {
+    pub(super) const fn ends_behind(&self, at: u64) -> bool {
         at < self.end as u64
     }
 
@@ -109,6 +109,16 @@ impl Line {
         self.push_to(page, print)
     }
 
+    /// The same where the page is known, for an item that is there.
+    #[inline(always)]
+    pub(super) fn push_to(&mut self, page: &mut Page, print: Print) -> u32 {
+        let at = self.tail;
+        page.set((at % PAGE) as usize, print);
+        self.tail += 1;
+        self.len += 1;
+        at
+    }
+
     /// Forgets the holes behind the youngest, as far as they are in the page of the tail.
     #[cold]
     fn draw_back<T>(&mut self, places: &Places<T>) {
@@ -122,16 +132,6 @@ impl Line {
     #[inline(always)]
     pub(super) const fn draw_back_by_one(&mut self) {
         self.tail -= 1;
-    }
-
-    /// The same where the page is known, for an item that is there.
-    #[inline(always)]
-    pub(super) fn push_to(&mut self, page: &mut Page, print: Print) -> u32 {
-        let at = self.tail;
-        page.set((at % PAGE) as usize, print);
-        self.tail += 1;
-        self.len += 1;
-        at
     }
 
     /// Leaves a hole. If it is said to be `in_first`, the first page, the address of the page is

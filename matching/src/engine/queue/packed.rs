@@ -153,7 +153,7 @@ impl Packed {
     #[inline(always)]
     fn place_of(&self, handle: HostHandle) -> u32 {
         let at = handle.0.wrapping_sub(self.shift);
-        if self.all.has(at) { at as u32 } else { self.moved_place_of(handle) }
+        if self.all.ends_behind(at) { at as u32 } else { self.moved_place_of(handle) }
     }
 
     #[cold]
@@ -476,7 +476,7 @@ impl Queues for Packed {
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let at = handle.0.wrapping_sub(self.shift);
-        if self.all.has(at) && at >= u64::from(self.unplaced) {
+        if self.all.ends_behind(at) && at >= u64::from(self.unplaced) {
             self.remove_unplaced(at as u32);
         } else {
             self.remove_any(handle, leaves);
