@@ -14,7 +14,7 @@ use crate::pattern::{EXACT, Kind, Pattern};
 
 /// Classes that are hashed; each one live costs a search a probe. Those behind the pairs are
 /// of any pattern; entries of further patterns go to the scan.
-const CLASSES: usize = 6;
+pub(crate) const CLASSES: usize = 6;
 
 /// Classes in pairs, which are all that an MPI has: entries of an even one name their source,
 /// those of the odd one behind it do not, and both ignore the same bits. A search hashes these

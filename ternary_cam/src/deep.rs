@@ -286,7 +286,7 @@ impl Deep {
     /// that is turned.
     #[inline(never)]
     fn insert_unusual(&mut self, slots: &mut [Slot], grown: Nursery) {
-        if self.tray.suits(self.longest) {
+        if self.tray_suits() {
             self.enter_tray(slots);
             return self.insert_in_tray(slots, grown, self.longest);
         }

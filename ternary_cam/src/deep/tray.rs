@@ -9,14 +9,16 @@
 //! The tray is taken into use when entries of several kinds or keys with wildcards come and
 //! there have been few entries for some time, as there have in a new table. It is left at
 //! once when there are too many, and after some time with entries of one kind and exact
-//! keys, for which the home index is quicker. The indexes keep what they serve, and are empty
+//! keys, for which the home index is quicker. What is too many depends on what would be in its
+//! place: one index for entries of few kinds and their keys; one for each kind of keys; a scan
+//! for entries of which all are different. The indexes keep what they serve, and are empty
 //! meanwhile.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::{Deep, HOME, at};
 use crate::age_log::Bits;
-use crate::classes::TRAY;
+use crate::classes::{CLASSES, TRAY};
 use crate::entry::{Key, Source};
 use crate::kernel::{self, Kernel, LANES, Named, STEP};
 use crate::nursery::{CAPACITY, Nursery};
@@ -28,6 +30,12 @@ const PATIENCE: u32 = 4;
 
 /// Such periods with entries of one kind and exact keys after which it is left.
 const UNIFORM: u32 = 8;
+
+/// Such periods after which it is forgotten what kinds there were.
+const REVIEW: u32 = 512;
+
+/// Kinds of keys with wildcards that are many: an index for each would be kept up.
+const MANY: u32 = 2;
 
 /// Positions: bits of a word.
 const ROOM: usize = LANES;
@@ -51,8 +59,13 @@ pub(super) struct Tray {
     entries: Named,
     tail: usize,
     in_use: bool,
-    /// Entries at most while it is.
+    /// Entries at most while it is: `few`, or [`ROOM`] where there are many kinds.
     most: usize,
+    few: usize,
+    /// The cells of some kinds of keys with wildcards.
+    wild_keys: AtomicU64,
+    /// Ticks while in use, since what kinds there were was forgotten.
+    ticks: u32,
     /// While in use: whether since the last tick there was nothing but entries of one kind
     /// and exact keys.
     plain: AtomicBool,
@@ -67,12 +80,15 @@ pub(super) struct Tray {
 impl Tray {
     pub(super) fn new(kernel: Kernel) -> Self {
         // Two steps of a vector kernel.
-        let most = if kernel == Kernel::Scalar { 16 } else { 32 };
+        let few = if kernel == Kernel::Scalar { 16 } else { 32 };
         Self {
             entries: Named::EMPTY,
             tail: 0,
             in_use: false,
-            most,
+            most: few,
+            few,
+            wild_keys: AtomicU64::new(0),
+            ticks: 0,
             plain: AtomicBool::new(true),
             last: (0, 0),
             uniform: 0,
@@ -91,16 +107,55 @@ impl Tray {
         self.plain.store(false, Relaxed);
     }
 
+    /// For how many entries it is good.
     #[inline(always)]
-    fn has_room(&self, entries: usize) -> bool {
-        entries + GROUP <= self.most
+    fn good_for(&self, many_kinds: bool) -> usize {
+        if many_kinds { ROOM } else { self.few }
+    }
+
+    /// Notes a key with wildcards. One between two ticks says enough of their kinds in time.
+    #[cold]
+    fn note_wild_key(&self, key: &Key) {
+        self.note_use();
+        self.wild_keys.store(self.wild_keys.load(Relaxed) | 1 << key.kind().cell(), Relaxed);
     }
 
     /// Whether it may be taken into use where there were at most so many entries since the
     /// last tick.
     #[inline(always)]
-    pub(super) fn suits(&self, longest: usize) -> bool {
-        self.short == PATIENCE && self.has_room(longest)
+    fn suits(&self, longest: usize, many_kinds: bool) -> bool {
+        self.short == PATIENCE && longest + GROUP <= self.good_for(many_kinds)
+    }
+
+    /// Whether there are many kinds of keys, or more of entries than have a class.
+    fn has_many_kinds(&self, slots: &[Slot]) -> bool {
+        let mut known = [Kind::EXACT; CLASSES];
+        let mut len = 0;
+        for place in Bits(self.entries.live) {
+            let kind = slots[usize::from(self.entries.names[place])].kind();
+            if !known[..len].contains(&kind) {
+                if len == CLASSES {
+                    return true;
+                }
+                known[len] = kind;
+                len += 1;
+            }
+        }
+        self.wild_keys.load(Relaxed).count_ones() >= MANY
+    }
+
+    /// Finds out whether it is good for so many entries.
+    #[cold]
+    fn is_good_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
+        self.most = self.good_for(self.has_many_kinds(slots));
+        entries <= self.most
+    }
+
+    /// Forgets which kinds there were.
+    fn forget_kinds(&mut self) {
+        self.most = self.few;
+        *self.wild_keys.get_mut() = 0;
+        self.ticks = 0;
     }
 
     pub(super) fn len(&self) -> usize {
@@ -124,7 +179,7 @@ impl Tray {
         // The first is nearly always false where keys of several kinds come, the second is
         // not predicted there.
         if self.plain.load(Relaxed) && !key.is_exact() {
-            self.note_use();
+            self.note_wild_key(key);
         }
         let key = (key.bits, key.ignore, key.source.0);
         kernel::first_named(kernel, &self.entries, key, move |id| at(slots, id))
@@ -203,11 +258,14 @@ impl Deep {
     /// Adds those of a nursery to the tray. If there are too many it is no longer in use.
     #[inline(never)]
     pub(super) fn insert_in_tray(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
-        if taken > self.tray.most {
+        if taken > self.tray.most && !self.tray.is_good_for(taken, slots) {
             return self.outgrow_tray(slots, grown);
         }
         if self.tray.is_sparse() {
             self.tray.close_up(slots);
+        }
+        if self.tray.tail == ROOM {
+            return self.outgrow_tray(slots, grown);
         }
         self.tray.push(slots, grown.all());
     }
@@ -224,24 +282,41 @@ impl Deep {
     #[inline(never)]
     pub(super) fn consider_tray(&mut self, slots: &mut [Slot]) {
         let several = self.classes.are_several() || self.unclassed != 0;
-        if several && self.tray.suits(self.longest) {
+        if several && self.tray_suits() {
             self.enter_tray(slots);
         }
+    }
+
+    /// Whether the tray may be taken into use.
+    #[inline(always)]
+    pub(super) fn tray_suits(&self) -> bool {
+        self.tray.suits(self.longest, self.have_many_kinds())
+    }
+
+    /// Whether an index for each of many kinds of keys is kept up, or most entries have no class.
+    #[inline(always)]
+    fn have_many_kinds(&self) -> bool {
+        self.awake.count_ones() > MANY || self.unclassed > self.classes.len()
     }
 
     /// Finds out whether the tray is still needed, and otherwise if it would suit; whether
     /// it is in use.
     pub(super) fn tick_tray(&mut self, slots: &mut [Slot], longest: usize) -> bool {
+        let room = self.tray.good_for(self.have_many_kinds());
         let plain = std::mem::replace(self.tray.plain.get_mut(), true);
         let tray = &mut self.tray;
         if tray.in_use {
+            tray.ticks += 1;
+            if tray.ticks == REVIEW {
+                tray.forget_kinds();
+            }
             tray.uniform = if plain { tray.uniform + 1 } else { 0 };
             if tray.uniform == UNIFORM {
                 self.forget_keys();
                 self.leave_tray(slots);
             }
         } else {
-            tray.short = if tray.has_room(longest) { PATIENCE.min(tray.short + 1) } else { 0 };
+            tray.short = if longest + GROUP <= room { PATIENCE.min(tray.short + 1) } else { 0 };
         }
         self.tray.in_use
     }
@@ -251,6 +326,10 @@ impl Deep {
     pub(super) fn enter_tray(&mut self, slots: &mut [Slot]) {
         // What searches have asked for they find in the tray.
         self.demand.take().for_each(drop);
+        let kinds = self.indexes.iter().filter_map(|index| index.keys);
+        let kinds = kinds.filter(|&kind| kind != Kind::EXACT);
+        self.tray.forget_kinds();
+        *self.tray.wild_keys.get_mut() = kinds.fold(0, |cells, kind| cells | 1 << kind.cell());
         let len = self.in_order(slots).len();
         for at in 0..len {
             let id = self.order[at];
