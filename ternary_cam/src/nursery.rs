@@ -51,6 +51,10 @@ impl Nursery {
             self.ids &= !(u64::MAX << self.used);
             return;
         }
+        if self.ids as u16 == id {
+            self.ids >>= WIDTH;
+            return;
+        }
         let place = self.place(id);
         let older = !(u64::MAX << place);
         self.ids = self.ids & older | (self.ids >> WIDTH) & !older;
