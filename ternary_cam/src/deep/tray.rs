@@ -120,11 +120,16 @@ impl Tray {
         self.wild_keys.store(self.wild_keys.load(Relaxed) | 1 << key.kind().cell(), Relaxed);
     }
 
-    /// Whether it may be taken into use where there were at most so many entries since the
-    /// last tick.
+    /// Whether there have been few entries for some time.
     #[inline(always)]
-    fn suits(&self, longest: usize, many_kinds: bool) -> bool {
-        self.short == PATIENCE && longest + GROUP <= self.good_for(many_kinds)
+    fn is_due(&self) -> bool {
+        self.short == PATIENCE
+    }
+
+    /// Whether it has room where there were at most so many entries since the last tick.
+    #[inline(always)]
+    fn has_room(&self, longest: usize, many_kinds: bool) -> bool {
+        longest + GROUP <= self.good_for(many_kinds)
     }
 
     /// Whether there are many kinds of keys, or more of entries than have a class.
@@ -281,8 +286,7 @@ impl Deep {
     /// Takes the tray into use if there are few entries, of several kinds.
     #[inline(never)]
     pub(super) fn consider_tray(&mut self, slots: &mut [Slot]) {
-        let several = self.classes.are_several() || self.unclassed != 0;
-        if several && self.tray_suits() {
+        if self.tray_suits() && (self.classes.are_several() || self.unclassed != 0) {
             self.enter_tray(slots);
         }
     }
@@ -290,7 +294,7 @@ impl Deep {
     /// Whether the tray may be taken into use.
     #[inline(always)]
     pub(super) fn tray_suits(&self) -> bool {
-        self.tray.suits(self.longest, self.have_many_kinds())
+        self.tray.is_due() && self.tray.has_room(self.longest, self.have_many_kinds())
     }
 
     /// Whether an index for each of many kinds of keys is kept up, or most entries have no class.
@@ -302,7 +306,7 @@ impl Deep {
     /// Finds out whether the tray is still needed, and otherwise if it would suit; whether
     /// it is in use.
     pub(super) fn tick_tray(&mut self, slots: &mut [Slot], longest: usize) -> bool {
-        let room = self.tray.good_for(self.have_many_kinds());
+        let has_room = self.tray.has_room(longest, self.have_many_kinds());
         let plain = std::mem::replace(self.tray.plain.get_mut(), true);
         let tray = &mut self.tray;
         if tray.in_use {
@@ -316,7 +320,7 @@ impl Deep {
                 self.leave_tray(slots);
             }
         } else {
-            tray.short = if longest + GROUP <= room { PATIENCE.min(tray.short + 1) } else { 0 };
+            tray.short = if has_room { PATIENCE.min(tray.short + 1) } else { 0 };
         }
         self.tray.in_use
     }
