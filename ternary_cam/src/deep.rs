@@ -8,7 +8,7 @@
 //! | any | exact | the index for the key's pattern, once such keys repeat |
 //! | wildcards | any | the scan of all, once there are such keys |
 //! | first of its kind | any | a pass over the slots |
-//! | any | at most 32 (16 with the scalar kernel), where there are or were lately several kinds of entries, or a key with wildcards that the home index does not serve | a comparison with all of them, the tray (`deep/tray.rs`); none is in an index then |
+//! | any | at most 32 (16 with the scalar kernel), 64 of many kinds or under keys of many kinds, where there are or were lately several kinds of entries, or a key with wildcards that the home index does not serve | a comparison with all of them, the tray (`deep/tray.rs`); none is in an index then |
 //!
 //! The home index holds exact entries under the pattern that most keys have: no
 //! wildcards at first, but a queue of unexpected messages that is only ever searched
@@ -402,7 +402,6 @@ impl Deep {
         pattern: &Pattern,
     ) -> Option<(u16, &'a Slot)> {
         let (home, pattern) = (&self.indexes[HOME], pattern.with_source(true));
-        home.keep.note_use();
         let care = pattern.care();
         let equals = move |slot: &Slot| slot.equals(key, care);
         home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
@@ -425,7 +424,6 @@ impl Deep {
             return self.first_match_with_source(slots, key, pattern);
         }
         let (home, pattern) = (&self.indexes[HOME], pattern.with_source(false));
-        home.keep.note_use();
         let care = pattern.care();
         let equals = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
         home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)

@@ -75,6 +75,8 @@
 //! | the same, with calls instead of forced inlining | reverse 22 | inlined: 17 at that time |
 //! | group compare without branches | reverse 17.6 | three branches, all predicted: 13.8 |
 //! | as many buckets as twice the capacity | reverse 13.7, 1024 sources 16.8 | 16,384 for all: 13.1, 15.2 |
+//! | 1,024 or 4,096 buckets (a constant) | random at 256 9.7, 10.7, at 1024 11.3, 11.1, but any tag at 256 26.5, 16.0 | 16,384: 10.9, 11.7, 13.0 |
+//! | the next free slot fetched ahead | random at 64 9.6, at 5120 12.5, at 8192 13.6 | not: 9.3, 12.4, 13.8 |
 //! | sources apart by another irrational number | up to 30 % of 4,096 consecutive tags and sources in a bucket with others; 1024 sources 13.3, with any tag 15.0 | by a bucket: none; 11.5, 14.5 |
 //! | so, but this step changes with the hash, from memory | random 12.0 | a constant: 11.8 |
 //! | a search and the removal of what it found in one | at 4 6.3 instead of 6.7, at 64 9.3 instead of 9.5, at 4096 12.2 instead of 12.1 | two calls, as the device makes them |
@@ -111,13 +113,16 @@
 //! | buckets of 16 bits, half the cache | four kinds of keys at 5120 37.4 instead of 38.5, same key 12.5 | 32 bits: 10.8 |
 //! | the walk through a bucket where its first entry is compared | same key 12.0, four kinds of keys 28.2 | called where it is rare: 11.4, 27.1 |
 //! | any entry of the nursery removed in one way | depth 4 7.5, pairs at the tail 7.5 | the youngest told apart: 6.6, 6.8 |
+//! | so, but the oldest not | first in, first out at 4 6.5 | 5.6 |
 //! | a class for every pattern while there is room | all ignore bits differ 47 | none where patterns do not come again: 38 |
 //! | a bucket is a node of its ring, so that neither insert nor remove has a branch (links of 32 bits beside the slots) | reverse at 4096 13.2, random 15.0; same key 9.5 | the bucket names its oldest: 11.4, 13.3; 12.0 |
 //! | few entries of several kinds in the indexes | at 16: four kinds of keys 23.2, four classes 15.9, any tag 12.8; at 5: 40, 16.8, 47 | the tray: 11.4, 11.2, 11.6; 10.2, 10.1, 10.3 |
 //! | the same, where an insert and a take at random come in turn | at 16: four kinds of keys 25.8, four classes 17.1, 10 % + 10 % 14.8 | the tray: 17.6 each |
 //! | the same in the scan, as if none had a class | 18.3, 19.4, 18.9 | 64 fixed positions beside each other, of which the slot names one, and a search, an insert and a remove of their own |
 //! | the tray in an allocation of its own | at 16 12.4 | inside the table: 11.5 |
-//! | the tray of up to 60 entries | at 56: four kinds of keys 21, but 10 % + 10 % 17.1, any tag 17.1 | 32: 27, 14.0, 13.5 |
+//! | the tray of up to 64 entries whatever their kinds | at 64: four kinds of keys 18.1, all ignore bits differ 18.2, but four classes 18.1, any tag 18.0 | 32 of few kinds: 27, 27, 14.8, 11.4 |
+//! | the kinds of keys noted at every search of it | at 16 12.1, at 32 14.7 | one between two ticks: 11.4, 13.4 |
+//! | in the tray fingerprints of 16 bits (three words an entry; one, and four where keys have wildcards) | four classes at 16 15.1 (16.4), at 64 16.9 (17.6) | all bits: 11.4, 18.1; hashes cost more than the steps they save |
 //! | up to 8 entries of the tray compared one by one | at 16 13.4 | up to 4: 11.4. None: at 5 12.6 instead of 10.3, for what was just stored must be loaded as a vector |
 //! | the tray closed up at its end only | an insert and a take in turn at 16 18.3, AVX2 20.0 | when there are 16 holes: 17.6, 18.2 |
 //! | four entries put into the tray as vectors, for which a search need not wait | in turn at 16 16.8, but batches at 5 10.8 | field by field: 17.6, 10.1 |

@@ -311,13 +311,13 @@ impl Deep {
         let tray = &mut self.tray;
         if tray.in_use {
             tray.ticks += 1;
-            if tray.ticks == REVIEW {
-                tray.forget_kinds();
-            }
             tray.uniform = if plain { tray.uniform + 1 } else { 0 };
             if tray.uniform == UNIFORM {
                 self.forget_keys();
                 self.leave_tray(slots);
+            } else if tray.ticks == REVIEW {
+                tray.forget_kinds();
+                self.sleep_all_but_home();
             }
         } else {
             tray.short = if has_room { PATIENCE.min(tray.short + 1) } else { 0 };
@@ -330,10 +330,8 @@ impl Deep {
     pub(super) fn enter_tray(&mut self, slots: &mut [Slot]) {
         // What searches have asked for they find in the tray.
         self.demand.take().for_each(drop);
-        let kinds = self.indexes.iter().filter_map(|index| index.keys);
-        let kinds = kinds.filter(|&kind| kind != Kind::EXACT);
         self.tray.forget_kinds();
-        *self.tray.wild_keys.get_mut() = kinds.fold(0, |cells, kind| cells | 1 << kind.cell());
+        self.tray.most = self.tray.good_for(self.have_many_kinds());
         let len = self.in_order(slots).len();
         for at in 0..len {
             let id = self.order[at];
@@ -358,11 +356,16 @@ impl Deep {
         }
     }
 
-    /// Has the home index serve exact keys, and nothing else be kept up. All are empty.
-    fn forget_keys(&mut self) {
+    /// Has the other indexes kept up no longer; they are empty. Keys may ask for them again.
+    fn sleep_all_but_home(&mut self) {
         for which in 1..INDEXES {
             self.put_to_sleep(which);
         }
+    }
+
+    /// Has the home index serve exact keys, and nothing else be kept up. All are empty.
+    fn forget_keys(&mut self) {
+        self.sleep_all_but_home();
         self.scan_keep.sleep();
         let home = &mut self.indexes[HOME];
         home.keys = Some(Kind::EXACT);
@@ -375,7 +378,7 @@ impl Deep {
 #[cfg(test)]
 mod tests {
     use super::super::HOME;
-    use super::{PATIENCE, UNIFORM};
+    use super::{PATIENCE, REVIEW, UNIFORM};
     use crate::deep::TICK;
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
@@ -403,28 +406,59 @@ mod tests {
         /// most `length` stay. Keys have any source if `any`.
         fn run(&mut self, inserts: usize, length: usize, wild: bool, any: bool) {
             for _ in 0..inserts {
-                while self.naive.len() >= length {
-                    self.take(any);
-                }
-                self.token += 1;
-                let source =
-                    if wild && self.token.is_multiple_of(3) { Source::ANY } else { Source::new(1) };
-                let bits = u64::from(self.token % 8);
-                let entry = Entry { bits, ignore: 0, source, token: self.token };
-                self.naive.push((self.table.insert(entry).unwrap(), entry));
+                self.take_down_to(length, |_| (0, any));
+                let source = source(wild && (self.token + 1).is_multiple_of(3));
+                self.push(u64::from((self.token + 1) % 8), 0, source);
             }
         }
 
-        fn take(&mut self, any: bool) {
-            let source = if any { Source::ANY } else { Source::new(1) };
+        /// The same with entries that all ignore something else.
+        fn run_differing(&mut self, inserts: usize, length: usize) {
+            for _ in 0..inserts {
+                self.take_down_to(length, |_| (0, false));
+                let number = u64::from(self.token + 1);
+                self.push(number << 32, number, Source::new(1));
+            }
+        }
+
+        /// The same with exact entries and keys of three kinds with wildcards.
+        fn run_keys(&mut self, inserts: usize, length: usize) {
+            for _ in 0..inserts {
+                self.take_down_to(length, |token| {
+                    [(0xff, false), (0, true), (0xff, true)][token as usize % 3]
+                });
+                self.push(u64::from((self.token + 1) % 8), 0, Source::new(1));
+            }
+        }
+
+        fn push(&mut self, bits: u64, ignore: u64, source: Source) {
+            self.token += 1;
+            let entry = Entry { bits, ignore, source, token: self.token };
+            self.naive.push((self.table.insert(entry).unwrap(), entry));
+        }
+
+        /// Takes entries until there is room for one more, by keys that ignore these bits, and
+        /// maybe the source.
+        fn take_down_to(&mut self, length: usize, ignore: impl Fn(u32) -> (u64, bool)) {
+            while self.naive.len() >= length {
+                let (ignore, any) = ignore(self.token + self.naive.len() as u32);
+                self.take(ignore, source(any));
+            }
+        }
+
+        fn take(&mut self, ignore: u64, source: Source) {
             let wanted = self.naive[self.token as usize % self.naive.len()].1;
-            let key = Key { bits: wanted.bits, ignore: 0, source };
+            let key = Key { bits: wanted.bits, ignore, source };
             let rank = self.naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
             let (handle, entry) = self.naive.remove(rank);
             assert_eq!(self.table.first_match(&key).unwrap().handle, handle);
             assert_eq!(self.table.depth(handle), rank + 1);
             assert_eq!(self.table.remove(handle), Some(entry));
         }
+    }
+
+    fn source(any: bool) -> Source {
+        if any { Source::ANY } else { Source::new(1) }
     }
 
     /// Inserts that make so many ticks.
@@ -446,6 +480,40 @@ mod tests {
             assert!(queue.is_in_tray());
             queue.run(4, 50, true, false);
             assert!(queue.is_in_tray(), "all came one by one");
+        }
+    }
+
+    #[test]
+    fn more_of_many_kinds_are_in_it() {
+        for kernel in Kernel::available() {
+            let mut queue = Queue::new(kernel);
+            queue.run_differing(60, 60);
+            queue.run_differing(if cfg!(miri) { 100 } else { 1000 }, 40);
+            assert!(queue.is_in_tray(), "what 40 ignore differs");
+            queue.run_differing(60, 70);
+            assert!(!queue.is_in_tray(), "too many");
+        }
+        for kernel in Kernel::available() {
+            let mut queue = Queue::new(kernel);
+            queue.run(32, 16, false, true);
+            queue.run_keys(if cfg!(miri) { 500 } else { 5000 }, 40);
+            assert!(queue.is_in_tray(), "three kinds of keys");
+            queue.run(ticks(REVIEW + UNIFORM), 40, false, true);
+            assert!(cfg!(miri) || !queue.is_in_tray(), "one kind of keys");
+            queue.run_keys(ticks(2 * PATIENCE), 40);
+            assert!(queue.is_in_tray(), "three kinds again");
+        }
+    }
+
+    /// They would close up at nearly every insert.
+    #[test]
+    fn where_the_places_are_used_up_at_once_it_is_left() {
+        for kernel in Kernel::available() {
+            let mut queue = Queue::new(kernel);
+            queue.run_differing(56, 60);
+            assert!(queue.is_in_tray());
+            queue.run_differing(16, 56);
+            assert!(!queue.is_in_tray());
         }
     }
 
@@ -490,9 +558,7 @@ mod tests {
             for _ in 0..3 {
                 queue.run(100, 90, true, false);
                 assert!(!queue.is_in_tray());
-                while queue.naive.len() > 2 {
-                    queue.take(false);
-                }
+                queue.take_down_to(3, |_| (0, false));
             }
         }
     }

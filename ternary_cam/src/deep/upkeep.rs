@@ -135,6 +135,10 @@ impl Deep {
             }
         }
         let home = &mut self.indexes[HOME].keep;
+        if self.awake == ONLY_HOME {
+            // What is usual needs no note of every search.
+            home.note_use();
+        }
         if home.tick(inserts, len) {
             home.wake();
             self.find_home(slots);
