@@ -256,9 +256,15 @@ def damaged(arguments):
     path.write_bytes(whole.read_bytes()[:-1])
     done = tcam(arguments, "replay", str(path))
     check(done.returncode == 125 and "--cut-off" in done.stderr, done.stderr)
-    for task in ("replay", "compare"):
-        done = tcam(arguments, task, "--cut-off", str(path))
+    out = ["--out", str(place / "looked-at")]
+    for task in (["replay"], ["compare"], ["stats"], ["plot", *out], ["export", *out]):
+        done = tcam(arguments, *task, "--cut-off", str(path))
         check(done.returncode == 0 and done.stderr.count("cut off in") == 1, done.stderr)
+    short = str(place / "short.trace")
+    done = tcam(arguments, "stats", "--cut-off", str(path), short)
+    check(done.returncode == 0 and "left out" in done.stderr, done.stderr)
+    done = tcam(arguments, "stats", "--cut-off", short)
+    check(done.returncode == 125 and "short.trace" in done.stderr, done.stderr)
     done = tcam(arguments, "replay", str(PLACE / "nothing"))
     check(done.returncode == 125 and "nothing" in done.stderr, done.stderr)
 

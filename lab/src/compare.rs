@@ -91,7 +91,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     if let Some(timing) = &arguments.timing {
         common.set("timing", timing);
     }
-    let found = traces::find_cut_off(&arguments.traces, arguments.cut_off)?;
+    let found = traces::find(&arguments.traces, arguments.cut_off)?;
     let first = if arguments.set.is_empty() { "as recorded" } else { "--set alone" };
     let lines = lines(first, &arguments.with, &common)?;
     // What is wrong with one of them is said before the first replay.

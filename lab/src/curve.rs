@@ -45,7 +45,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     if let Some(timing) = &arguments.timing {
         settings.set("timing", timing);
     }
-    let found = traces::find_cut_off(&arguments.trace, arguments.cut_off)?;
+    let found = traces::find(&arguments.trace, arguments.cut_off)?;
     let params = traces::params(&found, &settings)?;
     replay::note_flow_control(&params);
     fresh::make(&arguments.out)?;

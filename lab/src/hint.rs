@@ -36,7 +36,7 @@ fn list(words: &[String]) -> String {
 /// What can be done about a trace.
 pub(crate) fn of_trace(error: &TraceError) -> &'static str {
     match error {
-        TraceError::Cut(_) => "; replay, compare and sweep take what is before with --cut-off",
+        TraceError::Cut(_) => "; with --cut-off what is before is taken",
         _ => "",
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
         eprintln!("tcam: {nothing}");
         return Ok(code);
     }
-    let found = match traces::find(&[directory.to_owned()]) {
+    let found = match traces::find(&[directory.to_owned()], false) {
         Ok(found) => found,
         // What a program leaves that failed or was ended may be cut off anywhere.
         Err(error) if code != 0 => {

@@ -46,7 +46,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     if let Some(timing) = &arguments.timing {
         settings.set("timing", timing);
     }
-    let found = traces::find_cut_off(&arguments.traces, arguments.cut_off)?;
+    let found = traces::find(&arguments.traces, arguments.cut_off)?;
     if let Some(directory) = &arguments.report {
         spare_recording(directory, &found)?;
     }

@@ -65,8 +65,9 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The traces named, and those in the directories named, in order.
-pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
+/// The traces named, and those in the directories named, in order. If that is allowed they may
+/// be cut off and are played up to there; those without a record are left out, and told.
+pub(crate) fn find(names: &[PathBuf], cut_off: bool) -> Result<Vec<Trace>, Error> {
     let mut paths = Vec::new();
     for name in names {
         if name.is_dir() {
@@ -77,8 +78,18 @@ pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
     }
     paths.sort();
     paths.dedup();
-    let traces: Result<Vec<_>, _> = paths.into_iter().map(Trace::open).collect();
-    let traces = traces?;
+    let mut traces = Vec::new();
+    for path in paths {
+        match Trace::open(path, cut_off) {
+            Err(Error::Trace {
+                path,
+                error: error @ (TraceError::Empty | TraceError::Short(_)),
+            }) if cut_off => {
+                eprintln!("{}: {error}; left out", path.display());
+            }
+            trace => traces.push(trace?),
+        }
+    }
     if traces.is_empty() {
         return Err(Error::NoTraces(names.first().cloned().unwrap_or_default()));
     }
@@ -93,27 +104,18 @@ pub(crate) fn find(names: &[PathBuf]) -> Result<Vec<Trace>, Error> {
     Ok(traces)
 }
 
-/// The same; they may be cut off, if that is allowed, and are played up to there.
-pub(crate) fn find_cut_off(names: &[PathBuf], allowed: bool) -> Result<Vec<Trace>, Error> {
-    let mut traces = find(names)?;
-    for trace in &mut traces {
-        trace.cut_off = allowed;
-    }
-    Ok(traces)
-}
-
 /// The parameters of each trace, see [`Trace::params`].
 pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params>, Error> {
     traces.iter().map(|trace| trace.params(settings)).collect()
 }
 
 impl Trace {
-    fn open(path: PathBuf) -> Result<Self, Error> {
+    fn open(path: PathBuf, cut_off: bool) -> Result<Self, Error> {
         let len = fs::metadata(&path).map_err(Error::io(&path))?.len();
         let reader = reader(&path)?;
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
-        Ok(Self { path, header, bytes, cut_off: false, told: Arc::default() })
+        Ok(Self { path, header, bytes, cut_off, told: Arc::default() })
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {

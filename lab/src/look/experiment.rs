@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use matching::SearchDepth;
 use nic::lengths::Lengths;
 use nic::report::{ContextCounters, Report};
 
+use super::Sources;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::replay;
@@ -108,7 +109,8 @@ impl Queue {
 
 impl Experiment {
     /// Reads reports and traces. Without reports the traces are replayed.
-    pub(super) fn read(names: &[PathBuf]) -> Result<Self, Error> {
+    pub(super) fn read(sources: &Sources) -> Result<Self, Error> {
+        let names = &sources.names;
         let mut found = Vec::new();
         let mut trace_names = Vec::new();
         for name in names {
@@ -125,7 +127,7 @@ impl Experiment {
         }
         let traces = match trace_names.as_slice() {
             [] => Vec::new(),
-            names => traces::find(names)?,
+            names => traces::find(names, sources.cut_off)?,
         };
         let replayed = found.is_empty();
         if replayed && !traces.is_empty() {
@@ -279,7 +281,8 @@ pub(super) mod tests {
     #[test]
     fn nothing_to_look_at_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
-        let error = Experiment::read(&[directory.path().to_owned()]).unwrap_err().to_string();
+        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let error = Experiment::read(&sources).unwrap_err().to_string();
         assert!(error.contains("neither reports (*.json) nor traces (*.trace)"), "{error}");
     }
 }

@@ -107,12 +107,16 @@ pub(crate) struct ReportPage {
 }
 
 /// What is looked at.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Sources {
     /// Reports or traces, or directories of them. Traces with reports beside them tell
     /// what only they know; without, they are replayed as they were recorded.
     #[arg(required = true, value_name = "DIR|FILE")]
     names: Vec<PathBuf>,
+
+    /// Takes traces that were cut off, up to there.
+    #[arg(long)]
+    cut_off: bool,
 }
 
 /// Value of `--format`.
@@ -125,7 +129,7 @@ pub(crate) enum Format {
 
 /// Draws the pictures. Returns 0.
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
-    let experiment = Experiment::read(&arguments.from.names)?;
+    let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
     for figure in figures::all(&experiment)? {
         let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
@@ -145,7 +149,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
 
 /// Prints the tables. Returns 0.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
-    let experiment = Experiment::read(&arguments.from.names)?;
+    let experiment = Experiment::read(&arguments.from)?;
     println!("{}", experiment.title());
     for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
@@ -155,7 +159,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
 
 /// Writes the files. Returns 0.
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
-    let experiment = Experiment::read(&arguments.from.names)?;
+    let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
     export::write(&experiment, &arguments.out, arguments.parquet)?;
     if !experiment.traces.is_empty() {
@@ -166,7 +170,7 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
 
 /// Writes the page. Returns 0.
 pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
-    let experiment = Experiment::read(&arguments.from.names)?;
+    let experiment = Experiment::read(&arguments.from)?;
     let page = page::of(&experiment)?;
     fs::write(&arguments.out, page).map_err(Error::io(&arguments.out))?;
     println!("{}", arguments.out.display());

@@ -254,6 +254,7 @@ mod tests {
     use nic::trace::{Encoder, Header, put_time};
 
     use super::*;
+    use crate::look::Sources;
 
     /// Writes a trace of a rank: one operation every 10 ns.
     fn put(path: &Path, rank: Option<u32>, ops: &[Op]) {
@@ -294,7 +295,8 @@ mod tests {
             Some(2),
             &[arrive(7), Op::Peek(Key { bits: 7, ignore: 0, source: Source::ANY })],
         );
-        let experiment = Experiment::read(&[from]).unwrap();
+        let sources = Sources { names: vec![from], ..Sources::default() };
+        let experiment = Experiment::read(&sources).unwrap();
         assert!(experiment.replayed);
         assert_eq!(experiment.ranks[0].compared(), 2 + 1 + 1 + 2);
         write(&experiment, &out, "q", false).unwrap();
@@ -318,7 +320,8 @@ mod tests {
     fn traces_of_unknown_ranks_get_lines_of_their_own() {
         let directory = tempfile::tempdir().unwrap();
         put(&directory.path().join("a.trace"), None, &[post(1), arrive(1)]);
-        let experiment = Experiment::read(&[directory.path().to_owned()]).unwrap();
+        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let experiment = Experiment::read(&sources).unwrap();
         write(&experiment, directory.path(), "q", false).unwrap();
         let text = std::fs::read_to_string(directory.path().join("q-rq-hit.data")).unwrap();
         assert_eq!(text, "1,20 \n");
