@@ -67,8 +67,7 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
             "PRQ spills",
             "UMQ spills",
             "in the table",
-            "entries compared",
-            "a search",
+            "mean depth",
         ],
     );
     for rank in ranks.into_iter().take(most) {
@@ -82,10 +81,9 @@ fn ranks(experiment: &Experiment, most: usize) -> Sheet {
             whole(tagged.arrivals),
             whole(prq.high_water),
             whole(umq.high_water),
-            format!("{} ({})", whole(prq.spills), share(spilled(prq))),
-            format!("{} ({})", whole(umq.spills), share(spilled(umq))),
+            share(spilled(prq)),
+            share(spilled(umq)),
             share(in_table([prq, umq])),
-            compared.map_or_else(unknown, whole),
             compared.map_or_else(unknown, |entries| mean(entries, searches)),
         ]);
     }
@@ -200,9 +198,9 @@ mod tests {
         let ranks = &sheets[1];
         assert_eq!(ranks.title, "Ranks, the 10 of 256 that need most");
         assert_eq!((ranks.rows.len(), ranks.rows[0][0].as_str()), (WORST, "0"));
-        // 1,600 receives, matched at depths 1 to 1,600.
+        // 1,600 receives, matched at depths 1 to 1,600: half of the searches, none by receives.
         assert_eq!(ranks.rows[0][3], "1,600");
-        assert_eq!(ranks.rows[0][8], "1,280,800");
+        assert_eq!(ranks.rows[0][8], "400.2");
         assert_eq!(all(&experiment, None)[1].rows.len(), 256);
         let reasons = &sheets[4].rows;
         assert_eq!(reasons.len(), 1);
@@ -223,7 +221,7 @@ mod tests {
         experiment.sum.tagged.prq.search_depth.hit_entries = 0;
         experiment.ranks[0].tagged.prq.search_depth.hit_entries = 0;
         let sheets = all(&experiment, None);
-        assert_eq!(sheets[1].rows[0][8..], ["-", "-"]);
+        assert_eq!(sheets[1].rows[0][8], "-");
         assert_eq!(sheets[3].rows[0][3], "-");
     }
 
