@@ -18,8 +18,8 @@ const OTHERS: usize = 7;
 const OVERLAP: f64 = 0.7;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 
-/// Time of the samples of one rank, in a unit that suits it, or their operations where no
-/// clock was read.
+/// Time of the samples, in a unit that suits them, or their operations where no clock was read.
+#[derive(Clone, Copy)]
 struct Times {
     unit: &'static str,
     /// Microseconds, or operations, for one of the unit.
@@ -29,11 +29,20 @@ struct Times {
 }
 
 impl Times {
-    fn of(lengths: &Lengths) -> Self {
-        match lengths.us.last().copied().unwrap_or(0) {
+    /// Of the ranks with the longest queues: both queues have the same axis, one below the other.
+    fn of_longest(experiment: &Experiment) -> Self {
+        Self::of(Queue::BOTH.map(|queue| &experiment.worst(queue).lengths))
+    }
+
+    fn of(both: [&Lengths; 2]) -> Self {
+        let of_all = |last: fn(&Lengths) -> u64| both.map(last).into_iter().max().unwrap_or(0);
+        match of_all(|lengths| lengths.us.last().copied().unwrap_or(0)) {
             0 => {
-                let samples = lengths.us.len().saturating_sub(1) as u64;
-                let most = (samples * lengths.every) as f64;
+                let operations = of_all(|lengths| {
+                    let samples = lengths.us.len().saturating_sub(1) as u64;
+                    samples * lengths.every
+                });
+                let most = operations as f64;
                 Self { unit: "posts and arrivals", per: 1.0, timed: false, most }
             }
             us => {
@@ -66,7 +75,7 @@ struct Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    fn of(experiment: &'a Experiment, queue: Queue, others: usize) -> Self {
+    fn of(experiment: &'a Experiment, queue: Queue, times: Times, others: usize) -> Self {
         let worst = experiment.worst(queue);
         let mut rest: Vec<_> =
             experiment.ranks.iter().filter(|rank| rank.number != worst.number).collect();
@@ -82,7 +91,7 @@ impl<'a> Panel<'a> {
         };
         Self {
             queue,
-            times: Times::of(&worst.lengths),
+            times,
             ranks,
             frame: (150.0, top, 1200.0, 250.0),
             y: Scale::Linear(most.max(1) as f64),
@@ -161,8 +170,9 @@ pub(super) fn lengths(
     }
     signs.push((Sign::Dashes, "size of the table"));
     legend(canvas, &signs)?;
+    let times = Times::of_longest(experiment);
     for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, OTHERS);
+        let panel = Panel::of(experiment, queue, times, OTHERS);
         let chart = panel.begin(canvas)?;
         for (at, rank) in panel.ranks.iter().enumerate().rev() {
             let [table, host] = queue.lengths(&rank.lengths);
@@ -188,8 +198,9 @@ pub(super) fn occupancy(
         (Sign::Dashes, "size of the table"),
     ];
     legend(canvas, &signs)?;
+    let times = Times::of_longest(experiment);
     for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, 0);
+        let panel = Panel::of(experiment, queue, times, 0);
         let chart = panel.begin(canvas)?;
         let lengths = &panel.ranks[0].lengths;
         let [table, host] = queue.lengths(lengths);
@@ -225,14 +236,14 @@ mod tests {
     #[test]
     fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
         let series = |us: &[u64]| Lengths { every: 4, us: us.to_vec(), ..Lengths::default() };
-        let unit = |us| Times::of(&series(us)).unit;
+        let unit = |us| Times::of([&series(us), &series(&[9])]).unit;
         assert_eq!(unit(&[0, 9_999]), "time (µs)");
         assert_eq!(unit(&[0, 10_000]), "time (ms)");
         assert_eq!(unit(&[0, 10_000_000]), "time (s)");
         let untimed = series(&[0, 0, 0]);
-        let times = Times::of(&untimed);
+        let times = Times::of([&Lengths::default(), &untimed]);
         assert_eq!((times.unit, times.most), ("posts and arrivals", 8.0));
         assert_eq!(times.positions(&untimed), [0.0, 4.0, 8.0]);
-        assert_eq!(Times::of(&Lengths::default()).most, 0.0);
+        assert_eq!(Times::of([&Lengths::default(); 2]).most, 0.0);
     }
 }
