@@ -67,6 +67,16 @@ impl Clone for Buffer {
             Some(parts) => Self::of(&parts.segments[..parts.count], self.whole.len),
         }
     }
+
+    #[inline(always)]
+    fn clone_from(&mut self, source: &Self) {
+        if self.parts.is_some() || source.parts.is_some() {
+            *self = source.clone();
+            return;
+        }
+        self.whole.addr = source.whole.addr;
+        self.whole.len = source.whole.len;
+    }
 }
 
 impl Drop for Buffer {

@@ -46,7 +46,7 @@ impl<R: Clone> Receives<R> {
         posted.receive.key = receive.key;
         posted.receive.multi = receive.multi;
         posted.receive.non_contiguous = receive.non_contiguous;
-        posted.receive.data = receive.data.clone();
+        posted.receive.data.clone_from(&receive.data);
         token
     }
 

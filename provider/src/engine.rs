@@ -52,7 +52,7 @@ use crate::{
 };
 
 /// A posted receive, as the device carries it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct RecvOp {
     pub(crate) buffer: Buffer,
     pub(crate) context: Context,
@@ -61,6 +61,25 @@ pub(crate) struct RecvOp {
     pub(crate) multi: bool,
     /// Deferred work that this is; see [`Engine::work`].
     pub(crate) work: u32,
+}
+
+/// Inlined by force, field by field: out of line it would be stored, and copied as a whole right
+/// after, which waits until the stores have left the store buffer.
+impl Clone for RecvOp {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        let Self { context, report, multi, work, .. } = *self;
+        Self { buffer: self.buffer.clone(), context, report, multi, work }
+    }
+
+    #[inline(always)]
+    fn clone_from(&mut self, source: &Self) {
+        self.buffer.clone_from(&source.buffer);
+        self.context = source.context;
+        self.report = source.report;
+        self.multi = source.multi;
+        self.work = source.work;
+    }
 }
 
 /// A message that no receive waited for, as the device carries it.
