@@ -190,6 +190,7 @@ impl Deep {
     #[cold]
     fn insert_at_tick(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
         self.housekeeping(slots);
+        self.longest = taken;
         self.insert_now(slots, grown, taken);
     }
 

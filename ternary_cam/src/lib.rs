@@ -112,8 +112,8 @@
 //! | another summand for each class in the hash | four classes mixed 17.7, 10 % + 10 % 14.7 | 17.1, 14.2 |
 //! | buckets of 16 bits, half the cache | four kinds of keys at 5120 37.4 instead of 38.5, same key 12.5 | 32 bits: 10.8 |
 //! | the walk through a bucket where its first entry is compared | same key 12.0, four kinds of keys 28.2 | called where it is rare: 11.4, 27.1 |
-//! | any entry of the nursery removed in one way | depth 4 7.5, pairs at the tail 7.5 | the youngest told apart: 6.6, 6.8 |
-//! | so, but the oldest not | first in, first out at 4 6.5 | 5.6 |
+//! | any entry of the nursery removed in one way | depth 4 7.5, pairs at the tail 7.5 | the youngest told apart from the others: 6.6, 6.8 |
+//! | only the youngest told apart | first in, first out at 4 6.5 | the oldest as well: 5.6 |
 //! | a class for every pattern while there is room | all ignore bits differ 47 | none where patterns do not come again: 38 |
 //! | a bucket is a node of its ring, so that neither insert nor remove has a branch (links of 32 bits beside the slots) | reverse at 4096 13.2, random 15.0; same key 9.5 | the bucket names its oldest: 11.4, 13.3; 12.0 |
 //! | few entries of several kinds in the indexes | at 16: four kinds of keys 23.2, four classes 15.9, any tag 12.8; at 5: 40, 16.8, 47 | the tray: 11.4, 11.2, 11.6; 10.2, 10.1, 10.3 |

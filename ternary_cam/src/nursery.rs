@@ -46,7 +46,7 @@ impl Nursery {
     #[inline]
     pub(crate) const fn remove(&mut self, id: u16) {
         self.used -= WIDTH;
-        // The youngest first is what a short queue often does.
+        // The youngest first, or the oldest, is what a short queue often does.
         if (self.ids >> self.used) as u16 == id {
             self.ids &= !(u64::MAX << self.used);
             return;

@@ -3,7 +3,7 @@
 //!
 //! Where there are few, to compare a key with all of them costs less than to look up the
 //! class of an entry or the index for a key and to mispredict which it is. A search is one
-//! comparison with 16 to 48 positions; that it could stop at the first match is not used, since
+//! comparison with 16 to 64 positions; that it could stop at the first match is not used, since
 //! where that is cannot be predicted either.
 //!
 //! The tray is taken into use when entries of several kinds or keys with wildcards come and
@@ -31,7 +31,8 @@ const PATIENCE: u32 = 4;
 /// Such periods with entries of one kind and exact keys after which it is left.
 const UNIFORM: u32 = 8;
 
-/// Such periods after which it is forgotten what kinds there were.
+/// Such periods after which it is forgotten what kinds there were, or that the places were used
+/// up as soon as it was in use.
 const REVIEW: u32 = 512;
 
 /// Kinds of keys with wildcards that are many: an index for each would be kept up.
@@ -61,6 +62,7 @@ pub(super) struct Tray {
     in_use: bool,
     /// Entries at most while it is: `few`, or [`ROOM`] where there are many kinds.
     most: usize,
+    /// Entries of few kinds up to which it is quicker than indexes.
     few: usize,
     /// The cells of some kinds of keys with wildcards.
     wild_keys: AtomicU64,
@@ -73,8 +75,8 @@ pub(super) struct Tray {
     last: (u64, u64),
     /// Ticks in a row while in use that were plain.
     uniform: u32,
-    /// Ticks in a row while not in use with few entries.
-    short: u32,
+    /// Ticks with few entries to pass before it may be taken into use.
+    wait: u32,
 }
 
 impl Tray {
@@ -92,7 +94,7 @@ impl Tray {
             plain: AtomicBool::new(true),
             last: (0, 0),
             uniform: 0,
-            short: PATIENCE,
+            wait: 0,
         }
     }
 
@@ -113,7 +115,8 @@ impl Tray {
         if many_kinds { ROOM } else { self.few }
     }
 
-    /// Notes a key with wildcards. One between two ticks says enough of their kinds in time.
+    /// Notes a key with wildcards, one between two ticks at most: seldom is it the same kind each
+    /// time, and where it is, or entries of several kinds come first, only time is lost.
     #[cold]
     fn note_wild_key(&self, key: &Key) {
         self.note_use();
@@ -123,7 +126,7 @@ impl Tray {
     /// Whether there have been few entries for some time.
     #[inline(always)]
     fn is_due(&self) -> bool {
-        self.short == PATIENCE
+        self.wait == 0
     }
 
     /// Whether it has room where there were at most so many entries since the last tick.
@@ -132,27 +135,29 @@ impl Tray {
         longest + GROUP <= self.good_for(many_kinds)
     }
 
-    /// Whether there are many kinds of keys, or more of entries than have a class.
-    fn has_many_kinds(&self, slots: &[Slot]) -> bool {
-        let mut known = [Kind::EXACT; CLASSES];
+    /// Whether there are more kinds of entries than so many.
+    fn has_more_kinds<const THAN: usize>(&self, slots: &[Slot]) -> bool {
+        let mut known = [Kind::EXACT; THAN];
         let mut len = 0;
         for place in Bits(self.entries.live) {
             let kind = slots[usize::from(self.entries.names[place])].kind();
             if !known[..len].contains(&kind) {
-                if len == CLASSES {
+                if len == THAN {
                     return true;
                 }
                 known[len] = kind;
                 len += 1;
             }
         }
-        self.wild_keys.load(Relaxed).count_ones() >= MANY
+        false
     }
 
-    /// Finds out whether it is good for so many entries.
+    /// Finds out for how many entries it is good: more than few where there are many kinds of
+    /// keys, or more of entries than have a class. Whether for so many.
     #[cold]
-    fn is_good_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
-        self.most = self.good_for(self.has_many_kinds(slots));
+    fn find_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
+        let many_keys = self.wild_keys.get_mut().count_ones() >= MANY;
+        self.most = self.good_for(many_keys || self.has_more_kinds::<CLASSES>(slots));
         entries <= self.most
     }
 
@@ -254,7 +259,7 @@ impl Tray {
         for at in 0..len {
             self.set(at, slots, self.entries.names[at]);
         }
-        self.entries.live = (1 << len) - 1;
+        self.entries.live = !u64::MAX.checked_shl(len as u32).unwrap_or(0);
         self.tail = len.next_multiple_of(GROUP);
     }
 }
@@ -263,22 +268,23 @@ impl Deep {
     /// Adds those of a nursery to the tray. If there are too many it is no longer in use.
     #[inline(never)]
     pub(super) fn insert_in_tray(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
-        if taken > self.tray.most && !self.tray.is_good_for(taken, slots) {
-            return self.outgrow_tray(slots, grown);
+        if taken > self.tray.most && !self.tray.find_room_for(taken, slots) {
+            return self.outgrow_tray(slots, grown, PATIENCE);
         }
         if self.tray.is_sparse() {
             self.tray.close_up(slots);
         }
         if self.tray.tail == ROOM {
-            return self.outgrow_tray(slots, grown);
+            // So it would be again before long.
+            return self.outgrow_tray(slots, grown, REVIEW);
         }
         self.tray.push(slots, grown.all());
     }
 
-    /// Adds those for which there is no room.
+    /// Adds those for which there is no room. The tray is left for so many ticks.
     #[cold]
-    fn outgrow_tray(&mut self, slots: &mut [Slot], grown: Nursery) {
-        self.tray.short = 0;
+    fn outgrow_tray(&mut self, slots: &mut [Slot], grown: Nursery, ticks: u32) {
+        self.tray.wait = ticks;
         self.leave_tray(slots);
         self.insert_unusual(slots, grown);
     }
@@ -297,10 +303,13 @@ impl Deep {
         self.tray.is_due() && self.tray.has_room(self.longest, self.have_many_kinds())
     }
 
-    /// Whether an index for each of many kinds of keys is kept up, or most entries have no class.
+    /// Whether an index for each of many kinds of keys is kept up, most entries have no class, or
+    /// keys of several kinds are compared with entries of several kinds in the scan.
     #[inline(always)]
     fn have_many_kinds(&self) -> bool {
-        self.awake.count_ones() > MANY || self.unclassed > self.classes.len()
+        self.awake.count_ones() > MANY
+            || self.unclassed > self.classes.len()
+            || self.scan_keep.is_awake() && self.classes.has_wild()
     }
 
     /// Finds out whether the tray is still needed, and otherwise if it would suit; whether
@@ -311,7 +320,9 @@ impl Deep {
         let tray = &mut self.tray;
         if tray.in_use {
             tray.ticks += 1;
-            tray.uniform = if plain { tray.uniform + 1 } else { 0 };
+            // Of several kinds that stay, none may have come since the last tick.
+            let uniform = plain && !tray.has_more_kinds::<1>(slots);
+            tray.uniform = if uniform { tray.uniform + 1 } else { 0 };
             if tray.uniform == UNIFORM {
                 self.forget_keys();
                 self.leave_tray(slots);
@@ -319,8 +330,10 @@ impl Deep {
                 tray.forget_kinds();
                 self.sleep_all_but_home();
             }
+        } else if has_room {
+            tray.wait = tray.wait.saturating_sub(1);
         } else {
-            tray.short = if has_room { PATIENCE.min(tray.short + 1) } else { 0 };
+            tray.wait = tray.wait.max(PATIENCE);
         }
         self.tray.in_use
     }
@@ -376,190 +389,5 @@ impl Deep {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::HOME;
-    use super::{PATIENCE, REVIEW, UNIFORM};
-    use crate::deep::TICK;
-    use crate::entry::{Entry, Key, Source};
-    use crate::kernel::Kernel;
-    use crate::pattern::Kind;
-    use crate::table::{Handle, Table};
-
-    /// A table and the list it must agree with.
-    struct Queue {
-        table: Table,
-        naive: Vec<(Handle, Entry)>,
-        token: u32,
-    }
-
-    impl Queue {
-        fn new(kernel: Kernel) -> Self {
-            let table = Table::new(100, kernel).unwrap();
-            Self { table, naive: Vec::new(), token: 0 }
-        }
-
-        fn is_in_tray(&self) -> bool {
-            self.table.deep().tray.is_in_use()
-        }
-
-        /// Inserts so many entries, every third one with any source if `wild`, and has at
-        /// most `length` stay. Keys have any source if `any`.
-        fn run(&mut self, inserts: usize, length: usize, wild: bool, any: bool) {
-            for _ in 0..inserts {
-                self.take_down_to(length, |_| (0, any));
-                let source = source(wild && (self.token + 1).is_multiple_of(3));
-                self.push(u64::from((self.token + 1) % 8), 0, source);
-            }
-        }
-
-        /// The same with entries that all ignore something else.
-        fn run_differing(&mut self, inserts: usize, length: usize) {
-            for _ in 0..inserts {
-                self.take_down_to(length, |_| (0, false));
-                let number = u64::from(self.token + 1);
-                self.push(number << 32, number, Source::new(1));
-            }
-        }
-
-        /// The same with exact entries and keys of three kinds with wildcards.
-        fn run_keys(&mut self, inserts: usize, length: usize) {
-            for _ in 0..inserts {
-                self.take_down_to(length, |token| {
-                    [(0xff, false), (0, true), (0xff, true)][token as usize % 3]
-                });
-                self.push(u64::from((self.token + 1) % 8), 0, Source::new(1));
-            }
-        }
-
-        fn push(&mut self, bits: u64, ignore: u64, source: Source) {
-            self.token += 1;
-            let entry = Entry { bits, ignore, source, token: self.token };
-            self.naive.push((self.table.insert(entry).unwrap(), entry));
-        }
-
-        /// Takes entries until there is room for one more, by keys that ignore these bits, and
-        /// maybe the source.
-        fn take_down_to(&mut self, length: usize, ignore: impl Fn(u32) -> (u64, bool)) {
-            while self.naive.len() >= length {
-                let (ignore, any) = ignore(self.token + self.naive.len() as u32);
-                self.take(ignore, source(any));
-            }
-        }
-
-        fn take(&mut self, ignore: u64, source: Source) {
-            let wanted = self.naive[self.token as usize % self.naive.len()].1;
-            let key = Key { bits: wanted.bits, ignore, source };
-            let rank = self.naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
-            let (handle, entry) = self.naive.remove(rank);
-            assert_eq!(self.table.first_match(&key).unwrap().handle, handle);
-            assert_eq!(self.table.depth(handle), rank + 1);
-            assert_eq!(self.table.remove(handle), Some(entry));
-        }
-    }
-
-    fn source(any: bool) -> Source {
-        if any { Source::ANY } else { Source::new(1) }
-    }
-
-    /// Inserts that make so many ticks.
-    const fn ticks(count: u32) -> usize {
-        count as usize * TICK
-    }
-
-    #[test]
-    fn few_of_several_kinds_are_in_it() {
-        for kernel in Kernel::available() {
-            let mut queue = Queue::new(kernel);
-            queue.run(16, 10, true, false);
-            assert!(queue.is_in_tray());
-            queue.run(30, 50, true, false);
-            assert!(!queue.is_in_tray(), "too many");
-            queue.run(ticks(PATIENCE), 10, true, false);
-            assert!(!queue.is_in_tray(), "many not long ago");
-            queue.run(ticks(2), 10, true, false);
-            assert!(queue.is_in_tray());
-            queue.run(4, 50, true, false);
-            assert!(queue.is_in_tray(), "all came one by one");
-        }
-    }
-
-    #[test]
-    fn more_of_many_kinds_are_in_it() {
-        for kernel in Kernel::available() {
-            let mut queue = Queue::new(kernel);
-            queue.run_differing(60, 60);
-            queue.run_differing(if cfg!(miri) { 100 } else { 1000 }, 40);
-            assert!(queue.is_in_tray(), "what 40 ignore differs");
-            queue.run_differing(60, 70);
-            assert!(!queue.is_in_tray(), "too many");
-        }
-        for kernel in Kernel::available() {
-            let mut queue = Queue::new(kernel);
-            queue.run(32, 16, false, true);
-            queue.run_keys(if cfg!(miri) { 500 } else { 5000 }, 40);
-            assert!(queue.is_in_tray(), "three kinds of keys");
-            queue.run(ticks(REVIEW + UNIFORM), 40, false, true);
-            assert!(cfg!(miri) || !queue.is_in_tray(), "one kind of keys");
-            queue.run_keys(ticks(2 * PATIENCE), 40);
-            assert!(queue.is_in_tray(), "three kinds again");
-        }
-    }
-
-    /// They would close up at nearly every insert.
-    #[test]
-    fn where_the_places_are_used_up_at_once_it_is_left() {
-        for kernel in Kernel::available() {
-            let mut queue = Queue::new(kernel);
-            queue.run_differing(56, 60);
-            assert!(queue.is_in_tray());
-            queue.run_differing(16, 56);
-            assert!(!queue.is_in_tray());
-        }
-    }
-
-    #[test]
-    fn few_of_one_kind_are_not() {
-        for kernel in Kernel::available() {
-            let mut queue = Queue::new(kernel);
-            queue.run(100, 10, false, true);
-            assert!(queue.is_in_tray(), "keys with any source");
-            for handle in queue.naive.drain(..).map(|(handle, _)| handle).collect::<Vec<_>>() {
-                queue.table.remove(handle).unwrap();
-            }
-            for token in 0..ticks(UNIFORM + 2) as u32 {
-                let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };
-                for _ in 0..8 {
-                    queue.table.insert(entry).unwrap();
-                }
-                let key = Key { bits: token.into(), ignore: 0, source: Source::new(1) };
-                while let Some(hit) = queue.table.first_match(&key) {
-                    queue.table.remove(hit.handle).unwrap();
-                }
-            }
-            assert!(!queue.is_in_tray());
-            queue.run(16, 10, false, true);
-            assert!(queue.is_in_tray());
-        }
-    }
-
-    /// The home index serves keys with any source when the tray is taken into use, and
-    /// is left empty; entries with any source come, which it cannot have.
-    #[test]
-    fn the_home_index_is_turned_back_where_it_must_be() {
-        for kernel in Kernel::available() {
-            let mut queue = Queue::new(kernel);
-            queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
-            assert_eq!(
-                queue.table.deep().indexes[HOME].keys,
-                Some(Kind { ignore: 0, any_source: true })
-            );
-            queue.run(ticks(PATIENCE + 2), 10, false, true);
-            assert!(queue.is_in_tray());
-            for _ in 0..3 {
-                queue.run(100, 90, true, false);
-                assert!(!queue.is_in_tray());
-                queue.take_down_to(3, |_| (0, false));
-            }
-        }
-    }
-}
+#[path = "tray_tests.rs"]
+mod tests;

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! When the tray is in use, and when not, with every answer checked.
+
+use super::super::HOME;
+use super::{PATIENCE, REVIEW, UNIFORM};
+use crate::deep::TICK;
+use crate::entry::{Entry, Key, Source};
+use crate::kernel::Kernel;
+use crate::pattern::Kind;
+use crate::table::{Handle, Table};
+
+/// A table and the list it must agree with.
+struct Queue {
+    table: Table,
+    naive: Vec<(Handle, Entry)>,
+    token: u32,
+}
+
+impl Queue {
+    fn new(kernel: Kernel) -> Self {
+        let table = Table::new(100, kernel).unwrap();
+        Self { table, naive: Vec::new(), token: 0 }
+    }
+
+    fn is_in_tray(&self) -> bool {
+        self.table.deep().tray.is_in_use()
+    }
+
+    /// Inserts so many entries, every third one with any source if `wild`, and has at
+    /// most `length` stay. Keys have any source if `any`.
+    fn run(&mut self, inserts: usize, length: usize, wild: bool, any: bool) {
+        for _ in 0..inserts {
+            self.take_down_to(length, |_| (0, any));
+            let source = source(wild && (self.token + 1).is_multiple_of(3));
+            self.push(u64::from((self.token + 1) % 8), 0, source);
+        }
+    }
+
+    /// The same with entries that all ignore something else.
+    fn run_differing(&mut self, inserts: usize, length: usize) {
+        for _ in 0..inserts {
+            self.take_down_to(length, |_| (0, false));
+            let number = u64::from(self.token + 1);
+            self.push(number << 32, number, Source::new(1));
+        }
+    }
+
+    /// The same with exact entries and keys of three kinds with wildcards.
+    fn run_keys(&mut self, inserts: usize, length: usize) {
+        for _ in 0..inserts {
+            self.take_down_to(length, |token| {
+                [(0xff, false), (0, true), (0xff, true)][token as usize % 3]
+            });
+            self.push(u64::from((self.token + 1) % 8), 0, Source::new(1));
+        }
+    }
+
+    /// Inserts so many exact entries, and takes the oldest but those that stay where there
+    /// would be more than so many.
+    fn run_oldest(&mut self, inserts: usize, stay: usize, length: usize) {
+        for _ in 0..inserts {
+            while self.naive.len() >= length {
+                let (handle, entry) = self.naive.remove(stay);
+                let key = Key { bits: entry.bits, ignore: 0, source: Source::new(1) };
+                assert_eq!(self.table.first_match(&key).unwrap().handle, handle);
+                assert_eq!(self.table.remove(handle), Some(entry));
+            }
+            self.push(u64::from(self.token + 1), 0, Source::new(1));
+        }
+    }
+
+    fn push(&mut self, bits: u64, ignore: u64, source: Source) {
+        self.token += 1;
+        let entry = Entry { bits, ignore, source, token: self.token };
+        self.naive.push((self.table.insert(entry).unwrap(), entry));
+    }
+
+    /// Takes entries until there is room for one more, by keys that ignore these bits, and
+    /// maybe the source.
+    fn take_down_to(&mut self, length: usize, ignore: impl Fn(u32) -> (u64, bool)) {
+        while self.naive.len() >= length {
+            let (ignore, any) = ignore(self.token + self.naive.len() as u32);
+            self.take(ignore, source(any));
+        }
+    }
+
+    fn take(&mut self, ignore: u64, source: Source) {
+        let wanted = self.naive[self.token as usize % self.naive.len()].1;
+        let key = Key { bits: wanted.bits, ignore, source };
+        let rank = self.naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
+        let (handle, entry) = self.naive.remove(rank);
+        assert_eq!(self.table.first_match(&key).unwrap().handle, handle);
+        assert_eq!(self.table.depth(handle), rank + 1);
+        assert_eq!(self.table.remove(handle), Some(entry));
+    }
+}
+
+fn source(any: bool) -> Source {
+    if any { Source::ANY } else { Source::new(1) }
+}
+
+/// Inserts that make so many ticks.
+const fn ticks(count: u32) -> usize {
+    count as usize * TICK
+}
+
+#[test]
+fn few_of_several_kinds_are_in_it() {
+    for kernel in Kernel::available() {
+        let mut queue = Queue::new(kernel);
+        queue.run(16, 10, true, false);
+        assert!(queue.is_in_tray());
+        queue.run(30, 50, true, false);
+        assert!(!queue.is_in_tray(), "too many");
+        queue.run(ticks(PATIENCE), 10, true, false);
+        assert!(!queue.is_in_tray(), "many not long ago");
+        queue.run(ticks(2), 10, true, false);
+        assert!(queue.is_in_tray());
+        queue.run(4, 50, true, false);
+        assert!(queue.is_in_tray(), "all came one by one");
+    }
+}
+
+#[test]
+fn more_of_many_kinds_are_in_it() {
+    for kernel in Kernel::available() {
+        let mut queue = Queue::new(kernel);
+        queue.run_differing(60, 60);
+        queue.run_differing(if cfg!(miri) { 100 } else { 1000 }, 40);
+        assert!(queue.is_in_tray(), "what 40 ignore differs");
+        queue.run_differing(60, 70);
+        assert!(!queue.is_in_tray(), "too many");
+    }
+    for kernel in Kernel::available() {
+        let mut queue = Queue::new(kernel);
+        queue.run(32, 16, false, true);
+        queue.run_keys(if cfg!(miri) { 500 } else { 5000 }, 40);
+        assert!(queue.is_in_tray(), "three kinds of keys");
+        if cfg!(miri) {
+            continue;
+        }
+        queue.run(ticks(REVIEW + 2), 40, false, true);
+        assert!(!queue.is_in_tray(), "one kind of keys");
+        queue.run_keys(ticks(2 * PATIENCE), 40);
+        assert!(queue.is_in_tray(), "three kinds again");
+    }
+}
+
+/// They would close up at nearly every insert.
+#[test]
+fn where_the_places_are_used_up_at_once_it_is_left() {
+    for kernel in Kernel::available() {
+        let mut queue = Queue::new(kernel);
+        queue.run_differing(56, 60);
+        assert!(queue.is_in_tray());
+        for _ in 0..if cfg!(miri) { 2 } else { 20 } {
+            queue.run_differing(TICK, 56);
+            assert!(!queue.is_in_tray());
+        }
+    }
+}
+
+/// Few entries of another kind stay. There were keys with wildcards, then none for so long
+/// that the tray is left, and in the same insert there may be many entries.
+#[test]
+fn no_more_are_moved_to_it_than_there_is_room_for() {
+    for kernel in Kernel::available() {
+        for batch in if cfg!(miri) { 62..64 } else { 48..72 } {
+            let mut queue = Queue::new(kernel);
+            for _ in 0..4 {
+                queue.push(1 << 40, 0, Source::ANY);
+            }
+            for round in 0..if cfg!(miri) { 25 } else { 40 } {
+                let keys = [(0, 10), (0xff, 20)].iter().find(|(_, end)| round < *end);
+                let inserts = if round < 22 { 20 } else { batch };
+                let of_round = |at: u64| round << 16 | at << 8;
+                for at in 0..inserts {
+                    queue.push(of_round(at), 0, Source::new(1));
+                    if let Some((ignore, _)) = keys {
+                        let source = source(*ignore == 0);
+                        let key = Key { bits: 1 << 50, ignore: *ignore, source };
+                        assert_eq!(queue.table.first_match(&key), None);
+                    }
+                }
+                for at in 0..inserts {
+                    let key = Key { bits: of_round(at), ignore: 0, source: Source::new(1) };
+                    let (handle, entry) = queue.naive.remove(4);
+                    assert_eq!(queue.table.first_match(&key).unwrap().handle, handle);
+                    assert_eq!(queue.table.remove(handle), Some(entry));
+                }
+            }
+        }
+    }
+}
+
+/// They come and go, those of the other kind stay.
+#[test]
+fn while_several_kinds_are_there_it_is_in_use() {
+    for kernel in Kernel::available() {
+        let mut queue = Queue::new(kernel);
+        queue.push(1 << 40, 0, Source::ANY);
+        for _ in 0..4 * UNIFORM {
+            queue.run_oldest(TICK, 1, 12);
+            assert!(queue.is_in_tray());
+        }
+    }
+}
+
+#[test]
+fn few_of_one_kind_are_not() {
+    for kernel in Kernel::available() {
+        let mut queue = Queue::new(kernel);
+        queue.run(100, 10, false, true);
+        assert!(queue.is_in_tray(), "keys with any source");
+        for handle in queue.naive.drain(..).map(|(handle, _)| handle).collect::<Vec<_>>() {
+            queue.table.remove(handle).unwrap();
+        }
+        for token in 0..ticks(UNIFORM + 2) as u32 {
+            let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };
+            for _ in 0..8 {
+                queue.table.insert(entry).unwrap();
+            }
+            let key = Key { bits: token.into(), ignore: 0, source: Source::new(1) };
+            while let Some(hit) = queue.table.first_match(&key) {
+                queue.table.remove(hit.handle).unwrap();
+            }
+        }
+        assert!(!queue.is_in_tray());
+        queue.run(16, 10, false, true);
+        assert!(queue.is_in_tray());
+    }
+}
+
+/// The home index serves keys with any source when the tray is taken into use, and
+/// is left empty; entries with any source come, which it cannot have.
+#[test]
+fn the_home_index_is_turned_back_where_it_must_be() {
+    for kernel in Kernel::available() {
+        let mut queue = Queue::new(kernel);
+        queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
+        assert_eq!(
+            queue.table.deep().indexes[HOME].keys,
+            Some(Kind { ignore: 0, any_source: true })
+        );
+        queue.run(ticks(PATIENCE + 2), 10, false, true);
+        assert!(queue.is_in_tray());
+        for _ in 0..3 {
+            queue.run(100, 90, true, false);
+            assert!(!queue.is_in_tray());
+            queue.take_down_to(3, |_| (0, false));
+        }
+    }
+}
