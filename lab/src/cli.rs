@@ -174,7 +174,7 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
 
-    /// Takes traces that were cut off, up to there.
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
     #[arg(long)]
     pub(crate) cut_off: bool,
 
@@ -226,7 +226,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["command", "repeat"])]
     pub(crate) trace: Vec<PathBuf>,
 
-    /// Takes traces that were cut off, up to there.
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
     #[arg(long, requires = "trace")]
     pub(crate) cut_off: bool,
 

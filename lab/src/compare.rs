@@ -48,7 +48,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Takes traces that were cut off, up to there.
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
     #[arg(long)]
     cut_off: bool,
 

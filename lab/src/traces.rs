@@ -66,7 +66,7 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The traces named, and those in the directories named, in order. If that is allowed they may
-/// be cut off and are played up to there; those without a record are left out, and told.
+/// be cut off and are played up to there; those without a whole header are left out, and told.
 pub(crate) fn find(names: &[PathBuf], cut_off: bool) -> Result<Vec<Trace>, Error> {
     let mut paths = Vec::new();
     for name in names {

@@ -279,6 +279,9 @@ impl<R: Read> Reader<R> {
         if len == 0 {
             return Err(TraceError::Empty);
         }
+        if len < MAGIC.len() && MAGIC.as_bytes().starts_with(&bytes[..len]) {
+            return Err(TraceError::Short(len));
+        }
         if !bytes[..len].starts_with(MAGIC.as_bytes()) {
             return Err(match bytes.starts_with(b"tcam-trace ") {
                 true if len >= MAGIC.len() => TraceError::Version,

@@ -125,6 +125,7 @@ fn errors_say_what_is_wrong() {
         error(b"tcam-trace 1\n{}"),
         "a trace of another version of tcam: this one reads version 3"
     );
+    assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
     assert_eq!(error(&whole[..whole.len() - 3]), "cut off in record 3");
     let mut damaged = whole.clone();

@@ -127,7 +127,11 @@ impl Experiment {
         }
         let traces = match trace_names.as_slice() {
             [] => Vec::new(),
-            names => traces::find(names, sources.cut_off)?,
+            names => match traces::find(names, sources.cut_off) {
+                // The reports beside them are enough.
+                Err(Error::NoTraces(_)) if !found.is_empty() => Vec::new(),
+                traces => traces?,
+            },
         };
         let replayed = found.is_empty();
         if replayed && !traces.is_empty() {

@@ -114,7 +114,7 @@ pub(crate) struct Sources {
     #[arg(required = true, value_name = "DIR|FILE")]
     names: Vec<PathBuf>,
 
-    /// Takes traces that were cut off, up to there.
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
     #[arg(long)]
     cut_off: bool,
 }
