@@ -5,7 +5,7 @@
 //! A post stores each field once, where it stays, and a match takes out what its caller
 //! needs and no more. Handed on as a whole (the `slab` crate, by value through `post`) a
 //! receive is copied right after it was stored field by field, and each copy waits until
-//! the stores have left the store buffer: a post took 44 ns, now 33 (`fi_trecv` of
+//! the stores have left the store buffer: a post took 44 ns, now 32 (`fi_trecv` of
 //! libfabric, on one core).
 
 use crate::device::Receive;
