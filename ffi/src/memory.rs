@@ -406,6 +406,19 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_takes_the_place_of_any_other() {
+        let (mut a, mut b) = ([0_u8; 3], [0_u8; 4]);
+        let all = [Buffer::default(), buffer(&mut [&mut a]), buffer(&mut [&mut a, &mut b])];
+        for old in &all {
+            for new in &all {
+                let mut place = old.clone();
+                place.clone_from(new);
+                assert_eq!((place.len(), place.segments()), (new.len(), new.segments()));
+            }
+        }
+    }
+
+    #[test]
     fn what_holds_several_segments_is_used_again() {
         let (mut a, mut b) = ([0_u8; 3], [0_u8; 4]);
         let first = buffer(&mut [&mut a, &mut b]);
