@@ -190,6 +190,8 @@ impl Deep {
     #[cold]
     fn insert_at_tick(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
         self.housekeeping(slots);
+        // It starts over with none, and may have left the tray, which the insert may take into use
+        // again: no more entries may be moved there than there is room for.
         self.longest = taken;
         self.insert_now(slots, grown, taken);
     }
