@@ -265,6 +265,21 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn reports_are_enough_where_no_trace_beside_them_has_a_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        let report = sample(0, 8, 5);
+        fs::write(directory.path().join("0.json"), report.to_json().unwrap()).unwrap();
+        fs::write(directory.path().join("0.trace"), []).unwrap();
+        let read = |cut_off| {
+            Experiment::read(&Sources { names: vec![directory.path().to_owned()], cut_off })
+        };
+        assert!(matches!(read(false), Err(Error::Trace { .. })));
+        let experiment = read(true).unwrap();
+        assert_eq!((experiment.reports, experiment.traces.len()), (vec![report], 0));
+        assert!(!experiment.replayed);
+    }
+
+    #[test]
     fn endpoints_of_a_rank_are_one_and_the_unknown_get_numbers() {
         let mut reports = vec![sample(3, 8, 5), sample(3, 8, 9), sample(0, 8, 1), sample(1, 8, 2)];
         reports[1].tagged.lengths.every = 7;
