@@ -9,7 +9,6 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::age_log::Bits;
-use crate::entry::Key;
 use crate::pattern::{EXACT, Kind, Pattern};
 
 /// Classes that are hashed; each one live costs a search a probe. Those behind the pairs are
@@ -36,11 +35,13 @@ pub(crate) const YOUNG: u8 = 14;
 
 /// What entries and keys are where one pattern serves all of them: entries of one class
 /// and exact keys, or exact entries and keys of one kind. Most queues are like this most of
-/// the time, and nothing is quicker.
+/// the time, and nothing is quicker. Other keys are served beside these.
 #[derive(Clone, Copy)]
 pub(crate) struct Usual {
     /// The state in which all entries are these.
     state: u8,
+    /// The same where searches need leave no note, otherwise none.
+    unnoted: u8,
     pub(crate) class: u8,
     pub(crate) entries: Kind,
     pub(crate) keys: Kind,
@@ -51,6 +52,7 @@ impl Usual {
     /// Holds for no entry.
     const NOTHING: Self = Self {
         state: Classes::EMPTY,
+        unnoted: Classes::EMPTY,
         class: EXACT,
         entries: Kind::EXACT,
         keys: Kind::EXACT,
@@ -63,21 +65,28 @@ impl Usual {
         state == self.state
     }
 
+    /// The same where searches need leave no note of themselves. There are entries.
+    #[inline(always)]
+    pub(crate) const fn holds_unnoted(&self, state: u8) -> bool {
+        state == self.unnoted
+    }
+
     /// The same, once one of these was added.
     #[inline(always)]
     pub(crate) const fn will_hold(&self, state: u8) -> bool {
         state | 1 << self.class == self.state
     }
 
+    /// Whether the entries are exact and ignore nothing.
+    #[inline(always)]
+    pub(crate) fn are_exact(&self) -> bool {
+        self.class == EXACT && self.entries.ignore == 0
+    }
+
     /// Whether both entries and keys are exact.
     #[inline(always)]
     pub(crate) const fn is_exact(&self) -> bool {
         self.state == Classes::ONLY_EXACT
-    }
-
-    #[inline(always)]
-    pub(crate) fn has_key(&self, key: &Key) -> bool {
-        self.keys == key.kind()
     }
 }
 
@@ -89,6 +98,8 @@ pub(crate) struct Classes {
     /// are set by a store of a byte, which cannot be forwarded to a load of more.
     state: AtomicU8,
     usual: Usual,
+    /// Whether keys that are usual came since this was last asked.
+    are_noted: bool,
     /// Entries of each class.
     len: [u32; ROOM],
     patterns: [Pattern; ROOM],
@@ -128,7 +139,7 @@ impl Classes {
     pub(crate) const EMPTY: u8 = 0;
     /// State: exact entries, and nothing unusual.
     pub(crate) const ONLY_EXACT: u8 = 1 << EXACT;
-    /// In the state: the home index serves keys with wildcards.
+    /// In the state: keys with wildcards have an index, the home index or another.
     pub(crate) const TURNED: u8 = 1 << 6;
     /// In the state: there is more to care for than the home index, or a search has
     /// asked for more.
@@ -141,6 +152,7 @@ impl Classes {
             len: [0; ROOM],
             state: AtomicU8::new(Self::EMPTY),
             usual: Usual::NOTHING,
+            are_noted: false,
             variety: Variety::default(),
         }
     }
@@ -211,15 +223,32 @@ impl Classes {
         &self.usual
     }
 
+    /// Says that nothing is usual, whatever state comes.
+    pub(crate) fn suspend_usual(&mut self) {
+        (self.usual.state, self.usual.unnoted) = (Self::EMPTY, Self::EMPTY);
+    }
+
+    /// Has the first search with a key that is usual leave a note, where there are other keys.
+    pub(crate) fn ask_for_note(&mut self) {
+        self.are_noted = false;
+        self.usual.unnoted = Self::EMPTY;
+    }
+
+    /// Such a note was left.
+    pub(crate) fn take_note(&mut self) {
+        self.are_noted = true;
+    }
+
     /// Finds out what is usual from now on, where the home index serves these keys.
-    pub(crate) fn find_usual(&mut self, keys: Kind) {
+    pub(crate) fn find_usual(&mut self, keys: Kind, others: bool) {
         let last = std::mem::replace(&mut self.usual, Usual::NOTHING).class;
         let class = match self.live() {
             0 if keys == Kind::EXACT => last,
             0 => EXACT,
             live => live.trailing_zeros() as u8,
         };
-        let state = self.state() & !Self::TURNED | 1 << class;
+        let bits = Self::TURNED | if others { Self::BUSY } else { 0 };
+        let state = self.state() & !bits | 1 << class;
         let entries = *self.pattern(class);
         // Left there, entries without wildcards would not count as exact.
         if class != EXACT && entries == Pattern::EXACT {
@@ -231,8 +260,9 @@ impl Classes {
             _ => return,
         };
         if state.is_power_of_two() {
-            let state = state | self.state() & Self::TURNED;
-            self.usual = Usual { state, class, entries: entries.kind(), keys, pattern };
+            let state = state | self.state() & bits;
+            let unnoted = if self.are_noted { state } else { Self::EMPTY };
+            self.usual = Usual { state, unnoted, class, entries: entries.kind(), keys, pattern };
         }
     }
 

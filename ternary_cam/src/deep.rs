@@ -12,22 +12,28 @@
 //!
 //! The home index holds exact entries under the pattern that most keys have: no
 //! wildcards at first, but a queue of unexpected messages that is only ever searched
-//! with any source soon keeps its home index, and no other, under that. An index
-//! that no search has used for long is dropped, and built again on demand.
+//! with any source soon keeps its home index, and nothing else, under that. Keys that do
+//! name their source are served by it as well, unless they pass too many entries of other
+//! sources there. What no search has used for long is dropped, and built again on demand.
 
 use crate::classes::{Classes, TRAY, UNCLASSED, YOUNG};
 use crate::demand::{Demand, Keep};
 use crate::entry::Key;
-use crate::index::Index;
 use crate::kernel::Kernel;
 use crate::nursery::{CAPACITY, Nursery};
 use crate::pattern::{CELLS, EXACT, Kind, Pattern};
 use crate::scan::Scan;
-use crate::slot::{INDEXES, Slot};
+use crate::slot::Slot;
 
+use home::Home;
+use others::{OTHERS, Other};
 use tray::Tray;
 
+#[cfg(test)]
+mod check;
+mod home;
 mod mixed;
+mod others;
 mod tray;
 mod upkeep;
 
@@ -45,15 +51,18 @@ pub(crate) struct Deep {
     longest: usize,
     /// Inserts since the last [`Deep::housekeeping`].
     since_tick: usize,
+    /// How often that was.
+    ticks: u32,
     kernel: Kernel,
-    /// The home index has every entry that has a class, under the pattern of its class;
-    /// exact ones under its own. The others have every exact entry.
-    indexes: [ForKeys; INDEXES],
-    /// By cell of the keys: the index that serves them, if any does and no others of the
-    /// same cell came after them. Keys come in any order: a search that asked one index
-    /// after the other would not be predicted.
+    /// Has every entry that has a class.
+    home: Home,
+    /// By cell of the keys: the other index that serves them, if any does and no keys of the same
+    /// cell came after them. Keys come in any order: a search that asked one after the other
+    /// would not be predicted.
     serving: [u8; CELLS],
-    /// Bit `i`: `indexes[i]` is kept up.
+    /// Every exact entry, for keys that the home index does not serve.
+    others: [Other; OTHERS],
+    /// Bit `i`: `others[i]` is kept up.
     awake: u32,
     /// Most entries there were at an insert before the last [`Deep::housekeeping`].
     used: usize,
@@ -70,52 +79,24 @@ pub(crate) struct Deep {
     tray: Tray,
 }
 
-/// The home index among the indexes.
+/// The links of the home index in a slot.
 const HOME: usize = 0;
-
-/// Indexes kept up when there is nothing unusual.
-const ONLY_HOME: u32 = 1 << HOME;
-
-/// An index for one kind of key.
-struct ForKeys {
-    /// Nothing while it sleeps.
-    keys: Option<Kind>,
-    /// Of exact entries that ignore nothing under these keys.
-    pattern: Pattern,
-    index: Index,
-    keep: Keep,
-}
-
-impl ForKeys {
-    /// The oldest match of a key that it serves, where all entries are exact and ignore
-    /// nothing.
-    #[inline(always)]
-    fn first<'a>(&self, slots: &'a [Slot], which: usize, key: &Key) -> Option<(u16, &'a Slot)> {
-        self.keep.note_use();
-        let equals = |slot: &Slot| self.pattern.equal(slot, key);
-        self.index.first(slots, which, &self.pattern, (key.bits, key.source.0), equals)
-    }
-}
 
 impl Deep {
     pub(crate) fn new(capacity: usize, kernel: Kernel) -> Self {
-        let index = |which| ForKeys {
-            keys: (which == HOME).then_some(Kind::EXACT),
-            pattern: Pattern::EXACT,
-            index: Index::new(),
-            keep: if which == HOME { Keep::awake() } else { Keep::default() },
-        };
         Self {
             kernel,
             used: 0,
             longest: 0,
             order: vec![0; capacity].into(),
             classes: Classes::new(),
-            indexes: std::array::from_fn(index),
-            serving: [HOME as u8; CELLS],
+            home: Home::new(),
+            serving: [0; CELLS],
+            others: std::array::from_fn(|_| Other::new()),
+            awake: 0,
             since_tick: 0,
+            ticks: 0,
             since_spread: usize::MAX,
-            awake: ONLY_HOME,
             unclassed: 0,
             scan: Scan::new(capacity),
             scan_keep: Keep::default(),
@@ -205,7 +186,10 @@ impl Deep {
             if usual.is_exact() {
                 return self.insert_exact(slots, grown);
             }
-            return self.insert_usual(slots, grown);
+            if self.awake != 0 {
+                return self.insert_usual::<true>(slots, grown);
+            }
+            return self.insert_usual::<false>(slots, grown);
         }
         if state < Classes::TURNED {
             return self.insert_classes(slots, grown);
@@ -216,15 +200,19 @@ impl Deep {
         self.insert_unusual(slots, grown);
     }
 
-    /// Adds those of a nursery where one pattern serves all entries and keys.
+    /// Adds those of a nursery where one pattern serves all entries and keys, or all that other
+    /// indexes do not.
     #[inline(never)]
-    fn insert_usual(&mut self, slots: &mut [Slot], grown: Nursery) {
+    fn insert_usual<const BESIDE: bool>(&mut self, slots: &mut [Slot], grown: Nursery) {
         let usual = self.classes.usual();
         let (class, entries, pattern) = (usual.class, usual.entries, usual.pattern);
-        if pattern.kind().any_source {
-            self.insert_under(slots, grown, class, entries, &pattern.with_source(false));
+        let are_usual = if pattern.kind().any_source {
+            self.insert_under(slots, grown, class, entries, &pattern.with_source(false))
         } else {
-            self.insert_under(slots, grown, class, entries, &pattern.with_source(true));
+            self.insert_under(slots, grown, class, entries, &pattern.with_source(true))
+        };
+        if BESIDE && are_usual && class == EXACT {
+            self.insert_in_others(slots, grown.all());
         }
     }
 
@@ -235,6 +223,7 @@ impl Deep {
         self.insert_under(slots, grown, EXACT, pattern.kind(), &pattern);
     }
 
+    /// Whether all are usual; otherwise they are added as what they are.
     #[inline(always)]
     fn insert_under(
         &mut self,
@@ -243,17 +232,19 @@ impl Deep {
         class: u8,
         entries: Kind,
         pattern: &Pattern,
-    ) {
+    ) -> bool {
         let ids = grown.all();
         if !ids.into_iter().all(|id| slots[usize::from(id)].kind() == entries) {
-            return self.insert_others(slots, ids);
+            self.insert_others(slots, ids);
+            return false;
         }
         self.classes.enter_several(class, ids.len());
         for id in ids {
             let slot = &mut slots[usize::from(id)];
             slot.stamp = slot.stamp.with_class(class);
-            self.indexes[HOME].index.insert(slots, HOME, pattern, id);
+            self.home.index.insert(slots, HOME, pattern, id);
         }
+        true
     }
 
     /// Adds those of a nursery of which some are not usual.
@@ -274,11 +265,11 @@ impl Deep {
         if class == UNCLASSED {
             return self.insert_unclassed(slots, id);
         }
-        let home = &mut self.indexes[HOME];
+        let home = &mut self.home;
         if class == EXACT {
             home.pattern = self.classes.exact();
         }
-        if home.keys == Some(Kind::EXACT) {
+        if home.keys == Kind::EXACT {
             home.index.insert_marked(slots, HOME, self.classes.pattern(class), id);
         } else {
             self.turn_home(slots, Kind::EXACT);
@@ -307,26 +298,15 @@ impl Deep {
         let slot = &mut slots[usize::from(id)];
         if self.classes.enter_exact(slot.kind()) {
             slot.stamp = slot.stamp.with_class(EXACT);
-            let home = &mut self.indexes[HOME];
-            home.index.insert(slots, HOME, &home.pattern, id);
-            if self.awake != ONLY_HOME {
-                self.insert_for_keys(slots, id);
+            self.home.index.insert(slots, HOME, &self.home.pattern, id);
+            if self.awake != 0 {
+                self.insert_in_others(slots, [id]);
             }
         } else {
             self.insert_wild(slots, id);
         }
         if self.scan_keep.is_awake() && slots[usize::from(id)].stamp.class() != UNCLASSED {
             self.scan.push(&slots[usize::from(id)], id);
-        }
-    }
-
-    /// Adds an exact one to all indexes but the home index.
-    #[inline(always)]
-    fn insert_for_keys(&mut self, slots: &mut [Slot], id: u16) {
-        for (which, wild) in self.indexes.iter_mut().enumerate().skip(1) {
-            if self.awake >> which & 1 == 1 {
-                wild.index.insert(slots, which, &wild.pattern, id);
-            }
         }
     }
 
@@ -349,7 +329,7 @@ impl Deep {
             return self.remove_everywhere(slots, id, class);
         }
         self.classes.leave(class);
-        self.indexes[HOME].index.remove(slots, HOME, id);
+        self.home.index.remove(slots, HOME, id);
     }
 
     /// The same when there is more than the home index.
@@ -364,13 +344,9 @@ impl Deep {
             return;
         }
         self.classes.leave(class);
-        self.indexes[HOME].index.remove(slots, HOME, id);
+        self.home.index.remove(slots, HOME, id);
         if class == EXACT {
-            for (which, wild) in self.indexes.iter_mut().enumerate().skip(1) {
-                if self.awake >> which & 1 == 1 {
-                    wild.index.remove(slots, which, id);
-                }
-            }
+            self.remove_from_others(slots, id);
         }
         if self.scan_keep.is_awake() {
             self.scan.remove(id);
@@ -404,10 +380,10 @@ impl Deep {
         key: &Key,
         pattern: &Pattern,
     ) -> Option<(u16, &'a Slot)> {
-        let (home, pattern) = (&self.indexes[HOME], pattern.with_source(true));
+        let pattern = pattern.with_source(true);
         let care = pattern.care();
         let equals = move |slot: &Slot| slot.equals(key, care);
-        home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
+        self.home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
     }
 
     /// The same for an exact key, where there is only the home index.
@@ -419,25 +395,33 @@ impl Deep {
         self.first_match_classes(slots, key)
     }
 
-    /// The same where one pattern serves all entries and keys.
+    /// The same where one pattern serves all entries and this key.
     #[inline(never)]
     fn first_match_usual<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let pattern = &self.classes.usual().pattern;
         if !pattern.kind().any_source {
             return self.first_match_with_source(slots, key, pattern);
         }
-        let (home, pattern) = (&self.indexes[HOME], pattern.with_source(false));
+        let pattern = pattern.with_source(false);
         let care = pattern.care();
         let equals = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
-        home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
+        self.home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
     }
 
     /// The same for keys with wildcards, and when something is unusual.
     #[inline(never)]
     fn first_match_other<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let usual = self.classes.usual();
-        if usual.holds(self.classes.state()) && usual.has_key(key) {
-            return self.first_match_usual(slots, key);
+        if usual.holds_unnoted(self.classes.state()) {
+            if usual.keys == key.kind() {
+                return self.first_match_usual(slots, key);
+            }
+            if usual.keys.serves(key) {
+                return self.first_match_named(slots, key);
+            }
+            if self.awake != 0 && usual.are_exact() {
+                return self.first_match_beside(slots, key);
+            }
         }
         if self.tray.is_in_use() {
             return self.tray.first(self.kernel, slots, key);
@@ -454,17 +438,35 @@ impl Deep {
         if !self.entries_are_exact() {
             return self.first_match_wild(slots, key);
         }
-        let keys = key.kind();
-        let home = &self.indexes[HOME];
-        if home.keys == Some(keys) {
-            return home.first(slots, HOME, key);
+        if self.home.keys.serves(key) {
+            return self.first_match_home(slots, key);
         }
-        let which = usize::from(self.serving[keys.cell()]) % INDEXES;
-        let index = &self.indexes[which];
-        if index.keys != Some(keys) {
-            return self.first_match_elsewhere(slots, key);
+        self.first_match_beside(slots, key)
+    }
+
+    /// The same where all entries with a class are exact, for a key that the home index serves.
+    #[inline(always)]
+    fn first_match_home<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        if self.home.keys.any_source && !key.source.is_any() {
+            return self.first_match_named(slots, key);
         }
-        index.first(slots, which, key)
+        self.home.note_use();
+        if self.classes.usual().holds(self.classes.state()) {
+            self.demand.note_usual();
+            self.classes.call();
+        }
+        self.home.first(slots, key)
+    }
+
+    /// The same for a key that names a source, where keys that do not are served as well.
+    #[inline(never)]
+    fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+        let found = self.home.first_named(slots, key);
+        if self.home.is_walked_too_far() {
+            self.demand.wish_apart();
+            self.classes.call();
+        }
+        found
     }
 
     /// The same where there are entries with wildcards, or something is unusual.
@@ -474,16 +476,14 @@ impl Deep {
             self.scan_keep.note_use();
             return self.scan.first_match(self.kernel, key).map(|id| at(slots, id));
         }
-        let keys = key.kind();
-        let home = &self.indexes[HOME];
-        if home.keys != Some(keys) || self.unclassed > self.classes.len() {
+        if !self.home.keys.serves(key) || self.unclassed > self.classes.len() {
             return self.first_match_elsewhere(slots, key);
         }
-        home.keep.note_use();
-        let oldest = if keys == Kind::EXACT {
+        self.home.keep.note_use();
+        let oldest = if self.home.keys == Kind::EXACT {
             self.first_match_classes(slots, key)
         } else {
-            home.first(slots, HOME, key)
+            self.first_match_home(slots, key)
         };
         if self.unclassed == 0 {
             return oldest;
@@ -497,9 +497,8 @@ impl Deep {
     fn first_match_elsewhere<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         if self.entries_are_exact() {
             let keys = key.kind();
-            let serves = |(_, index): &(usize, &ForKeys)| index.keys == Some(keys);
-            if let Some((which, index)) = self.indexes.iter().enumerate().find(serves) {
-                return index.first(slots, which, key);
+            if let Some(which) = self.others.iter().position(|other| other.keys == Some(keys)) {
+                return self.others[which].first(slots, which, key);
             }
             if self.slots_used(slots) > FEW && self.demand.count_keys(keys) {
                 self.classes.call();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::pattern::Kind;
 
-/// Searches with one kind of key before an index is built for it: kinds that all
+/// Searches with one kind of key before something is built for it: kinds that all
 /// differ must not build one each.
 const PATIENCE: u64 = 4;
 
@@ -23,10 +23,14 @@ const COUNT: u64 = 0xff;
 /// What to build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// An index for keys of this kind.
-    Index(Kind),
-    /// The scan, for keys that no index serves.
+    /// What serves keys of this kind.
+    Keys(Kind),
+    /// The scan, for keys that nothing else serves.
     Mirror,
+    /// That the home index serves keys of one kind only.
+    Apart,
+    /// That searches with what are usual keys leave no more notes.
+    NoNotes,
 }
 
 /// Notes of searches. See the module.
@@ -34,22 +38,38 @@ pub(crate) enum Wish {
 pub(crate) struct Demand {
     pending: AtomicBool,
     mirror: AtomicBool,
-    index: AtomicBool,
+    apart: AtomicBool,
+    usual: AtomicBool,
+    keys: AtomicBool,
     ignore: AtomicU64,
     any_source: AtomicBool,
     cells: [AtomicU64; CELLS],
 }
 
 impl Demand {
-    /// Notes that a key no index serves found no scan either.
+    /// Notes that a key that nothing else serves found no scan either.
     #[cold]
     pub(crate) fn wish_mirror(&self) {
         self.mirror.store(true, Relaxed);
         self.pending.store(true, Relaxed);
     }
 
-    /// Counts a search that an index for this kind of key would serve, and wishes for
-    /// that index when there have been enough.
+    /// Notes that keys of two kinds in the home index are in each other's way.
+    #[cold]
+    pub(crate) fn wish_apart(&self) {
+        self.apart.store(true, Relaxed);
+        self.pending.store(true, Relaxed);
+    }
+
+    /// Notes that there was a search with a key that is usual.
+    #[cold]
+    pub(crate) fn note_usual(&self) {
+        self.usual.store(true, Relaxed);
+        self.pending.store(true, Relaxed);
+    }
+
+    /// Counts a search with a kind of key that nothing serves, and wishes for that when there
+    /// have been enough.
     #[cold]
     pub(crate) fn count_keys(&self, kind: Kind) -> bool {
         let mixed = kind.hash();
@@ -63,7 +83,7 @@ impl Demand {
         cell.store(0, Relaxed);
         self.ignore.store(kind.ignore, Relaxed);
         self.any_source.store(kind.any_source, Relaxed);
-        self.index.store(true, Relaxed);
+        self.keys.store(true, Relaxed);
         self.pending.store(true, Relaxed);
         true
     }
@@ -79,8 +99,10 @@ impl Demand {
         *self.pending.get_mut() = false;
         let kind = Kind { ignore: *self.ignore.get_mut(), any_source: *self.any_source.get_mut() };
         [
-            std::mem::take(self.index.get_mut()).then_some(Wish::Index(kind)),
+            std::mem::take(self.keys.get_mut()).then_some(Wish::Keys(kind)),
             std::mem::take(self.mirror.get_mut()).then_some(Wish::Mirror),
+            std::mem::take(self.apart.get_mut()).then_some(Wish::Apart),
+            std::mem::take(self.usual.get_mut()).then_some(Wish::NoNotes),
         ]
         .into_iter()
         .flatten()
@@ -173,7 +195,7 @@ mod tests {
             assert_eq!(demand.count_keys(kind), count == PATIENCE);
         }
         assert!(demand.is_pending());
-        assert!(demand.take().eq([Wish::Index(kind)]));
+        assert!(demand.take().eq([Wish::Keys(kind)]));
         assert!(!demand.is_pending());
         assert_eq!(demand.take().count(), 0);
     }

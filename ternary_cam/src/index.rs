@@ -23,7 +23,7 @@
 //! way are those that the hash put there by chance. Where they are many, the index is built
 //! anew with another hash.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use crate::pattern::{Pattern, SPREAD};
 use crate::slot::{INDEXES, Link, Slot};
@@ -93,18 +93,32 @@ pub(crate) struct Index {
     spread: u64,
     /// Whether a search walked past [`LONG`] entries.
     long: AtomicBool,
+    /// Entries that searches walked past, but for those forgiven.
+    walked: AtomicU32,
 }
 
 impl Index {
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
         let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
-        Self { buckets, spread: SPREAD, long: AtomicBool::new(false) }
+        Self { buckets, spread: SPREAD, long: AtomicBool::new(false), walked: AtomicU32::new(0) }
     }
 
     /// Whether a bucket was long to walk since this was last asked.
     pub(crate) fn take_long(&mut self) -> bool {
         std::mem::take(self.long.get_mut())
+    }
+
+    /// Entries that searches walked past, but for those forgiven.
+    #[inline(always)]
+    pub(crate) fn walked(&self) -> u32 {
+        self.walked.load(Relaxed)
+    }
+
+    /// Counts so many fewer.
+    pub(crate) fn forgive(&mut self, entries: usize) {
+        let walked = self.walked.get_mut();
+        *walked = walked.saturating_sub(entries as u32);
     }
 
     /// Forgets every entry, and from now on puts them elsewhere.
@@ -116,13 +130,13 @@ impl Index {
     /// Forgets every entry.
     pub(crate) fn clear(&mut self) {
         *self.long.get_mut() = false;
+        *self.walked.get_mut() = 0;
         self.buckets.fill(EMPTY);
     }
 
     #[inline(always)]
     const fn hash(&self, pattern: &Pattern, bits: u64, source: u32) -> u64 {
-        let tag = pattern.compared(bits).wrapping_mul(self.spread);
-        tag.wrapping_add(pattern.steps(source))
+        pattern.hash(self.spread, bits, source)
     }
 
     /// The bucket of a hash.
@@ -202,20 +216,23 @@ impl Index {
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
         let (mut at, mut passed) = (head, 0);
-        loop {
+        let found = loop {
             at = slots[usize::from(at)].links[which % INDEXES].next;
             if at == head {
-                return None;
-            }
-            let slot = &slots[usize::from(at)];
-            if matches(slot) {
-                return Some((at, slot));
+                break None;
             }
             passed += 1;
-            if passed == LONG {
-                self.long.store(true, Relaxed);
+            let slot = &slots[usize::from(at)];
+            if matches(slot) {
+                break Some((at, slot));
             }
+        };
+        if passed > LONG {
+            self.long.store(true, Relaxed);
         }
+        // Of searches at the same time one may not be counted.
+        self.walked.store(self.walked.load(Relaxed).saturating_add(passed), Relaxed);
+        found
     }
 
     /// Adds an entry younger than every other.

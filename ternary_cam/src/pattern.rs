@@ -42,6 +42,18 @@ impl Kind {
         Self { ignore, any_source: source.is_any() }
     }
 
+    /// The same with a source.
+    pub(crate) const fn named(self) -> Self {
+        Self { any_source: false, ..self }
+    }
+
+    /// Whether an index under the pattern of keys of this kind serves this one: it does not
+    /// compare sources where not all of its keys name one.
+    #[inline(always)]
+    pub(crate) const fn serves(self, key: &Key) -> bool {
+        self.ignore == key.ignore && (self.any_source | !key.source.is_any())
+    }
+
     /// Its hash; the high bits are the good ones.
     #[inline(always)]
     pub(crate) const fn hash(self) -> u64 {
@@ -90,6 +102,12 @@ impl Pattern {
         Kind { ignore: self.ignore, any_source: self.care_source == 0 }
     }
 
+    /// The hash of what is compared.
+    #[inline(always)]
+    pub(crate) const fn hash(&self, spread: u64, bits: u64, source: u32) -> u64 {
+        self.compared(bits).wrapping_mul(spread).wrapping_add(self.steps(source))
+    }
+
     /// The same pattern, known to compare the source or not to.
     #[inline(always)]
     pub(crate) const fn with_source(&self, source: bool) -> Self {
@@ -99,14 +117,14 @@ impl Pattern {
     /// The bits that are compared, to be hashed: ones where they are not, since tag 0 is the
     /// most common one, and would share its bucket with any tag.
     #[inline(always)]
-    pub(crate) const fn compared(&self, bits: u64) -> u64 {
+    const fn compared(&self, bits: u64) -> u64 {
         bits | self.ignore
     }
 
     /// So many steps as the number of the source, if it is compared. No source counts as
     /// zero: its entries would share buckets with those of any source.
     #[inline(always)]
-    pub(crate) const fn steps(&self, source: u32) -> u64 {
+    const fn steps(&self, source: u32) -> u64 {
         (source as u64 + 1).wrapping_mul(STEP) & self.care_source
     }
 

@@ -5,13 +5,13 @@ use crate::entry::{Entry, Key, Source};
 use crate::pattern::Kind;
 
 /// Indexes: the home index and those for other kinds of keys.
-pub(crate) const INDEXES: usize = 4;
+pub(crate) const INDEXES: usize = 5;
 
 /// An entry and its links: one cache line.
 ///
 /// ```text
-/// byte 0      8        16       20      24      32     38               56
-///      | bits | ignore | source | token | stamp | home | other 3 indexes  |
+/// byte 0      8        16       20      24      32     38               62
+///      | bits | ignore | source | token | stamp | home | other 4 indexes  |
 /// ```
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]

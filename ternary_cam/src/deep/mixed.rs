@@ -54,7 +54,7 @@ impl Deep {
         let slot = &mut slots[usize::from(id)];
         slot.stamp = slot.stamp.with_class(CLASS as u8);
         let pattern = self.classes.pattern(CLASS as u8).with_source(CLASS.is_multiple_of(2));
-        self.indexes[HOME].index.insert_marked(slots, HOME, &pattern, id);
+        self.home.index.insert_marked(slots, HOME, &pattern, id);
     }
 
     /// [`Deep::insert_one_unusual`], out of the way.
@@ -81,7 +81,7 @@ impl Deep {
         slots: &'a [Slot],
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
-        self.indexes[HOME].keep.note_use();
+        self.home.keep.note_use();
         match self.classes.live() {
             ..0b100 => self.first_of::<2>(slots, key),
             0b100..0b1000 => self.first_of::<3>(slots, key),
@@ -93,7 +93,7 @@ impl Deep {
     /// The same where no others than the first `N` classes have entries, all paired.
     #[inline(always)]
     fn first_of<'a, const N: u8>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        let index = &self.indexes[HOME].index;
+        let index = &self.home.index;
         let (mut best, mut other) = (Offer::NONE, Offer::NONE);
         for class in 0..N {
             let pattern = self.classes.pattern(class & !1).with_source(class.is_multiple_of(2));
@@ -119,7 +119,7 @@ impl Deep {
         source: Source,
     ) -> Option<(u16, &'a Slot)> {
         let key = &Key { bits, ignore: 0, source };
-        let index = &self.indexes[HOME].index;
+        let index = &self.home.index;
         let mut oldest = None;
         for pattern in self.classes.live_patterns() {
             let (offer, is_good) = index.offer(pattern, bits, source.0);

@@ -16,14 +16,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use super::{Deep, HOME, at};
+use super::{Deep, HOME, OTHERS, at};
 use crate::age_log::Bits;
 use crate::classes::{CLASSES, TRAY};
 use crate::entry::{Key, Source};
 use crate::kernel::{self, Kernel, LANES, Named, STEP};
 use crate::nursery::{CAPACITY, Nursery};
 use crate::pattern::Kind;
-use crate::slot::{INDEXES, Slot};
+use crate::slot::Slot;
 
 /// Periods of [`super::TICK`] inserts with few entries before it is taken into use.
 const PATIENCE: u32 = 4;
@@ -62,7 +62,7 @@ pub(super) struct Tray {
     in_use: bool,
     /// Entries at most while it is: `few`, or [`ROOM`] where there are many kinds.
     most: usize,
-    /// Entries of few kinds up to which it is quicker than indexes.
+    /// Entries of few kinds up to which it is quicker than an index.
     few: usize,
     /// The cells of some kinds of keys with wildcards.
     wild_keys: AtomicU64,
@@ -303,11 +303,11 @@ impl Deep {
         self.tray.is_due() && self.tray.has_room(self.longest, self.have_many_kinds())
     }
 
-    /// Whether an index for each of many kinds of keys is kept up, most entries have no class, or
+    /// Whether indexes for many kinds of keys are kept up, most entries have no class, or
     /// keys of several kinds are compared with entries of several kinds in the scan.
     #[inline(always)]
     fn have_many_kinds(&self) -> bool {
-        self.awake.count_ones() > MANY
+        self.awake.count_ones() >= MANY
             || self.unclassed > self.classes.len()
             || self.scan_keep.is_awake() && self.classes.has_wild()
     }
@@ -357,7 +357,7 @@ impl Deep {
         self.note_unusual();
     }
 
-    /// Moves every entry to the indexes.
+    /// Moves every entry to where it would be without a tray.
     fn leave_tray(&mut self, slots: &mut [Slot]) {
         let (ids, live) = (self.tray.entries.names, self.tray.entries.live);
         self.tray.entries.live = 0;
@@ -371,7 +371,7 @@ impl Deep {
 
     /// Has the other indexes kept up no longer; they are empty. Keys may ask for them again.
     fn sleep_all_but_home(&mut self) {
-        for which in 1..INDEXES {
+        for which in 0..OTHERS {
             self.put_to_sleep(which);
         }
     }
@@ -380,11 +380,10 @@ impl Deep {
     fn forget_keys(&mut self) {
         self.sleep_all_but_home();
         self.scan_keep.sleep();
-        let home = &mut self.indexes[HOME];
-        home.keys = Some(Kind::EXACT);
-        home.pattern = self.classes.exact();
-        home.keep.wake();
-        self.serving[Kind::EXACT.cell()] = HOME as u8;
+        self.home.keys = Kind::EXACT;
+        self.home.pattern = self.classes.exact();
+        self.home.keep.wake();
+        self.home.keep_any.sleep();
     }
 }
 

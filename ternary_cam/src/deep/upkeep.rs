@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What is built, turned and dropped as searches come to need it or cease to.
 
-use super::{Deep, HOME, ONLY_HOME};
+use super::{Deep, OTHERS};
 use crate::age_log::Bits;
-use crate::classes::{Classes, TRAY, UNCLASSED};
+use crate::classes::{Classes, UNCLASSED};
 use crate::demand::{Keep, Wish};
-use crate::pattern::{EXACT, Kind, Pattern};
-use crate::slot::{INDEXES, Slot};
+use crate::pattern::Kind;
+use crate::slot::Slot;
 
 impl Deep {
     /// Builds what searches have asked for.
@@ -18,7 +18,12 @@ impl Deep {
                     self.scan_keep.wake();
                     self.fill_scan(slots, |_| true);
                 }
-                Wish::Index(keys) => self.wake_wild(slots, keys),
+                Wish::Keys(keys) if self.home.may_serve(keys) && self.entries_are_exact() => {
+                    self.turn_home(slots, keys);
+                }
+                Wish::Keys(keys) => self.wake_other(slots, keys),
+                Wish::Apart => self.part_home(slots),
+                Wish::NoNotes => self.classes.take_note(),
                 Wish::Mirror => {}
             }
         }
@@ -37,83 +42,28 @@ impl Deep {
         }
     }
 
-    /// Builds the home index anew, for keys of this kind.
-    #[cold]
-    pub(super) fn turn_home(&mut self, slots: &mut [Slot], keys: Kind) {
-        let home = &mut self.indexes[HOME];
-        home.keys = Some(keys);
-        self.serving[keys.cell()] = HOME as u8;
-        home.pattern = match keys {
-            Kind::EXACT => self.classes.exact(),
-            _ => Pattern::new(keys),
-        };
-        home.index.clear();
-        home.keep.wake();
-        self.fill_home(slots);
-        self.note_unusual();
-    }
-
-    /// Fills the empty home index with the entries that have a class.
-    fn fill_home(&mut self, slots: &mut [Slot]) {
-        for at in 0..self.in_order(slots).len() {
-            let id = self.order[at];
-            let home = &mut self.indexes[HOME];
-            let pattern = match slots[usize::from(id)].stamp.class() {
-                EXACT => &home.pattern,
-                TRAY | UNCLASSED => continue,
-                class => self.classes.pattern(class),
-            };
-            home.index.insert_marked(slots, HOME, pattern, id);
-        }
-    }
-
-    /// Builds an index for keys of this pattern in place of one that sleeps or of
-    /// the one that was not used for longest, if that is long enough.
-    fn wake_wild(&mut self, slots: &mut [Slot], keys: Kind) {
-        let len = self.len();
-        let wilds = self.indexes.iter_mut().enumerate().skip(1);
-        let Some((which, wild)) = wilds.max_by_key(|(_, wild)| wild.keep.idle()) else { return };
-        if wild.keep.idle() < len {
-            return;
-        }
-        wild.keys = Some(keys);
-        self.serving[keys.cell()] = which as u8;
-        wild.pattern = Pattern::new(keys);
-        wild.index.clear();
-        wild.keep.wake();
-        self.awake |= 1 << which;
-        self.fill_wild(slots, which);
-    }
-
-    /// Fills an empty index with the exact entries.
-    fn fill_wild(&mut self, slots: &mut [Slot], which: usize) {
-        for at in 0..self.in_order(slots).len() {
-            let id = self.order[at];
-            if slots[usize::from(id)].stamp.class() == EXACT {
-                let wild = &mut self.indexes[which];
-                wild.index.insert(slots, which, &wild.pattern, id);
-            }
-        }
-    }
-
     /// Finds out what is unusual.
     pub(super) fn note_unusual(&mut self) {
         if self.tray.is_in_use() {
+            self.classes.suspend_usual();
             return self.classes.set_unusual(Classes::TURNED | Classes::BUSY);
         }
-        let turned = self.indexes[HOME].keys != Some(Kind::EXACT);
+        let turned = self.home.keys != Kind::EXACT || self.awake != 0;
         let turned = if turned { Classes::TURNED } else { 0 };
-        let more = self.scan_keep.is_awake() || self.unclassed != 0 || self.awake != ONLY_HOME;
-        let busy = more || self.demand.is_pending();
+        let busy = self.is_more_than_indexes() || self.awake != 0;
         self.classes.set_unusual(turned | if busy { Classes::BUSY } else { 0 });
         self.find_usual();
     }
 
-    /// Finds out if one pattern serves all entries and keys.
+    /// Finds out if one pattern serves all entries, and the keys that other indexes do not.
     pub(super) fn find_usual(&mut self) {
-        if let Some(keys) = self.indexes[HOME].keys {
-            self.classes.find_usual(keys);
-        }
+        let others = self.awake != 0 && !self.is_more_than_indexes();
+        self.classes.find_usual(self.home.keys, others);
+    }
+
+    /// Whether there is more to care for than the indexes.
+    fn is_more_than_indexes(&self) -> bool {
+        self.scan_keep.is_awake() || self.unclassed != 0 || self.demand.is_pending()
     }
 
     /// What need not happen at every insert: drops what nobody has used for long.
@@ -129,20 +79,12 @@ impl Deep {
             return;
         }
         let len = self.len();
-        for which in 1..INDEXES {
-            if self.indexes[which].keep.tick(inserts, len) {
+        for which in 0..OTHERS {
+            if self.others[which].keep.tick(inserts, len) {
                 self.put_to_sleep(which);
             }
         }
-        let home = &mut self.indexes[HOME].keep;
-        if self.awake == ONLY_HOME {
-            // What is usual needs no note of every search.
-            home.note_use();
-        }
-        if home.tick(inserts, len) {
-            home.wake();
-            self.find_home(slots);
-        }
+        self.tick_home(slots, inserts, len);
         if self.scan_keep.tick(inserts, len) {
             self.fill_scan(slots, |class| class == UNCLASSED);
         }
@@ -154,66 +96,21 @@ impl Deep {
     /// that was done not long ago.
     fn spread_anew(&mut self, slots: &mut [Slot], inserts: usize) {
         self.since_spread = self.since_spread.saturating_add(inserts);
-        for which in Bits(self.awake.into()) {
-            let index = &mut self.indexes[which].index;
-            if self.since_spread < Keep::PER_ENTRY * self.used || !index.take_long() {
-                continue;
-            }
-            index.spread_anew();
-            match which {
-                HOME => self.fill_home(slots),
-                _ => self.fill_wild(slots, which),
-            }
-            self.since_spread = 0;
-        }
-    }
-
-    /// Nobody has used the home index for long: turns it to the pattern of an index
-    /// that is used, in place of that one.
-    fn find_home(&mut self, slots: &mut [Slot]) {
-        if !self.entries_are_exact() {
+        if self.since_spread < Keep::PER_ENTRY * self.used {
             return;
         }
-        let idle = |&which: &usize| self.indexes[which].keep.idle();
-        if let Some(which) = Bits((self.awake & !ONLY_HOME).into()).min_by_key(idle)
-            && let Some(keys) = self.put_to_sleep(which)
-        {
-            self.turn_home(slots, keys);
+        if self.home.index.take_long() {
+            self.home.index.spread_anew();
+            self.fill_home(slots);
+            self.since_spread = 0;
         }
-    }
-
-    /// Has an index kept up no longer; the keys that it served.
-    pub(super) fn put_to_sleep(&mut self, which: usize) -> Option<Kind> {
-        self.awake &= !(1 << which);
-        self.indexes[which].keep.sleep();
-        self.indexes[which].keys.take()
-    }
-}
-
-#[cfg(test)]
-impl Deep {
-    /// Every entry is where its class says, and what is usual is so.
-    pub(crate) fn check(&self, slots: &[Slot]) {
-        let classes = || self.slots(slots).map(|(_, slot)| slot.stamp.class());
-        let classed = classes().filter(|class| ![TRAY, UNCLASSED].contains(class)).count();
-        let exact = classes().filter(|&class| class == EXACT).count();
         for which in Bits(self.awake.into()) {
-            let super::ForKeys { pattern, index, .. } = &self.indexes[which];
-            let pattern_of = |slot: &Slot| match slot.stamp.class() {
-                EXACT => pattern,
-                class => self.classes.pattern(class),
-            };
-            let expected = if which == HOME { classed } else { exact };
-            assert_eq!(index.check(slots, which, pattern_of), expected);
-        }
-        self.classes.check();
-        let usual = self.classes.usual();
-        if usual.holds(self.classes.state()) {
-            assert_eq!((self.awake, self.indexes[HOME].keys), (ONLY_HOME, Some(usual.keys)));
-            for (_, slot) in self.slots(slots) {
-                assert_eq!((slot.stamp.class(), slot.kind()), (usual.class, usual.entries));
+            let index = &mut self.others[which].index;
+            if index.take_long() {
+                index.spread_anew();
+                self.fill_other(slots, which);
+                self.since_spread = 0;
             }
-            self.indexes[HOME].index.check(slots, HOME, |_| &usual.pattern);
         }
     }
 }
@@ -315,6 +212,6 @@ mod tests {
             }
         }
         let deep = table.deep();
-        assert_eq!(deep.indexes[super::HOME].keys, Some(Kind { ignore: 0, any_source: true }));
+        assert_eq!(deep.home.keys, Kind { ignore: 0, any_source: true });
     }
 }
