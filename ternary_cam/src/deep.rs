@@ -332,6 +332,22 @@ impl Deep {
         self.home.index.remove(slots, HOME, id);
     }
 
+    /// Acts on what searches have asked for, where entries leave before they come here.
+    #[inline(always)]
+    pub(crate) fn act(&mut self, slots: &mut [Slot]) {
+        if self.classes.state() & Classes::BUSY != 0 {
+            self.act_on_demand(slots);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn act_on_demand(&mut self, slots: &mut [Slot]) {
+        if self.demand.is_pending() {
+            self.fulfil(slots);
+        }
+    }
+
     /// The same when there is more than the home index.
     #[inline(never)]
     fn remove_everywhere(&mut self, slots: &mut [Slot], id: u16, class: u8) {

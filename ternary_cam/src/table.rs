@@ -172,6 +172,7 @@ impl Table {
         let entry = slot.entry();
         if stamp.class() == YOUNG {
             self.nursery.remove(id);
+            self.deep.act(&mut self.slots);
         } else {
             self.deep.remove(&mut self.slots, id, stamp.class());
         }

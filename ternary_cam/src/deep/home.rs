@@ -310,4 +310,19 @@ mod tests {
         }
         assert_eq!(served(&table), (EXACT, vec![ANY_SOURCE]));
     }
+
+    /// Nothing comes to or leaves what is searched.
+    #[test]
+    fn keys_are_served_though_all_entries_leave_young() {
+        let mut table = Table::new(256, Kernel::Scalar).unwrap();
+        for token in 0..200 {
+            table.insert(message(u64::from(token), 1, token)).unwrap();
+        }
+        for token in 200..210 {
+            let handle = table.insert(message(777, 1, token)).unwrap();
+            assert!(table.first_match(&any_source(u64::from(token) + 1000)).is_none());
+            table.remove(handle).unwrap();
+        }
+        assert_eq!(served(&table), (ANY_SOURCE, vec![]));
+    }
 }
