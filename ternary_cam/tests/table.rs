@@ -2,6 +2,8 @@
 //! The table against a naive list, with every kernel.
 
 mod common;
+#[path = "table/phases.rs"]
+mod phases;
 
 use std::time::{Duration, Instant};
 
