@@ -33,6 +33,15 @@ impl Random {
     }
 }
 
+/// The entries that are searched for.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Any,
+    /// One of so many.
+    Oldest(usize),
+    Youngest(usize),
+}
+
 /// What is asked of the table for some time; shares in per cent.
 struct Phase {
     /// Entries it grows to, and shrinks from.
@@ -56,8 +65,7 @@ struct Phase {
     /// Searches for what may not be there, and before an entry comes.
     misses: usize,
     looks: usize,
-    /// Of the entries that are searched for, so many of the oldest or youngest, or of all.
-    near: Option<(usize, bool)>,
+    wanted: Wanted,
     /// Entries taken by handle.
     cancelled: usize,
 }
@@ -80,7 +88,7 @@ impl Phase {
             kinds: random.of(&[1, 2, 3]),
             misses: random.of(&[0, 10, 60]),
             looks: random.of(&[0, 20, 80]),
-            near: random.of(&[None, None, Some((3, true)), Some((6, false))]),
+            wanted: random.of(&[Wanted::Any, Wanted::Any, Wanted::Oldest(3), Wanted::Youngest(6)]),
             cancelled: random.of(&[0, 0, 5, 50]),
         }
     }
@@ -106,10 +114,10 @@ impl Phase {
             (random.below(2 * self.tags) as u64, Source::new(source))
         } else {
             let len = entries.len();
-            let rank = match self.near {
-                None => random.below(len),
-                Some((few, true)) => random.below(len.min(few)),
-                Some((few, false)) => len - 1 - random.below(len.min(few)),
+            let rank = match self.wanted {
+                Wanted::Any => random.below(len),
+                Wanted::Oldest(few) => random.below(len.min(few)),
+                Wanted::Youngest(few) => len - 1 - random.below(len.min(few)),
             };
             let Entry { bits, ignore, source, .. } = entries[rank].1;
             let named = source.get().unwrap_or(random.below(self.sources) as u32);
