@@ -51,8 +51,6 @@ pub(crate) struct Deep {
     longest: usize,
     /// Inserts since the last [`Deep::housekeeping`].
     since_tick: usize,
-    /// How often that was.
-    ticks: u32,
     kernel: Kernel,
     /// Has every entry that has a class.
     home: Home,
@@ -95,7 +93,6 @@ impl Deep {
             others: std::array::from_fn(|_| Other::new()),
             awake: 0,
             since_tick: 0,
-            ticks: 0,
             since_spread: usize::MAX,
             unclassed: 0,
             scan: Scan::new(capacity),
@@ -335,15 +332,7 @@ impl Deep {
     /// Acts on what searches have asked for, where entries leave before they come here.
     #[inline(always)]
     pub(crate) fn act(&mut self, slots: &mut [Slot]) {
-        if self.classes.state() & Classes::BUSY != 0 {
-            self.act_on_demand(slots);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn act_on_demand(&mut self, slots: &mut [Slot]) {
-        if self.demand.is_pending() {
+        if self.classes.state() & Classes::BUSY != 0 && self.demand.is_pending() {
             self.fulfil(slots);
         }
     }
@@ -396,10 +385,7 @@ impl Deep {
         key: &Key,
         pattern: &Pattern,
     ) -> Option<(u16, &'a Slot)> {
-        let pattern = pattern.with_source(true);
-        let care = pattern.care();
-        let equals = move |slot: &Slot| slot.equals(key, care);
-        self.home.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
+        self.home.index.first_named(slots, HOME, &pattern.with_source(true), key)
     }
 
     /// The same for an exact key, where there is only the home index.
@@ -471,13 +457,15 @@ impl Deep {
             self.demand.note_usual();
             self.classes.call();
         }
-        self.home.first(slots, key)
+        self.home.index.first_under(slots, HOME, &self.home.pattern, key)
     }
 
     /// The same for a key that names a source, where keys that do not are served as well.
     #[inline(never)]
     fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        let found = self.home.first_named(slots, key);
+        self.home.keep.note_use();
+        let pattern = self.home.pattern.with_source(false);
+        let found = self.home.index.first_named(slots, HOME, &pattern, key);
         if self.home.is_walked_too_far() {
             self.demand.wish_apart();
             self.classes.call();
@@ -495,7 +483,6 @@ impl Deep {
         if !self.home.keys.serves(key) || self.unclassed > self.classes.len() {
             return self.first_match_elsewhere(slots, key);
         }
-        self.home.keep.note_use();
         let oldest = if self.home.keys == Kind::EXACT {
             self.first_match_classes(slots, key)
         } else {

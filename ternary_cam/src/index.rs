@@ -25,6 +25,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use crate::entry::Key;
 use crate::pattern::{Pattern, SPREAD};
 use crate::slot::{INDEXES, Link, Slot};
 
@@ -166,6 +167,33 @@ impl Index {
     ) -> Option<(u16, &'a Slot)> {
         let (id, slot) = self.oldest(slots, pattern, bits, source)?;
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, which, id, matches) }
+    }
+
+    /// The oldest entry that agrees with a key in all that the pattern compares.
+    #[inline(always)]
+    pub(crate) fn first_under<'a>(
+        &self,
+        slots: &'a [Slot],
+        which: usize,
+        pattern: &Pattern,
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
+        let equals = |slot: &Slot| pattern.equal(slot, key);
+        self.first(slots, which, pattern, (key.bits, key.source.0), equals)
+    }
+
+    /// The same for a key that names a source, whether buckets are by source or not.
+    #[inline(always)]
+    pub(crate) fn first_named<'a>(
+        &self,
+        slots: &'a [Slot],
+        which: usize,
+        pattern: &Pattern,
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
+        let care = pattern.care();
+        let equals = move |slot: &Slot| slot.equals(key, care);
+        self.first(slots, which, pattern, (key.bits, key.source.0), equals)
     }
 
     /// The oldest entry of a bucket.

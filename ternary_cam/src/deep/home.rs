@@ -25,7 +25,6 @@ use super::{Deep, HOME};
 use crate::age_log::Bits;
 use crate::classes::{TRAY, UNCLASSED};
 use crate::demand::Keep;
-use crate::entry::Key;
 use crate::index::Index;
 use crate::pattern::{EXACT, Kind, Pattern};
 use crate::slot::Slot;
@@ -66,6 +65,8 @@ pub(super) struct Home {
     apart: u32,
     /// How often it ceased to.
     parted: u32,
+    /// Ticks there were.
+    ticks: u32,
 }
 
 impl Home {
@@ -80,6 +81,7 @@ impl Home {
             far: 0,
             apart: 0,
             parted: 0,
+            ticks: 0,
         }
     }
 
@@ -93,22 +95,6 @@ impl Home {
     pub(super) fn note_use(&self) {
         self.keep.note_use();
         self.keep_any.note_use();
-    }
-
-    /// The oldest match of one of its keys, where all entries are exact and ignore nothing.
-    #[inline(always)]
-    pub(super) fn first<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        let equals = |slot: &Slot| self.pattern.equal(slot, key);
-        self.index.first(slots, HOME, &self.pattern, (key.bits, key.source.0), equals)
-    }
-
-    /// The same for a key that names a source, where its keys do not.
-    #[inline(always)]
-    pub(super) fn first_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        self.keep.note_use();
-        let (pattern, care) = (self.pattern.with_source(false), self.pattern.care());
-        let equals = move |slot: &Slot| slot.equals(key, care);
-        self.index.first(slots, HOME, &pattern, (key.bits, key.source.0), equals)
     }
 
     /// Entries that searches may pass where there were at most so many.
@@ -127,21 +113,26 @@ impl Deep {
     /// Builds the home index anew, for keys of this kind.
     #[cold]
     pub(super) fn turn_home(&mut self, slots: &mut [Slot], keys: Kind) {
+        self.set_home(keys);
+        self.home.index.clear();
+        self.home.far = Home::far(self.used.max(self.longest));
+        self.fill_home(slots);
+        self.note_unusual();
+    }
+
+    /// Has the home index, which is empty, serve keys of this kind.
+    pub(super) fn set_home(&mut self, keys: Kind) {
         let home = &mut self.home;
         home.keys = keys;
         home.pattern = match keys {
             Kind::EXACT => self.classes.exact(),
             _ => Pattern::new(keys),
         };
-        home.index.clear();
-        home.far = Home::far(self.used.max(self.longest));
         home.keep.wake();
         match keys.any_source {
             true => home.keep_any.wake(),
             false => home.keep_any.sleep(),
         }
-        self.fill_home(slots);
-        self.note_unusual();
     }
 
     /// Fills the empty home index with the entries that have a class.
@@ -167,8 +158,8 @@ impl Deep {
             // Searches with exact keys leave no note then.
             home.keep.note_use();
         }
-        self.ticks = self.ticks.wrapping_add(1);
-        if self.ticks.is_multiple_of(NOTE) {
+        home.ticks = home.ticks.wrapping_add(1);
+        if home.ticks.is_multiple_of(NOTE) {
             self.classes.ask_for_note();
         }
         if home.keep.tick(inserts, len) {

@@ -42,8 +42,7 @@ impl Other {
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
         self.keep.note_use();
-        let equals = |slot: &Slot| self.pattern.equal(slot, key);
-        self.index.first(slots, links(which), &self.pattern, (key.bits, key.source.0), equals)
+        self.index.first_under(slots, links(which), &self.pattern, key)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::slot::Slot;
 impl Deep {
     /// Builds what searches have asked for.
     #[cold]
+    #[inline(never)]
     pub(super) fn fulfil(&mut self, slots: &mut [Slot]) {
         for wish in self.demand.take() {
             match wish {
