@@ -113,7 +113,7 @@ impl Deep {
     /// How many entries are of this one's age or older.
     pub(crate) fn rank(&self, slots: &[Slot], id: u16) -> usize {
         if self.tray.is_in_use() {
-            self.tray.note_use();
+            self.tray.note_several();
             return self.tray.rank(&slots[usize::from(id)]);
         }
         if self.scan_keep.is_awake() {

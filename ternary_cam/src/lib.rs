@@ -134,6 +134,7 @@
 //! | up to 8 entries of the tray compared one by one | at 16 13.4 | up to 4: 11.4. None: at 5 12.6 instead of 10.3, for what was just stored must be loaded as a vector |
 //! | the tray closed up at its end only | an insert and a take in turn at 16 18.3, AVX2 20.0 | when there are 16 holes: 17.6, 18.2 |
 //! | four entries put into the tray as vectors, for which a search need not wait | in turn at 16 16.8, but batches at 5 10.8 | field by field: 17.6, 10.1 |
+//! | the tray where entries are exact and keys of one kind | any tag at 24 13.5; scalar, any source at 16 14.5 | the home index, once 64 keys in a row were: 10.9; 10.3 |
 //! | the tray chosen once in 64 inserts | four classes standing, pairs at the tail 11.7, misses 10.1 | when it first suits: 8.2, 6.4 |
 //! | 64 entries of the scan compared for one answer | the same 36, whose masks the compiler put together in vectors | 16 and a branch: 25 |
 

@@ -9,12 +9,12 @@
 //! The tray is taken into use when entries of several kinds or keys with wildcards come and
 //! there have been few entries for some time, as there have in a new table. It is left at
 //! once when there are too many, and after some time with entries of one kind and exact
-//! keys, for which the home index is quicker. What is too many depends on what would be in its
+//! keys, or exact entries and keys of one kind, for which the home index is quicker. What is too many depends on what would be in its
 //! place: one index for entries of few kinds and their keys; one for each kind of keys; a scan
 //! for entries of which all are different. The indexes keep what they serve, and are empty
 //! meanwhile.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::{Deep, HOME, OTHERS, at};
 use crate::age_log::Bits;
@@ -31,6 +31,13 @@ const PATIENCE: u32 = 4;
 /// Such periods with entries of one kind and exact keys after which it is left.
 const UNIFORM: u32 = 8;
 
+/// Samples in a row, two in such a period, of which all are keys of one kind after which it is left.
+const ALIKE: u32 = 64;
+
+/// Keys from the first sample to the second: as many in turn as are fewer than this, or else a
+/// program that does the same again and again would always show the same of them.
+const APART: u32 = 8;
+
 /// Such periods after which it is forgotten what kinds there were, or that the places were used
 /// up as soon as it was in use.
 const REVIEW: u32 = 512;
@@ -43,6 +50,19 @@ const ROOM: usize = LANES;
 
 /// Entries that come at once: those of a nursery.
 const GROUP: usize = CAPACITY as usize;
+
+/// What searches are to note, more of it the higher: nothing more, since there were several kinds
+/// of entries since the last tick, or somebody asked for a rank.
+const SEVERAL: i8 = -1;
+/// Nothing more, since there was a key with wildcards.
+const WILD: i8 = 0;
+/// A key with wildcards. So far there were exact ones.
+const EXACT: i8 = 1;
+/// Any key: there was none.
+const NONE: i8 = 2;
+/// Any key, to take it for a sample; one before it if one more, and so on. The first one had
+/// wildcards.
+const SAMPLE: i8 = 3;
 
 /// See the module.
 ///
@@ -66,17 +86,45 @@ pub(super) struct Tray {
     few: usize,
     /// The cells of some kinds of keys with wildcards.
     wild_keys: AtomicU64,
+    sample: Sample,
     /// Ticks while in use, since what kinds there were was forgotten.
     ticks: u32,
-    /// While in use: whether since the last tick there was nothing but entries of one kind
-    /// and exact keys.
-    plain: AtomicBool,
+    /// While in use: what was noted since the last tick.
+    noted: AtomicI8,
     /// Ignore bits of the last entry, and 1 if it names no source.
     last: (u64, u64),
-    /// Ticks in a row while in use that were plain.
+    /// Ticks in a row while in use with entries of one kind and exact keys.
     uniform: u32,
     /// Ticks with few entries to pass before it may be taken into use.
     wait: u32,
+}
+
+/// Keys after ticks.
+#[derive(Default)]
+struct Sample {
+    /// The last one's wildcards.
+    ignore: AtomicU64,
+    any_source: AtomicBool,
+    /// How many in a row had these.
+    alike: AtomicU32,
+}
+
+impl Sample {
+    fn keys(&self) -> Kind {
+        Kind { ignore: self.ignore.load(Relaxed), any_source: self.any_source.load(Relaxed) }
+    }
+
+    fn note(&self, keys: Kind) {
+        let alike = if keys == self.keys() { self.alike.load(Relaxed) } else { 0 };
+        self.alike.store(alike.saturating_add(1), Relaxed);
+        self.ignore.store(keys.ignore, Relaxed);
+        self.any_source.store(keys.any_source, Relaxed);
+    }
+
+    /// Notes that it does not stand for all.
+    fn reject(&self) {
+        self.alike.store(0, Relaxed);
+    }
 }
 
 impl Tray {
@@ -90,8 +138,9 @@ impl Tray {
             most: few,
             few,
             wild_keys: AtomicU64::new(0),
+            sample: Sample::default(),
             ticks: 0,
-            plain: AtomicBool::new(true),
+            noted: AtomicI8::new(NONE),
             last: (0, 0),
             uniform: 0,
             wait: 0,
@@ -103,10 +152,10 @@ impl Tray {
         self.in_use
     }
 
-    /// Notes several kinds of entries, a key with wildcards, a question for a rank.
+    /// Notes several kinds of entries, or a question for a rank.
     #[inline]
-    pub(super) fn note_use(&self) {
-        self.plain.store(false, Relaxed);
+    pub(super) fn note_several(&self) {
+        self.noted.store(SEVERAL, Relaxed);
     }
 
     /// For how many entries it is good.
@@ -115,12 +164,25 @@ impl Tray {
         if many_kinds { ROOM } else { self.few }
     }
 
-    /// Notes a key with wildcards, one between two ticks at most: seldom is it the same kind each
-    /// time, and where it is, or entries of several kinds come first, only time is lost.
-    #[cold]
-    fn note_wild_key(&self, key: &Key) {
-        self.note_use();
-        self.wild_keys.store(self.wild_keys.load(Relaxed) | 1 << key.kind().cell(), Relaxed);
+    /// Notes a key, one of few between two ticks: seldom are they all of the same kind, and where
+    /// they are, or entries of several kinds come first, only time is lost.
+    fn note_key(&self, key: &Key) {
+        let (keys, noted) = (key.kind(), self.noted.load(Relaxed));
+        match noted {
+            EXACT => self.sample.reject(),
+            NONE | SAMPLE => self.sample.note(keys),
+            _ => {}
+        }
+        let next = match noted {
+            NONE if keys == Kind::EXACT => EXACT,
+            NONE => SAMPLE + (self.ticks % APART) as i8,
+            EXACT | SAMPLE => WILD,
+            _ => noted - 1,
+        };
+        self.noted.store(next, Relaxed);
+        if keys != Kind::EXACT {
+            self.wild_keys.store(self.wild_keys.load(Relaxed) | 1 << keys.cell(), Relaxed);
+        }
     }
 
     /// Whether there have been few entries for some time.
@@ -188,9 +250,29 @@ impl Tray {
     ) -> Option<(u16, &'a Slot)> {
         // The first is nearly always false where keys of several kinds come, the second is
         // not predicted there.
-        if self.plain.load(Relaxed) && !key.is_exact() {
-            self.note_wild_key(key);
+        let noted = self.noted.load(Relaxed);
+        if noted > WILD && (noted != EXACT || !key.is_exact()) {
+            return self.note_and_find(kernel, slots, key);
         }
+        self.find(kernel, slots, key)
+    }
+
+    /// The same, and notes the key. Not a call between, for which registers would be saved.
+    #[cold]
+    #[inline(never)]
+    fn note_and_find<'a>(
+        &self,
+        kernel: Kernel,
+        slots: &'a [Slot],
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
+        self.note_key(key);
+        self.find(kernel, slots, key)
+    }
+
+    /// The same, without a note.
+    #[inline(always)]
+    fn find<'a>(&self, kernel: Kernel, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         let key = (key.bits, key.ignore, key.source.0);
         kernel::first_named(kernel, &self.entries, key, move |id| at(slots, id))
     }
@@ -221,7 +303,7 @@ impl Tray {
         }
         self.last = (ignore, source);
         if differ != 0 {
-            self.note_use();
+            self.note_several();
         }
         self.entries.live |= ((1 << GROUP) - 1) << tail;
         self.tail = tail + GROUP;
@@ -316,18 +398,23 @@ impl Deep {
     /// it is in use.
     pub(super) fn tick_tray(&mut self, slots: &mut [Slot], longest: usize) -> bool {
         let has_room = self.tray.has_room(longest, self.have_many_kinds());
-        let plain = std::mem::replace(self.tray.plain.get_mut(), true);
         let tray = &mut self.tray;
+        let noted = std::mem::replace(tray.noted.get_mut(), NONE);
         if tray.in_use {
             tray.ticks += 1;
             // Of several kinds that stay, none may have come since the last tick.
-            let uniform = plain && !tray.has_more_kinds::<1>(slots);
+            let one_kind = noted != SEVERAL && !tray.has_more_kinds::<1>(slots);
+            let uniform = one_kind && matches!(noted, NONE | EXACT);
             tray.uniform = if uniform { tray.uniform + 1 } else { 0 };
-            if tray.uniform == UNIFORM {
-                self.forget_keys();
-                self.leave_tray(slots);
-            } else if tray.ticks == REVIEW {
-                tray.forget_kinds();
+            if !one_kind {
+                tray.sample.reject();
+            }
+            if self.tray.uniform == UNIFORM {
+                self.leave_tray_for(slots, Kind::EXACT);
+            } else if self.keys_are_alike(longest) {
+                self.leave_tray_for(slots, self.tray.sample.keys());
+            } else if self.tray.ticks == REVIEW {
+                self.tray.forget_kinds();
                 self.sleep_all_but_home();
             }
         } else if has_room {
@@ -357,6 +444,27 @@ impl Deep {
         self.note_unusual();
     }
 
+    /// Whether for long all entries were exact and all keys of one kind, and there are enough for
+    /// an index to be quicker.
+    fn keys_are_alike(&self, longest: usize) -> bool {
+        let tray = &self.tray;
+        tray.sample.alike.load(Relaxed) >= ALIKE
+            && longest > tray.few / 2
+            && tray.last == (0, 0)
+            && self.classes.exact().kind() == Kind::EXACT
+    }
+
+    /// Moves every entry to the home index, which serves keys of this kind. Nothing else is kept
+    /// up.
+    #[cold]
+    fn leave_tray_for(&mut self, slots: &mut [Slot], keys: Kind) {
+        self.tray.sample.reject();
+        self.sleep_all_but_home();
+        self.scan_keep.sleep();
+        self.set_home(keys);
+        self.leave_tray(slots);
+    }
+
     /// Moves every entry to where it would be without a tray.
     fn leave_tray(&mut self, slots: &mut [Slot]) {
         let (ids, live) = (self.tray.entries.names, self.tray.entries.live);
@@ -374,16 +482,6 @@ impl Deep {
         for which in 0..OTHERS {
             self.put_to_sleep(which);
         }
-    }
-
-    /// Has the home index serve exact keys, and nothing else be kept up. All are empty.
-    fn forget_keys(&mut self) {
-        self.sleep_all_but_home();
-        self.scan_keep.sleep();
-        self.home.keys = Kind::EXACT;
-        self.home.pattern = self.classes.exact();
-        self.home.keep.wake();
-        self.home.keep_any.sleep();
     }
 }
 

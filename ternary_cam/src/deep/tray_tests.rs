@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! When the tray is in use, and when not, with every answer checked.
 
-use super::{PATIENCE, REVIEW, UNIFORM};
+use super::{ALIKE, GROUP, PATIENCE, REVIEW, UNIFORM};
 use crate::deep::TICK;
 use crate::entry::{Entry, Key, Source};
 use crate::kernel::Kernel;
@@ -232,6 +232,37 @@ fn few_of_one_kind_are_not() {
         assert!(!queue.is_in_tray());
         queue.run(16, 10, false, true);
         assert!(queue.is_in_tray());
+    }
+}
+
+/// Unless there are very few, an index for their keys is quicker; not where some are exact.
+#[test]
+fn few_under_keys_of_one_kind_are_not() {
+    const ANY_SOURCE: (u64, bool) = (0, true);
+    const ANY_TAG: (u64, bool) = (0xff, false);
+    let inserts = if cfg!(miri) { 100 } else { ticks(2 * ALIKE) };
+    for kernel in Kernel::available() {
+        let few = Queue::new(kernel).table.deep().tray.few - GROUP;
+        for (kinds, length, stays) in [
+            (&[ANY_SOURCE][..], few, false),
+            (&[ANY_SOURCE], few / 2, true),
+            (&[ANY_TAG], few, false),
+            (&[ANY_TAG, (0, false)], few, true),
+            (&[ANY_TAG, ANY_SOURCE], few, true),
+        ] {
+            let mut queue = Queue { ranks: false, ..Queue::new(kernel) };
+            queue.run_kinds(GROUP + 1, GROUP, kinds);
+            queue.run_kinds(2 * length, length, kinds);
+            assert!(queue.is_in_tray(), "{kinds:?} of {length}, {kernel}");
+            queue.run_kinds(inserts, length, kinds);
+            assert!(cfg!(miri) || queue.is_in_tray() == stays, "{kinds:?} of {length}, {kernel}");
+            let (ignore, any_source) = kinds[0];
+            let keys = queue.table.deep().home.keys;
+            assert!(cfg!(miri) || stays || keys == Kind { ignore, any_source });
+        }
+        let mut queue = Queue::new(kernel);
+        queue.run(inserts, few, false, true);
+        assert!(queue.is_in_tray(), "ranks are asked for");
     }
 }
 
