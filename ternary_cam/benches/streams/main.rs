@@ -5,8 +5,9 @@
 //! checked. `cargo bench -p ternary_cam` prints one row a stream and depth, then
 //! instructions a pair. After `--`: `--only TEXT` runs the streams whose name
 //! contains the text, `--depths 1,4` other depths, `--competitors avx512,list` only
-//! these, `--ms N` takes so long for each, `--report ../docs` writes the results
-//! there (paths start at the package).
+//! these, `--passes N` goes so often over all of them and keeps the quickest, `--ms N`
+//! takes so long for each in a pass, `--report ../docs` writes the results there (paths
+//! start at the package).
 
 mod instructions;
 mod matcher;
@@ -14,6 +15,8 @@ mod measure;
 mod peers;
 mod report;
 mod stream;
+
+use std::time::Instant;
 
 use measure::{Options, Row};
 use report::Report;
@@ -26,9 +29,10 @@ fn main() {
             std::process::exit(2);
         }
     };
-    let names = stream::NAMES.iter().filter(|name| name.contains(&options.only));
+    let names = stream::NAMES.iter().copied();
+    let names: Vec<_> = names.filter(|name| name.contains(&options.only)).collect();
     if let Some(rounds) = options.rounds {
-        for &name in names.filter(|name| **name == options.only) {
+        for name in names.into_iter().filter(|name| *name == options.only) {
             for &depth in &options.depths {
                 measure::run_only(&stream::make(name, depth), rounds);
             }
@@ -37,18 +41,20 @@ fn main() {
     }
 
     let mut report = Report::default();
+    let mut quickest = earlier_passes(&names, &options).into_iter();
     println!("ns a pair (search alone in miss); ratios against the table with the best kernel");
-    for &name in names.clone() {
+    for &name in &names {
         println!("\n{name:<20}{}", measure::header());
         for &depth in &options.depths {
             let row = Row::measure(&stream::make(name, depth), &options);
+            let row = row.or_quicker(quickest.next());
             println!("{depth:>20}{row}");
             report.add(name, depth, &row);
         }
     }
     if options.instructions {
         println!("\ninstructions a pair, depth {:?}", instructions::DEPTHS);
-        for &name in names {
+        for name in names {
             match instructions::count(name) {
                 Ok(counts) => {
                     println!("{name:<20}{:>8.0}{:>8.0}", counts[0], counts[1]);
@@ -67,4 +73,23 @@ fn main() {
         eprintln!("{}: {error}", directory.display());
         std::process::exit(1);
     }
+}
+
+/// The quickest of all passes but the last, which prints its rows as they come. A shared machine
+/// may be busy for longer than a row takes, seldom for a whole pass.
+fn earlier_passes(names: &[&'static str], options: &Options) -> Vec<Row> {
+    let mut quickest = Vec::new();
+    for pass in 1..options.passes {
+        let start = Instant::now();
+        let mut earlier = std::mem::take(&mut quickest).into_iter();
+        for name in names {
+            for &depth in &options.depths {
+                let row = Row::measure(&stream::make(name, depth), options);
+                quickest.push(row.or_quicker(earlier.next()));
+            }
+        }
+        let seconds = start.elapsed().as_secs();
+        eprintln!("pass {pass} of {} took {seconds} s", options.passes);
+    }
+    quickest
 }

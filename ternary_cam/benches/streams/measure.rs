@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Timing: the quickest of several runs, competitors taking turns.
+//! Timing: the quickest of several runs, competitors taking turns in each pass.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,7 +24,9 @@ pub(crate) struct Options {
     pub(crate) rounds: Option<usize>,
     /// Count instructions.
     pub(crate) instructions: bool,
-    /// Time for each competitor in each row.
+    /// How often to measure every row.
+    pub(crate) passes: usize,
+    /// Time for each competitor in each row of a pass.
     budget: Duration,
     /// Competitors to run; all when empty.
     competitors: Vec<String>,
@@ -38,7 +40,8 @@ impl Options {
             report: None,
             rounds: None,
             instructions: true,
-            budget: Duration::from_millis(30),
+            passes: 3,
+            budget: Duration::from_millis(10),
             competitors: Vec::new(),
         };
         while let Some(arg) = args.next() {
@@ -54,14 +57,15 @@ impl Options {
                 "--depths" => {
                     options.depths = value()?.split(',').map(number).collect::<Result<_, _>>()?;
                 }
+                "--passes" => options.passes = number(&value()?)?,
                 "--ms" => options.budget = Duration::from_millis(number(&value()?)? as u64),
                 "--competitors" => {
                     options.competitors = value()?.split(',').map(str::to_owned).collect();
                 }
                 _ => {
                     return Err(format!(
-                        "{arg}: there are --only, --depths, --competitors, --ms, --report, \
-                         --no-instructions"
+                        "{arg}: there are --only, --depths, --competitors, --passes, --ms, \
+                         --report, --no-instructions"
                     ));
                 }
             }
@@ -108,6 +112,14 @@ impl Row {
             }
         };
         Self(COMPETITORS.iter().map(run).collect())
+    }
+
+    /// The quicker one of each competitor's.
+    pub(crate) fn or_quicker(mut self, other: Option<Self>) -> Self {
+        for (ns, other) in self.0.iter_mut().zip(other.into_iter().flat_map(|other| other.0)) {
+            *ns = ns.zip(other).map(|(ns, other)| ns.min(other));
+        }
+        self
     }
 
     pub(crate) fn cells(&self) -> impl Iterator<Item = (&'static str, Option<f64>)> + '_ {

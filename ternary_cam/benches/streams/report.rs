@@ -52,7 +52,7 @@ impl Report {
              Written by `cargo bench -p ternary_cam -- --report ../docs`; the numbers are in \
              [ternary_cam-results.csv](ternary_cam-results.csv).\n\n\
              {}\n\nNanoseconds a pair (insert + match + remove; the search alone in `miss`), the \
-             quickest of several runs. What the streams are: `ternary_cam/benches/streams/stream.rs`.\n",
+             quickest of several runs in several passes. What the streams are: `ternary_cam/benches/streams/stream.rs`.\n",
             machine()
         );
         let mut columns: Vec<&str> = Vec::new();
