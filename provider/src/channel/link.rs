@@ -10,6 +10,7 @@ use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 use super::{
     bell,
     bytes::{Remote, SharedBytes},
+    lines,
     owner::Look,
     ring::Sender,
     segment::{BUFFER, Liveness, PEERS, Segment},
@@ -177,13 +178,17 @@ impl Link {
 
 /// Fills one of our own buffers, which the pool lent.
 pub(crate) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
+    let len = from.len().min(BUFFER);
+    lines::expect_writes(own.buffer(buffer), len);
     // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
-    unsafe { from.copy_out(own.buffer(buffer), from.len().min(BUFFER)) };
+    unsafe { from.copy_out(own.buffer(buffer), len) };
 }
 
 /// Fills one of our own buffers, which the pool lent, with a frame of at most
 /// [`BUFFER`] bytes.
 pub(crate) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], data: &[Buffer]) {
+    let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
+    lines::expect_writes(own.buffer(buffer), len.min(BUFFER));
     // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
     unsafe { write_frame(own.buffer(buffer), BUFFER, parts, data) };
 }
@@ -191,6 +196,7 @@ pub(crate) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], dat
 /// Fills one of our own buffers, which the pool lent, with bytes of ours.
 pub(crate) fn fill_bytes(own: &Segment, buffer: usize, bytes: &[u8]) {
     let len = bytes.len().min(BUFFER);
+    lines::expect_writes(own.buffer(buffer), len);
     // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), own.buffer(buffer), len) };
 }

@@ -29,6 +29,7 @@ pub(crate) mod bell;
 pub(crate) mod bytes;
 pub(crate) mod census;
 pub(crate) mod copy;
+mod lines;
 pub(crate) mod link;
 pub(crate) mod node_pool;
 pub(crate) mod owner;
