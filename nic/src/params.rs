@@ -243,8 +243,8 @@ pub const PARAMS: &[Param] = &[
         name: "eager_size",
         values: Values::Number(0, 16_384),
         default: "4096",
-        help: "Largest message in bytes that is sent through shared buffers; longer ones wait for \
-               their receive and are then copied from process to process.",
+        help: "Largest message in bytes that always goes through shared buffers; up to four times \
+               as long ones do while that is quicker than to copy them from process to process.",
     },
     Param {
         name: "kernel_copy",

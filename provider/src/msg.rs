@@ -2,6 +2,8 @@
 //! `fi_msg(3)` and the sends and receives of `fi_tagged(3)`: both kinds take the
 //! same path, with match bits or without.
 
+use std::time::Instant;
+
 use ffi::{
     Context, Errno, Result, flags,
     ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
@@ -19,6 +21,10 @@ use crate::{
     engine::{Body, Engine, Kept, RecvOp, SendOp},
     tagged::PROBE_FLAGS,
 };
+
+/// Messages of up to so many times `FI_TCAM_EAGER_SIZE` go through a buffer while these are quick
+/// to fill (`channel/fills.rs`).
+const EAGER_AT_TIMES: usize = 4;
 
 const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::REMOTE_CQ_DATA
@@ -129,8 +135,33 @@ impl Engine {
                 None => self.send_rendezvous(own, peer, op, header, report),
             }
         } else {
-            self.send_rendezvous(own, peer, op, header, report)
+            self.send_longer(own, peer, op, header, report)
         }
+    }
+
+    /// A message that need not go through a buffer.
+    fn send_longer(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        op: &Send,
+        header: Header,
+        report: bool,
+    ) -> Result<()> {
+        let len = op.buffer.len();
+        if len <= (EAGER_AT_TIMES * self.eager_size).min(BUFFER)
+            && let is_alone = self.pool.last_is_back(own)
+            && let Some(is_timed) = self.link(peer)?.fills.ask(is_alone)
+            && let Some(buffer) = self.pool.take(own, peer)
+        {
+            let start = is_timed.then(Instant::now);
+            self.send_eager(own, peer, op, header, report, Some(buffer))?;
+            if let Some(start) = start {
+                self.link(peer)?.fills.note(len, start.elapsed());
+            }
+            return Ok(());
+        }
+        self.send_rendezvous(own, peer, op, header, report)
     }
 
     #[inline]

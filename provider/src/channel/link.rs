@@ -10,6 +10,7 @@ use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 use super::{
     bell,
     bytes::{Remote, SharedBytes},
+    fills::Fills,
     lines,
     owner::Look,
     ring::Sender,
@@ -24,6 +25,8 @@ pub(crate) struct Link {
     sender: Sender,
     /// Our number in the peer's list.
     number: u16,
+    /// How quickly buffers fill for the peer.
+    pub(crate) fills: Fills,
     /// Whether the kernel has refused to copy from this peer.
     pub(crate) kernel_refuses: bool,
     /// Whether the kernel has refused the peer to copy from us or to us.
@@ -51,6 +54,7 @@ impl Link {
             segment,
             sender: Sender::new(port),
             number,
+            fills: Fills::new(),
             kernel_refuses: false,
             refused_there: false,
         })

@@ -8,6 +8,8 @@
 //! - [`owner`], [`census`]: whether the owner of a segment lives, and how many there are.
 //! - [`protocol`]: the steps of rings and bells, which loom checks.
 //! - [`bell`]: senders wake who sleeps until a message comes.
+//! - [`fills`]: messages of a medium length take whichever way is quicker, through buffers or
+//!   by kernel copy.
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
 //!   with `process_vm_readv` once they are matched; long reads are written into the
 //!   reader's with `process_vm_writev`.
@@ -29,6 +31,7 @@ pub(crate) mod bell;
 pub(crate) mod bytes;
 pub(crate) mod census;
 pub(crate) mod copy;
+pub(crate) mod fills;
 mod lines;
 pub(crate) mod link;
 pub(crate) mod node_pool;

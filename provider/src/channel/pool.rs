@@ -65,6 +65,12 @@ impl Pool {
         !self.free.is_empty()
     }
 
+    /// Whether the receiver has given back what was taken last. To ask for all would have their
+    /// lines go to and fro while receivers give others back.
+    pub(crate) fn last_is_back(&self, own: &Segment) -> bool {
+        self.lent.back().is_none_or(|&last| is_back(own, last))
+    }
+
     /// Whether receivers still have buffers.
     pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
         self.collect(own);
@@ -104,7 +110,9 @@ mod tests {
         assert_eq!(pool.take(&own, 2), None);
         pool.untake(&own);
         assert_eq!(pool.take(&own, 3), Some(taken[5]));
-        assert!(pool.is_lent(&own));
+        assert!(pool.is_lent(&own) && !pool.last_is_back(&own));
+        own.buffer_state(taken[5]).store(0, Ordering::Release);
+        assert!(pool.last_is_back(&own) && pool.is_lent(&own));
     }
 
     #[test]
