@@ -76,20 +76,22 @@ fn main() {
 }
 
 /// The quickest of all passes but the last, which prints its rows as they come. A shared machine
-/// may be busy for longer than a row takes, seldom for a whole pass.
+/// may be busy for longer than a row takes, seldom for a whole pass; each pass starts elsewhere,
+/// in case that it is busy at regular times.
 fn earlier_passes(names: &[&'static str], options: &Options) -> Vec<Row> {
-    let mut quickest = Vec::new();
+    let rows = || names.iter().flat_map(|&name| options.depths.iter().map(move |&at| (name, at)));
+    let mut quickest: Vec<Option<Row>> = rows().map(|_| None).collect();
     for pass in 1..options.passes {
         let start = Instant::now();
-        let mut earlier = std::mem::take(&mut quickest).into_iter();
-        for name in names {
-            for &depth in &options.depths {
-                let row = Row::measure(&stream::make(name, depth), options);
-                quickest.push(row.or_quicker(earlier.next()));
-            }
+        let mut order: Vec<_> = rows().zip(&mut quickest).collect();
+        let first = order.len() * pass / options.passes;
+        order.rotate_left(first);
+        for ((name, depth), quickest) in order {
+            let row = Row::measure(&stream::make(name, depth), options);
+            *quickest = Some(row.or_quicker(quickest.take()));
         }
         let seconds = start.elapsed().as_secs();
         eprintln!("pass {pass} of {} took {seconds} s", options.passes);
     }
-    quickest
+    quickest.into_iter().flatten().collect()
 }
