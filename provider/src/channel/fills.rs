@@ -3,8 +3,8 @@
 //! kernel.
 //!
 //! Through a buffer each line of a message moves between the caches twice: the sender takes it
-//! from who emptied the buffer last, the receiver from the sender. Where both share a cache
-//! that costs some 5 ns a line, and the message arrives two to three times as soon as by the
+//! from who emptied the buffer last, the receiver from the sender. Where both are near each
+//! other that costs some 5 ns a line, and the message arrives two to three times as soon as by the
 //! kernel's copy, which moves each line once but takes 2 us before the first. Where they do not,
 //! it costs 30 ns, and a stream of messages is quicker by the kernel. Which it is, nobody says, and
 //! with virtual processors it changes from second to second. So the time of some fills is taken:
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Half round trip of 8 and 16 KiB through MPICH 4.3 to 5.0 and 5.7 to 6.2 us by the kernel, 1.8 to
-//! 2.0 and 3.2 to 3.9 through buffers (7.7 and 13, 6.0 and 12 across caches); bandwidth 3.3 and
+//! 2.0 and 3.2 to 3.9 through buffers (7.7 and 13, 6.0 and 12 from afar); bandwidth 3.3 and
 //! 5.3 GB/s by the kernel, through buffers 9 and 14 (3.0 and 4.9, 2.3 and 2.7).
 //!
 //! Rejected: the kernel whenever the last is not back (streams gain nothing); where more than two or
