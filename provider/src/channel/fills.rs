@@ -5,7 +5,7 @@
 //! Through a buffer each line of a message moves between the caches twice: the sender takes it
 //! from who emptied the buffer last, the receiver from the sender. Where both are near each
 //! other that costs some 5 ns a line, and the message arrives two to three times as soon as by the
-//! kernel's copy, which moves each line once but takes 2 us before the first. Where they do not,
+//! kernel's copy, which moves each line once but takes 2 us before the first. Where they are not,
 //! it costs 30 ns, and a stream of messages is quicker by the kernel. Which it is, nobody says, and
 //! with virtual processors it changes from second to second. So the time of some fills is taken:
 //!
