@@ -15,8 +15,8 @@
 //! not quick:         by the kernel, but one in TRY, whose time is taken
 //! ```
 //!
-//! Half round trip of 8 and 16 KiB through MPICH 4.3 to 5.0 and 5.7 to 6.2 us by the kernel, 1.8 to
-//! 2.0 and 3.2 to 3.9 through buffers (7.7 and 13, 6.0 and 12 from afar); bandwidth 3.3 and
+//! Half round trip of 8 and 16 KiB through MPICH 4.2 to 5.5 and 5.7 to 7.0 us by the kernel, 1.8 to
+//! 2.5 and 2.5 to 4.6 through buffers (7.7 and 13, 6.0 and 12 from afar); bandwidth 3.3 and
 //! 5.3 GB/s by the kernel, through buffers 9 and 14 (3.0 and 4.9, 2.3 and 2.7).
 //!
 //! Rejected: the kernel whenever the last is not back (streams gain nothing); where more than two or
@@ -24,8 +24,7 @@
 
 use std::time::Duration;
 
-/// Bytes of a line.
-const LINE: f32 = 64.0;
+use super::lines::LINE;
 
 /// Nanoseconds a line up to which a fill is quick: what the kernel takes for 16 KiB.
 const QUICK: f32 = 14.0;
@@ -77,7 +76,7 @@ impl Fills {
     /// Notes that so many bytes took so long.
     #[cold]
     pub(crate) fn note(&mut self, len: usize, time: Duration) {
-        let lines = len as f32 / LINE;
+        let lines = len as f32 / LINE as f32;
         let line = (time.as_nanos() as f32 / lines).min(SLOWEST);
         self.line += (line - self.line) * WEIGHT;
     }
@@ -85,14 +84,14 @@ impl Fills {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fills, TRY};
+    use super::{Fills, LINE, TRY};
     use std::time::Duration;
 
     const LEN: usize = 8192;
 
     /// A stream of messages, of which fills take so many nanoseconds a line; how many were filled.
     fn send(fills: &mut Fills, messages: u32, line: u64) -> u32 {
-        let time = Duration::from_nanos(LEN as u64 / 64 * line);
+        let time = Duration::from_nanos((LEN / LINE) as u64 * line);
         let filled = (0..messages).filter(|_| match fills.ask(false) {
             Some(is_timed) => {
                 if is_timed {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "an instruction that the compiler has no name for")]
 
 /// Bytes of a line.
-const LINE: usize = 64;
+pub(super) const LINE: usize = 64;
 
 /// Has the lines of `len` bytes from `at` on fetched, to be written.
 ///

@@ -41,6 +41,7 @@ use rustix::{
 
 use super::{
     bytes::SharedBytes,
+    lines::LINE,
     owner::{Look, Owner, PROCESS_NAMESPACE, owner_lives, remove_if_dead, start_of},
     wire::{INLINE, PAYLOAD, SLOT},
 };
@@ -54,7 +55,6 @@ pub(crate) const BUFFERS: usize = 64;
 /// Bytes of a buffer.
 pub(crate) const BUFFER: usize = 16 * 1024;
 
-const LINE: usize = 64;
 /// Number of the owner's process namespace; 0 if it does not know.
 pub(super) const PROCESSES: usize = STARTED + 8;
 const TAIL: usize = 4 * LINE;
