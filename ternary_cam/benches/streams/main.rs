@@ -40,18 +40,7 @@ fn main() {
         return;
     }
 
-    let mut report = Report::default();
-    let mut quickest = earlier_passes(&names, &options).into_iter();
-    println!("ns a pair (search alone in miss); ratios against the table with the best kernel");
-    for &name in &names {
-        println!("\n{name:<20}{}", measure::header());
-        for &depth in &options.depths {
-            let row = Row::measure(&stream::make(name, depth), &options);
-            let row = row.or_quicker(quickest.next());
-            println!("{depth:>20}{row}");
-            report.add(name, depth, &row);
-        }
-    }
+    let mut report = run_passes(&names, &options);
     if options.instructions {
         println!("\ninstructions a pair, depth {:?}", instructions::DEPTHS);
         for name in names {
@@ -75,23 +64,34 @@ fn main() {
     }
 }
 
-/// The quickest of all passes but the last, which prints its rows as they come. A shared machine
-/// may be busy for longer than a row takes, seldom for a whole pass; each pass starts elsewhere,
-/// in case that it is busy at regular times.
-fn earlier_passes(names: &[&'static str], options: &Options) -> Vec<Row> {
-    let rows = || names.iter().flat_map(|&name| options.depths.iter().map(move |&at| (name, at)));
-    let mut quickest: Vec<Option<Row>> = rows().map(|_| None).collect();
-    for pass in 1..options.passes {
+/// Measures every row in each pass and keeps the quickest; the last pass prints them as they come. A
+/// shared machine may be busy for longer than a row takes, seldom for a whole pass; each pass starts
+/// elsewhere, in case that it is busy at regular times.
+fn run_passes(names: &[&'static str], options: &Options) -> Report {
+    let mut report = Report::default();
+    let depths = &options.depths;
+    let mut quickest: Vec<Option<Row>> = (0..names.len() * depths.len()).map(|_| None).collect();
+    println!("ns a pair (search alone in miss); ratios against the table with the best kernel");
+    for pass in 1..=options.passes {
         let start = Instant::now();
-        let mut order: Vec<_> = rows().zip(&mut quickest).collect();
-        let first = order.len() * pass / options.passes;
-        order.rotate_left(first);
-        for ((name, depth), quickest) in order {
+        let mut order: Vec<usize> = (0..quickest.len()).collect();
+        order.rotate_left(quickest.len() * pass / options.passes);
+        for at in order {
+            let (name, depth) = (names[at / depths.len()], depths[at % depths.len()]);
             let row = Row::measure(&stream::make(name, depth), options);
-            *quickest = Some(row.or_quicker(quickest.take()));
+            let row = row.or_quicker(quickest[at].take());
+            if pass == options.passes {
+                if at.is_multiple_of(depths.len()) {
+                    println!("\n{name:<20}{}", measure::header());
+                }
+                println!("{depth:>20}{row}");
+                report.add(name, depth, &row);
+            }
+            quickest[at] = Some(row);
         }
-        let seconds = start.elapsed().as_secs();
-        eprintln!("pass {pass} of {} took {seconds} s", options.passes);
+        if pass < options.passes {
+            eprintln!("pass {pass} of {} took {} s", options.passes, start.elapsed().as_secs());
+        }
     }
-    quickest.into_iter().flatten().collect()
+    report
 }

@@ -57,7 +57,7 @@ impl Options {
                 "--depths" => {
                     options.depths = value()?.split(',').map(number).collect::<Result<_, _>>()?;
                 }
-                "--passes" => options.passes = number(&value()?)?,
+                "--passes" => options.passes = number(&value()?)?.max(1),
                 "--ms" => options.budget = Duration::from_millis(number(&value()?)? as u64),
                 "--competitors" => {
                     options.competitors = value()?.split(',').map(str::to_owned).collect();
