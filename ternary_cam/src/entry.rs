@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Entries, keys and sources: what is stored and what is searched for.
 
-use crate::pattern::Kind;
+use crate::wildcards::Wildcards;
 
 /// The source a receive names or a message comes from, or any source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,7 +11,8 @@ impl Source {
     /// Matches every source.
     pub const ANY: Self = Self(u32::MAX);
 
-    /// The peer of this number; `u32::MAX` is reserved for [`Source::ANY`].
+    /// The peer of this number. `u32::MAX` would be [`Source::ANY`]: a number that comes from
+    /// elsewhere the caller has to check.
     #[inline]
     #[must_use]
     pub const fn new(peer: u32) -> Self {
@@ -68,7 +69,8 @@ pub struct Key {
 }
 
 impl Entry {
-    /// The one definition of a match.
+    /// The definition of a match. Whatever compares less, because it knows more of its entries
+    /// and keys, is tested against this.
     #[inline]
     #[must_use]
     pub const fn matches(&self, key: &Key) -> bool {
@@ -79,8 +81,8 @@ impl Entry {
 
 impl Key {
     #[inline(always)]
-    pub(crate) const fn kind(&self) -> Kind {
-        Kind::of(self.ignore, self.source)
+    pub(crate) const fn wildcards(&self) -> Wildcards {
+        Wildcards::of(self.ignore, self.source)
     }
 
     /// Whether it has no wildcards.

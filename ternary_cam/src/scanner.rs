@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The compare kernels for queues of others.
+//! The compare kernels for queues outside of this crate.
 //!
-//! A queue keeps words for each entry, fingerprints of what is matched, so that entries
-//! that cannot match have seldom the words of a key. A kernel says which of 64 words equal
-//! one; what that means, and which entries are there, the queue knows.
+//! Such a queue keeps fingerprints, words made of what is matched, so that entries that cannot
+//! match have seldom the word of a key. A kernel says which of 16 or 64 words equal one; what
+//! that means, and which entries are there, the queue knows.
 
-use crate::kernel::{self, Kernel, LANES};
+use crate::kernel::{self, Available, Kernel, LANES};
 use crate::table::TableError;
 
 /// Compares words with the instructions of a kernel: bit `i` of what it answers is set when
@@ -34,11 +34,11 @@ pub trait Search {
 
 /// Runs searches with the kernel it was made for.
 #[derive(Clone, Copy, Debug)]
-pub struct Scanner(Kernel);
+pub struct Scanner(Available);
 
 impl Scanner {
     /// Words in a step.
-    pub const STEP: usize = 16;
+    pub const STEP: usize = kernel::STEP;
 
     /// Words in a page.
     pub const PAGE: usize = LANES;
@@ -48,7 +48,7 @@ impl Scanner {
     /// # Errors
     /// This processor does not support the kernel.
     pub fn new(kernel: Kernel) -> Result<Self, TableError> {
-        if kernel.is_available() { Ok(Self(kernel)) } else { Err(TableError::Kernel(kernel)) }
+        Available::new(kernel).map(Self).ok_or(TableError::Kernel(kernel))
     }
 
     /// Runs a search.

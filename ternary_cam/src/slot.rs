@@ -2,10 +2,13 @@
 //! Where an entry stays from insertion to removal.
 
 use crate::entry::{Entry, Key, Source};
-use crate::pattern::Kind;
+use crate::wildcards::Wildcards;
 
-/// Indexes: the home index and those for other kinds of keys.
-pub(crate) const INDEXES: usize = 5;
+/// Indexes beside the home index, a power of two.
+pub(crate) const SIDE_INDEXES: usize = 4;
+
+/// Indexes that an entry may be in.
+const INDEXES: usize = 1 + SIDE_INDEXES;
 
 /// An entry and its links: one cache line.
 ///
@@ -21,11 +24,11 @@ pub(crate) struct Slot {
     pub(crate) source: u32,
     pub(crate) token: u32,
     pub(crate) stamp: Stamp,
-    pub(crate) links: [Link; INDEXES],
+    links: [Link; INDEXES],
 }
 
-/// Serial number of an entry, which says its age and is its name, and its class;
-/// the smaller is the older.
+/// Age and class of an entry. The order of stamps is that of age, the lower is the older: no two
+/// serial numbers are the same.
 ///
 /// ```text
 /// 63                            4 3       0
@@ -33,6 +36,40 @@ pub(crate) struct Slot {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stamp(u64);
+
+/// Where an entry is. From 0 on: in the home index, hashed under the pattern of this number
+/// (see `classes.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Class(u8);
+
+impl Class {
+    /// Under the base pattern: names its source and ignores no more than most do.
+    pub(crate) const BASE: Self = Self(0);
+    /// In the tray.
+    pub(crate) const TRAY: Self = Self(12);
+    /// In the scan, since its pattern is not hashed.
+    pub(crate) const NONE: Self = Self(13);
+    /// In the nursery.
+    pub(crate) const YOUNG: Self = Self(14);
+    // 15 is that of a slot without an entry.
+
+    #[inline(always)]
+    pub(crate) const fn hashed(pattern: usize) -> Self {
+        Self(pattern as u8)
+    }
+
+    /// The number of its pattern.
+    #[inline(always)]
+    pub(crate) const fn pattern(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Whether it is that of an entry in [`crate::deep::Deep`].
+    #[inline(always)]
+    pub(crate) const fn is_deep(self) -> bool {
+        self.0 < Self::YOUNG.0
+    }
+}
 
 impl Stamp {
     /// Of a slot without an entry; younger than every entry.
@@ -42,8 +79,8 @@ impl Stamp {
     const CLASS: u64 = (1 << Self::CLASS_BITS) - 1;
 
     #[inline(always)]
-    pub(crate) const fn new(serial: u64, class: u8) -> Self {
-        Self(serial << Self::CLASS_BITS | class as u64)
+    pub(crate) const fn new(serial: u64, class: Class) -> Self {
+        Self(serial << Self::CLASS_BITS | class.0 as u64)
     }
 
     #[inline(always)]
@@ -52,30 +89,43 @@ impl Stamp {
     }
 
     #[inline(always)]
-    pub(crate) const fn class(self) -> u8 {
-        (self.0 & Self::CLASS) as u8
+    pub(crate) const fn class(self) -> Class {
+        Class((self.0 & Self::CLASS) as u8)
     }
 
     /// The same entry in another class.
     #[inline(always)]
-    pub(crate) const fn with_class(self, class: u8) -> Self {
-        Self(self.0 & !Self::CLASS | class as u64)
+    pub(crate) const fn with_class(self, class: Class) -> Self {
+        Self(self.0 & !Self::CLASS | class.0 as u64)
     }
 }
 
-/// Links of one index (see `index.rs`): a bucket, and a ring of the entries in it by
-/// age; the next of the youngest is the oldest.
+/// The links of one index in a slot (see `index.rs`): a bucket, and the neighbours in the ring
+/// of its entries.
 ///
 /// Each field is stored and loaded by itself: the store buffer cannot forward a part
 /// that was just stored to a load of more.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// In the tray the home link's is the position (see `deep/tray.rs`).
+    /// For an entry in the tray, that of the home index is its position there.
     pub(crate) bucket: u16,
-    /// The next younger.
+    /// The next younger; that of the youngest is the oldest.
     pub(crate) next: u16,
-    /// The next older.
+    /// The next older; that of the oldest is the youngest.
     pub(crate) prev: u16,
+}
+
+/// Says which of the links in a slot are those of an index.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkNo(usize);
+
+impl LinkNo {
+    pub(crate) const HOME: Self = Self(0);
+
+    #[inline(always)]
+    pub(crate) const fn side(which: usize) -> Self {
+        Self(which % SIDE_INDEXES + 1)
+    }
 }
 
 impl Link {
@@ -92,6 +142,16 @@ impl Slot {
         links: [Link::NONE; INDEXES],
     };
 
+    #[inline(always)]
+    pub(crate) const fn link(&self, no: LinkNo) -> &Link {
+        &self.links[no.0 % INDEXES]
+    }
+
+    #[inline(always)]
+    pub(crate) const fn link_mut(&mut self, no: LinkNo) -> &mut Link {
+        &mut self.links[no.0 % INDEXES]
+    }
+
     #[inline]
     pub(crate) const fn entry(&self) -> Entry {
         Entry {
@@ -102,15 +162,15 @@ impl Slot {
         }
     }
 
-    /// Whether it matches, where both are exact: they ignore the base.
+    /// Whether it matches, where both name their source and these are the bits to compare.
     #[inline(always)]
     pub(crate) const fn equals(&self, key: &Key, care: u64) -> bool {
         (self.bits ^ key.bits) & care | (self.source ^ key.source.0) as u64 == 0
     }
 
     #[inline(always)]
-    pub(crate) const fn kind(&self) -> Kind {
-        Kind::of(self.ignore, Source(self.source))
+    pub(crate) const fn wildcards(&self) -> Wildcards {
+        Wildcards::of(self.ignore, Source(self.source))
     }
 
     /// Whether it matches, where the key is exact.
@@ -122,8 +182,7 @@ impl Slot {
 
     #[inline]
     pub(crate) const fn matches(&self, key: &Key) -> bool {
-        (self.bits ^ key.bits) & !(self.ignore | key.ignore) == 0
-            && (self.source == key.source.0 || self.source == Source::ANY.0 || key.source.is_any())
+        self.entry().matches(key)
     }
 }
 

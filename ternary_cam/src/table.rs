@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The table: bounded, in age order, without allocation after construction.
 
-use crate::classes::YOUNG;
 use crate::deep::Deep;
 use crate::entry::{Entry, Key};
-use crate::kernel::Kernel;
+use crate::kernel::{Available, Kernel};
 use crate::nursery::Nursery;
-use crate::slot::{Slot, Stamp};
+use crate::slot::{Class, Slot, Stamp};
 
 /// Largest capacity of a table, in entries.
 const MAX_CAPACITY: usize = 65_536;
 
 /// Names an entry from its insertion to its removal. A handle of an entry that
-/// was removed names nothing, even after its place was taken by another.
+/// was removed names nothing, even after its place was taken by another. In another table
+/// than its own it may name any entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
     slot: u16,
@@ -48,7 +48,7 @@ pub enum TableError {
 ///
 /// Insert, search and remove are inlined by force: what they do for a short queue
 /// and for exact keys is a few dozen instructions, of which a call would be a third.
-// What all of them need is one line of the cache, in front.
+// What all of them need is one line of the cache, in front: see the assertion below.
 #[repr(C)]
 pub struct Table {
     slots: Box<[Slot]>,
@@ -71,15 +71,13 @@ impl Table {
         if capacity > MAX_CAPACITY {
             return Err(TableError::Capacity(capacity));
         }
-        if !kernel.is_available() {
-            return Err(TableError::Kernel(kernel));
-        }
+        let available = Available::new(kernel).ok_or(TableError::Kernel(kernel))?;
         Ok(Self {
             slots: vec![Slot::EMPTY; capacity].into(),
             free: (0..capacity).rev().map(|slot| slot as u16).collect(),
             serial: 0,
             nursery: Nursery::default(),
-            deep: Deep::new(capacity, kernel),
+            deep: Deep::new(capacity, available),
         })
     }
 
@@ -113,7 +111,7 @@ impl Table {
     /// The kernel it compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
-        self.deep.kernel()
+        self.deep.kernel().kernel()
     }
 
     /// Adds an entry, the youngest from now on.
@@ -135,7 +133,7 @@ impl Table {
         slot.token = entry.token;
         let serial = self.serial;
         self.serial += 1;
-        slot.stamp = Stamp::new(serial, YOUNG);
+        slot.stamp = Stamp::new(serial, Class::YOUNG);
         self.nursery.push(id);
         Ok(Handle { slot: id, serial })
     }
@@ -170,9 +168,9 @@ impl Table {
         }
         slot.stamp = Stamp::NONE;
         let entry = slot.entry();
-        if stamp.class() == YOUNG {
+        if stamp.class() == Class::YOUNG {
             self.nursery.remove(id);
-            self.deep.act(&mut self.slots);
+            self.deep.fulfil_if_pending(&mut self.slots);
         } else {
             self.deep.remove(&mut self.slots, id, stamp.class());
         }
@@ -205,12 +203,13 @@ impl Table {
 
     /// Entries a linear list in age order would have compared to reach this one,
     /// itself counted: its rank by age from 1, or 0 when the handle's entry is
-    /// gone. Costs nothing unless called.
+    /// gone. Costs nothing unless called; for some time after a call, inserts and removes in long
+    /// queues keep up what makes it quick, and take up to three times as long.
     #[must_use]
     pub fn depth(&self, handle: Handle) -> usize {
         match self.live(handle) {
             None => 0,
-            Some(slot) if slot.stamp.class() == YOUNG => {
+            Some(slot) if slot.stamp.class() == Class::YOUNG => {
                 self.deep.len() + self.nursery.rank(handle.slot) as usize + 1
             }
             Some(_) => self.deep.rank(&self.slots, handle.slot),
@@ -226,6 +225,8 @@ impl Table {
         })
     }
 }
+
+const _: () = assert!(std::mem::offset_of!(Table, deep) == 64);
 
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

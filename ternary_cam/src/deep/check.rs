@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What holds between two operations, for tests.
 
-use super::others::links;
-use super::{Deep, HOME};
-use crate::age_log::Bits;
-use crate::classes::{TRAY, UNCLASSED};
-use crate::pattern::EXACT;
-use crate::slot::Slot;
+use super::{Deep, entries};
+use crate::bits::Bits;
+use crate::slot::{Class, LinkNo, Slot};
 
 impl Deep {
-    /// Every entry is where its class says, and what is usual is so.
+    /// Every entry is where its class says, and what is uniform is so.
     pub(crate) fn check(&self, slots: &[Slot]) {
-        let classes = || self.slots(slots).map(|(_, slot)| slot.stamp.class());
-        let classed = classes().filter(|class| ![TRAY, UNCLASSED].contains(class)).count();
-        let exact = classes().filter(|&class| class == EXACT).count();
+        let classes = || entries(self.slots_used(slots)).map(|(_, slot)| slot.stamp.class());
+        let classed = classes().filter(|class| ![Class::TRAY, Class::NONE].contains(class)).count();
+        let base = classes().filter(|&class| class == Class::BASE).count();
         let pattern_of = |slot: &Slot| match slot.stamp.class() {
-            EXACT => &self.home.pattern,
+            Class::BASE => &self.home.pattern,
             class => self.classes.pattern(class),
         };
-        assert_eq!(self.home.index.check(slots, HOME, pattern_of), classed);
+        assert_eq!(self.home.index.check(slots, LinkNo::HOME, pattern_of), classed);
         for which in Bits(self.awake.into()) {
-            let other = &self.others[which];
-            assert_eq!(other.index.check(slots, links(which), |_| &other.pattern), exact);
+            let side = &self.side[which];
+            assert_eq!(side.index.check(slots, LinkNo::side(which), |_| &side.pattern), base);
         }
         self.classes.check();
-        let usual = self.classes.usual();
-        if usual.holds(self.classes.state()) {
-            assert_eq!(self.home.keys, usual.keys);
-            for (_, slot) in self.slots(slots) {
-                assert_eq!((slot.stamp.class(), slot.kind()), (usual.class, usual.entries));
+        let uniform = self.classes.uniform();
+        if uniform.holds(self.classes.state()) {
+            assert_eq!(self.home.keys, uniform.keys);
+            for (_, slot) in entries(self.slots_used(slots)) {
+                assert_eq!(
+                    (slot.stamp.class(), slot.wildcards()),
+                    (uniform.class, uniform.entries)
+                );
             }
-            self.home.index.check(slots, HOME, |_| &usual.pattern);
+            self.home.index.check(slots, LinkNo::HOME, |_| &uniform.pattern);
         }
     }
 }

@@ -3,68 +3,69 @@
 //!
 //! ```text
 //! keys of one kind                         an index under their pattern
-//! those that name a source and those       an index that does not compare sources, unless too
-//!     that do not, with the same bits      many entries of other sources are passed there
-//! of other kinds                           the most used ones; the others have an index each
+//! those that name a source and those       an index that does not compare sources, unless keys
+//!     that do not, with the same bits      with a source pass too many entries of others there
+//! of other kinds                           the most used ones; the others have side indexes
 //! ```
 //!
-//! What is asked for it learns from notes of searches (`demand.rs`). A note of each search with its
-//! own keys would cost 0.3 ns, so only the first one in a while leaves one:
+//! Whether keys of its kind still come, it learns from wishes of searches. A wish of each would
+//! cost 0.3 ns, so only the first in a while has one:
 //!
 //! ```text
-//! every NOTE ticks:                 nothing is `unnoted` (classes.rs)
-//! a search with one of its keys:    finds so, goes the long way, notes its use, and asks to
-//!                                   be spared further notes
-//! the next remove or insert:        what is usual is `unnoted`, and is searched the short way
-//! no note for long (Keep):          serves other keys
-//! keys that name a source among     count the entries they pass (`Index::walked`), and have the
-//!     those that do not:            index serve them alone when these are too many
+//! every ASK ticks:                     no state is quiet any more (uniform.rs)
+//! a search with uniform keys:          finds so, goes its general way, notes its use, and wishes
+//!                                      for Wish::HomeUsed
+//! the next remove or insert:           the present state is quiet again, searches go the short way
+//! no use for long (Keep):              serves other keys
 //! ```
+//!
+//! Keys with a source among those without count the entries that they pass ([`Index::walked`]),
+//! and wish for [`crate::deep::wishes::Wish::SplitHome`] when these are too many.
 
-use super::{Deep, HOME};
-use crate::age_log::Bits;
-use crate::classes::{TRAY, UNCLASSED};
-use crate::demand::Keep;
-use crate::index::Index;
-use crate::pattern::{EXACT, Kind, Pattern};
-use crate::slot::Slot;
+use super::{Deep, put_in_order};
+use crate::bits::Bits;
+use crate::deep::index::Index;
+use crate::deep::keep::Keep;
+use crate::deep::pattern::Pattern;
+use crate::slot::{Class, LinkNo, Slot};
+use crate::wildcards::Wildcards;
 
 /// Entries that searches may pass in the home index for each insert: to serve some of the keys
-/// beside it costs as much.
-const WALK: usize = 2;
+/// in a side index costs as much.
+const WALK_PER_INSERT: usize = 2;
 
 /// Entries that they may pass beyond that for each entry, of which many may be searched for
 /// between two inserts.
-const TOO_FAR: usize = 8;
+const WALK_PER_ENTRY: usize = 8;
 
-/// Ticks for which the home index then serves the others alone, for the first time. Each time they
-/// are twice as many.
-const APART: u32 = 2048;
+/// Ticks for which the home index is split when that happens for the first time. Each time
+/// they are twice as many.
+const SPLIT_TICKS: u32 = 4096;
 
 /// How often they double.
-const MOST_APART: u32 = 16;
+const MOST_DOUBLINGS: u32 = 15;
 
-/// Ticks from one note of a search to the next: seldom enough to cost nothing, and often enough
-/// for [`Keep`].
-const NOTE: u32 = 4;
+/// Ticks from one wish for [`crate::deep::wishes::Wish::HomeUsed`] to the next: seldom enough to cost
+/// nothing, and often enough for [`Keep`].
+const ASK: u32 = 4;
 
-/// The home index: entries under the pattern of their class, exact ones under its own. What
-/// every operation loads comes first, in one line of the cache.
+/// The home index: base entries under the pattern of its keys, others under that of their class.
+/// What every operation loads comes first, in one line of the cache.
 #[repr(C, align(64))]
 pub(super) struct Home {
-    pub(super) keys: Kind,
-    /// Of exact entries under these keys.
+    pub(super) keys: Wildcards,
+    /// Of base entries under these keys.
     pub(super) pattern: Pattern,
     pub(super) index: Index,
     pub(super) keep: Keep,
-    /// Of keys that name no source.
-    pub(super) keep_any: Keep,
+    /// For keys that name no source.
+    keep_any_source: Keep,
     /// Entries that searches may pass.
-    far: u32,
-    /// Ticks before it serves keys that name no source beside those that do.
-    apart: u32,
-    /// How often it ceased to.
-    parted: u32,
+    walk_budget: u32,
+    /// Ticks for which it is still split: does not serve keys without a source beside its own.
+    split: u32,
+    /// How often that was doubled.
+    doublings: u32,
     /// Ticks there were.
     ticks: u32,
 }
@@ -73,147 +74,147 @@ impl Home {
     /// For exact keys.
     pub(super) fn new() -> Self {
         Self {
-            keys: Kind::EXACT,
+            keys: Wildcards::NONE,
             pattern: Pattern::EXACT,
             index: Index::new(),
             keep: Keep::awake(),
-            keep_any: Keep::default(),
-            far: 0,
-            apart: 0,
-            parted: 0,
+            keep_any_source: Keep::default(),
+            walk_budget: 0,
+            split: 0,
+            doublings: 0,
             ticks: 0,
         }
     }
 
     /// Whether it may serve these keys, which name no source, beside its own.
-    pub(super) fn may_serve(&self, keys: Kind) -> bool {
-        self.apart == 0 && keys.any_source && self.keys == keys.named()
+    pub(super) fn may_serve(&self, keys: Wildcards) -> bool {
+        self.split == 0 && keys.any_source && self.keys == keys.with_source()
     }
 
-    /// Notes a search with what are its keys, not such that it serves beside them.
+    /// Notes a search with its own keys, not those with a source beside them.
     #[inline(always)]
     pub(super) fn note_use(&self) {
         self.keep.note_use();
-        self.keep_any.note_use();
+        self.keep_any_source.note_use();
     }
 
-    /// Entries that searches may pass where there were at most so many.
-    const fn far(used: usize) -> u32 {
-        (TOO_FAR * used) as u32
+    /// Lets searches pass so many entries from now on where there are at most so many.
+    const fn set_walk_budget(&mut self, entries: usize) {
+        self.walk_budget = (WALK_PER_ENTRY * entries) as u32;
     }
 
-    /// Whether searches passed so many entries that it should serve keys of one kind only.
+    /// Whether searches passed so many entries that it should be split.
     #[inline(always)]
     pub(super) fn is_walked_too_far(&self) -> bool {
-        self.index.walked() > self.far
+        self.index.walked() > self.walk_budget
     }
 }
 
 impl Deep {
     /// Builds the home index anew, for keys of this kind.
     #[cold]
-    pub(super) fn turn_home(&mut self, slots: &mut [Slot], keys: Kind) {
+    pub(super) fn rebuild_home(&mut self, slots: &mut [Slot], keys: Wildcards) {
         self.set_home(keys);
         self.home.index.clear();
-        self.home.far = Home::far(self.used.max(self.longest));
+        self.home.set_walk_budget(self.high_water.max(self.peak));
         self.fill_home(slots);
-        self.note_unusual();
+        self.refresh_state();
     }
 
     /// Has the home index, which is empty, serve keys of this kind.
-    pub(super) fn set_home(&mut self, keys: Kind) {
+    pub(super) fn set_home(&mut self, keys: Wildcards) {
         let home = &mut self.home;
         home.keys = keys;
         home.pattern = match keys {
-            Kind::EXACT => self.classes.exact(),
+            Wildcards::NONE => self.classes.base(),
             _ => Pattern::new(keys),
         };
         home.keep.wake();
         match keys.any_source {
-            true => home.keep_any.wake(),
-            false => home.keep_any.sleep(),
+            true => home.keep_any_source.wake(),
+            false => home.keep_any_source.sleep(),
         }
     }
 
     /// Fills the empty home index with the entries that have a class.
     pub(super) fn fill_home(&mut self, slots: &mut [Slot]) {
-        for at in 0..self.in_order(slots).len() {
-            let id = self.order[at];
+        let used = self.slots_used(slots);
+        for &id in put_in_order(&mut self.order, used) {
             let pattern = match slots[usize::from(id)].stamp.class() {
-                EXACT => &self.home.pattern,
-                TRAY | UNCLASSED => continue,
+                Class::BASE => &self.home.pattern,
+                Class::TRAY | Class::NONE => continue,
                 class => self.classes.pattern(class),
             };
-            self.home.index.insert_marked(slots, HOME, pattern, id);
+            self.home.index.insert_marked(slots, LinkNo::HOME, pattern, id);
         }
     }
 
-    /// Has the home index serve what it is asked for.
+    /// Has the home index serve the keys that come.
     pub(super) fn tick_home(&mut self, slots: &mut [Slot], inserts: usize, len: usize) {
         let home = &mut self.home;
-        home.apart = home.apart.saturating_sub(1);
-        home.far = Home::far(self.used);
-        home.index.forgive(WALK * inserts);
+        home.split = home.split.saturating_sub(1);
+        home.set_walk_budget(self.high_water);
+        home.index.credit(WALK_PER_INSERT * inserts);
         if self.awake == 0 {
-            // Searches with exact keys leave no note then.
+            // Searches with exact keys leave no wish then.
             home.keep.note_use();
         }
         home.ticks = home.ticks.wrapping_add(1);
-        if home.ticks.is_multiple_of(NOTE) {
-            self.classes.ask_for_note();
+        if home.ticks.is_multiple_of(ASK) {
+            self.classes.ask_whether_home_is_used();
         }
         if home.keep.tick(inserts, len) {
             home.keep.wake();
-            self.find_home(slots);
-        } else if home.keep_any.tick(inserts, len) {
-            let keys = home.keys.named();
-            self.turn_home(slots, keys);
+            self.serve_other_keys(slots);
+        } else if home.keep_any_source.tick(inserts, len) {
+            let keys = home.keys.with_source();
+            self.rebuild_home(slots, keys);
         }
     }
 
-    /// Keys that name a source pass too many entries of others in the home index: has it serve
-    /// these alone, for longer each time.
+    /// Keys with a source pass too many entries in the home index: has it serve these alone, for
+    /// longer each time, and a side index those without.
     #[cold]
-    pub(super) fn part_home(&mut self, slots: &mut [Slot]) {
+    pub(super) fn split_home(&mut self, slots: &mut [Slot]) {
         let home = &mut self.home;
         let keys = home.keys;
         if keys.any_source && home.is_walked_too_far() {
-            home.parted = MOST_APART.min(home.parted + 1);
-            home.apart = APART << home.parted;
-            self.turn_home(slots, keys.named());
-            self.wake_other(slots, keys);
+            home.split = SPLIT_TICKS << home.doublings;
+            home.doublings = MOST_DOUBLINGS.min(home.doublings + 1);
+            self.rebuild_home(slots, keys.with_source());
+            self.wake_side(slots, keys);
         }
     }
 
-    /// Nobody has used the home index for long: has it serve the keys of another
-    /// index, in place of that.
-    fn find_home(&mut self, slots: &mut [Slot]) {
+    /// Nobody has used the home index for long: has it serve the keys of a side index, in place
+    /// of that.
+    fn serve_other_keys(&mut self, slots: &mut [Slot]) {
         if !self.entries_are_exact() {
             return;
         }
-        let idle = |&which: &usize| self.others[which].keep.idle();
+        let idle = |&which: &usize| self.side[which].keep.idle();
         if let Some(which) = Bits(self.awake.into()).min_by_key(idle)
             && let Some(keys) = self.put_to_sleep(which)
         {
-            self.turn_home(slots, keys);
+            self.rebuild_home(slots, keys);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::age_log::Bits;
+    use crate::bits::Bits;
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
-    use crate::pattern::Kind;
     use crate::table::Table;
+    use crate::wildcards::Wildcards;
 
-    const EXACT: Kind = Kind::EXACT;
-    const ANY_SOURCE: Kind = Kind { ignore: 0, any_source: true };
-    const ANY_TAG: Kind = Kind { ignore: 0xff, any_source: false };
+    const EXACT: Wildcards = Wildcards::NONE;
+    const ANY_SOURCE: Wildcards = Wildcards { ignore: 0, any_source: true };
+    const ANY_TAG: Wildcards = Wildcards { ignore: 0xff, any_source: false };
 
     /// Messages of some sources with some tags, taken by keys of these kinds in turn.
-    fn take(table: &mut Table, sources: u32, tags: u64, kinds: &[Kind]) {
+    fn take(table: &mut Table, sources: u32, tags: u64, kinds: &[Wildcards]) {
         let mut naive = Vec::new();
         for token in 0..if cfg!(miri) { 300 } else { 20_000 } {
             let bits = 0x100 | (u64::from(token) * 7 % tags);
@@ -223,7 +224,7 @@ mod tests {
                 continue;
             }
             let wanted = naive[token as usize * 31 % naive.len()].1;
-            let Kind { ignore, any_source } = kinds[token as usize % kinds.len()];
+            let Wildcards { ignore, any_source } = kinds[token as usize % kinds.len()];
             let source = if any_source { Source::ANY } else { wanted.source };
             let key = Key { bits: wanted.bits & !ignore, ignore, source };
             let rank = naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
@@ -240,10 +241,10 @@ mod tests {
     }
 
     /// What the home index serves, and what else is.
-    fn served(table: &Table) -> (Kind, Vec<Kind>) {
+    fn served(table: &Table) -> (Wildcards, Vec<Wildcards>) {
         let deep = table.deep();
         let awake = Bits(deep.awake.into());
-        (deep.home.keys, awake.filter_map(|which| deep.others[which].keys).collect())
+        (deep.home.keys, awake.filter_map(|which| deep.side[which].keys).collect())
     }
 
     /// Keys that name a source and such that do not have one index if that is quick, and find the
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_in_each_others_way_are_parted_without_an_insert() {
+    fn keys_in_each_others_way_are_split_without_an_insert() {
         const MESSAGES: u32 = if cfg!(miri) { 200 } else { 3000 };
         let mut table = Table::new(MESSAGES as usize, Kernel::Scalar).unwrap();
         for token in 0..MESSAGES {

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What is built, turned and dropped as searches come to need it or cease to.
+//! What is built, rebuilt and dropped as searches come to need it or cease to.
 
-use super::{Deep, OTHERS};
-use crate::age_log::Bits;
-use crate::classes::{Classes, UNCLASSED};
-use crate::demand::{Keep, Wish};
-use crate::pattern::Kind;
-use crate::slot::Slot;
+use super::{Deep, put_in_order};
+use crate::bits::Bits;
+use crate::deep::keep::Keep;
+use crate::deep::wishes::Wish;
+use crate::slot::{Class, SIDE_INDEXES, Slot};
+use crate::wildcards::Wildcards;
 
 impl Deep {
-    /// Builds what searches have asked for.
+    /// Builds what searches have wished for.
     #[cold]
     #[inline(never)]
     pub(super) fn fulfil(&mut self, slots: &mut [Slot]) {
-        for wish in self.demand.take() {
+        for wish in self.wishes.take() {
             match wish {
-                Wish::Mirror if !self.scan_keep.is_awake() => {
+                Wish::ScanAll if !self.scan_keep.is_awake() => {
                     self.scan_keep.wake();
                     self.fill_scan(slots, |_| true);
                 }
                 Wish::Keys(keys) if self.home.may_serve(keys) && self.entries_are_exact() => {
-                    self.turn_home(slots, keys);
+                    self.rebuild_home(slots, keys);
                 }
-                Wish::Keys(keys) => self.wake_other(slots, keys),
-                Wish::Apart => self.part_home(slots),
-                Wish::NoNotes => self.classes.take_note(),
-                Wish::Mirror => {}
+                Wish::Keys(keys) => self.wake_side(slots, keys),
+                Wish::SplitHome => self.split_home(slots),
+                Wish::HomeUsed => self.classes.note_home_used(),
+                Wish::ScanAll => {}
             }
         }
-        self.note_unusual();
+        self.refresh_state();
     }
 
     /// Fills the scan with the entries of some classes.
-    fn fill_scan(&mut self, slots: &[Slot], wanted: impl Fn(u8) -> bool) {
+    fn fill_scan(&mut self, slots: &[Slot], wanted: impl Fn(Class) -> bool) {
+        let used = self.slots_used(slots);
         self.scan.clear();
-        for at in 0..self.in_order(slots).len() {
-            let id = self.order[at];
+        for &id in put_in_order(&mut self.order, used) {
             let slot = &slots[usize::from(id)];
             if wanted(slot.stamp.class()) {
                 self.scan.push(slot, id);
@@ -43,61 +43,60 @@ impl Deep {
         }
     }
 
-    /// Finds out what is unusual.
-    pub(super) fn note_unusual(&mut self) {
+    /// Has the state tell of all that there is beside the home index.
+    pub(super) fn refresh_state(&mut self) {
         if self.tray.is_in_use() {
-            self.classes.suspend_usual();
-            return self.classes.set_unusual(Classes::TURNED | Classes::BUSY);
+            self.classes.suspend_uniform();
+            return self.classes.set_flags(true, true);
         }
-        let turned = self.home.keys != Kind::EXACT || self.awake != 0;
-        let turned = if turned { Classes::TURNED } else { 0 };
-        let busy = self.is_more_than_indexes() || self.awake != 0;
-        self.classes.set_unusual(turned | if busy { Classes::BUSY } else { 0 });
-        self.find_usual();
+        let wild_keys = self.home.keys != Wildcards::NONE || self.awake != 0;
+        let extra_work = self.awake != 0 || self.is_more_than_indexes();
+        self.classes.set_flags(wild_keys, extra_work);
+        self.find_uniform();
     }
 
-    /// Finds out if one pattern serves all entries, and the keys that other indexes do not.
-    pub(super) fn find_usual(&mut self) {
-        let others = self.awake != 0 && !self.is_more_than_indexes();
-        self.classes.find_usual(self.home.keys, others);
+    /// Finds out if one pattern serves all entries, and the keys that side indexes do not.
+    pub(super) fn find_uniform(&mut self) {
+        let side_indexes = self.awake != 0 && !self.is_more_than_indexes();
+        self.classes.find_uniform(self.home.keys, side_indexes);
     }
 
     /// Whether there is more to care for than the indexes.
     fn is_more_than_indexes(&self) -> bool {
-        self.scan_keep.is_awake() || self.unclassed != 0 || self.demand.is_pending()
+        self.scan_keep.is_awake() || self.unclassed != 0 || self.wishes.are_pending()
     }
 
     /// What need not happen at every insert: drops what nobody has used for long.
     #[cold]
     pub(super) fn housekeeping(&mut self, slots: &mut [Slot]) {
-        if self.demand.is_pending() {
+        if self.wishes.are_pending() {
             self.fulfil(slots);
         }
         let inserts = std::mem::take(&mut self.since_tick);
-        let longest = std::mem::take(&mut self.longest);
-        self.used = self.used.max(longest);
-        if self.tick_tray(slots, longest) {
+        let peak = std::mem::take(&mut self.peak);
+        self.high_water = self.high_water.max(peak);
+        if self.tick_tray(slots, peak) {
             return;
         }
         let len = self.len();
-        for which in 0..OTHERS {
-            if self.others[which].keep.tick(inserts, len) {
+        for which in 0..SIDE_INDEXES {
+            if self.side[which].keep.tick(inserts, len) {
                 self.put_to_sleep(which);
             }
         }
         self.tick_home(slots, inserts, len);
         if self.scan_keep.tick(inserts, len) {
-            self.fill_scan(slots, |class| class == UNCLASSED);
+            self.fill_scan(slots, |class| class == Class::NONE);
         }
         self.spread_anew(slots, inserts);
-        self.note_unusual();
+        self.refresh_state();
     }
 
     /// Builds an index with a bucket that was long to walk anew with another hash, unless
     /// that was done not long ago.
     fn spread_anew(&mut self, slots: &mut [Slot], inserts: usize) {
         self.since_spread = self.since_spread.saturating_add(inserts);
-        if self.since_spread < Keep::PER_ENTRY * self.used {
+        if self.since_spread < Keep::PER_ENTRY * self.high_water {
             return;
         }
         if self.home.index.take_long() {
@@ -106,10 +105,10 @@ impl Deep {
             self.since_spread = 0;
         }
         for which in Bits(self.awake.into()) {
-            let index = &mut self.others[which].index;
+            let index = &mut self.side[which].index;
             if index.take_long() {
                 index.spread_anew();
-                self.fill_other(slots, which);
+                self.fill_side(slots, which);
                 self.since_spread = 0;
             }
         }
@@ -120,12 +119,12 @@ impl Deep {
 mod tests {
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
-    use crate::pattern::Kind;
     use crate::table::Table;
+    use crate::wildcards::Wildcards;
 
     #[test]
     fn kinds_of_keys_in_one_cell_are_both_served() {
-        let cell = |ignore| Kind { ignore, any_source: false }.cell();
+        let cell = |ignore| Wildcards { ignore, any_source: false }.cell();
         let same = (1..).map(|i: u64| i << 32).filter(|&ignore| cell(ignore) == cell(1 << 32));
         let kinds: Vec<u64> = same.take(2).collect();
         let mut table = Table::new(64, Kernel::Scalar).unwrap();
@@ -148,12 +147,13 @@ mod tests {
     /// Phases of entries of one kind and keys of one kind, one or the other exact, and between
     /// them some of the next phase among the last ones'.
     #[test]
-    fn whatever_one_pattern_serves_becomes_usual() {
+    fn whatever_one_pattern_serves_becomes_uniform() {
         const TAG: u64 = 0xff;
         let kinds = [(0, false), (0, true), (TAG, false), (TAG, true)];
-        let of = |(ignore, any_source)| Kind { ignore, any_source };
-        let phases =
-            kinds.into_iter().flat_map(|kind| [(of(kind), Kind::EXACT), (Kind::EXACT, of(kind))]);
+        let of = |(ignore, any_source)| Wildcards { ignore, any_source };
+        let phases = kinds
+            .into_iter()
+            .flat_map(|kind| [(of(kind), Wildcards::NONE), (Wildcards::NONE, of(kind))]);
         let source = |any_source| if any_source { Source::ANY } else { Source::new(1) };
         let mut table = Table::new(64, Kernel::Scalar).unwrap();
         let mut naive = Vec::new();
@@ -162,13 +162,13 @@ mod tests {
             for _ in 0..if cfg!(miri) { 5 } else { 200 } {
                 while naive.len() < 48 {
                     token += 1;
-                    let Kind { ignore, any_source } = entries;
+                    let Wildcards { ignore, any_source } = entries;
                     let bits = u64::from(token % 7) << 8 | u64::from(token % 3);
                     let entry = Entry { bits, ignore, source: source(any_source), token };
                     naive.push((table.insert(entry).unwrap(), entry));
                 }
                 while naive.len() > 8 {
-                    let Kind { ignore, any_source } = keys;
+                    let Wildcards { ignore, any_source } = keys;
                     let wanted = naive[token as usize % naive.len()].1.bits;
                     let key = Key { bits: wanted, ignore, source: source(any_source) };
                     let rank = naive.iter().position(|(_, entry)| entry.matches(&key)).unwrap();
@@ -181,7 +181,10 @@ mod tests {
                 }
             }
             let classes = &table.deep().classes;
-            assert!(cfg!(miri) || classes.usual().holds(classes.state()), "{entries:?}, {keys:?}");
+            assert!(
+                cfg!(miri) || classes.uniform().holds(classes.state()),
+                "{entries:?}, {keys:?}"
+            );
         }
     }
 
@@ -213,6 +216,6 @@ mod tests {
             }
         }
         let deep = table.deep();
-        assert_eq!(deep.home.keys, Kind { ignore: 0, any_source: true });
+        assert_eq!(deep.home.keys, Wildcards { ignore: 0, any_source: true });
     }
 }

@@ -3,16 +3,13 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m256i, _mm256_andnot_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi16,
-    _mm256_cmpeq_epi32, _mm256_cmpeq_epi64, _mm256_load_si256, _mm256_loadu_si256,
-    _mm256_movemask_epi8, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256,
-    _mm256_packs_epi16, _mm256_permute4x64_epi64, _mm256_set1_epi16, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
+    __m256i, _mm256_andnot_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
+    _mm256_cmpeq_epi64, _mm256_load_si256, _mm256_movemask_pd, _mm256_movemask_ps, _mm256_or_si256,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{Block, LANES, Named, STEP, first_named_with, first_with};
+use super::{Block, LANES, STEP, ShortQueue, first_in_queue_with, first_with};
 use crate::entry::Key;
-use crate::scanner::{Compare, Search};
 
 /// 64-bit lanes of a 256-bit vector.
 const FEW: usize = 4;
@@ -23,56 +20,20 @@ pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> 
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-pub(super) fn first_named<T>(
-    named: &Named,
+pub(super) fn first_in_queue<T>(
+    queue: &ShortQueue,
     bits: u64,
     ignore: u64,
     source: u32,
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
     let candidates = |block: &_, at, key: &_| candidates(block, at, key);
-    first_named_with(named, (bits, ignore, source), candidates, found)
+    first_in_queue_with(queue, (bits, ignore, source), candidates, found)
 }
 
 #[target_feature(enable = "avx2,popcnt")]
 pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
-}
-
-#[target_feature(enable = "avx2")]
-pub(super) fn enter<S: Search>(search: S) -> S::Found {
-    search.run(Words(()))
-}
-
-/// There is one only where these instructions may be used: in [`enter`].
-#[derive(Clone, Copy)]
-struct Words(());
-
-impl Compare for Words {
-    #[inline(always)]
-    fn page(self, words: &[u16; LANES], value: u16) -> u64 {
-        // SAFETY: see the type.
-        unsafe { equal64(words, value) }
-    }
-}
-
-/// Bit `i` is set when word `i` equals `value`.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn equal64(words: &[u16; LANES], value: u16) -> u64 {
-    let value = _mm256_set1_epi16(value.cast_signed());
-    let quarter = |words: &[u16; LANES / 4]| {
-        // SAFETY: `words` is 32 readable bytes.
-        _mm256_cmpeq_epi16(unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }, value)
-    };
-    let quarters = words.as_chunks().0;
-    let half = |first: usize| {
-        let bytes = _mm256_packs_epi16(quarter(&quarters[first]), quarter(&quarters[first + 1]));
-        // Halves of both are packed by turns.
-        let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
-        u64::from(_mm256_movemask_epi8(bytes).cast_unsigned())
-    };
-    half(0) | half(2) << (LANES / 2)
 }
 
 /// Bit `i` is set when entry `at + i` of the block matches.

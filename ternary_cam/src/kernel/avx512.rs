@@ -3,16 +3,13 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{
-    __m512i, _mm256_cmpeq_epi16_mask, _mm256_loadu_si256, _mm256_set1_epi16,
-    _mm512_cmpeq_epi16_mask, _mm512_kunpackb, _mm512_kunpackd, _mm512_load_si512,
-    _mm512_loadu_si512, _mm512_mask_testn_epi32_mask, _mm512_min_epu32, _mm512_set1_epi16,
+    __m512i, _mm512_kunpackb, _mm512_load_si512, _mm512_mask_testn_epi32_mask, _mm512_min_epu32,
     _mm512_set1_epi32, _mm512_set1_epi64, _mm512_ternarylogic_epi64, _mm512_testn_epi64_mask,
     _mm512_xor_si512,
 };
 
-use super::{Block, LANES, Named, STEP, first_named_with, first_with};
+use super::{Block, LANES, STEP, ShortQueue, first_in_queue_with, first_with};
 use crate::entry::Key;
-use crate::scanner::{Compare, Search};
 
 /// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.
 const XOR_ANDNOT: i32 = 0b0001_0100;
@@ -23,62 +20,20 @@ pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> 
 }
 
 #[target_feature(enable = "avx512f,popcnt")]
-pub(super) fn first_named<T>(
-    named: &Named,
+pub(super) fn first_in_queue<T>(
+    queue: &ShortQueue,
     bits: u64,
     ignore: u64,
     source: u32,
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
     let candidates = |block: &_, at, key: &_| candidates(block, at, key);
-    first_named_with(named, (bits, ignore, source), candidates, found)
+    first_in_queue_with(queue, (bits, ignore, source), candidates, found)
 }
 
 #[target_feature(enable = "avx512f,popcnt")]
 pub(super) fn count_ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn enter<S: Search>(search: S) -> S::Found {
-    search.run(Words(()))
-}
-
-/// There is one only where these instructions may be used: in [`enter`].
-#[derive(Clone, Copy)]
-struct Words(());
-
-impl Compare for Words {
-    #[inline(always)]
-    fn step(self, words: &[u16; STEP], value: u16) -> u64 {
-        // SAFETY: see the type.
-        unsafe { equal16(words, value) }
-    }
-
-    #[inline(always)]
-    fn page(self, words: &[u16; LANES], value: u16) -> u64 {
-        // SAFETY: see the type.
-        unsafe { equal64(words, value) }
-    }
-}
-
-/// Bit `i` is set when word `i` equals `value`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-fn equal16(words: &[u16; STEP], value: u16) -> u64 {
-    // SAFETY: `words` is 32 readable bytes.
-    let words = unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
-    _mm256_cmpeq_epi16_mask(words, _mm256_set1_epi16(value.cast_signed())).into()
-}
-
-/// Bit `i` is set when word `i` equals `value`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn equal64(words: &[u16; LANES], value: u16) -> u64 {
-    let value = _mm512_set1_epi16(value.cast_signed());
-    let halves = words.as_chunks().0;
-    let half = |half: usize| _mm512_cmpeq_epi16_mask(load32(&halves[half]), value);
-    _mm512_kunpackd(half(1).into(), half(0).into())
 }
 
 /// Bit `i` is set when entry `at + i` of the block matches. The masks are put together where they
@@ -125,11 +80,4 @@ fn load16_peers(words: &[u32; LANES], at: usize) -> __m512i {
     let words: &[u32; STEP] = words[at..at + STEP].try_into().expect("STEP words");
     // SAFETY: `words` is 64 readable bytes, aligned as above.
     unsafe { _mm512_load_si512(words.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn load32(words: &[u16; LANES / 2]) -> __m512i {
-    // SAFETY: `words` is 64 readable bytes.
-    unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The kernel every processor has, and what the others are tested against.
 
-use super::{Block, LANES, Named, STEP, first_with};
-use crate::age_log::Bits;
+use super::{Block, LANES, STEP, ShortQueue, first_with};
+use crate::bits::Bits;
 use crate::entry::{Key, Source};
-use crate::scanner::{Compare, Scanner, Search};
 
 pub(super) fn first(blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
     first_with(blocks, live, |block, at| candidates(block, at, key))
 }
 
 #[inline(never)]
-pub(super) fn first_named<T>(
-    named: &Named,
+pub(super) fn first_in_queue<T>(
+    queue: &ShortQueue,
     bits: u64,
     ignore: u64,
     source: u32,
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
     let key = Key { bits, ignore, source: Source(source) };
-    let lane = Bits(named.live).find(|&lane| matches(&named.block, lane, &key))?;
-    Some(found(named.names[lane % LANES]))
+    let lane = Bits(queue.live).find(|&lane| matches(&queue.block, lane, &key))?;
+    Some(found(queue.ids[lane % LANES]))
 }
 
 pub(super) fn count_ones(words: &[u64]) -> usize {
@@ -38,23 +37,4 @@ fn matches(block: &Block, lane: usize, key: &Key) -> bool {
     let (bits, ignore, source) = block.get(lane % LANES);
     let differ = (bits ^ key.bits) & !(ignore | key.ignore);
     differ == 0 && (source == key.source.0 || source == Source::ANY.0 || key.source.is_any())
-}
-
-/// Out of line, as its twins have to be.
-#[inline(never)]
-pub(super) fn enter<S: Search>(search: S) -> S::Found {
-    search.run(Words)
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Words;
-
-impl Compare for Words {
-    #[inline(always)]
-    fn page(self, words: &[u16; LANES], value: u16) -> u64 {
-        let steps = words.as_chunks().0.iter().enumerate();
-        steps.fold(0, |hits, (number, step)| {
-            hits | self.step(step, value) << (number * Scanner::STEP)
-        })
-    }
 }

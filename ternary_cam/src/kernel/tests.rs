@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Every kernel against the definition of a match, entry by entry.
 
-use super::{Block, Kernel, LANES, Named, first, first_named};
+use super::{Available, Block, Kernel, LANES, ShortQueue, first, first_in_queue};
 use crate::entry::{Entry, Key, Source};
 use proptest::prelude::*;
 
 /// Runs `check` with every kernel, saying so when this processor lacks one.
-fn for_each_kernel(mut check: impl FnMut(Kernel)) {
+fn for_each_kernel(mut check: impl FnMut(Available)) {
     for kernel in Kernel::ALL {
-        if kernel.is_available() {
-            check(kernel);
-        } else {
-            eprintln!("SKIPPED: this processor has no {kernel}");
+        match Available::new(kernel) {
+            Some(available) => check(available),
+            None => eprintln!("SKIPPED: this processor has no {kernel}"),
         }
     }
 }
@@ -56,10 +55,10 @@ fn finds_the_first_of_every_length_and_place() {
                     _ => u64::MAX,
                 })
                 .collect();
-            assert_eq!(first(kernel, &blocks, &live, &key), None, "{kernel} {length}");
+            assert_eq!(first(kernel, &blocks, &live, &key), None, "{kernel:?} {length}");
             for place in (0..length).rev() {
                 blocks[place / LANES].bits[place % LANES] = 5;
-                assert_eq!(first(kernel, &blocks, &live, &key), Some(place), "{kernel} {length}");
+                assert_eq!(first(kernel, &blocks, &live, &key), Some(place), "{kernel:?} {length}");
             }
         }
     });
@@ -104,17 +103,17 @@ proptest! {
         let key = Key { bits, ignore, source: Source(from) };
         let expected = naive(&blocks, &live, &key);
         for_each_kernel(|kernel| {
-            assert_eq!(first(kernel, &blocks, &live, &key), expected, "{kernel}");
+            assert_eq!(first(kernel, &blocks, &live, &key), expected, "{kernel:?}");
         });
         // Few of them are compared one by one.
         let few = live[0] & live[1] & live[0].rotate_left(1) & live[1].rotate_left(7);
         for live in [live[0], few] {
             let expected = naive(&blocks, &[live, 0], &key).map(|lane| 100 + lane as u16);
-            let names = std::array::from_fn(|lane| 100 + lane as u16);
-            let named = Named { block: blocks[0].clone(), names, live };
+            let ids = std::array::from_fn(|lane| 100 + lane as u16);
+            let queue = ShortQueue { block: blocks[0].clone(), ids, live };
             for_each_kernel(|kernel| {
-                let found = first_named(kernel, &named, (bits, ignore, from), |name| name);
-                assert_eq!(found, expected, "{kernel}");
+                let found = first_in_queue(kernel, &queue, (bits, ignore, from), |name| name);
+                assert_eq!(found, expected, "{kernel:?}");
             });
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash of entries by what a pattern of wildcards leaves of them.
+//! A hash of entries by what their patterns leave of them.
 //!
-//! The entries of a bucket are a ring in age order. The bucket names the oldest:
+//! The entries of a bucket are a ring by age. The bucket names the oldest:
 //!
 //! ```text
 //! buckets
@@ -10,24 +10,24 @@
 //! [ ... ]     +-------------------+
 //! ```
 //!
-//! A bucket is a word, in which the hash of its entry lets a search of several buckets tell
-//! most of those that hold nothing for it, without a look at an entry:
+//! A bucket is a word. A mark, bits of the hash of its entry, lets a search that probes several
+//! buckets tell most of those that hold nothing for it, without a look at an entry:
 //!
 //! ```text
-//! 31            17     16            0
-//! [ several | hash | not empty | slot ]
+//! 31           30     17     16            0
+//! [ unmarked | mark        | occupied | slot ]
 //! ```
 //!
-//! Entries that agree in all that is compared are in one bucket, so the first one of
-//! the ring that matches a key is the oldest in the index that does. The others in its
-//! way are those that the hash put there by chance. Where they are many, the index is built
-//! anew with another hash.
+//! Entries that agree in all that is compared are in one bucket, so the first in its ring that
+//! matches a key is the oldest in the index that does. A search passes only those that the hash
+//! put there by chance. Where they are many, the index is built anew with another hash.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use crate::deep::pattern::Pattern;
 use crate::entry::Key;
-use crate::pattern::{Pattern, SPREAD};
-use crate::slot::{INDEXES, Link, Slot};
+use crate::slot::{Link, LinkNo, Slot};
+use crate::wildcards::GOLDEN_RATIO;
 
 /// Buckets of every index. A constant spares each operation a load and a bounds
 /// check; pages that are never used are never touched. At 5120 entries there are
@@ -41,40 +41,40 @@ const LONG: u32 = 64;
 const EMPTY: u32 = 0;
 
 /// In a bucket: it is not empty.
-const FULL: u32 = 1 << u16::BITS;
+const OCCUPIED: u32 = 1 << u16::BITS;
 
 /// In a bucket: it may hold any entry, since it holds several, or did since it was empty, or
-/// since its entry was not marked.
-const ANY: u32 = 1 << 31;
+/// since its entry was added without a mark.
+const UNMARKED: u32 = 1 << 31;
 
-/// In a bucket: bits of the hash of its only entry.
-const HASH: u32 = ANY - 2 * FULL;
+/// In a bucket: the mark of its only entry.
+const MARK: u32 = UNMARKED - 2 * OCCUPIED;
 
-/// A bucket of one entry, or whose oldest this is.
+/// A bucket with this entry as its oldest.
 #[inline(always)]
 const fn bucket_of(id: u16, mark: u32) -> u32 {
-    id as u32 | FULL | mark
+    id as u32 | OCCUPIED | mark
 }
 
-/// The bits of a hash behind those that choose the bucket, where a bucket has [`HASH`].
+/// The bits of a hash behind those that choose the bucket, at the place of [`MARK`]; what is around
+/// them is to be masked.
 #[inline(always)]
 const fn mark(hash: u64) -> u32 {
-    (hash >> (u64::BITS - BUCKETS.trailing_zeros() - ANY.trailing_zeros())) as u32
+    (hash >> (u64::BITS - BUCKETS.trailing_zeros() - UNMARKED.trailing_zeros())) as u32
 }
 
-/// The slot of a bucket that is not empty.
+/// The oldest in a bucket that is not empty.
 #[inline(always)]
 const fn head_of(bucket: u32) -> u16 {
     bucket as u16
 }
 
-/// The links in a slot that an index uses.
 #[inline(always)]
-fn link(slots: &mut [Slot], which: usize, id: u16) -> &mut Link {
-    &mut slots[usize::from(id)].links[which % INDEXES]
+fn link(slots: &mut [Slot], no: LinkNo, id: u16) -> &mut Link {
+    slots[usize::from(id)].link_mut(no)
 }
 
-/// A bucket, to be looked into later.
+/// A bucket that was probed, to be looked into later.
 #[derive(Clone, Copy)]
 pub(crate) struct Offer(u32);
 
@@ -87,14 +87,14 @@ impl Offer {
     }
 }
 
-/// See the module. `which` says which of the links in a slot are this index's.
+/// See the module. Every call that takes `no` must be given the same.
 pub(crate) struct Index {
     buckets: Box<[u32; BUCKETS]>,
     /// What the hash multiplies bits with; odd.
     spread: u64,
     /// Whether a search walked past [`LONG`] entries.
     long: AtomicBool,
-    /// Entries that searches walked past, but for those forgiven.
+    /// Entries that searches walked past, but for those credited.
     walked: AtomicU32,
 }
 
@@ -102,7 +102,12 @@ impl Index {
     pub(crate) fn new() -> Self {
         let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
         let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
-        Self { buckets, spread: SPREAD, long: AtomicBool::new(false), walked: AtomicU32::new(0) }
+        Self {
+            buckets,
+            spread: GOLDEN_RATIO,
+            long: AtomicBool::new(false),
+            walked: AtomicU32::new(0),
+        }
     }
 
     /// Whether a bucket was long to walk since this was last asked.
@@ -110,21 +115,21 @@ impl Index {
         std::mem::take(self.long.get_mut())
     }
 
-    /// Entries that searches walked past, but for those forgiven.
+    /// Entries that searches walked past, but for those credited.
     #[inline(always)]
     pub(crate) fn walked(&self) -> u32 {
         self.walked.load(Relaxed)
     }
 
-    /// Counts so many fewer.
-    pub(crate) fn forgive(&mut self, entries: usize) {
+    /// Has so many entries that were walked past not count.
+    pub(crate) fn credit(&mut self, entries: usize) {
         let walked = self.walked.get_mut();
         *walked = walked.saturating_sub(entries as u32);
     }
 
     /// Forgets every entry, and from now on puts them elsewhere.
     pub(crate) fn spread_anew(&mut self) {
-        self.spread = self.spread.wrapping_mul(SPREAD);
+        self.spread = self.spread.wrapping_mul(GOLDEN_RATIO);
         self.clear();
     }
 
@@ -151,49 +156,50 @@ impl Index {
     pub(crate) fn offer(&self, pattern: &Pattern, bits: u64, source: u32) -> (Offer, bool) {
         let hash = self.hash(pattern, bits, source);
         let bucket = self.buckets[Self::bucket(hash)];
-        (Offer(bucket), (bucket ^ (mark(hash) | ANY | FULL)) < ANY + FULL)
+        (Offer(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
 
-    /// The oldest entry in the bucket of these bits and this source that matches.
-    /// That there are others in front is unusual.
+    /// The oldest entry in the bucket of these bits and this source that matches. It is nearly
+    /// always the first one there.
     #[inline(always)]
     pub(crate) fn first<'a>(
         &self,
         slots: &'a [Slot],
-        which: usize,
+        no: LinkNo,
         pattern: &Pattern,
         (bits, source): (u64, u32),
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
         let (id, slot) = self.oldest(slots, pattern, bits, source)?;
-        if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, which, id, matches) }
+        if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, no, id, matches) }
     }
 
     /// The oldest entry that agrees with a key in all that the pattern compares.
     #[inline(always)]
-    pub(crate) fn first_under<'a>(
+    pub(crate) fn first_for<'a>(
         &self,
         slots: &'a [Slot],
-        which: usize,
+        no: LinkNo,
         pattern: &Pattern,
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
-        let equals = |slot: &Slot| pattern.equal(slot, key);
-        self.first(slots, which, pattern, (key.bits, key.source.0), equals)
+        let agrees = |slot: &Slot| pattern.agree(slot, key);
+        self.first(slots, no, pattern, (key.bits, key.source.0), agrees)
     }
 
-    /// The same for a key that names a source, whether buckets are by source or not.
+    /// The oldest entry that agrees with a key, which names its source, in that and in all bits
+    /// that the pattern compares. The pattern, and so the bucket, may be by source or not.
     #[inline(always)]
     pub(crate) fn first_named<'a>(
         &self,
         slots: &'a [Slot],
-        which: usize,
+        no: LinkNo,
         pattern: &Pattern,
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
         let care = pattern.care();
         let equals = move |slot: &Slot| slot.equals(key, care);
-        self.first(slots, which, pattern, (key.bits, key.source.0), equals)
+        self.first(slots, no, pattern, (key.bits, key.source.0), equals)
     }
 
     /// The oldest entry of a bucket.
@@ -214,38 +220,27 @@ impl Index {
     pub(crate) fn first_offered<'a>(
         &self,
         slots: &'a [Slot],
-        which: usize,
+        no: LinkNo,
         offer: Offer,
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
         let id = head_of(offer.0);
         let slot = &slots[usize::from(id)];
-        if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, which, id, matches) }
+        if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, no, id, matches) }
     }
 
+    /// The oldest that matches behind the head of a ring.
     #[inline(never)]
     fn first_behind<'a>(
         &self,
         slots: &'a [Slot],
-        which: usize,
-        head: u16,
-        matches: impl Fn(&Slot) -> bool,
-    ) -> Option<(u16, &'a Slot)> {
-        self.walk(slots, which, head, matches)
-    }
-
-    /// The oldest that matches behind the oldest entry of a bucket.
-    #[inline(always)]
-    fn walk<'a>(
-        &self,
-        slots: &'a [Slot],
-        which: usize,
+        no: LinkNo,
         head: u16,
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
         let (mut at, mut passed) = (head, 0);
         let found = loop {
-            at = slots[usize::from(at)].links[which % INDEXES].next;
+            at = slots[usize::from(at)].link(no).next;
             if at == head {
                 break None;
             }
@@ -265,65 +260,66 @@ impl Index {
 
     /// Adds an entry younger than every other.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, slots: &mut [Slot], which: usize, pattern: &Pattern, id: u16) {
-        self.insert_as::<false>(slots, which, pattern, id);
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], no: LinkNo, pattern: &Pattern, id: u16) {
+        self.insert_as::<false>(slots, no, pattern, id);
     }
 
-    /// The same, so that [`Index::offer`] tells its bucket from others: three instructions more.
+    /// The same with a mark, by which [`Index::offer`] tells its bucket from others: three
+    /// instructions more.
     #[inline(always)]
     pub(crate) fn insert_marked(
         &mut self,
         slots: &mut [Slot],
-        which: usize,
+        no: LinkNo,
         pattern: &Pattern,
         id: u16,
     ) {
-        self.insert_as::<true>(slots, which, pattern, id);
+        self.insert_as::<true>(slots, no, pattern, id);
     }
 
     #[inline(always)]
     fn insert_as<const MARKED: bool>(
         &mut self,
         slots: &mut [Slot],
-        which: usize,
+        no: LinkNo,
         pattern: &Pattern,
         id: u16,
     ) {
         let slot = &mut slots[usize::from(id)];
         let hash = self.hash(pattern, slot.bits, slot.source);
         let bucket = Self::bucket(hash);
-        let own = &mut slot.links[which % INDEXES];
+        let own = slot.link_mut(no);
         own.bucket = bucket as u16;
         let first = self.buckets[bucket];
         if first == EMPTY {
             (own.next, own.prev) = (id, id);
-            self.buckets[bucket] = bucket_of(id, if MARKED { mark(hash) & HASH } else { ANY });
+            self.buckets[bucket] = bucket_of(id, if MARKED { mark(hash) & MARK } else { UNMARKED });
             return;
         }
-        // Most often set: a store each time is one more that the next insert waits for.
-        if first & ANY == 0 {
-            self.buckets[bucket] = first | ANY;
+        // Most often it is: a store each time would be one more that the next insert waits for.
+        if first & UNMARKED == 0 {
+            self.buckets[bucket] = first | UNMARKED;
         }
         let oldest = head_of(first);
         own.next = oldest;
-        let youngest = std::mem::replace(&mut link(slots, which, oldest).prev, id);
-        link(slots, which, youngest).next = id;
-        link(slots, which, id).prev = youngest;
+        let youngest = std::mem::replace(&mut link(slots, no, oldest).prev, id);
+        link(slots, no, youngest).next = id;
+        link(slots, no, id).prev = youngest;
     }
 
     /// Takes an entry out.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, slots: &mut [Slot], which: usize, id: u16) {
-        let Link { bucket, next, prev } = slots[usize::from(id)].links[which % INDEXES];
+    pub(crate) fn remove(&mut self, slots: &mut [Slot], no: LinkNo, id: u16) {
+        let Link { bucket, next, prev } = *slots[usize::from(id)].link(no);
         let bucket = &mut self.buckets[usize::from(bucket) % BUCKETS];
         if next == id {
             *bucket = EMPTY;
             return;
         }
-        link(slots, which, next).prev = prev;
-        link(slots, which, prev).next = next;
+        link(slots, no, next).prev = prev;
+        link(slots, no, prev).next = next;
         if head_of(*bucket) == id {
-            *bucket = bucket_of(next, ANY);
+            *bucket = bucket_of(next, UNMARKED);
         }
     }
 }
@@ -334,7 +330,7 @@ impl Index {
     pub(crate) fn check<'a>(
         &self,
         slots: &'a [Slot],
-        which: usize,
+        no: LinkNo,
         pattern_of: impl Fn(&'a Slot) -> &'a Pattern,
     ) -> usize {
         let mut entries = 0;
@@ -345,14 +341,14 @@ impl Index {
             let (mut at, mut before) = (oldest, None);
             loop {
                 let slot = &slots[usize::from(at)];
-                let link = slot.links[which];
+                let link = *slot.link(no);
                 let hash = self.hash(pattern_of(slot), slot.bits, slot.source);
                 assert_eq!(Self::bucket(hash), bucket);
                 let key = (slot.bits, slot.source);
                 let offer = self.offer(pattern_of(slot), key.0, key.1);
                 assert_eq!((offer.0.0, offer.1), (first, true));
                 assert_eq!(usize::from(link.bucket), bucket);
-                assert_eq!(slots[usize::from(link.next)].links[which].prev, at);
+                assert_eq!(slots[usize::from(link.next)].link(no).prev, at);
                 assert!(before < Some(slot.stamp), "by age");
                 before = Some(slot.stamp);
                 entries += 1;
@@ -369,17 +365,18 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::{Index, LONG};
+    use crate::deep::pattern::Pattern;
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
-    use crate::pattern::{Pattern, SPREAD};
-    use crate::slot::Slot;
+    use crate::slot::{LinkNo, Slot};
     use crate::table::Table;
+    use crate::wildcards::GOLDEN_RATIO;
 
     /// Match bits that all have the same bucket under the first hash.
     fn colliding(i: u64) -> u64 {
         // Newton's iteration for the inverse: each step doubles the bits that are right.
-        let inverse = (0..6).fold(SPREAD, |inverse, _| {
-            inverse.wrapping_mul(2_u64.wrapping_sub(SPREAD.wrapping_mul(inverse)))
+        let inverse = (0..6).fold(GOLDEN_RATIO, |inverse, _| {
+            inverse.wrapping_mul(2_u64.wrapping_sub(GOLDEN_RATIO.wrapping_mul(inverse)))
         });
         i.wrapping_mul(inverse)
     }
@@ -410,11 +407,12 @@ mod tests {
         let mut index = Index::new();
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
-                index.insert(&mut slots, 0, &Pattern::EXACT, id);
+                index.insert(&mut slots, LinkNo::HOME, &Pattern::EXACT, id);
             }
             for (id, slot) in slots.iter().enumerate() {
                 let key = (slot.bits, 1);
-                let found = index.first(&slots, 0, &Pattern::EXACT, key, |it| it.bits == key.0);
+                let found =
+                    index.first(&slots, LinkNo::HOME, &Pattern::EXACT, key, |it| it.bits == key.0);
                 assert_eq!(found.map(|(found, _)| usize::from(found)), Some(id));
             }
             assert_eq!(index.take_long(), expected);

@@ -3,21 +3,21 @@
 //!
 //! A kernel compares a key with 16 of the 64 entries of a [`Block`] and answers with a
 //! bitmap of candidates. It knows nothing of ages or of which entries are live; [`first`] and
-//! [`first_named`] arbitrate that in code all kernels share.
+//! [`first_in_queue`] arbitrate that in code all kernels share.
 //!
-//! All `unsafe` of the crate is here: the loads, and the calls that enter a
-//! function compiled for instructions the processor was asked about before.
+//! All `unsafe` of the crate is here and in the files below: the loads, and the calls that enter a
+//! function compiled for instructions of which [`Available`] says that the processor has them.
 
 mod avx2;
 mod avx512;
-mod few;
+mod block;
 mod scalar;
 mod words;
 
 use crate::entry::{Key, Source};
 
-pub(crate) use few::equal;
-pub(crate) use words::enter;
+pub(crate) use block::{Block, ShortQueue};
+pub(crate) use words::{enter, equal};
 
 /// Entries in a block: the bits of one bitmap word.
 pub(crate) const LANES: usize = u64::BITS as usize;
@@ -29,52 +29,6 @@ const ALONE: u32 = 4;
 
 /// Entries a kernel compares at once.
 pub(crate) const STEP: usize = u16::BITS as usize;
-
-/// 64 entries, one array a field, so that a vector load takes neighbours.
-///
-/// ```text
-///          entry 0   1   2  ...  63
-/// bits    [  u64 | u64 | u64 ... u64 ]   8 cache lines
-/// ignore  [  u64 | u64 | u64 ... u64 ]   8 cache lines
-/// peer    [  u32 | u32 | u32 ... u32 ]   4 cache lines
-/// ```
-/// A peer is a source with all its bits turned, so that any source is zero: the AVX-512
-/// kernel then needs one test for both ways to agree.
-#[derive(Clone)]
-#[repr(C, align(64))]
-pub(crate) struct Block {
-    pub(crate) bits: [u64; LANES],
-    pub(crate) ignore: [u64; LANES],
-    pub(crate) peer: [u32; LANES],
-}
-
-impl Block {
-    pub(crate) const EMPTY: Self =
-        Self { bits: [0; LANES], ignore: [0; LANES], peer: [!Source::ANY.0; LANES] };
-
-    #[inline]
-    pub(crate) fn set(&mut self, lane: usize, bits: u64, ignore: u64, source: u32) {
-        (self.bits[lane], self.ignore[lane], self.peer[lane]) = (bits, ignore, !source);
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, lane: usize) -> (u64, u64, u32) {
-        (self.bits[lane], self.ignore[lane], !self.peer[lane])
-    }
-}
-
-/// A block with a name for each entry, some of them live: a short queue in one piece.
-#[repr(C, align(64))]
-pub(crate) struct Named {
-    pub(crate) block: Block,
-    pub(crate) names: [u16; LANES],
-    /// Bit `i` is set when entry `i` is there.
-    pub(crate) live: u64,
-}
-
-impl Named {
-    pub(crate) const EMPTY: Self = Self { block: Block::EMPTY, names: [0; LANES], live: 0 };
-}
 
 /// The instruction set a table compares with, chosen once at its construction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,6 +76,21 @@ impl Kernel {
     }
 }
 
+/// A kernel that this processor supports.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Available(Kernel);
+
+impl Available {
+    /// Nothing if it does not.
+    pub(crate) fn new(kernel: Kernel) -> Option<Self> {
+        kernel.is_available().then_some(Self(kernel))
+    }
+
+    pub(crate) const fn kernel(self) -> Kernel {
+        self.0
+    }
+}
+
 impl std::fmt::Display for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
@@ -149,13 +118,10 @@ impl std::str::FromStr for Kernel {
 }
 
 /// Index of the first live entry that matches, `64 * block + lane`.
-///
-/// `kernel` must be available ([`Kernel::is_available`]); where the instruction
-/// set does not exist at all the scalar twin answers.
-pub(crate) fn first(kernel: Kernel, blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
-    match kernel {
+pub(crate) fn first(kernel: Available, blocks: &[Block], live: &[u64], key: &Key) -> Option<usize> {
+    match kernel.0 {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a table is only made with a kernel this processor supports.
+        // SAFETY: the processor supports what is `Available`.
         Kernel::Avx512 => unsafe { avx512::first(blocks, live, key) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -164,34 +130,34 @@ pub(crate) fn first(kernel: Kernel, blocks: &[Block], live: &[u64], key: &Key) -
     }
 }
 
-/// What `found` makes of the name of the first live entry that matches. Every step with a
+/// What `found` makes of the slot of the first live entry that matches. Every step with a
 /// live one is compared: where the match is cannot be predicted.
 ///
 /// The fields of the key come by value: from one that was stored a moment ago, field by field,
 /// the compiler would load two at once, which waits for the stores.
 #[inline(always)]
-pub(crate) fn first_named<T>(
-    kernel: Kernel,
-    named: &Named,
+pub(crate) fn first_in_queue<T>(
+    kernel: Available,
+    queue: &ShortQueue,
     (bits, ignore, source): (u64, u64, u32),
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
-    match kernel {
+    match kernel.0 {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a table is only made with a kernel this processor supports.
-        Kernel::Avx512 => unsafe { avx512::first_named(named, bits, ignore, source, found) },
+        // SAFETY: the processor supports what is `Available`.
+        Kernel::Avx512 => unsafe { avx512::first_in_queue(queue, bits, ignore, source, found) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kernel::Avx2 => unsafe { avx2::first_named(named, bits, ignore, source, found) },
-        _ => scalar::first_named(named, bits, ignore, source, found),
+        Kernel::Avx2 => unsafe { avx2::first_in_queue(queue, bits, ignore, source, found) },
+        _ => scalar::first_in_queue(queue, bits, ignore, source, found),
     }
 }
 
 /// How many bits are set in a bitmap.
-pub(crate) fn count_ones(kernel: Kernel, words: &[u64]) -> usize {
-    match kernel {
+pub(crate) fn count_ones(kernel: Available, words: &[u64]) -> usize {
+    match kernel.0 {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a table is only made with a kernel this processor supports.
+        // SAFETY: the processor supports what is `Available`.
         Kernel::Avx512 => unsafe { avx512::count_ones(words) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -230,18 +196,18 @@ fn first_with(
 /// them.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn first_named_with<T>(
-    named: &Named,
+fn first_in_queue_with<T>(
+    queue: &ShortQueue,
     (bits, ignore, source): (u64, u64, u32),
     candidates: impl Fn(&Block, usize, &Key) -> u16,
     found: impl FnOnce(u16) -> T,
 ) -> Option<T> {
-    let live = named.live;
+    let live = queue.live;
     if live.count_ones() <= ALONE {
-        return scalar::first_named(named, bits, ignore, source, found);
+        return scalar::first_in_queue(queue, bits, ignore, source, found);
     }
     let key = Key { bits, ignore, source: Source(source) };
-    let candidates = |step| candidates(&named.block, step, &key);
+    let candidates = |step| candidates(&queue.block, step, &key);
     let mut hits = 0;
     if live as u16 != 0 {
         hits = u64::from(candidates(0));
@@ -254,7 +220,7 @@ fn first_named_with<T>(
         }
     }
     let hits = hits & live;
-    (hits != 0).then(|| found(named.names[hits.trailing_zeros() as usize % LANES]))
+    (hits != 0).then(|| found(queue.ids[hits.trailing_zeros() as usize % LANES]))
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@
 //! however much is allocated. An insert pays for at most `1 / (SPARE - 1)` move, and
 //! there is no counter of ages that could wrap.
 
-use crate::kernel::{self, Kernel};
+use crate::bits::Bits;
+use crate::kernel::{self, Available};
 
 /// Positions for each entry.
 const SPARE: usize = 4;
@@ -109,7 +110,7 @@ impl AgeLog {
     }
 
     /// How many entries are at a live position or before it.
-    pub(crate) fn rank(&self, kernel: Kernel, position: u32) -> usize {
+    pub(crate) fn rank(&self, kernel: Available, position: u32) -> usize {
         let (word, bit) = (position as usize / WORD, position as usize % WORD);
         let here = self.live[word] << (WORD - 1 - bit);
         kernel::count_ones(kernel, &self.live[self.head..word]) + here.count_ones() as usize
@@ -127,27 +128,11 @@ impl AgeLog {
     }
 }
 
-/// Indices of the bits set in a word, lowest first.
-pub(crate) struct Bits(pub(crate) u64);
-
-impl Iterator for Bits {
-    type Item = usize;
-
-    #[inline]
-    fn next(&mut self) -> Option<usize> {
-        if self.0 == 0 {
-            return None;
-        }
-        let bit = self.0.trailing_zeros() as usize;
-        self.0 &= self.0 - 1;
-        Some(bit)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{AgeLog, Bits, WORD};
-    use crate::kernel::Kernel;
+    use super::{AgeLog, WORD};
+    use crate::bits::Bits;
+    use crate::kernel::{Available, Kernel};
 
     fn ids(log: &AgeLog) -> impl Iterator<Item = u16> {
         let (first, live) = log.live();
@@ -162,6 +147,7 @@ mod tests {
     #[test]
     fn positions_are_reused_without_losing_the_order() {
         let (step, most) = if cfg!(miri) { (40, 100) } else { (1, 1000) };
+        let scalar = Available::new(Kernel::Scalar).unwrap();
         for stay in (0..=80_u16).step_by(step) {
             let mut log = AgeLog::new(81);
             let mut position = vec![0; 1 << 16];
@@ -180,7 +166,7 @@ mod tests {
                     log.remove(position[usize::from(gone)] as u32);
                 }
                 assert!(ids(&log).eq(expected.iter().copied()));
-                let rank = |&id: &u16| log.rank(Kernel::Scalar, position[usize::from(id)] as u32);
+                let rank = |&id: &u16| log.rank(scalar, position[usize::from(id)] as u32);
                 assert!(expected.iter().map(rank).eq(1..=expected.len()));
             }
         }

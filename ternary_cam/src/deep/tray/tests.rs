@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! When the tray is in use, and when not, with every answer checked.
 
-use super::{ALIKE, GROUP, PATIENCE, REVIEW, UNIFORM};
+use super::GROUP;
+use super::policy::{ALIKE, ENTER_AFTER, LEAVE_AFTER, REVIEW};
 use crate::deep::TICK;
 use crate::entry::{Entry, Key, Source};
 use crate::kernel::Kernel;
-use crate::pattern::Kind;
 use crate::table::{Handle, Table};
+use crate::wildcards::Wildcards;
 
 /// A table and the list it must agree with.
 struct Queue {
@@ -116,7 +117,7 @@ fn few_of_several_kinds_are_in_it() {
         assert!(queue.is_in_tray());
         queue.run(30, 50, true, false);
         assert!(!queue.is_in_tray(), "too many");
-        queue.run(ticks(PATIENCE), 10, true, false);
+        queue.run(ticks(ENTER_AFTER), 10, true, false);
         assert!(!queue.is_in_tray(), "many not long ago");
         queue.run(ticks(2), 10, true, false);
         assert!(queue.is_in_tray());
@@ -145,7 +146,7 @@ fn more_of_many_kinds_are_in_it() {
         }
         queue.run(ticks(REVIEW + 2), 40, false, true);
         assert!(!queue.is_in_tray(), "one kind of keys");
-        queue.run_keys(ticks(2 * PATIENCE), 40);
+        queue.run_keys(ticks(2 * ENTER_AFTER), 40);
         assert!(queue.is_in_tray(), "three kinds again");
     }
 }
@@ -203,7 +204,7 @@ fn while_several_kinds_are_there_it_is_in_use() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.push(1 << 40, 0, Source::ANY);
-        for _ in 0..4 * UNIFORM {
+        for _ in 0..4 * LEAVE_AFTER {
             queue.run_oldest(TICK, 1, 12);
             assert!(queue.is_in_tray());
         }
@@ -219,7 +220,7 @@ fn few_of_one_kind_are_not() {
         for handle in queue.naive.drain(..).map(|(handle, _)| handle).collect::<Vec<_>>() {
             queue.table.remove(handle).unwrap();
         }
-        for token in 0..ticks(UNIFORM + 2) as u32 {
+        for token in 0..ticks(LEAVE_AFTER + 2) as u32 {
             let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };
             for _ in 0..8 {
                 queue.table.insert(entry).unwrap();
@@ -242,7 +243,7 @@ fn few_under_keys_of_one_kind_are_not() {
     const ANY_TAG: (u64, bool) = (0xff, false);
     let inserts = if cfg!(miri) { 100 } else { ticks(2 * ALIKE) };
     for kernel in Kernel::available() {
-        let few = Queue::new(kernel).table.deep().tray.few - GROUP;
+        let few = Queue::new(kernel).table.deep().tray.policy.few - GROUP;
         for (kinds, length, stays) in [
             (&[ANY_SOURCE][..], few, false),
             (&[ANY_SOURCE], few / 2, true),
@@ -258,7 +259,7 @@ fn few_under_keys_of_one_kind_are_not() {
             assert!(cfg!(miri) || queue.is_in_tray() == stays, "{kinds:?} of {length}, {kernel}");
             let (ignore, any_source) = kinds[0];
             let keys = queue.table.deep().home.keys;
-            assert!(cfg!(miri) || stays || keys == Kind { ignore, any_source });
+            assert!(cfg!(miri) || stays || keys == Wildcards { ignore, any_source });
         }
         let mut queue = Queue::new(kernel);
         queue.run(inserts, few, false, true);
@@ -269,12 +270,12 @@ fn few_under_keys_of_one_kind_are_not() {
 /// The home index serves keys with any source when the tray is taken into use, and
 /// is left empty; entries with any source come, which it cannot have.
 #[test]
-fn the_home_index_is_turned_back_where_it_must_be() {
+fn the_home_index_serves_exact_keys_again_where_it_must() {
     for kernel in Kernel::available() {
         let mut queue = Queue::new(kernel);
         queue.run(if cfg!(miri) { 1000 } else { 3000 }, 60, false, true);
-        assert_eq!(queue.table.deep().home.keys, Kind { ignore: 0, any_source: true });
-        queue.run(ticks(PATIENCE + 2), 10, false, true);
+        assert_eq!(queue.table.deep().home.keys, Wildcards { ignore: 0, any_source: true });
+        queue.run(ticks(ENTER_AFTER + 2), 10, false, true);
         assert!(queue.is_in_tray());
         for _ in 0..3 {
             queue.run(100, 90, true, false);
@@ -284,12 +285,12 @@ fn the_home_index_is_turned_back_where_it_must_be() {
     }
 }
 
-/// What is usual beside other keys goes its own way, but to the tray once an entry without a class
-/// has that taken into use, whenever that is.
+/// What is uniform beside other keys goes its own way, but to the tray once an entry without a
+/// class has that taken into use, whenever that is.
 #[test]
-fn what_was_usual_beside_other_keys_comes_to_it() {
+fn what_was_uniform_beside_other_keys_comes_to_it() {
     const KINDS: &[(u64, bool)] = &[(0, false), (0xff, false)];
-    let steps = if cfg!(miri) { 1 } else { ticks(PATIENCE + 4) / 8 };
+    let steps = if cfg!(miri) { 1 } else { ticks(ENTER_AFTER + 4) / 8 };
     for at in 0..steps {
         let mut queue = Queue { ranks: false, ..Queue::new(Kernel::Scalar) };
         queue.run_differing(ticks(1), 90);

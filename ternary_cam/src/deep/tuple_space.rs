@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Entries of several kinds in the home index, for exact keys: a class each (`classes.rs`).
+//! Entries of several classes in the home index, for exact keys: the tuple space search of
+//! Srinivasan, Suri and Varghese, SIGCOMM 1999, without a branch on which tuple it is.
 
-use super::{Deep, HOME, older};
+use super::Deep;
+use super::search::older;
+use crate::deep::index::Offer;
 use crate::entry::{Key, Source};
-use crate::index::Offer;
 use crate::nursery::Nursery;
-use crate::slot::Slot;
+use crate::slot::{Class, LinkNo, Slot};
 
 impl Deep {
-    /// Adds those of a nursery where there is only the home index, for exact keys. Not a loop:
-    /// branches are predicted better where each entry has its own.
+    /// There is nothing but the home index, for exact keys. Not a loop: branches are
+    /// predicted better where each entry has its own.
     #[inline(never)]
     pub(super) fn insert_classes(&mut self, slots: &mut [Slot], grown: Nursery) {
         let [a, b, c, d] = grown.all();
@@ -20,7 +22,7 @@ impl Deep {
         if self.classes.are_several() || self.unclassed != 0 {
             self.consider_tray(slots);
         } else {
-            self.find_usual();
+            self.find_uniform();
         }
     }
 
@@ -28,19 +30,19 @@ impl Deep {
     /// fixed place, for which the next one need not wait.
     #[inline(always)]
     fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
-        let kind = slots[usize::from(id)].kind();
-        if !kind.any_source {
-            if self.classes.has::<0>(kind) {
+        let wildcards = slots[usize::from(id)].wildcards();
+        if !wildcards.any_source {
+            if self.classes.has::<0>(wildcards) {
                 return self.insert_in::<0>(slots, id);
             }
-            if self.classes.has::<2>(kind) {
+            if self.classes.has::<2>(wildcards) {
                 return self.insert_in::<2>(slots, id);
             }
         } else {
-            if self.classes.has::<1>(kind) {
+            if self.classes.has::<1>(wildcards) {
                 return self.insert_in::<1>(slots, id);
             }
-            if self.classes.has::<3>(kind) {
+            if self.classes.has::<3>(wildcards) {
                 return self.insert_in::<3>(slots, id);
             }
         }
@@ -52,24 +54,25 @@ impl Deep {
     fn insert_in<const CLASS: usize>(&mut self, slots: &mut [Slot], id: u16) {
         self.classes.enter_another::<CLASS>();
         let slot = &mut slots[usize::from(id)];
-        slot.stamp = slot.stamp.with_class(CLASS as u8);
-        let pattern = self.classes.pattern(CLASS as u8).with_source(CLASS.is_multiple_of(2));
-        self.home.index.insert_marked(slots, HOME, &pattern, id);
+        slot.stamp = slot.stamp.with_class(Class::hashed(CLASS));
+        let pattern =
+            self.classes.pattern(Class::hashed(CLASS)).with_source(CLASS.is_multiple_of(2));
+        self.home.index.insert_marked(slots, LinkNo::HOME, &pattern, id);
     }
 
-    /// [`Deep::insert_one_unusual`], out of the way.
+    /// [`Deep::insert_one`], out of the way.
     #[inline(never)]
     fn insert_one_rare(&mut self, slots: &mut [Slot], id: u16) {
-        self.insert_one_unusual(slots, id);
+        self.insert_one(slots, id);
     }
 
-    /// The oldest match of any class, of an exact key.
+    /// The oldest match of any class; the key is exact.
     ///
     /// ```text
     /// for each pair that has entries, and each of its two classes:
     ///     hash the key under the pattern
     ///     offer = its bucket, if that may hold an entry of this hash
-    /// no offer: nothing matches; one, which is usual: its first entry that matches
+    /// no offer: nothing matches; one, which is uniform: its first entry that matches
     /// several: the oldest of their first entries that match
     /// ```
     ///
@@ -90,13 +93,20 @@ impl Deep {
         }
     }
 
-    /// The same where no others than the first `N` classes have entries, all paired.
+    /// No others than the first `N` classes have entries, all of them paired.
     #[inline(always)]
-    fn first_of<'a, const N: u8>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
+    fn first_of<'a, const N: usize>(
+        &self,
+        slots: &'a [Slot],
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
         let index = &self.home.index;
         let (mut best, mut other) = (Offer::NONE, Offer::NONE);
         for class in 0..N {
-            let pattern = self.classes.pattern(class & !1).with_source(class.is_multiple_of(2));
+            let pattern = self
+                .classes
+                .pattern(Class::hashed(class & !1))
+                .with_source(class.is_multiple_of(2));
             let (offer, is_good) = index.offer(&pattern, key.bits, key.source.0);
             other = if is_good { best } else { other };
             best = if is_good { offer } else { best };
@@ -107,10 +117,10 @@ impl Deep {
         if best.is_none() {
             return None;
         }
-        index.first_offered(slots, HOME, best, |slot| slot.matches_exact(key))
+        index.first_offered(slots, LinkNo::HOME, best, |slot| slot.matches_exact(key))
     }
 
-    /// The same for any classes.
+    /// Any classes have entries.
     #[inline(never)]
     fn first_of_all<'a>(
         &self,
@@ -124,7 +134,8 @@ impl Deep {
         for pattern in self.classes.live_patterns() {
             let (offer, is_good) = index.offer(pattern, bits, source.0);
             if is_good {
-                let found = index.first_offered(slots, HOME, offer, |slot| slot.matches_exact(key));
+                let found =
+                    index.first_offered(slots, LinkNo::HOME, offer, |slot| slot.matches_exact(key));
                 oldest = older(oldest, found);
             }
         }

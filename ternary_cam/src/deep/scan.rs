@@ -2,9 +2,9 @@
 //! Ternary entries in age order, compared 16 at a time by the kernels: what a CAM
 //! does in hardware, and what no choice of ignore bits can make slower.
 
-use crate::age_log::AgeLog;
+use crate::deep::age_log::AgeLog;
 use crate::entry::Key;
-use crate::kernel::{self, Block, Kernel, LANES};
+use crate::kernel::{self, Available, Block, LANES};
 use crate::slot::Slot;
 
 /// Entries by age, with their fields in blocks by position.
@@ -58,14 +58,14 @@ impl Scan {
 
     /// The oldest entry that matches.
     #[inline]
-    pub(crate) fn first_match(&self, kernel: Kernel, key: &Key) -> Option<u16> {
+    pub(crate) fn first_match(&self, kernel: Available, key: &Key) -> Option<u16> {
         let (first, live) = self.log.live();
         let blocks = &self.blocks[first / LANES..];
         Some(self.log.id(first + kernel::first(kernel, blocks, live, key)?))
     }
 
     /// How many entries are of this age or older, itself counted.
-    pub(crate) fn rank(&self, kernel: Kernel, id: u16) -> usize {
+    pub(crate) fn rank(&self, kernel: Available, id: u16) -> usize {
         self.log.rank(kernel, self.positions[usize::from(id)])
     }
 }

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The patterns of wildcards among the entries: an MPI has four at most (exact,
+//! any tag, any source, both), an arbitrary program as many as entries.
+//!
+//! To hash entries under the pattern of each, and to search once for each pattern, is the tuple
+//! space search of Srinivasan, Suri and Varghese, SIGCOMM 1999. A tuple is a class here.
+//!
+//! MPIs also ignore a few bits of their own in every receive: MPICH and Open MPI those
+//! that tell a synchronous send. They are the *base*: what the first of all entries ignores.
+//! Entries that ignore just these and name their source are of [`Class::BASE`], exact
+//! but for bits that no key of theirs could use.
+
+use crate::bits::Bits;
+use crate::deep::pattern::Pattern;
+use crate::deep::state::{State, StateCell};
+use crate::deep::uniform::Uniform;
+use crate::slot::Class;
+use crate::wildcards::Wildcards;
+
+/// Classes there are at most: a search probes for each that has entries. Those behind the pairs
+/// are of any pattern; entries of further patterns go to the scan.
+pub(crate) const CLASSES: usize = 6;
+
+/// Classes in pairs, which are all that an MPI has: entries of an even one name their source,
+/// those of the odd one behind it do not, and both ignore the same bits. A search hashes these
+/// once for both.
+const PAIRED: usize = 4;
+
+/// Room for patterns, a power of two: an index is bounded by a mask.
+const PATTERNS: usize = 8;
+
+/// The patterns of the entries.
+#[repr(C)]
+pub(crate) struct Classes {
+    state: StateCell,
+    uniform: Uniform,
+    /// Whether a search with keys of [`Classes::uniform`] said so since it was last asked to.
+    home_used: bool,
+    /// Entries of each class.
+    len: [u32; PATTERNS],
+    patterns: [Pattern; PATTERNS],
+    variety: Variety,
+}
+
+/// How much the patterns for which there is no class differ. Where all do, each class would
+/// cost searches a probe and spare the scan nothing.
+#[derive(Default)]
+struct Variety {
+    /// The last pattern of each hash.
+    seen: [u64; Self::SEEN],
+    /// Falls with each pattern seen before, rises with each that was not.
+    level: u32,
+}
+
+impl Variety {
+    const SEEN: usize = 8;
+    const RISE: u32 = 4;
+    const TOO_MUCH: u32 = 32;
+    const MOST: u32 = 64;
+
+    /// Notes a pattern; whether there are too many for classes.
+    fn is_too_much(&mut self, wildcards: Wildcards) -> bool {
+        let hash = wildcards.hash();
+        let seen = &mut self.seen[(hash >> (u64::BITS - Self::SEEN.trailing_zeros())) as usize];
+        self.level = match std::mem::replace(seen, hash) == hash {
+            true => self.level.saturating_sub(1),
+            false => Self::MOST.min(self.level + Self::RISE),
+        };
+        self.level > Self::TOO_MUCH
+    }
+}
+
+impl Classes {
+    pub(crate) fn new() -> Self {
+        Self {
+            patterns: std::array::from_fn(|at| Pattern::EXACT.with_source(at.is_multiple_of(2))),
+            len: [0; PATTERNS],
+            state: StateCell::new(),
+            uniform: Uniform::NOTHING,
+            home_used: false,
+            variety: Variety::default(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn state(&self) -> State {
+        self.state.get()
+    }
+
+    pub(crate) fn set_flags(&mut self, wild_keys: bool, extra_work: bool) {
+        self.state.change(|state| state.with_flags(wild_keys, extra_work));
+    }
+
+    /// Has the next insert or remove look for more to do.
+    pub(crate) fn raise_extra_work(&self) {
+        self.state.raise_extra_work();
+    }
+
+    /// Counts an entry in that is not of the base class and returns its class,
+    /// [`Class::NONE`] if there are too many others.
+    #[inline(always)]
+    pub(crate) fn enter_wild(&mut self, wildcards: Wildcards) -> Class {
+        for class in Bits((self.live() & !State::ONLY_BASE.live()).into()) {
+            if self.patterns[class % PATTERNS].wildcards() == wildcards {
+                self.len[class % PATTERNS] += 1;
+                return Class::hashed(class);
+            }
+        }
+        self.make(wildcards)
+    }
+
+    /// Whether a paired class has entries that ignore the same bits as these, which name a source
+    /// or not as the class does.
+    #[inline(always)]
+    pub(crate) const fn has<const CLASS: usize>(&self, wildcards: Wildcards) -> bool {
+        self.patterns[CLASS].ignore() == wildcards.ignore && self.len[CLASS] != 0
+    }
+
+    /// Counts an entry of a class that has others in.
+    #[inline(always)]
+    pub(crate) const fn enter_another<const CLASS: usize>(&mut self) {
+        self.len[CLASS] += 1;
+    }
+
+    /// Counts an entry in if it is of the base class; whether it is.
+    #[inline(always)]
+    pub(crate) fn enter_base(&mut self, wildcards: Wildcards) -> bool {
+        if wildcards != self.base().wildcards() {
+            return false;
+        }
+        self.enter_several(Class::BASE, 1);
+        true
+    }
+
+    /// Counts so many entries in.
+    #[inline(always)]
+    pub(crate) fn enter_several(&mut self, class: Class, entries: usize) {
+        self.len[class.pattern() % PATTERNS] += entries as u32;
+        self.state.change(|state| state.with_class(class));
+    }
+
+    #[inline(always)]
+    pub(crate) fn uniform(&self) -> &Uniform {
+        &self.uniform
+    }
+
+    /// Has [`Classes::uniform`] hold in no state.
+    pub(crate) fn suspend_uniform(&mut self) {
+        (self.uniform.state, self.uniform.quiet_state) = (State::EMPTY, State::EMPTY);
+    }
+
+    /// Has the next search with uniform keys say so, where there are keys with wildcards.
+    pub(crate) fn ask_whether_home_is_used(&mut self) {
+        self.home_used = false;
+        self.uniform.quiet_state = State::EMPTY;
+    }
+
+    /// It did.
+    pub(crate) fn note_home_used(&mut self) {
+        self.home_used = true;
+    }
+
+    /// Finds out what is uniform from now on, where the home index serves these keys, and the side
+    /// indexes, if any, all that there is to do beside it.
+    pub(crate) fn find_uniform(&mut self, keys: Wildcards, side_indexes: bool) {
+        let last = std::mem::replace(&mut self.uniform, Uniform::NOTHING).class;
+        let class = match self.live() {
+            0 if keys == Wildcards::NONE => last,
+            0 => Class::BASE,
+            live => Class::hashed(live.trailing_zeros() as usize),
+        };
+        let state = self.state().with_class(class);
+        let is_only_class = state.live().is_power_of_two();
+        if !is_only_class || state.has_extra_work() && !side_indexes {
+            return;
+        }
+        let entries = *self.pattern(class);
+        let are_exact = entries == Pattern::EXACT;
+        // Left in another class, exact entries would not count as such.
+        if are_exact && class != Class::BASE {
+            return;
+        }
+        let pattern = match keys {
+            Wildcards::NONE => entries,
+            keys if are_exact => Pattern::new(keys),
+            _ => return,
+        };
+        let quiet_state = if self.home_used { state } else { State::EMPTY };
+        let entries = entries.wildcards();
+        self.uniform = Uniform { state, quiet_state, class, entries, keys, pattern };
+    }
+
+    /// The pattern of the base class.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> Pattern {
+        self.pattern(Class::BASE).with_source(true)
+    }
+
+    /// Makes a class for one entry, if classes are worth it. What the first of all
+    /// ignores is the base.
+    #[inline(always)]
+    fn make(&mut self, wildcards: Wildcards) -> Class {
+        if self.variety.is_too_much(wildcards) {
+            return Class::NONE;
+        }
+        let is_base = self.state() == State::EMPTY && !wildcards.any_source;
+        let class = if is_base { Some(Class::BASE.pattern()) } else { self.find_free(wildcards) };
+        let Some(class) = class else { return Class::NONE };
+        self.set_pattern(class, wildcards);
+        self.len[class] = 1;
+        let class = Class::hashed(class);
+        self.state.change(|state| state.with_class(class));
+        class
+    }
+
+    /// A class without entries for these wildcards: in the pair that ignores its bits, in a pair
+    /// without entries, or else an unpaired one.
+    fn find_free(&self, wildcards: Wildcards) -> Option<usize> {
+        let is_free = |&class: &usize| self.len[class] == 0;
+        let is_beside = |&class: &usize| self.patterns[class ^ 1].ignore() == wildcards.ignore;
+        let is_alone = |&class: &usize| class > 1 && self.len[class ^ 1] == 0;
+        let own = (usize::from(wildcards.any_source)..PAIRED).step_by(2).filter(is_free);
+        let found = own.clone().find(is_beside).or_else(|| own.clone().find(is_alone));
+        found.or_else(|| (PAIRED..CLASSES).find(is_free))
+    }
+
+    /// Gives a class without entries a pattern, and the other one of its pair.
+    fn set_pattern(&mut self, class: usize, wildcards: Wildcards) {
+        let other = Wildcards { any_source: !wildcards.any_source, ..wildcards };
+        for (class, wildcards) in [(class, wildcards), (class ^ 1, other)] {
+            if class == self.uniform.class.pattern() {
+                self.uniform = Uniform::NOTHING;
+            }
+            self.patterns[class] = Pattern::new(wildcards);
+            if class >= PAIRED {
+                break;
+            }
+        }
+    }
+
+    /// Counts an entry that has a class out.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, class: Class) {
+        let len = &mut self.len[class.pattern() % PATTERNS];
+        *len -= 1;
+        if *len == 0 {
+            self.state.change(|state| state.without_class(class));
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn pattern(&self, class: Class) -> &Pattern {
+        &self.patterns[class.pattern() % PATTERNS]
+    }
+
+    /// Bit `i`: class `i` has entries.
+    #[inline(always)]
+    pub(crate) fn live(&self) -> u8 {
+        self.state().live()
+    }
+
+    /// The patterns that have entries.
+    #[inline(always)]
+    pub(crate) fn live_patterns(&self) -> impl Iterator<Item = &Pattern> + '_ {
+        Bits(self.live().into()).map(|class| &self.patterns[class % PATTERNS])
+    }
+
+    /// Whether there are entries of other classes than the base.
+    #[inline(always)]
+    pub(crate) fn has_wild(&self) -> bool {
+        self.live() > State::ONLY_BASE.live()
+    }
+
+    /// Whether there are entries of several classes.
+    #[inline(always)]
+    pub(crate) fn are_several(&self) -> bool {
+        !self.live().is_power_of_two() && self.live() != 0
+    }
+
+    /// Whether no entry has a class.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.live() == 0
+    }
+
+    /// Entries that have a class.
+    pub(crate) fn len(&self) -> usize {
+        self.len.iter().map(|&len| len as usize).sum()
+    }
+}
+
+#[cfg(test)]
+impl Classes {
+    /// What is paired is so, and the state says which classes have entries.
+    pub(crate) fn check(&self) {
+        for (class, pattern) in self.patterns[..PAIRED].iter().enumerate() {
+            let ignore = self.patterns[class & !1].ignore();
+            let paired = Wildcards { ignore, any_source: class % 2 == 1 };
+            assert_eq!(pattern.wildcards(), paired);
+        }
+        for class in 0..CLASSES {
+            assert_eq!(self.live() >> class & 1 == 1, self.len[class] != 0);
+        }
+    }
+}

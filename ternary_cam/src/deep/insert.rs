@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Entries come, a full nursery at a time.
+//!
+//! ```text
+//! insert
+//!  +- insert_base        entries of the base class, exact keys
+//!  +- insert_uniform     one pattern serves all entries and keys but those of side indexes
+//!  +- insert_classes     nothing but the home index, for exact keys (tuple_space.rs)
+//!  +- insert_in_tray     few (tray.rs)
+//!  +- insert_general     anything else; takes the tray into use if it suits
+//! ```
+//!
+//! Each way is a function of its own, so that none saves registers for another. Entries that are
+//! not what is uniform go to [`Deep::insert_one`], which finds out what they are.
+
+use super::{Deep, TICK};
+use crate::deep::pattern::Pattern;
+use crate::nursery::{CAPACITY, Nursery};
+use crate::slot::{Class, LinkNo, Slot};
+use crate::wildcards::Wildcards;
+
+impl Deep {
+    /// Adds the entries of a full nursery, when `taken` slots are.
+    #[inline(never)]
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+        self.peak = self.peak.max(taken);
+        self.since_tick += CAPACITY as usize;
+        if self.since_tick >= TICK {
+            return self.insert_at_tick(slots, grown, taken);
+        }
+        self.insert_now(slots, grown, taken);
+    }
+
+    #[cold]
+    fn insert_at_tick(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+        self.housekeeping(slots);
+        // The peak starts over with none, and the tray may have been left, which this insert may
+        // take into use again: no more entries may be moved there than there is room for.
+        self.peak = taken;
+        self.insert_now(slots, grown, taken);
+    }
+
+    #[inline(always)]
+    fn insert_now(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+        let state = self.classes.state();
+        let uniform = self.classes.uniform();
+        if uniform.will_hold(state) {
+            if uniform.is_base() {
+                return self.insert_base(slots, grown);
+            }
+            if self.awake != 0 {
+                return self.insert_uniform::<true>(slots, grown);
+            }
+            return self.insert_uniform::<false>(slots, grown);
+        }
+        if !state.has_flags() {
+            return self.insert_classes(slots, grown);
+        }
+        if self.tray.is_in_use() {
+            return self.insert_in_tray(slots, grown, taken);
+        }
+        self.insert_general(slots, grown);
+    }
+
+    /// All entries are of the base class, keys are exact.
+    #[inline(never)]
+    fn insert_base(&mut self, slots: &mut [Slot], grown: Nursery) {
+        let pattern = self.classes.base();
+        self.insert_under(slots, grown, Class::BASE, pattern.wildcards(), &pattern);
+    }
+
+    /// One pattern serves all entries and keys, or all but those of side indexes.
+    #[inline(never)]
+    fn insert_uniform<const SIDE: bool>(&mut self, slots: &mut [Slot], grown: Nursery) {
+        let uniform = self.classes.uniform();
+        let (class, entries, pattern) = (uniform.class, uniform.entries, uniform.pattern);
+        let are_uniform = if pattern.wildcards().any_source {
+            self.insert_under(slots, grown, class, entries, &pattern.with_source(false))
+        } else {
+            self.insert_under(slots, grown, class, entries, &pattern.with_source(true))
+        };
+        if SIDE && are_uniform && class == Class::BASE {
+            self.insert_in_side(slots, grown.all());
+        }
+    }
+
+    /// Adds entries that should all have these wildcards; whether they do. Otherwise they are added
+    /// as what they are.
+    #[inline(always)]
+    fn insert_under(
+        &mut self,
+        slots: &mut [Slot],
+        grown: Nursery,
+        class: Class,
+        entries: Wildcards,
+        pattern: &Pattern,
+    ) -> bool {
+        let ids = grown.all();
+        if !ids.into_iter().all(|id| slots[usize::from(id)].wildcards() == entries) {
+            self.insert_each(slots, ids);
+            return false;
+        }
+        self.classes.enter_several(class, ids.len());
+        for id in ids {
+            let slot = &mut slots[usize::from(id)];
+            slot.stamp = slot.stamp.with_class(class);
+            self.home.index.insert(slots, LinkNo::HOME, pattern, id);
+        }
+        true
+    }
+
+    /// Not all of them are uniform.
+    #[inline(never)]
+    fn insert_each(&mut self, slots: &mut [Slot], ids: [u16; CAPACITY as usize]) {
+        for id in ids {
+            self.insert_one(slots, id);
+        }
+        self.consider_tray(slots);
+    }
+
+    /// Nothing is known but that the tray is not in use.
+    #[inline(never)]
+    pub(super) fn insert_general(&mut self, slots: &mut [Slot], grown: Nursery) {
+        if self.tray_suits() {
+            self.enter_tray(slots);
+            return self.insert_in_tray(slots, grown, self.peak);
+        }
+        if self.wishes.are_pending() {
+            self.fulfil(slots);
+        }
+        for id in grown.all() {
+            self.insert_one(slots, id);
+        }
+    }
+
+    /// Adds any entry wherever it must be while the tray is not in use.
+    #[inline(always)]
+    pub(super) fn insert_one(&mut self, slots: &mut [Slot], id: u16) {
+        let slot = &mut slots[usize::from(id)];
+        if self.classes.enter_base(slot.wildcards()) {
+            slot.stamp = slot.stamp.with_class(Class::BASE);
+            self.home.index.insert(slots, LinkNo::HOME, &self.home.pattern, id);
+            if self.awake != 0 {
+                self.insert_in_side(slots, [id]);
+            }
+        } else {
+            self.insert_wild(slots, id);
+        }
+        if self.scan_keep.is_awake() && slots[usize::from(id)].stamp.class() != Class::NONE {
+            self.scan.push(&slots[usize::from(id)], id);
+        }
+    }
+
+    /// Adds one that is not of the base class, or is the first of all.
+    #[inline(never)]
+    fn insert_wild(&mut self, slots: &mut [Slot], id: u16) {
+        let slot = &mut slots[usize::from(id)];
+        let class = self.classes.enter_wild(slot.wildcards());
+        slot.stamp = slot.stamp.with_class(class);
+        if class == Class::NONE {
+            return self.insert_unclassed(slots, id);
+        }
+        let home = &mut self.home;
+        if class == Class::BASE {
+            home.pattern = self.classes.base();
+        }
+        if home.keys == Wildcards::NONE {
+            home.index.insert_marked(slots, LinkNo::HOME, self.classes.pattern(class), id);
+        } else {
+            self.rebuild_home(slots, Wildcards::NONE);
+        }
+    }
+
+    #[inline(always)]
+    fn insert_unclassed(&mut self, slots: &[Slot], id: u16) {
+        self.scan.push(&slots[usize::from(id)], id);
+        self.unclassed += 1;
+        if self.unclassed == 1 {
+            self.refresh_state();
+        }
+    }
+}

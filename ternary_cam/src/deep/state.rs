@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What every operation must know first, in one byte.
+
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use crate::slot::Class;
+
+/// A bit for each class that has entries, and two flags.
+///
+/// ```text
+/// 7            6           5        0
+/// [ extra work | wild keys | classes ]
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(u8);
+
+impl State {
+    /// Neither entries nor flags.
+    pub(crate) const EMPTY: Self = Self(0);
+    /// Entries of the base class, no others, and no flags.
+    pub(crate) const ONLY_BASE: Self = Self(1);
+    /// Flag: an index, or the tray, serves keys with wildcards.
+    pub(crate) const WILD_KEYS: Self = Self(1 << 6);
+    /// Flag: inserts and removes have more to care for than the home index, or to fulfil a wish.
+    pub(crate) const EXTRA_WORK: Self = Self(1 << 7);
+
+    /// Bit `i`: class `i` has entries.
+    #[inline(always)]
+    pub(crate) const fn live(self) -> u8 {
+        self.0 & (Self::WILD_KEYS.0 - 1)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn with_class(self, class: Class) -> Self {
+        Self(self.0 | 1 << class.pattern())
+    }
+
+    #[inline(always)]
+    pub(crate) const fn without_class(self, class: Class) -> Self {
+        Self(self.0 & !(1 << class.pattern()))
+    }
+
+    #[inline(always)]
+    pub(crate) const fn has_flags(self) -> bool {
+        self.0 >= Self::WILD_KEYS.0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn has_extra_work(self) -> bool {
+        self.0 & Self::EXTRA_WORK.0 != 0
+    }
+
+    /// The same classes with these flags and no others.
+    pub(crate) const fn with_flags(self, wild_keys: bool, extra_work: bool) -> Self {
+        let wild_keys = if wild_keys { Self::WILD_KEYS.0 } else { 0 };
+        let extra_work = if extra_work { Self::EXTRA_WORK.0 } else { 0 };
+        Self(self.live() | wild_keys | extra_work)
+    }
+}
+
+/// The state of a table, in which searches can raise [`State::EXTRA_WORK`]. A byte, since bits of
+/// it are set by a store of a byte, which cannot be forwarded to a load of more.
+pub(crate) struct StateCell(AtomicU8);
+
+impl StateCell {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU8::new(State::EMPTY.0))
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> State {
+        State(self.0.load(Relaxed))
+    }
+
+    #[inline(always)]
+    pub(crate) fn change(&mut self, change: impl FnOnce(State) -> State) {
+        let state = self.0.get_mut();
+        *state = change(State(*state)).0;
+    }
+
+    /// Searches may run at the same time, changes may not: no update is lost.
+    pub(crate) fn raise_extra_work(&self) {
+        self.0.fetch_or(State::EXTRA_WORK.0, Relaxed);
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Entries laid out for the kernels.
+
+use super::LANES;
+use crate::entry::Source;
+
+/// 64 entries, one array a field, so that a vector load takes neighbours.
+///
+/// ```text
+///          entry 0   1   2  ...  63
+/// bits    [  u64 | u64 | u64 ... u64 ]   8 cache lines
+/// ignore  [  u64 | u64 | u64 ... u64 ]   8 cache lines
+/// peer    [  u32 | u32 | u32 ... u32 ]   4 cache lines
+/// ```
+/// A peer is a source with all its bits turned, so that any source is zero: the AVX-512
+/// kernel then needs one test for both ways to agree.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct Block {
+    pub(crate) bits: [u64; LANES],
+    pub(crate) ignore: [u64; LANES],
+    pub(crate) peer: [u32; LANES],
+}
+
+impl Block {
+    pub(crate) const EMPTY: Self =
+        Self { bits: [0; LANES], ignore: [0; LANES], peer: [!Source::ANY.0; LANES] };
+
+    #[inline]
+    pub(crate) fn set(&mut self, lane: usize, bits: u64, ignore: u64, source: u32) {
+        (self.bits[lane], self.ignore[lane], self.peer[lane]) = (bits, ignore, !source);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, lane: usize) -> (u64, u64, u32) {
+        (self.bits[lane], self.ignore[lane], !self.peer[lane])
+    }
+}
+
+/// A block and the slots of its entries, of which some are live: a short queue in one piece.
+#[repr(C, align(64))]
+pub(crate) struct ShortQueue {
+    pub(crate) block: Block,
+    pub(crate) ids: [u16; LANES],
+    /// Bit `i` is set when entry `i` is there.
+    pub(crate) live: u64,
+}
+
+impl ShortQueue {
+    pub(crate) const EMPTY: Self = Self { block: Block::EMPTY, ids: [0; LANES], live: 0 };
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The wildcards of an entry or a key: of which kind it is.
+
+use crate::entry::{Key, Source};
+
+/// The golden ratio, as an odd fraction of 2^64.
+pub(crate) const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The fractional part of the square root of 3, odd.
+const ANY_SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
+
+/// What an entry or a key leaves open. Entries, or keys, with the same wildcards are of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wildcards {
+    /// Ignore bits.
+    pub(crate) ignore: u64,
+    /// Whether it names no source.
+    pub(crate) any_source: bool,
+}
+
+impl Wildcards {
+    /// Of what is exact.
+    pub(crate) const NONE: Self = Self { ignore: 0, any_source: false };
+
+    /// Numbers that [`Wildcards::cell`] gives, a power of two.
+    pub(crate) const CELLS: usize = 64;
+
+    #[inline(always)]
+    pub(crate) const fn of(ignore: u64, source: Source) -> Self {
+        Self { ignore, any_source: source.is_any() }
+    }
+
+    /// The same with a source.
+    pub(crate) const fn with_source(self) -> Self {
+        Self { any_source: false, ..self }
+    }
+
+    /// Whether an index for keys with these wildcards serves this key: one for keys that name
+    /// no source does not compare sources, and so serves keys that do as well.
+    #[inline(always)]
+    pub(crate) const fn serves(self, key: &Key) -> bool {
+        self.ignore == key.ignore && (self.any_source | !key.source.is_any())
+    }
+
+    /// A hash; the high bits are the good ones.
+    #[inline(always)]
+    pub(crate) const fn hash(self) -> u64 {
+        (self.ignore ^ if self.any_source { ANY_SOURCE } else { 0 }).wrapping_mul(GOLDEN_RATIO)
+    }
+
+    /// A number for these wildcards. Others may have the same.
+    #[inline(always)]
+    pub(crate) const fn cell(self) -> usize {
+        (self.hash() >> (u64::BITS - Self::CELLS.trailing_zeros())) as usize
+    }
+}
