@@ -77,6 +77,8 @@ pub(crate) struct Deep {
     order: Box<[u16]>,
     /// Inserts since an index was last spread anew.
     since_spread: usize,
+    /// How often an index was long again as soon as it might be spread anew.
+    spreads_in_a_row: u32,
     /// Entries without a class.
     unclassed: usize,
     /// Entries without a class; all entries while awake.
@@ -100,6 +102,7 @@ impl Deep {
             awake: 0,
             since_tick: 0,
             since_spread: usize::MAX,
+            spreads_in_a_row: 0,
             unclassed: 0,
             scan: Scan::new(capacity),
             scan_keep: Keep::default(),
