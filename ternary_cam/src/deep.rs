@@ -7,15 +7,15 @@
 //! | exact | of the kind that the home index serves | the same |
 //! | exact | of another kind | a probe of a side index, once such keys repeat |
 //! | of several classes | exact | a probe of the home index for each class; the oldest wins |
-//! | some without a class | exact | that and the scan; if they are most, or if all entries are there, the scan alone |
+//! | some without a class | exact | that and the scan; if they are most, soon the scan of all |
 //! | with wildcards | with wildcards | the scan of all entries, once there were such keys |
 //! | any | the first ones of their kind | a pass over the slots |
 //! | few | any, if entries or keys are of several kinds | a comparison with all of them, the tray |
 //!
-//! The home index holds base entries under the pattern that most keys have: no wildcards at
-//! first, but a queue of unexpected messages that is only ever searched with any source soon keeps
-//! its home index, and nothing else, under that. What no search has used for long is dropped,
-//! and built again when searches wish for it.
+//! The home index holds base entries under the pattern that most keys have, others under that of
+//! their class. Keys have no wildcards at first, but a queue of unexpected messages that is only
+//! ever searched with any source soon keeps its home index, and nothing else, under that. What no
+//! search has used for long is dropped, and built again when searches wish for it.
 
 use crate::kernel::Available;
 use crate::nursery::CAPACITY;
@@ -75,10 +75,6 @@ pub(crate) struct Deep {
     high_water: usize,
     /// Room to put entries in order.
     order: Box<[u16]>,
-    /// Inserts since an index was last spread anew.
-    since_spread: usize,
-    /// How often an index was long again as soon as it might be spread anew.
-    spreads_in_a_row: u32,
     /// Entries without a class.
     unclassed: usize,
     /// Entries without a class; all entries while awake.
@@ -101,8 +97,6 @@ impl Deep {
             side: std::array::from_fn(|_| SideIndex::new()),
             awake: 0,
             since_tick: 0,
-            since_spread: usize::MAX,
-            spreads_in_a_row: 0,
             unclassed: 0,
             scan: Scan::new(capacity),
             scan_keep: Keep::default(),
@@ -146,7 +140,7 @@ impl Deep {
         put_in_order(&mut self.order, used)
     }
 
-    /// Has the next remove or insert fulfil a wish.
+    /// Has a later remove or insert fulfil a wish.
     #[inline(always)]
     fn wish(&self, wish: Wish) {
         self.wishes.add(wish);

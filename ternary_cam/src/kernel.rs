@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Compare kernels: one algorithm, one file an instruction set.
+//! Compare kernels: one algorithm, one file for each instruction set.
 //!
 //! A kernel compares a key with 16 of the 64 entries of a [`Block`] and answers with a
 //! bitmap of candidates. It knows nothing of ages or of which entries are live; [`first`] and
@@ -86,7 +86,7 @@ impl Available {
         kernel.is_available().then_some(Self(kernel))
     }
 
-    pub(crate) const fn kernel(self) -> Kernel {
+    pub(crate) const fn get(self) -> Kernel {
         self.0
     }
 }

@@ -45,16 +45,20 @@
 //!              either
 //!                tray      few of several kinds: by age, 16 at a time      deep/tray.rs
 //!              or
-//!                home      a hash, probed once for each class of entries   deep/index.rs
-//!                side      base entries, hashed for keys with wildcards    deep/side.rs
+//!                home      every entry with a class, hashed; a search      deep/home.rs
+//!                          probes once for each class
+//!                side      base entries, hashed once more for keys that    deep/side.rs
+//!                          home does not serve
 //!                scan      what no index serves: by age, 16 at a time      deep/scan.rs
 //! ```
 //!
-//! A *class* is the entries with the same wildcards: a tuple of the tuple space search (Srinivasan,
-//! Suri and Varghese, SIGCOMM 1999). Searches go by `deep/search.rs`, inserts by `deep/insert.rs`;
-//! `deep/upkeep.rs` builds and drops what they need, as they wish (`deep/wishes.rs`). Tray and scan
-//! compare with a kernel (kernel.rs): avx512, avx2 or scalar. A [`Scanner`] lends these to other
-//! queues.
+//! All below the slots hold numbers of slots. Home and side are indexes (`deep/index.rs`), tray and
+//! scan compare with a kernel (kernel.rs): avx512, avx2 or scalar. Searches go by `deep/search.rs`,
+//! inserts by `deep/insert.rs`; `deep/upkeep.rs` builds and drops what they need, as they wish
+//! (`deep/wishes.rs`).
+//!
+//! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
+//! (`kernel/words.rs`).
 //!
 //! **The age rule.** Every entry has a serial number (slot.rs); the lower is the older. Everything
 //! deep is older than the nursery. Tray and scan keep their entries by age, and so does an index
@@ -62,8 +66,10 @@
 //!
 //! Words used everywhere: the *wildcards* of an entry or a key are its ignore bits and whether it
 //! names no source. What has none is *exact*; what has the same is *of one kind*. A *pattern* is
-//! what wildcards leave to compare. *Base* entries ignore just what most do (`deep/classes.rs`).
-//! A queue is *uniform* if one pattern serves all its entries and keys (`deep/uniform.rs`).
+//! what wildcards leave to compare. A *class* is the entries with one pattern, a tuple of the tuple
+//! space search (Srinivasan, Suri and Varghese, SIGCOMM 1999). *Base* entries name their source
+//! and ignore what the first entry of an empty table did (`deep/classes.rs`). A queue is
+//! *uniform* if one pattern serves all its entries and keys (`deep/uniform.rs`).
 //!
 //! Designs that were tried and lost, with their numbers, are in `DESIGNS.md`.
 

@@ -11,13 +11,13 @@ use crate::table::TableError;
 /// Compares words with the instructions of a kernel: bit `i` of what it answers is set when
 /// word `i` equals `value`.
 pub trait Compare: Copy {
-    /// Few words.
+    /// 16 words.
     #[inline(always)]
     fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
         kernel::equal(words, value)
     }
 
-    /// Many words.
+    /// 64 words.
     fn page(self, words: &[u16; Scanner::PAGE], value: u16) -> u64;
 }
 

@@ -14,7 +14,7 @@ const INDEXES: usize = 1 + SIDE_INDEXES;
 ///
 /// ```text
 /// byte 0      8        16       20      24      32     38               62
-///      | bits | ignore | source | token | stamp | home | other 4 indexes  |
+///      | bits | ignore | source | token | stamp | home | 4 side indexes   |
 /// ```
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -43,7 +43,7 @@ pub(crate) struct Stamp(u64);
 pub(crate) struct Class(u8);
 
 impl Class {
-    /// Under the base pattern: names its source and ignores no more than most do.
+    /// Under the base pattern: names its source and ignores just the base.
     pub(crate) const BASE: Self = Self(0);
     /// In the tray.
     pub(crate) const TRAY: Self = Self(12);

@@ -11,8 +11,8 @@ use crate::slot::{Class, Slot, Stamp};
 const MAX_CAPACITY: usize = 65_536;
 
 /// Names an entry from its insertion to its removal. A handle of an entry that
-/// was removed names nothing, even after its place was taken by another. In another table
-/// than its own it may name any entry.
+/// was removed names nothing, even after its place was taken by another. Given to another
+/// table it may name any entry there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
     slot: u16,
@@ -111,7 +111,7 @@ impl Table {
     /// The kernel it compares with.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
-        self.deep.kernel().kernel()
+        self.deep.kernel().get()
     }
 
     /// Adds an entry, the youngest from now on.
@@ -121,9 +121,9 @@ impl Table {
     #[inline(always)]
     pub fn insert(&mut self, entry: Entry) -> Result<Handle, Full> {
         if self.nursery.is_full() && !self.free.is_empty() {
-            let grown = std::mem::take(&mut self.nursery);
+            let nursery = std::mem::take(&mut self.nursery);
             let taken = self.slots.len() - self.free.len();
-            self.deep.insert(&mut self.slots, grown, taken);
+            self.deep.insert(&mut self.slots, nursery, taken);
         }
         let Some(id) = self.free.pop() else { return Err(Full) };
         let slot = &mut self.slots[usize::from(id)];
@@ -157,7 +157,7 @@ impl Table {
         Hit { handle: Handle { slot: id, serial: slot.stamp.serial() }, token: slot.token }
     }
 
-    /// Takes an entry out; nothing when the handle's entry is gone already.
+    /// Takes an entry out; `None` when the handle's entry is gone already.
     #[inline(always)]
     pub fn remove(&mut self, handle: Handle) -> Option<Entry> {
         let id = handle.slot;
@@ -178,7 +178,7 @@ impl Table {
         Some(entry)
     }
 
-    /// The entry of a handle; nothing when it is gone.
+    /// The entry of a handle; `None` when it is gone.
     #[inline]
     #[must_use]
     pub fn get(&self, handle: Handle) -> Option<Entry> {

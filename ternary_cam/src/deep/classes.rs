@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The patterns of wildcards among the entries: an MPI has four at most (exact,
-//! any tag, any source, both), an arbitrary program as many as entries.
+//! The classes of the entries, one for each pattern: an MPI has four at most (exact, any tag, any
+//! source, both), an arbitrary program as many as entries.
 //!
-//! To hash entries under the pattern of each, and to search once for each pattern, is the tuple
+//! To hash entries under their pattern, and to search once for each pattern, is the tuple
 //! space search of Srinivasan, Suri and Varghese, SIGCOMM 1999. A tuple is a class here.
 //!
 //! MPIs also ignore a few bits of their own in every receive: MPICH and Open MPI those
@@ -29,12 +29,13 @@ const PAIRED: usize = 4;
 /// Room for patterns, a power of two: an index is bounded by a mask.
 const PATTERNS: usize = 8;
 
-/// The patterns of the entries.
+/// The classes that have entries, and their patterns.
 #[repr(C)]
 pub(crate) struct Classes {
     state: StateCell,
     uniform: Uniform,
-    /// Whether a search with keys of [`Classes::uniform`] said so since it was last asked to.
+    /// Whether a search with uniform keys wished for [`super::wishes::Wish::HomeUsed`] since it was
+    /// last asked to.
     home_used: bool,
     /// Entries of each class.
     len: [u32; PATTERNS],
@@ -149,19 +150,20 @@ impl Classes {
         (self.uniform.state, self.uniform.quiet_state) = (State::EMPTY, State::EMPTY);
     }
 
-    /// Has the next search with uniform keys say so, where there are keys with wildcards.
+    /// Has the next search with uniform keys wish for [`super::wishes::Wish::HomeUsed`], if these
+    /// have wildcards or others come.
     pub(crate) fn ask_whether_home_is_used(&mut self) {
         self.home_used = false;
         self.uniform.quiet_state = State::EMPTY;
     }
 
-    /// It did.
+    /// One wished for it.
     pub(crate) fn note_home_used(&mut self) {
         self.home_used = true;
     }
 
-    /// Finds out what is uniform from now on, where the home index serves these keys, and the side
-    /// indexes, if any, all that there is to do beside it.
+    /// Finds out what is uniform from now on. `keys` are those that the home index serves;
+    /// `side_indexes` says that nothing but side indexes is kept up beside it.
     pub(crate) fn find_uniform(&mut self, keys: Wildcards, side_indexes: bool) {
         let last = std::mem::replace(&mut self.uniform, Uniform::NOTHING).class;
         let class = match self.live() {

@@ -15,7 +15,7 @@
 //! every ASK ticks:                     no state is quiet any more (uniform.rs)
 //! a search with uniform keys:          finds so, goes its general way, notes its use, and wishes
 //!                                      for Wish::HomeUsed
-//! the next remove or insert:           the present state is quiet again, searches go the short way
+//! a later remove or insert:            the present state is quiet again, searches go the short way
 //! no use for long (Keep):              serves other keys
 //! ```
 //!
@@ -34,8 +34,7 @@ use crate::wildcards::Wildcards;
 /// in a side index costs as much.
 const WALK_PER_INSERT: usize = 2;
 
-/// Entries that they may pass beyond that for each entry, of which many may be searched for
-/// between two inserts.
+/// And beyond that, for each entry: many may be searched for between two inserts.
 const WALK_PER_ENTRY: usize = 8;
 
 /// Ticks for which the home index is split when that happens for the first time. Each time
@@ -45,8 +44,8 @@ const SPLIT_TICKS: u32 = 4096;
 /// How often they double.
 const MOST_DOUBLINGS: u32 = 15;
 
-/// Ticks from one wish for [`crate::deep::wishes::Wish::HomeUsed`] to the next: seldom enough to cost
-/// nothing, and often enough for [`Keep`].
+/// Ticks from one wish for [`Wish::HomeUsed`](super::wishes::Wish::HomeUsed) to the next: seldom
+/// enough to cost nothing, and often enough for [`Keep`].
 const ASK: u32 = 4;
 
 /// The home index: base entries under the pattern of its keys, others under that of their class.
@@ -98,7 +97,7 @@ impl Home {
         self.keep_any_source.note_use();
     }
 
-    /// Lets searches pass so many entries from now on where there are at most so many.
+    /// Sets the budget for a table of at most so many entries.
     const fn set_walk_budget(&mut self, entries: usize) {
         self.walk_budget = (WALK_PER_ENTRY * entries) as u32;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A hash of entries by what their patterns leave of them.
+//! A hash of entries by what their patterns compare.
 //!
 //! The entries of a bucket are a ring by age. The bucket names the oldest:
 //!
@@ -24,6 +24,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
 use crate::entry::Key;
 use crate::slot::{Link, LinkNo, Slot};
@@ -36,6 +37,10 @@ const BUCKETS: usize = 1 << 14;
 
 /// Entries that a search passes in a bucket before another hash is worth its building.
 const LONG: u32 = 64;
+
+/// How often the wait between two new hashes is doubled at most: to build the index costs next to
+/// nothing then.
+const MOST_DOUBLINGS: u32 = 6;
 
 /// An empty bucket: zero, so that a new index is pages nobody has touched.
 const EMPTY: u32 = 0;
@@ -87,13 +92,17 @@ impl Offer {
     }
 }
 
-/// See the module. Every call that takes `no` must be given the same.
+/// See the module. `no` says which links of a slot are this index's: the same in every call.
 pub(crate) struct Index {
     buckets: Box<[u32; BUCKETS]>,
     /// What the hash multiplies bits with; odd.
     spread: u64,
     /// Whether a search walked past [`LONG`] entries.
     long: AtomicBool,
+    /// Inserts since it was spread anew.
+    since_spread: u32,
+    /// How often in a row that was no sooner possible than necessary.
+    spreads: u32,
     /// Entries that searches walked past, but for those credited.
     walked: AtomicU32,
 }
@@ -105,14 +114,11 @@ impl Index {
         Self {
             buckets,
             spread: GOLDEN_RATIO,
-            long: AtomicBool::new(false),
             walked: AtomicU32::new(0),
+            since_spread: u32::MAX,
+            spreads: 0,
+            long: AtomicBool::new(false),
         }
-    }
-
-    /// Whether a bucket was long to walk since this was last asked.
-    pub(crate) fn take_long(&mut self) -> bool {
-        std::mem::take(self.long.get_mut())
     }
 
     /// Entries that searches walked past, but for those credited.
@@ -127,17 +133,35 @@ impl Index {
         *walked = walked.saturating_sub(entries as u32);
     }
 
-    /// Forgets every entry, and from now on puts them elsewhere.
-    pub(crate) fn spread_anew(&mut self) {
-        self.spread = self.spread.wrapping_mul(GOLDEN_RATIO);
-        self.clear();
-    }
-
-    /// Forgets every entry.
+    /// Forgets every entry and how it was searched.
     pub(crate) fn clear(&mut self) {
         *self.long.get_mut() = false;
         *self.walked.get_mut() = 0;
+        (self.since_spread, self.spreads) = (u32::MAX, 0);
         self.buckets.fill(EMPTY);
+    }
+
+    /// Counts inserts into a table of at most so many entries. Forgets every entry and takes
+    /// another hash if a search walked far, unless it did so not long ago; whether it has.
+    ///
+    /// Entries with one tag whose sources share a bucket do so under every hash: the wait doubles
+    /// while another hash does not help.
+    pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize) -> bool {
+        self.since_spread = self.since_spread.saturating_add(inserts as u32);
+        let wait = (Keep::PER_ENTRY * entries) as u32;
+        if self.since_spread < wait << self.spreads {
+            return false;
+        }
+        let was_long = std::mem::take(self.long.get_mut());
+        if !was_long {
+            self.spreads = 0;
+            return false;
+        }
+        let spreads = MOST_DOUBLINGS.min(self.spreads + 1);
+        self.clear();
+        (self.since_spread, self.spreads) = (0, spreads);
+        self.spread = self.spread.wrapping_mul(GOLDEN_RATIO);
+        true
     }
 
     #[inline(always)]
@@ -364,7 +388,7 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::{Index, LONG};
+    use super::{Index, LONG, Relaxed};
     use crate::deep::pattern::Pattern;
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
@@ -415,9 +439,32 @@ mod tests {
                     index.first(&slots, LinkNo::HOME, &Pattern::EXACT, key, |it| it.bits == key.0);
                 assert_eq!(found.map(|(found, _)| usize::from(found)), Some(id));
             }
-            assert_eq!(index.take_long(), expected);
-            index.spread_anew();
+            assert_eq!(index.spread_anew(0, slots.len()), expected);
+            index.clear();
         }
+    }
+
+    /// All of its entries stay in one bucket, and then do not.
+    #[test]
+    fn what_no_hash_spreads_is_tried_ever_more_seldom() {
+        const ENTRIES: usize = 100;
+        let mut index = Index::new();
+        let walk_far = |index: &Index| index.long.store(true, Relaxed);
+        let mut tried = Vec::new();
+        for inserts in 0..100 * ENTRIES {
+            walk_far(&index);
+            if index.spread_anew(1, ENTRIES) {
+                tried.push(inserts);
+            }
+        }
+        let waits: Vec<_> = tried.windows(2).map(|pair| (pair[1] - pair[0]) / ENTRIES).collect();
+        assert_eq!(waits, [8, 16, 32]);
+        while index.spreads != 0 {
+            *index.long.get_mut() = false;
+            assert!(!index.spread_anew(1, ENTRIES));
+        }
+        walk_far(&index);
+        assert!(index.spread_anew(1, ENTRIES), "at once");
     }
 
     /// Through whole tables: exact keys, keys with any source, and entries with it.

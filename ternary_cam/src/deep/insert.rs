@@ -7,11 +7,12 @@
 //!  +- insert_uniform     one pattern serves all entries and keys but those of side indexes
 //!  +- insert_classes     nothing but the home index, for exact keys (tuple_space.rs)
 //!  +- insert_in_tray     few (tray.rs)
-//!  +- insert_general     anything else; takes the tray into use if it suits
+//!  +- insert_general     anything else
 //! ```
 //!
-//! Each way is a function of its own, so that none saves registers for another. Entries that are
-//! not what is uniform go to [`Deep::insert_one`], which finds out what they are.
+//! Each way is a function of its own, so that none saves registers for another. Its comment says
+//! what holds where it is called. Entries that are not of the kind that the first two expect go
+//! through `insert_each`. That, `insert_classes` and `insert_general` may take the tray into use.
 
 use super::{Deep, TICK};
 use crate::deep::pattern::Pattern;
@@ -22,65 +23,65 @@ use crate::wildcards::Wildcards;
 impl Deep {
     /// Adds the entries of a full nursery, when `taken` slots are.
     #[inline(never)]
-    pub(crate) fn insert(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
         self.peak = self.peak.max(taken);
         self.since_tick += CAPACITY as usize;
         if self.since_tick >= TICK {
-            return self.insert_at_tick(slots, grown, taken);
+            return self.insert_at_tick(slots, nursery, taken);
         }
-        self.insert_now(slots, grown, taken);
+        self.insert_now(slots, nursery, taken);
     }
 
     #[cold]
-    fn insert_at_tick(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+    fn insert_at_tick(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
         self.housekeeping(slots);
         // The peak starts over with none, and the tray may have been left, which this insert may
         // take into use again: no more entries may be moved there than there is room for.
         self.peak = taken;
-        self.insert_now(slots, grown, taken);
+        self.insert_now(slots, nursery, taken);
     }
 
     #[inline(always)]
-    fn insert_now(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+    fn insert_now(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
         let state = self.classes.state();
         let uniform = self.classes.uniform();
         if uniform.will_hold(state) {
             if uniform.is_base() {
-                return self.insert_base(slots, grown);
+                return self.insert_base(slots, nursery);
             }
             if self.awake != 0 {
-                return self.insert_uniform::<true>(slots, grown);
+                return self.insert_uniform::<true>(slots, nursery);
             }
-            return self.insert_uniform::<false>(slots, grown);
+            return self.insert_uniform::<false>(slots, nursery);
         }
         if !state.has_flags() {
-            return self.insert_classes(slots, grown);
+            return self.insert_classes(slots, nursery);
         }
         if self.tray.is_in_use() {
-            return self.insert_in_tray(slots, grown, taken);
+            return self.insert_in_tray(slots, nursery, taken);
         }
-        self.insert_general(slots, grown);
+        self.insert_general(slots, nursery);
     }
 
     /// All entries are of the base class, keys are exact.
     #[inline(never)]
-    fn insert_base(&mut self, slots: &mut [Slot], grown: Nursery) {
+    fn insert_base(&mut self, slots: &mut [Slot], nursery: Nursery) {
         let pattern = self.classes.base();
-        self.insert_under(slots, grown, Class::BASE, pattern.wildcards(), &pattern);
+        self.insert_under(slots, nursery, Class::BASE, pattern.wildcards(), &pattern);
     }
 
     /// One pattern serves all entries and keys, or all but those of side indexes.
     #[inline(never)]
-    fn insert_uniform<const SIDE: bool>(&mut self, slots: &mut [Slot], grown: Nursery) {
+    fn insert_uniform<const SIDE: bool>(&mut self, slots: &mut [Slot], nursery: Nursery) {
         let uniform = self.classes.uniform();
         let (class, entries, pattern) = (uniform.class, uniform.entries, uniform.pattern);
         let are_uniform = if pattern.wildcards().any_source {
-            self.insert_under(slots, grown, class, entries, &pattern.with_source(false))
+            self.insert_under(slots, nursery, class, entries, &pattern.with_source(false))
         } else {
-            self.insert_under(slots, grown, class, entries, &pattern.with_source(true))
+            self.insert_under(slots, nursery, class, entries, &pattern.with_source(true))
         };
         if SIDE && are_uniform && class == Class::BASE {
-            self.insert_in_side(slots, grown.all());
+            self.insert_in_side(slots, nursery.all());
         }
     }
 
@@ -90,12 +91,12 @@ impl Deep {
     fn insert_under(
         &mut self,
         slots: &mut [Slot],
-        grown: Nursery,
+        nursery: Nursery,
         class: Class,
         entries: Wildcards,
         pattern: &Pattern,
     ) -> bool {
-        let ids = grown.all();
+        let ids = nursery.all();
         if !ids.into_iter().all(|id| slots[usize::from(id)].wildcards() == entries) {
             self.insert_each(slots, ids);
             return false;
@@ -120,15 +121,15 @@ impl Deep {
 
     /// Nothing is known but that the tray is not in use.
     #[inline(never)]
-    pub(super) fn insert_general(&mut self, slots: &mut [Slot], grown: Nursery) {
+    pub(super) fn insert_general(&mut self, slots: &mut [Slot], nursery: Nursery) {
         if self.tray_suits() {
             self.enter_tray(slots);
-            return self.insert_in_tray(slots, grown, self.peak);
+            return self.insert_in_tray(slots, nursery, self.peak);
         }
         if self.wishes.are_pending() {
             self.fulfil(slots);
         }
-        for id in grown.all() {
+        for id in nursery.all() {
             self.insert_one(slots, id);
         }
     }

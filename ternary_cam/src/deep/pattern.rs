@@ -6,13 +6,12 @@
 //!      + (source + 1) * SOURCE_STEP    if the source is compared
 //! ```
 //!
-//! modulo 2^64, of which the high bits choose the bucket. At first `spread` is the golden ratio. So
-//! tags that follow each other lie a golden ratio apart, so that
-//! the gaps between any number of them are alike (three-gap theorem), and sources that follow
-//! each other fill these gaps from one end. Of consecutive tags from consecutive sources, whatever
-//! number of each, no two of 6,000 entries share a bucket; an ordinary hash puts 22 % of 4,096
-//! into one with others. Of 6,200 grids with strides from 1 to 1,024 an eighth collides more than
-//! under an ordinary hash.
+//! modulo 2^64; the high bits choose the bucket. At first `spread` is the golden ratio: consecutive
+//! tags lie a golden ratio apart, the gaps between any number of them are alike (three-gap
+//! theorem), and consecutive sources fill these gaps from one end. Of consecutive tags from
+//! consecutive sources, whatever number of each, no two of 6,000 entries share a bucket; an
+//! ordinary hash puts 22 % of 4,096 into one with others. Of 6,200 grids with strides from 1 to
+//! 1,024 an eighth collides more than under an ordinary hash.
 //!
 //! An index whose buckets are too long takes another `spread`. The step of the sources stays: to
 //! load it would cost 0.2 ns. So it does not part entries with the same tag whose sources share a

@@ -4,15 +4,22 @@
 //! ```text
 //! first_match                base entries, exact key; else
 //!  +- first_match_exact      exact key, nothing but the home index
-//!  |   +- .._uniform           one class
+//!  |   +- .._uniform           one pattern serves all entries
 //!  |   +- .._classes           several (tuple_space.rs)
 //!  +- first_match_flagged    key with wildcards, or anything else
-//!      +- .._uniform           all entries exact, the home index serves all keys of this kind
-//!      +- .._named             the same, and this one which names its source as well
-//!      +- .._in_side           the same, but not this one (side.rs)
-//!      +- tray.first           few (tray.rs)
-//!      +- .._general           in order: scan, home index, side index, pass over the slots
+//!      +- .._uniform           one pattern serves all entries and keys of this kind
+//!      +- .._named             the same, but this one names its source
+//!      +- .._in_side           the same, but a side index serves this one (side.rs)
+//!      +- tray.first           few entries (tray.rs)
+//!      +- .._general
+//!          +- first_in_scan    no entry has a class
+//!          +- .._wild          wildcards: the scan if it has all, or classes or home, and the scan
+//!          +- .._home          exact entries, the home index serves the key
+//!          +- .._in_side       the side index of its cell, or else
+//!              +- .._unserved  any side index, the scan, a pass over the slots
 //! ```
+//!
+//! The comment of a function says what holds where it is called.
 //!
 //! What is likely comes first and does least. Each way is a function of its own, so that none saves
 //! registers for another, and what is rare is called last, which is a jump.
@@ -45,7 +52,7 @@ impl Deep {
         self.first_match_with_source(slots, key, &self.classes.base())
     }
 
-    /// All entries are of a class that names the source: this one's pattern.
+    /// One pattern, which compares the source, serves all entries and this key.
     #[inline(always)]
     fn first_match_with_source<'a>(
         &self,
@@ -185,12 +192,12 @@ impl Deep {
             self.scan_keep.note_use();
             return self.first_in_scan(slots, key);
         }
-        if !is_cheap {
+        if is_cheap {
+            // The next insert goes its general way, on which it may take the tray into use.
+            self.classes.raise_extra_work();
+        } else {
             self.wish(Wish::ScanAll);
         }
-        // Even without a wish: the next insert goes its general way, on which it may take the
-        // tray into use.
-        self.classes.raise_extra_work();
         entries(slots_used).filter(|(_, slot)| slot.matches(key)).min_by_key(|(_, slot)| slot.stamp)
     }
 

@@ -80,6 +80,8 @@ impl StateCell {
 
     /// Searches may run at the same time, changes may not: no update is lost.
     pub(crate) fn raise_extra_work(&self) {
-        self.0.fetch_or(State::EXTRA_WORK.0, Relaxed);
+        if !self.get().has_extra_work() {
+            self.0.fetch_or(State::EXTRA_WORK.0, Relaxed);
+        }
     }
 }

@@ -172,26 +172,26 @@ fn position_of(slot: &Slot) -> usize {
 impl Deep {
     /// Adds those of a nursery to the tray. If there are too many it is no longer in use.
     #[inline(never)]
-    pub(super) fn insert_in_tray(&mut self, slots: &mut [Slot], grown: Nursery, taken: usize) {
+    pub(super) fn insert_in_tray(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
         if !self.tray.has_room_for(taken, slots) {
-            return self.outgrow_tray(slots, grown, ENTER_AFTER);
+            return self.outgrow_tray(slots, nursery, ENTER_AFTER);
         }
         if self.tray.is_sparse() {
             self.tray.close_up(slots);
         }
         if self.tray.tail == POSITIONS {
             // So it would be again before long.
-            return self.outgrow_tray(slots, grown, REVIEW);
+            return self.outgrow_tray(slots, nursery, REVIEW);
         }
-        self.tray.push(slots, grown.all());
+        self.tray.push(slots, nursery.all());
     }
 
     /// Adds those for which there is no room. The tray is left for so many ticks.
     #[cold]
-    fn outgrow_tray(&mut self, slots: &mut [Slot], grown: Nursery, ticks: u32) {
+    fn outgrow_tray(&mut self, slots: &mut [Slot], nursery: Nursery, ticks: u32) {
         self.tray.policy.wait(ticks);
         self.leave_tray(slots);
-        self.insert_general(slots, grown);
+        self.insert_general(slots, nursery);
     }
 
     /// Moves every entry from the indexes and the scan.

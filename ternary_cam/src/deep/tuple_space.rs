@@ -13,8 +13,8 @@ impl Deep {
     /// There is nothing but the home index, for exact keys. Not a loop: branches are
     /// predicted better where each entry has its own.
     #[inline(never)]
-    pub(super) fn insert_classes(&mut self, slots: &mut [Slot], grown: Nursery) {
-        let [a, b, c, d] = grown.all();
+    pub(super) fn insert_classes(&mut self, slots: &mut [Slot], nursery: Nursery) {
+        let [a, b, c, d] = nursery.all();
         self.insert_one_of_several(slots, a);
         self.insert_one_of_several(slots, b);
         self.insert_one_of_several(slots, c);
@@ -26,7 +26,7 @@ impl Deep {
         }
     }
 
-    /// Adds one there. Each class has a path of its own: what counts its entries is then at a
+    /// Adds one entry. Each class has a path of its own: what counts its entries is then at a
     /// fixed place, for which the next one need not wait.
     #[inline(always)]
     fn insert_one_of_several(&mut self, slots: &mut [Slot], id: u16) {
@@ -60,7 +60,7 @@ impl Deep {
         self.home.index.insert_marked(slots, LinkNo::HOME, &pattern, id);
     }
 
-    /// [`Deep::insert_one`], out of the way.
+    /// [`Deep::insert_one`], not inlined.
     #[inline(never)]
     fn insert_one_rare(&mut self, slots: &mut [Slot], id: u16) {
         self.insert_one(slots, id);
@@ -72,7 +72,8 @@ impl Deep {
     /// for each pair that has entries, and each of its two classes:
     ///     hash the key under the pattern
     ///     offer = its bucket, if that may hold an entry of this hash
-    /// no offer: nothing matches; one, which is uniform: its first entry that matches
+    /// no offer: nothing matches
+    /// one, as nearly always: its first entry that matches
     /// several: the oldest of their first entries that match
     /// ```
     ///

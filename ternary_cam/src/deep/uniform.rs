@@ -33,13 +33,13 @@ impl Uniform {
         pattern: Pattern::EXACT,
     };
 
-    /// Whether all entries are these in this state. There are entries.
+    /// Whether all entries are these in `state`, which has entries.
     #[inline(always)]
     pub(crate) fn holds(&self, state: State) -> bool {
         state == self.state
     }
 
-    /// The same where searches need not wish that to be known.
+    /// The same, and a search need not wish for [`crate::deep::wishes::Wish::HomeUsed`].
     #[inline(always)]
     pub(crate) fn holds_quietly(&self, state: State) -> bool {
         state == self.quiet_state

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What is built, rebuilt and dropped as searches come to need it or cease to.
 
-use super::{Deep, TICK, put_in_order};
+use super::{Deep, put_in_order};
 use crate::bits::Bits;
-use crate::deep::keep::Keep;
 use crate::deep::wishes::Wish;
 use crate::slot::{Class, SIDE_INDEXES, Slot};
 use crate::wildcards::Wildcards;
-
-/// How often the wait between two new hashes is doubled at most.
-const MOST_DOUBLINGS: u32 = 16;
 
 impl Deep {
     /// Builds what searches have wished for.
@@ -95,33 +91,16 @@ impl Deep {
         self.refresh_state();
     }
 
-    /// Builds an index with a bucket that was long to walk anew with another hash. Where that is
-    /// in vain, since entries with the same tag share the bucket, it waits twice as long each time.
+    /// Builds each index in which a search walked far anew with another hash, unless that was done
+    /// not long ago.
     fn spread_anew(&mut self, slots: &mut [Slot], inserts: usize) {
-        self.since_spread = self.since_spread.saturating_add(inserts);
-        let wait = TICK.max(Keep::PER_ENTRY * self.high_water) << self.spreads_in_a_row;
-        if self.since_spread < wait {
-            return;
-        }
-        let mut is_long = false;
-        if self.home.index.take_long() {
-            self.home.index.spread_anew();
+        if self.home.index.spread_anew(inserts, self.high_water) {
             self.fill_home(slots);
-            is_long = true;
         }
         for which in Bits(self.awake.into()) {
-            let index = &mut self.side[which].index;
-            if index.take_long() {
-                index.spread_anew();
+            if self.side[which].index.spread_anew(inserts, self.high_water) {
                 self.fill_side(slots, which);
-                is_long = true;
             }
-        }
-        if is_long {
-            self.since_spread = 0;
-            self.spreads_in_a_row = MOST_DOUBLINGS.min(self.spreads_in_a_row + 1);
-        } else {
-            self.spreads_in_a_row = 0;
         }
     }
 }
@@ -228,28 +207,5 @@ mod tests {
         }
         let deep = table.deep();
         assert_eq!(deep.home.keys, Wildcards { ignore: 0, any_source: true });
-    }
-
-    /// Sources that share a bucket under every hash, with the same tag: to build the index
-    /// anew again and again would be in vain.
-    #[test]
-    fn a_bucket_that_no_hash_spreads_is_seldom_tried_again() {
-        const STRIDE: u32 = 5 * 21_130;
-        const ENTRIES: u32 = 200;
-        let mut table = Table::new(ENTRIES as usize, Kernel::Scalar).unwrap();
-        for _ in 0..if cfg!(miri) { 2 } else { 1000 } {
-            for token in 0..ENTRIES {
-                let source = Source::new(token * STRIDE);
-                table.insert(Entry { bits: 7, ignore: 0, source, token }).unwrap();
-            }
-            for token in (0..ENTRIES).rev() {
-                let source = Source::new(token * STRIDE);
-                let hit = table.first_match(&Key { bits: 7, ignore: 0, source }).unwrap();
-                assert_eq!(hit.token, token);
-                table.remove(hit.handle).unwrap();
-            }
-        }
-        let tried = table.deep().spreads_in_a_row;
-        assert!(cfg!(miri) || (2..10).contains(&tried), "{tried} times");
     }
 }

@@ -61,7 +61,10 @@ impl Wishes {
             Wish::SplitHome => Self::SPLIT_HOME,
             Wish::HomeUsed => Self::HOME_USED,
         };
-        self.pending.fetch_or(bit, Relaxed);
+        // Most often a search that comes again wishes for the same.
+        if self.pending.load(Relaxed) & bit == 0 {
+            self.pending.fetch_or(bit, Relaxed);
+        }
     }
 
     /// Counts a search with wildcards that no index serves; whether there have been enough of

@@ -112,7 +112,7 @@ proptest! {
             let ids = std::array::from_fn(|lane| 100 + lane as u16);
             let queue = ShortQueue { block: blocks[0].clone(), ids, live };
             for_each_kernel(|kernel| {
-                let found = first_in_queue(kernel, &queue, (bits, ignore, from), |name| name);
+                let found = first_in_queue(kernel, &queue, (bits, ignore, from), |id| id);
                 assert_eq!(found, expected, "{kernel:?}");
             });
         }

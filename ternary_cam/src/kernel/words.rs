@@ -11,7 +11,7 @@ use crate::scanner::{Compare, Search};
 /// Runs a search.
 #[inline(always)]
 pub(crate) fn enter<S: Search>(kernel: Available, search: S) -> S::Found {
-    match kernel.kernel() {
+    match kernel.get() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor supports what is `Available`.
         Kernel::Avx512 => unsafe { avx512::enter(search) },

@@ -4,7 +4,7 @@
 //! ```text
 //! taken into use    entries of several kinds, or keys with wildcards, come, and there were few
 //!                   entries for ENTER_AFTER ticks, as there were in a new table
-//! left              when there are too many entries, or places are used up at once,
+//! left              when there are too many entries, or positions are used up at once,
 //!                   after LEAVE_AFTER ticks with entries of one kind and exact keys,
 //!                   after ALIKE samples of keys, all of one kind, of exact entries
 //! ```
@@ -33,11 +33,11 @@ pub(super) const LEAVE_AFTER: u32 = 8;
 /// Samples in a row, two a tick, that show keys of one kind, after which it is left.
 pub(super) const ALIKE: u32 = 64;
 
-/// Keys from the first sample of a tick to the second: as many in turn as are fewer than this, or
-/// else a program that does the same again and again would always show the same of them.
+/// Keys from the first sample of a tick to the second: 0 to one fewer than this, in turn, or else a
+/// program that does the same again and again would always show the same of them.
 const STRIDE: u32 = 8;
 
-/// Ticks after which it is forgotten what kinds there were, or that the places were used up as
+/// Ticks after which it is forgotten what kinds there were, or that the positions were used up as
 /// soon as it was in use.
 pub(super) const REVIEW: u32 = 512;
 
@@ -59,7 +59,7 @@ pub(super) struct Policy {
     noting: AtomicI8,
     pub(super) last: LastEntry,
     /// Ticks in a row while in use with entries of one kind and exact keys.
-    uniform: u32,
+    plain: u32,
     /// Ticks with few entries to pass before it may be taken into use.
     wait: u32,
 }
@@ -70,18 +70,18 @@ pub(super) struct Policy {
 struct Noting(i8);
 
 impl Noting {
-    /// There were several kinds of entries, or somebody asked for a rank: nothing.
+    /// Nothing: there were several kinds of entries, or somebody asked for a rank.
     const SEVERAL: Self = Self(-1);
-    /// There was a key with wildcards: nothing more.
+    /// Nothing more: there was a key with wildcards.
     const WILD: Self = Self(0);
-    /// There were exact keys: one with wildcards.
+    /// The first key with wildcards: all so far were exact.
     const EXACT: Self = Self(1);
-    /// There was no key: any.
+    /// Any key: there was none so far.
     const NONE: Self = Self(2);
-    /// The first key had wildcards: any, for the second sample.
+    /// Any key, as the second sample: the first had wildcards.
     const SECOND: Self = Self(3);
 
-    /// The second sample, after so many keys.
+    /// [`Noting::SECOND`] after so many keys.
     const fn second_after(keys: u32) -> Self {
         Self(Self::SECOND.0 + keys as i8)
     }
@@ -101,7 +101,7 @@ pub(super) struct LastEntry {
 }
 
 impl LastEntry {
-    /// Takes the next one; what is not zero if it is of another kind.
+    /// Takes the next one; returns zero if it is of the same kind.
     #[inline(always)]
     pub(super) fn next(&mut self, entry: Wildcards) -> u64 {
         let next = Self { ignore: entry.ignore, any_source: entry.any_source.into() };
@@ -139,7 +139,7 @@ impl Sample {
 impl Policy {
     pub(super) fn new(kernel: Available) -> Self {
         // Two steps of a vector kernel.
-        let few = if kernel.kernel() == Kernel::Scalar { 16 } else { 32 };
+        let few = if kernel.get() == Kernel::Scalar { 16 } else { 32 };
         Self {
             most: few,
             few,
@@ -148,7 +148,7 @@ impl Policy {
             ticks: 0,
             noting: AtomicI8::new(Noting::NONE.0),
             last: LastEntry::default(),
-            uniform: 0,
+            plain: 0,
             wait: 0,
         }
     }
@@ -184,6 +184,7 @@ impl Policy {
                     _ => Noting::second_after(self.ticks % STRIDE),
                 }
             }
+            Noting::EXACT if key.is_exact() => Noting::EXACT,
             Noting::EXACT => {
                 self.sample.reject();
                 Noting::WILD
@@ -232,7 +233,7 @@ impl Policy {
     pub(super) fn enter(&mut self, many_kinds: bool) {
         self.forget_kinds();
         self.most = self.good_for(many_kinds);
-        self.uniform = 0;
+        self.plain = 0;
     }
 
     /// Forgets which kinds there were.
@@ -319,11 +320,11 @@ impl Deep {
         let exact_keys = matches!(noting, Noting::NONE | Noting::EXACT);
         let policy = &mut self.tray.policy;
         policy.ticks += 1;
-        policy.uniform = if one_kind && exact_keys { policy.uniform + 1 } else { 0 };
+        policy.plain = if one_kind && exact_keys { policy.plain + 1 } else { 0 };
         if !one_kind {
             policy.sample.reject();
         }
-        if self.tray.policy.uniform == LEAVE_AFTER {
+        if self.tray.policy.plain == LEAVE_AFTER {
             self.leave_tray_for(slots, Wildcards::NONE);
         } else if self.keys_are_alike(peak) {
             self.leave_tray_for(slots, self.tray.policy.sample.keys());

@@ -285,8 +285,8 @@ fn the_home_index_serves_exact_keys_again_where_it_must() {
     }
 }
 
-/// What is uniform beside other keys goes its own way, but to the tray once an entry without a
-/// class has that taken into use, whenever that is.
+/// Uniform entries pass the tray by while there are side indexes, but come to it once an entry
+/// without a class has it taken into use, whenever that is.
 #[test]
 fn what_was_uniform_beside_other_keys_comes_to_it() {
     const KINDS: &[(u64, bool)] = &[(0, false), (0xff, false)];
