@@ -63,13 +63,12 @@ impl LongDouble {
 
     /// Whether it is less, and whether it is equal.
     fn compare(self, other: Self) -> (bool, bool) {
-        let (mut below, mut equal) = (0_u8, 0_u8);
         // SAFETY: reads 10 bytes of each operand; the x87 stack is empty before and
         // after. Of `other` against `self`: above means that self is less; not a
         // number sets the flags of both below and equal, and parity.
         #[cfg(target_arch = "x86_64")]
-        unsafe {
-            let mut unordered: u8;
+        let (below, equal) = unsafe {
+            let (below, equal, unordered): (u8, u8, u8);
             std::arch::asm!(
                 "fld tbyte ptr [{left}]",
                 "fld tbyte ptr [{right}]",
@@ -87,8 +86,10 @@ impl LongDouble {
                 out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
                 options(nostack),
             );
-            equal &= !unordered & 1;
-        }
+            (below, equal & !unordered)
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let (below, equal) = (0_u8, 0_u8);
         (below != 0, equal != 0)
     }
 }
