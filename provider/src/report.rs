@@ -14,6 +14,10 @@ use nic::{
     report::{FORMAT, Report, VERSION, WrittenAt},
 };
 use parking_lot::Mutex;
+use rustix::{
+    fs::{CWD, RenameFlags},
+    io::Errno,
+};
 
 use crate::{engine::Engine, ep::Port, init, srx::SharedReceive};
 
@@ -159,38 +163,54 @@ fn expand(pattern: &str, report: &Report) -> PathBuf {
     path.into()
 }
 
-/// Writes `base.json` and `base.txt`. A process with several endpoints gets
-/// `base.1.json` and so on for all but the first.
+/// Writes `base.json` and `base.txt`, each whole or not at all: what an earlier run left stays
+/// where there is no room for more. A process with several endpoints gets `base.1.json` and so on
+/// for all but the first.
 fn save(base: &Path, report: &Report) -> io::Result<()> {
     if let Some(directory) = base.parent() {
         fs::create_dir_all(directory)?;
     }
-    let name = |number: usize, extension: &str| {
+    let beside = |ending: &str| {
         let mut path = base.as_os_str().to_owned();
-        if number > 0 {
-            path.push(format!(".{number}"));
-        }
-        path.push(extension);
+        path.push(ending);
         PathBuf::from(path)
     };
+    // Endpoints of a process have the same names for what is not whole yet.
+    static SAVING: Mutex<()> = Mutex::new(());
+    let _saving = SAVING.lock();
     let json = report.to_json().map_err(io::Error::other)?;
-    for number in 0.. {
-        match fs::File::create_new(name(number, ".json")) {
-            Ok(mut file) => {
-                io::Write::write_all(&mut file, json.as_bytes())?;
-                return fs::write(name(number, ".txt"), report.to_string());
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if is_of_another_process(&name(number, ".json"), report.pid) {
-                    fs::remove_file(name(number, ".json"))?;
-                    fs::write(name(number, ".json"), json)?;
-                    return fs::write(name(number, ".txt"), report.to_string());
+    let written = [("json", json), ("txt", report.to_string())].map(|(extension, text)| {
+        let new = New(beside(&format!(".{}.{extension}.new", report.pid)));
+        fs::write(&new.0, text).map(|()| new)
+    });
+    let [json, text] = written;
+    let (json, text) = (json?, text?);
+    for number in 0_u32.. {
+        let number = if number == 0 { String::new() } else { format!(".{number}") };
+        let to = beside(&format!("{number}.json"));
+        match rustix::fs::renameat_with(CWD, &json.0, CWD, &to, RenameFlags::NOREPLACE) {
+            // Is there one, or can this file system not but replace it?
+            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => {
+                if to.exists() && !is_of_another_process(&to, report.pid) {
+                    continue;
                 }
+                fs::rename(&json.0, &to)?;
             }
-            Err(error) => return Err(error),
+            done => done?,
         }
+        return fs::rename(&text.0, beside(&format!("{number}.txt")));
     }
     Ok(())
+}
+
+/// A file that goes unless it is renamed.
+struct New(PathBuf);
+
+impl Drop for New {
+    fn drop(&mut self) {
+        // Fails as it should where it was.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// Whether a report was left by an earlier run: it is replaced.
@@ -230,6 +250,7 @@ mod tests {
             Report::from_json(&text).unwrap().pid
         };
         assert_eq!((pid("0.json"), pid("0.1.json")), (2, 2));
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 4, "and two texts");
         fs::remove_dir_all(directory).unwrap();
     }
 }
