@@ -25,6 +25,8 @@ pub enum Values {
     Set(&'static [&'static str]),
     /// Any text.
     Text,
+    /// A path in which `%r`, `%p` and `%h` are filled in.
+    Pattern,
 }
 
 /// One parameter.
@@ -221,7 +223,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "report",
-        values: Values::Text,
+        values: Values::Pattern,
         default: "",
         help: "Path pattern of the report written when an endpoint closes or the process exits: \
                %r is the rank, %p the process id, %h the host name. `.json` and `.txt` are written.",
@@ -298,6 +300,9 @@ impl Values {
             Self::Words(words) => words.join(", "),
             Self::Set(words) => format!("{NONE}, or one or more of {}", words.join(",")),
             Self::Text => "any text".to_owned(),
+            Self::Pattern => {
+                "a path with %r (rank), %p (process id), %h (host), %% for %".to_owned()
+            }
         }
     }
 
@@ -312,6 +317,16 @@ impl Values {
             Self::Words(words) => words.contains(&value),
             Self::Set(words) => value == NONE || value.split(',').all(|word| words.contains(&word)),
             Self::Text => true,
+            Self::Pattern => {
+                let mut rest = value;
+                while let Some((_, behind)) = rest.split_once('%') {
+                    match behind.strip_prefix(['r', 'p', 'h', '%']) {
+                        Some(behind) => rest = behind,
+                        None => return false,
+                    }
+                }
+                true
+            }
         }
     }
 }
@@ -475,6 +490,7 @@ mod tests {
                     words.iter().map(|&word| word.to_owned()).collect()
                 }
                 Values::Text => Vec::new(),
+                Values::Pattern => ["%r", "%p", "%h", "%%"].map(str::to_owned).into(),
             };
             for value in values.iter().map(String::as_str).chain([param.default]) {
                 assert!(text.contains(value), "{name}: {value}");
@@ -506,6 +522,18 @@ mod tests {
         );
         let error = params("pool_reserved", "5000").unwrap_err().to_string();
         assert!(error.contains("at most FI_TCAM_POOL_MAX=65536 of FI_TCAM_POOL_ENTRIES=4096"));
+    }
+
+    #[test]
+    fn what_a_pattern_does_not_have_is_refused() {
+        let params = |value| Params::from_lookup(lookup(&[("report", value)]));
+        for right in ["", "one", "%h/%r.%p", "50%%/%r", "%%%r%%"] {
+            assert!(params(right).is_ok(), "{right}");
+        }
+        for wrong in ["%", "%z", "%%%", "%r%R"] {
+            let error = params(wrong).unwrap_err().to_string();
+            assert!(error.contains(wrong) && error.contains("%r (rank)"), "{error}");
+        }
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub(crate) struct Tcam;
 /// experiment than the one asked for would be worse than not running.
 pub(crate) fn params() -> Result<Params, Errno> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    Params::check_names(names).and_then(|()| Params::from_lookup(param)).map_err(|error| {
+    let params = Params::check_names(names).and_then(|()| Params::from_lookup(param));
+    params.and_then(report::of_each_rank).map_err(|error| {
         tracing::error!("{error}");
         // libfabric shows no log by default, and MPI only says that it found no
         // provider; it asks several times.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use nic::{
-    params::Params,
+    params::{ParamError, Params},
     report::{FORMAT, Report, VERSION, WrittenAt},
 };
 use parking_lot::Mutex;
@@ -28,6 +28,28 @@ static SHARED: Mutex<Vec<Weak<SharedReceive>>> = Mutex::new(Vec::new());
 
 /// Environment variables in which launchers tell a process its rank.
 const RANKS: [&str; 4] = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+
+/// And in which they tell how many there are.
+const SIZES: [&str; 3] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"];
+
+/// Refuses a pattern by which all ranks would write to the same report.
+pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
+    let pattern = params.text("report");
+    let many = || told(SIZES).is_some_and(|ranks| ranks > 1);
+    if !pattern.is_empty() && !"rph".chars().any(|letter| has(pattern, letter)) && many() {
+        return Err(ParamError::Value {
+            name: "REPORT".to_owned(),
+            value: pattern.to_owned(),
+            allowed: "a pattern with %r or %p, since there are several ranks".to_owned(),
+        });
+    }
+    Ok(params)
+}
+
+/// Whether a pattern has what is filled in for this letter.
+fn has(pattern: &str, letter: char) -> bool {
+    pattern.replace("%%", "").contains(&format!("%{letter}"))
+}
 
 /// Remembers an endpoint for the exit of the process.
 pub(crate) fn register(port: &Arc<Port>) {
@@ -139,7 +161,12 @@ pub(crate) fn host() -> String {
 
 /// Rank of this process, as its launcher says.
 pub(crate) fn rank() -> Option<u32> {
-    RANKS.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+    told(RANKS)
+}
+
+/// What the launcher says in one of these variables.
+fn told<const N: usize>(names: [&str; N]) -> Option<u32> {
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
 /// The pattern with `%r` (rank, or the process id where there is none), `%p`
@@ -231,7 +258,8 @@ mod tests {
             Report { pid: 42, rank: Some(3), host: "node".to_owned(), ..Default::default() };
         let expand = |pattern| expand(pattern, &report).display().to_string();
         assert_eq!(expand("dir/%h-%r"), "dir/node-3");
-        assert_eq!(expand("%p%%%x%"), "42%%x%");
+        assert_eq!(expand("%p%%"), "42%");
+        assert!(has("%h-%r", 'r') && !has("%%r", 'r'));
         let without = Report { rank: None, ..report.clone() };
         assert_eq!(super::expand("%r", &without), Path::new("42"));
     }
