@@ -97,7 +97,7 @@ pub(crate) enum Error {
     #[error("--umq has {umq} sizes and --prq {prq}: give `same`, one size, or as many")]
     Lengths { prq: usize, umq: usize },
 
-    #[error("no rank wrote a report: {why}; `tcam doctor -- COMMAND` checks the rest")]
+    #[error("no rank wrote a report: {why}")]
     NoReports { why: String },
 
     #[error("the program failed with\n{what}\nthe end of {log}:\n{tail}", log = log.display())]

@@ -15,6 +15,7 @@ mod error;
 mod fresh;
 mod hint;
 mod launcher;
+mod left;
 mod library;
 mod look;
 mod numbers;

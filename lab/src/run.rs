@@ -13,6 +13,7 @@ use crate::environment::{Environment, Settings};
 use crate::error::Error;
 use crate::fresh::Fresh;
 use crate::launcher::{self, Mpi};
+use crate::left;
 use crate::library::Library;
 use crate::reports::{self, Summary};
 use crate::signals::{self, Ended, Signals};
@@ -84,9 +85,13 @@ impl<'a> Plan<'a> {
     pub(crate) fn summarise(&self, directory: &Path, ended: Ended) -> Result<u8, Error> {
         let code = ended.code();
         let sum = reports::read(directory)
-            .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended.status)));
+            .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended)));
         match sum {
             Ok(sum) => eprint!("{}", table::summary(&sum)),
+            Err(error @ Error::NoReports { .. }) if code != 0 => {
+                eprintln!("tcam: {error}");
+                eprint!("{}", left::counted(directory).unwrap_or_default());
+            }
             Err(error @ Error::Report { error: ReportError::Counts(_), .. }) => return Err(error),
             // What a program leaves that failed or was ended may be cut off anywhere.
             Err(error) if code != 0 => eprintln!("tcam: {error}"),
@@ -96,19 +101,20 @@ impl<'a> Plan<'a> {
     }
 
     /// Why there is no report, as far as it can be known.
-    pub(crate) fn no_reports(&self, status: ExitStatus) -> Error {
+    pub(crate) fn no_reports(&self, ended: Ended) -> Error {
         let real = launcher::detect(self.words);
-        Error::NoReports { why: silence(&program(self.words), status, self.mpi, real) }
+        Error::NoReports { why: silence(&program(self.words), ended, self.mpi, real) }
     }
 }
 
 /// Why a program that ended like this wrote no report, run for one MPI by the launcher
 /// of another.
-fn silence(program: &str, status: ExitStatus, mpi: Option<Mpi>, real: Option<Mpi>) -> String {
+fn silence(program: &str, ended: Ended, mpi: Option<Mpi>, real: Option<Mpi>) -> String {
     let mut why = Vec::new();
-    match (status.signal(), status.code()) {
+    let status = ended.status;
+    match (ended.caught.or(status.signal()), status.code()) {
         (Some(signal), _) => {
-            why.push(format!("{program} was ended by {}", signals::name_of(signal)));
+            return format!("{program} was ended by {}", signals::name_of(signal));
         }
         (None, Some(code)) if code > 128 && signals::is_signal(code - 128) => {
             let name = signals::name_of(code - 128);
@@ -130,6 +136,7 @@ fn silence(program: &str, status: ExitStatus, mpi: Option<Mpi>, real: Option<Mpi
                 .to_owned(),
         );
     }
+    why.push("`tcam doctor -- COMMAND` checks the rest".to_owned());
     why.join("; ")
 }
 
@@ -160,8 +167,11 @@ mod tests {
             (1 << 8, mpi, "app ended with exit code 1; --mpi says Open MPI 5, but the"),
             (0, (mpi.1, mpi.1), "it may be no MPI program"),
         ] {
-            let told = silence("app", ExitStatus::from_raw(raw), mpi, real);
+            let ended = Ended { status: ExitStatus::from_raw(raw), caught: None };
+            let told = silence("app", ended, mpi, real);
             assert!(told.starts_with(why), "{told}");
         }
+        let ended = Ended { status: ExitStatus::from_raw(2 << 8), caught: Some(2) };
+        assert_eq!(silence("app", ended, None, None), "app was ended by SIGINT");
     }
 }

@@ -89,6 +89,9 @@ impl Signals {
                 if signal != SIGINT || !at_terminal() {
                     pass_on(&child, signal);
                 }
+                if signal == SIGINT {
+                    eprintln!("tcam: waiting for {name} to end; Ctrl-C again does not");
+                }
             }
         }
     }

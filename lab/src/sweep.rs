@@ -274,7 +274,8 @@ fn one(
     let errors = output.try_clone().map_err(Error::io(&log))?;
     let mut command = plan.command(&settings, &directory)?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let Ended { status, .. } = signals.wait(&mut command, &program(plan.words))?;
+    let ended = signals.wait(&mut command, &program(plan.words))?;
+    let Ended { status, .. } = ended;
     reports::settle(&directory)?;
     let failure = |why: String, code| Failure {
         what: format!("PRQ {prq} UMQ {umq}, run {repeat}: {why}"),
@@ -287,7 +288,7 @@ fn one(
     let sum = reports::read(&directory).map(|reports| Summary::of(&reports));
     Ok(match sum {
         Ok(Some(sum)) => Ok(sum),
-        Ok(None) => Err(failure(plan.no_reports(status).to_string(), OWN_FAILURE)),
+        Ok(None) => Err(failure(plan.no_reports(ended).to_string(), OWN_FAILURE)),
         Err(error) => Err(failure(error.to_string(), OWN_FAILURE)),
     })
 }

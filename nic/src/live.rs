@@ -6,7 +6,7 @@
 //!  0     identity | process id, 4 bytes | address
 //!  64    start of the process
 //!  128   state, 4 bytes
-//!  2048  version | turn | rank + 1, or 0 | nanoseconds | tagged | msg
+//!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
 //! ```
 //!
 //! Words of 8 bytes in the order of the machine. The turn is odd while what follows is
@@ -35,9 +35,9 @@ pub const COUNTERS: usize = 2048;
 pub const PAGE: usize = 4096;
 
 /// "tcamliv" and the version of the counters.
-pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x01");
+pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x02");
 /// Words of the counters, version and turn among them.
-pub const WORDS: usize = 4 + 2 * CONTEXT;
+pub const WORDS: usize = 5 + 2 * CONTEXT;
 const CONTEXT: usize = 3 + 2 * QUEUE;
 const QUEUE: usize = 8;
 
@@ -48,6 +48,8 @@ pub struct Live {
     pub rank: Option<u32>,
     /// Nanoseconds since the endpoint was opened.
     pub ns: u64,
+    /// See [`job_of`].
+    pub job: u64,
     /// Tagged messages.
     pub tagged: LiveContext,
     /// Untagged messages.
@@ -67,6 +69,18 @@ pub struct LiveContext {
     pub prq: Tallies,
     /// Unexpected messages.
     pub umq: Tallies,
+}
+
+/// A number for the processes that write their reports to one pattern, `FI_TCAM_REPORT`; zero
+/// where they write none. It is a hash (FNV-1a): who has the same number may be another.
+#[must_use]
+pub fn job_of(pattern: &str) -> u64 {
+    if pattern.is_empty() {
+        return 0;
+    }
+    pattern.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn words_of(tallies: &Tallies) -> [u64; QUEUE] {
@@ -136,17 +150,18 @@ impl Live {
     pub fn to_words(&self) -> [u64; WORDS - 2] {
         let mut words = [0; WORDS - 2];
         words[0] = self.rank.map_or(0, |rank| u64::from(rank) + 1);
-        words[1] = self.ns;
-        self.tagged.put(&mut words[2..2 + CONTEXT]);
-        self.msg.put(&mut words[2 + CONTEXT..]);
+        (words[1], words[2]) = (self.ns, self.job);
+        self.tagged.put(&mut words[3..3 + CONTEXT]);
+        self.msg.put(&mut words[3 + CONTEXT..]);
         words
     }
 
     fn of(words: &[u64]) -> Option<Self> {
-        let (tagged, msg) = words[2..].split_at(CONTEXT);
+        let (tagged, msg) = words[3..].split_at(CONTEXT);
         Some(Self {
             rank: words[0].checked_sub(1).and_then(|rank| u32::try_from(rank).ok()),
             ns: words[1],
+            job: words[2],
             tagged: LiveContext::of(tagged)?,
             msg: LiveContext::of(msg)?,
         })
@@ -242,9 +257,16 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         assert_eq!(live().rank, Some(999));
-        assert_eq!((live().tagged.posts, live().msg.umq.high_water), (3000, 40_000));
+        assert_eq!((live().tagged.posts, live().msg.umq.high_water), (4000, 41_000));
         let read = Page::read(&page(6), &page(6)).unwrap();
         assert_eq!(read, Page { pid: 42, started: 7, port: 5000, live: Some(live()) });
+    }
+
+    #[test]
+    fn jobs_are_told_apart() {
+        assert_eq!(job_of(""), 0);
+        assert_eq!(job_of("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_ne!(job_of("/tmp/a/%r.%p"), job_of("/tmp/b/%r.%p"));
     }
 
     #[test]

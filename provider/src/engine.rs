@@ -214,6 +214,8 @@ pub(crate) struct Engine {
     pub(crate) channels: Channels,
     /// For who watches the counters.
     pub(crate) rank: Option<u32>,
+    /// See [`nic::live::job_of`].
+    pub(crate) job: u64,
     pub(crate) opened: Instant,
     /// Progress made until the counters are shown again.
     pub(crate) until_shown: u32,
@@ -362,6 +364,7 @@ impl Engine {
             check_next: 0,
             channels: Channels::default(),
             rank: report::rank(),
+            job: nic::live::job_of(params.text("report")),
             opened,
             until_shown: 0,
         })

@@ -64,6 +64,7 @@ impl Engine {
         let device = self.device.lock();
         own.show(&Live {
             rank: self.rank,
+            job: self.job,
             ns: self.opened.elapsed().as_nanos() as u64,
             tagged: device.tagged.live(),
             msg: device.msg.live(),

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints that run: the first pages of their segments in `/dev/shm`. Files are only
-//! read, and nothing in them is taken for a length.
+//! Endpoints that run, and those whose process was ended: the first pages of their segments in
+//! `/dev/shm`. Nothing in them is taken for a length.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use nic::live::{self, Live, PAGE, Page};
 use rustix::fs::OFlags;
@@ -15,6 +17,8 @@ use crate::error::Error;
 const DIRECTORY: &str = "/dev/shm";
 /// Readings of a page that is written meanwhile.
 const TRIES: usize = 20;
+/// For how long processes are waited for that were ended.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// Names an endpoint: process id, start of the process, port.
 pub(super) type Id = (u32, u64, u16);
@@ -39,22 +43,55 @@ impl Endpoint {
 
 /// Endpoints of this user, by rank.
 pub(super) fn all() -> Result<Vec<Endpoint>, Error> {
-    let directory = Path::new(DIRECTORY);
     let user = rustix::process::geteuid().as_raw();
-    let entries = fs::read_dir(directory).map_err(Error::io(directory))?;
-    let prefix = format!("tcam.{user}.");
-    let mut found: Vec<_> = entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
-        // What ends meanwhile is no error.
-        .filter_map(|entry| endpoint(&entry.path(), user).ok().flatten())
-        .collect();
+    // What ends meanwhile is no error.
+    let lives = |path: PathBuf| endpoint(&path, user).ok().flatten();
+    let mut found: Vec<_> = segments(user)?.filter_map(lives).collect();
     found.sort_by_key(|of| (of.live().map_or(Some(u32::MAX), |live| live.rank), of.id()));
     Ok(found)
 }
 
+/// What the processes of a job that were ended had counted, by rank. Their segments, which
+/// nobody needs any more, are removed.
+pub(crate) fn left_by(job: u64) -> Result<Vec<Live>, Error> {
+    let user = rustix::process::geteuid().as_raw();
+    let deadline = Instant::now() + ENDING;
+    let mut left = Vec::new();
+    for path in segments(user)? {
+        let Ok(Some(page)) = page_of(&path, user) else { continue };
+        let Some(live) = page.live.filter(|live| live.job == job) else { continue };
+        while program(&page).is_some() && Instant::now() < deadline {
+            sleep(Duration::from_millis(10));
+        }
+        if program(&page).is_none() {
+            // If it cannot be, whoever starts next removes it.
+            let _ = fs::remove_file(&path);
+        }
+        left.push(live);
+    }
+    left.sort_by_key(|live| live.rank);
+    Ok(left)
+}
+
+/// Files that are named like segments of this user.
+fn segments(user: u32) -> Result<impl Iterator<Item = PathBuf>, Error> {
+    let directory = Path::new(DIRECTORY);
+    let entries = fs::read_dir(directory).map_err(Error::io(directory))?;
+    let prefix = format!("tcam.{user}.");
+    let ours = entries
+        .flatten()
+        .filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix));
+    Ok(ours.map(|entry| entry.path()))
+}
+
 /// The endpoint whose segment this is, if it is one of this user that lives.
 fn endpoint(path: &Path, user: u32) -> io::Result<Option<Endpoint>> {
+    let endpoint = |page| Some(Endpoint { program: program(&page)?, page });
+    Ok(page_of(path, user)?.and_then(endpoint))
+}
+
+/// The first page of a segment, if it is one of this user.
+fn page_of(path: &Path, user: u32) -> io::Result<Option<Page>> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK).bits().cast_signed())
@@ -63,17 +100,21 @@ fn endpoint(path: &Path, user: u32) -> io::Result<Option<Endpoint>> {
     if !meta.is_file() || meta.uid() != user || meta.mode() & 0o077 != 0 {
         return Ok(None);
     }
-    let Some(page) = page(&file)? else { return Ok(None) };
+    page(&file)
+}
+
+/// The name of the program that owns a segment; nothing if it has ended.
+fn program(page: &Page) -> Option<String> {
     let process = Path::new("/proc").join(page.pid.to_string());
     // A process that died leaves its segment, and its number to another.
-    if live::start_of(&fs::read_to_string(process.join("stat"))?) != Some(page.started) {
-        return Ok(None);
+    let stat = fs::read_to_string(process.join("stat")).ok()?;
+    if live::start_of(&stat) != Some(page.started) {
+        return None;
     }
     let name = fs::read_link(process.join("exe")).unwrap_or_default();
     let program = name.file_name().unwrap_or_default().to_string_lossy();
     // It goes to the terminal.
-    let program = program.chars().map(|char| if char.is_control() { '?' } else { char }).collect();
-    Ok(Some(Endpoint { page, program }))
+    Some(program.chars().map(|char| if char.is_control() { '?' } else { char }).collect())
 }
 
 fn page(file: &File) -> io::Result<Option<Page>> {

@@ -5,7 +5,7 @@
 //! look at /dev/shm, wait, look again: counts that grew, over the endpoint's own time
 //! ```
 
-mod endpoints;
+pub(crate) mod endpoints;
 mod view;
 
 use std::collections::HashMap;

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What ranks had counted that were ended before they wrote a report: the counters that
+//! `tcam watch` would have shown last.
+
+use std::path::Path;
+
+use matching::Tallies;
+use nic::live::{Live, LiveContext, job_of};
+
+use crate::numbers::{count, whole};
+use crate::reports::PATTERN;
+use crate::sheet::Sheet;
+use crate::watch::endpoints::left_by;
+
+/// Most ranks that have a line of their own.
+const LINES: usize = 16;
+
+/// What was counted by ranks that were to write their reports to a directory; nothing if they
+/// left nothing. What they left in `/dev/shm` is removed.
+pub(crate) fn counted(place: &Path) -> Option<String> {
+    let pattern = place.join(PATTERN);
+    // Only what is said beside an error is lost by another one.
+    let left = left_by(job_of(&pattern.to_string_lossy())).ok()?;
+    (!left.is_empty()).then(|| table(&left))
+}
+
+fn table(left: &[Live]) -> String {
+    let header = [
+        "rank",
+        "receives",
+        "messages",
+        "unexpected",
+        "table",
+        "host",
+        "spilled",
+        "PRQ mark",
+        "UMQ mark",
+    ];
+    let mut sheet = Sheet::new("", header);
+    for live in left.iter().take(LINES) {
+        let rank = live.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
+        sheet.row([rank].into_iter().chain(cells(&[live.tagged])));
+    }
+    if left.len() > LINES {
+        sheet.row((0..header.len()).map(|_| "...".to_owned()));
+    }
+    if left.len() > 1 {
+        let tagged: Vec<_> = left.iter().map(|live| live.tagged).collect();
+        sheet.row(["all".to_owned()].into_iter().chain(cells(&tagged)));
+    }
+    format!(
+        "What {} had counted when last they told:\n{}\n",
+        count(left.len() as u64, "rank"),
+        sheet.table()
+    )
+}
+
+/// Sums, and of high-water marks the highest.
+fn cells(of: &[LiveContext]) -> impl Iterator<Item = String> {
+    let sum = |count: fn(&LiveContext) -> u64| of.iter().map(count).fold(0, u64::saturating_add);
+    let both = |count: fn(&Tallies) -> u64| {
+        let queues = of.iter().flat_map(|context| [&context.prq, &context.umq]);
+        queues.map(count).fold(0, u64::saturating_add)
+    };
+    let highest = |mark: fn(&LiveContext) -> u64| of.iter().map(mark).max().unwrap_or(0);
+    [
+        sum(|context| context.posts),
+        sum(|context| context.arrivals),
+        sum(|context| context.unexpected),
+        both(|queue| queue.table_matches),
+        both(|queue| queue.host_matches),
+        both(|queue| queue.spills),
+        highest(|context| context.prq.high_water),
+        highest(|context| context.umq.high_water),
+    ]
+    .map(whole)
+    .into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_summed_and_marks_are_not() {
+        let live = |rank| {
+            let queue =
+                Tallies { table_matches: 5, spills: 2, high_water: 7, ..Tallies::default() };
+            let tagged = LiveContext { posts: 10, prq: queue, ..LiveContext::default() };
+            Live { rank: Some(rank), tagged, ..Live::default() }
+        };
+        let words = |text: &str, line: &str| -> Vec<String> {
+            let line = text.lines().find(|text| text.trim_start().starts_with(line)).unwrap();
+            line.split_whitespace().map(str::to_owned).collect()
+        };
+        let text = table(&[live(0), live(1)]);
+        assert!(text.starts_with("What 2 ranks had counted"));
+        assert_eq!(words(&text, "1")[1..], ["10", "0", "0", "5", "0", "2", "7", "0"]);
+        assert_eq!(words(&text, "all")[1..], ["20", "0", "0", "10", "0", "4", "7", "0"]);
+        assert!(!table(&[live(0)]).contains("all"));
+        let many: Vec<_> = (0..20).map(live).collect();
+        assert!(table(&many).contains("...") && !table(&many).contains(" 16 "));
+    }
+
+    #[test]
+    fn nothing_is_said_of_who_left_nothing() {
+        assert_eq!(counted(Path::new("/nowhere/of/this/name")), None);
+    }
+}
