@@ -29,7 +29,7 @@ fn table(left: &[Live]) -> String {
         "rank",
         "receives",
         "messages",
-        "unexpected",
+        "unexp.",
         "table",
         "host",
         "spilled",
