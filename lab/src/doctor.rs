@@ -59,7 +59,9 @@ impl Finding {
 /// Prints every finding. Returns 1 if one of them blocks, else 0.
 pub(crate) fn doctor(arguments: &cli::Doctor) -> u8 {
     let command: &[OsString] = &arguments.command;
-    let mut findings = Vec::new();
+    // What is wrong here is why the provider is not offered: it comes first.
+    let mut findings = checks::parameters();
+    findings.push(checks::filter());
     match Library::find(arguments.provider.as_deref()) {
         Ok(library) => {
             findings.push(checks::loadable(&library));
@@ -71,13 +73,12 @@ pub(crate) fn doctor(arguments: &cli::Doctor) -> u8 {
             "without the library nothing else can work",
         )),
     }
-    findings.push(checks::filter());
-    findings.extend(checks::parameters());
     findings.extend(software::mpi(command));
-    findings.push(checks::shared_memory());
+    findings.push(checks::shared_memory(command));
     findings.extend(checks::leftovers());
     findings.push(checks::kernel_copy());
     findings.push(checks::processor());
+    findings.extend(checks::peers(command));
     findings.extend(checks::cores(command));
     for finding in &findings {
         finding.print();

@@ -2,6 +2,7 @@
 //! Checks of the library, the environment and the machine.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::FlockOperation;
@@ -10,12 +11,16 @@ use super::Finding;
 use crate::environment::Settings;
 use crate::launcher;
 use crate::library::Library;
-use crate::numbers::{bytes, count};
+use crate::numbers::{bytes, count, whole};
 
 /// Below this much free shared memory a few ranks may not start.
 const LITTLE: u64 = 256 << 20;
 /// Below this much not even two will.
 const NOTHING: u64 = 16 << 20;
+/// What an endpoint takes of it, see `channel/segment.rs` of the provider.
+const SEGMENT: u64 = 1_351_680;
+/// Most others that can send to an endpoint, by the same file.
+const PEERS: usize = 4096;
 
 /// Whether the library is one libfabric can open: it has the entry point and
 /// the loader finds all it needs.
@@ -106,18 +111,56 @@ pub(super) fn parameters() -> Vec<Finding> {
     match Settings::default().check() {
         Err(error) => vec![Finding::bad(
             error.to_string(),
-            "correct it or unset it; fi_tcam(7) explains every parameter",
+            "tcam is not offered until it is corrected or unset; fi_tcam(7) explains every \
+             parameter",
         )],
         Ok(_) if set.is_empty() => Vec::new(),
-        Ok(_) => vec![Finding::note(
-            format!("set in the environment: {}", set.join(" ")),
-            "options of `tcam run` and `tcam sweep` come before these",
-        )],
+        Ok(params) => {
+            let mut findings = vec![Finding::note(
+                format!("set in the environment: {}", set.join(" ")),
+                "options of `tcam run` and `tcam sweep` come before these",
+            )];
+            findings.extend(report_place(params.text("report")));
+            findings.extend(trace_place(params.text("trace")));
+            findings
+        }
     }
 }
 
+/// Where FI_TCAM_REPORT has reports written.
+fn report_place(pattern: &str) -> Option<Finding> {
+    let directory = Path::new(pattern).parent()?;
+    let error = unwritable(directory)?;
+    Some(Finding::note(
+        format!("FI_TCAM_REPORT={pattern}: no report can be written there: {error}"),
+        "`tcam run` replaces it; without it: give a place that the ranks may write to",
+    ))
+}
+
+/// Where FI_TCAM_TRACE has traces written.
+fn trace_place(directory: &str) -> Option<Finding> {
+    let error = unwritable(Path::new(directory)).filter(|_| !directory.is_empty())?;
+    Some(Finding::bad(
+        format!("FI_TCAM_TRACE={directory}: nothing can be recorded there: {error}"),
+        "give a directory that the ranks may write to, or unset it: `tcam record` has its own",
+    ))
+}
+
+/// Why no file can be made in a directory, which may have to be made first. Of a pattern,
+/// the part counts that all ranks share.
+fn unwritable(directory: &Path) -> Option<std::io::Error> {
+    let shared: PathBuf = directory
+        .components()
+        .take_while(|part| !part.as_os_str().as_encoded_bytes().contains(&b'%'))
+        .collect();
+    let place = Path::new(".").join(shared);
+    let there = place.ancestors().find(|place| place.symlink_metadata().is_ok())?;
+    // A file without a name: nothing is left.
+    tempfile::tempfile_in(there).err()
+}
+
 /// Size of /dev/shm, where every endpoint has its segment.
-pub(super) fn shared_memory() -> Finding {
+pub(super) fn shared_memory(command: &[OsString]) -> Finding {
     match rustix::fs::statvfs("/dev/shm") {
         Err(error) => Finding::bad(
             format!("/dev/shm: {error}"),
@@ -126,13 +169,25 @@ pub(super) fn shared_memory() -> Finding {
         Ok(stat) => judge_shared_memory(
             stat.f_blocks.saturating_mul(stat.f_frsize),
             stat.f_bavail.saturating_mul(stat.f_frsize),
+            launcher::ranks(command),
         ),
     }
 }
 
-fn judge_shared_memory(size: u64, free: u64) -> Finding {
+fn judge_shared_memory(size: u64, free: u64, ranks: Option<usize>) -> Finding {
     let what = format!("/dev/shm has {} free of {}", bytes(free), bytes(size));
     let advice = "make it larger: mount -o remount,size=4G /dev/shm, or docker run --shm-size=4g";
+    if let Some(ranks) = ranks.map(|ranks| ranks as u64) {
+        let need = ranks.saturating_mul(SEGMENT);
+        if need > free {
+            let ranks = count(ranks, "rank");
+            let size = need.saturating_add(size.saturating_sub(free)).div_ceil(1 << 30);
+            return Finding::bad(
+                format!("{what}: {ranks} need {}", bytes(need)),
+                format!("start fewer, or make it larger: mount -o remount,size={size}G /dev/shm"),
+            );
+        }
+    }
     match free {
         ..NOTHING => Finding::bad(what, advice),
         NOTHING..LITTLE => Finding::note(format!("{what}: enough for a few ranks only"), advice),
@@ -194,11 +249,24 @@ pub(super) fn processor() -> Finding {
     Finding::good(format!("tables are searched with the {kernel} kernel here"))
 }
 
+/// Ranks against the most that can send to one of them.
+pub(super) fn peers(command: &[OsString]) -> Option<Finding> {
+    let ranks = launcher::ranks(command).filter(|ranks| *ranks > PEERS)?;
+    Some(Finding::note(
+        format!(
+            "{}: at most {} can send to one of them",
+            count(ranks as u64, "rank"),
+            whole(PEERS as u64)
+        ),
+        "more fail with ENOSPC; `tcam workload` makes traces of larger machines",
+    ))
+}
+
 /// Ranks against cores.
 pub(super) fn cores(command: &[OsString]) -> Option<Finding> {
     let ranks = launcher::ranks(command)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let what = format!("{ranks} ranks on {}", count(cores as u64, "core"));
+    let what = format!("{} on {}", count(ranks as u64, "rank"), count(cores as u64, "core"));
     Some(if ranks <= cores {
         Finding::good(what)
     } else {
@@ -231,9 +299,45 @@ mod tests {
 
     #[test]
     fn shared_memory_is_judged_by_what_is_free() {
-        assert_eq!(judge_shared_memory(8 << 30, 4 << 30).verdict, Verdict::Good);
-        assert_eq!(judge_shared_memory(64 << 20, 60 << 20).verdict, Verdict::Note);
-        assert_eq!(judge_shared_memory(64 << 20, 1 << 20).verdict, Verdict::Bad);
+        for (size, free, ranks, verdict) in [
+            (8 << 30, 4 << 30, None, Verdict::Good),
+            (64 << 20, 60 << 20, None, Verdict::Note),
+            (64 << 20, 1 << 20, None, Verdict::Bad),
+            (8 << 30, 4 << 30, Some(3000), Verdict::Good),
+            (8 << 30, 4 << 30, Some(3300), Verdict::Bad),
+            (64 << 20, 60 << 20, Some(40), Verdict::Note),
+            (64 << 20, 60 << 20, Some(usize::MAX), Verdict::Bad),
+        ] {
+            let finding = judge_shared_memory(size, free, ranks);
+            assert_eq!(finding.verdict, verdict, "{}", finding.what);
+        }
+    }
+
+    #[test]
+    fn more_ranks_than_can_send_to_one_are_noted() {
+        let of = |ranks: &str| peers(&["mpiexec", "-n", ranks, "app"].map(OsString::from));
+        assert!(of("4096").is_none());
+        let finding = of("100000").unwrap();
+        assert_eq!(finding.verdict, Verdict::Note);
+        assert_eq!(finding.what, "100,000 ranks: at most 4,096 can send to one of them");
+    }
+
+    #[test]
+    fn places_are_tried_and_nothing_is_left_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(at("file"), "").unwrap();
+        for good in ["", "%r", "new/deep", "new/%h/%r"] {
+            assert!(report_place(&at(good)).is_none(), "{good}");
+        }
+        for bad in ["file/%r", "file/%h/%r"] {
+            assert_eq!(report_place(&at(bad)).unwrap().verdict, Verdict::Note, "{bad}");
+        }
+        assert!(report_place("").is_none() && report_place("%r").is_none());
+        assert!(trace_place("").is_none() && trace_place(&at("new/deep")).is_none());
+        assert_eq!(trace_place(&at("file")).unwrap().verdict, Verdict::Bad);
+        assert_eq!(trace_place("/proc/none").unwrap().verdict, Verdict::Bad);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

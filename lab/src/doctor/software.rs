@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Checks of libfabric and of the MPI, by asking their own programs.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::Path;
 use std::process::Command;
+
+use nic::params::PREFIX;
 
 use super::Finding;
 use super::program::program;
@@ -32,6 +35,12 @@ pub(super) fn fi_info(library: &Library) -> Vec<Finding> {
     let version = version("libfabric:");
     let mut listing = Command::new("fi_info");
     listing.args(["-p", "tcam"]).env("FI_PROVIDER_PATH", &library.directory);
+    // Those have findings of their own.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            listing.env_remove(name);
+        }
+    }
     let listing = lines_of(listing.env_remove("FI_PROVIDER")).unwrap_or_default();
     if listing.iter().any(|line| line.trim() == "provider: tcam") {
         return vec![Finding::good(format!("libfabric {version} (fi_info) lists the provider"))];
@@ -54,17 +63,18 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
             "tcam doctor -- mpiexec -n 2 ./app",
         )];
     };
+    if let Err(error) = launcher::find(first) {
+        return vec![not_started(first, &error)];
+    }
     let Some(launcher) = launcher::in_command(command) else {
         return vec![Finding::note(
             format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
             "give the whole command, mpiexec included; to run it, choose with `tcam run --mpi`",
         )];
     };
-    let Ok(path) = launcher::find(launcher) else {
-        return vec![Finding::bad(
-            format!("MPI: {} is not found", launcher.to_string_lossy()),
-            "give its full path, or put its directory into PATH",
-        )];
+    let path = match launcher::find(launcher) {
+        Ok(path) => path,
+        Err(error) => return vec![not_started(launcher, &error)],
     };
     let text = launcher::version_text(path.as_os_str()).unwrap_or_default();
     let shown = path.display();
@@ -79,6 +89,18 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
     findings.extend(device(&path, mpi));
     findings.extend(bundled(&path));
     findings
+}
+
+/// A word that should be a program.
+fn not_started(program: &OsStr, error: &io::Error) -> Finding {
+    let shown = program.to_string_lossy();
+    if error.kind() == io::ErrorKind::NotFound {
+        return Finding::bad(
+            format!("MPI: there is no program `{shown}`"),
+            "install it, give its full path, or put its directory into PATH",
+        );
+    }
+    Finding::bad(format!("MPI: `{shown}` cannot be started: {error}"), "make it executable")
 }
 
 /// Whether the MPI was built with libfabric, as its own tools tell it.
@@ -161,8 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn a_launcher_that_is_not_there_blocks() {
-        let findings = mpi(&["no-such-directory/mpiexec".into()]);
-        assert_eq!(findings[0].verdict, Verdict::Bad);
+    fn what_cannot_be_started_blocks_and_what_is_no_launcher_does_not() {
+        for (command, verdict, what) in [
+            ("no-such-directory/mpiexec", Verdict::Bad, "no program `no-such-directory/mpiexec`"),
+            ("no-such-program ./app", Verdict::Bad, "no program `no-such-program`"),
+            ("no-such-program mpiexec ./app", Verdict::Bad, "no program `no-such-program`"),
+            ("sh no-such-directory/mpiexec", Verdict::Bad, "no-such-directory/mpiexec`"),
+            ("/ ./app", Verdict::Bad, "`/` cannot be started: Permission denied"),
+            ("sh ./app", Verdict::Note, "`sh` is no launcher I know"),
+        ] {
+            let words: Vec<_> = command.split(' ').map(OsString::from).collect();
+            let findings = mpi(&words);
+            assert_eq!(findings[0].verdict, verdict, "{command}");
+            assert!(findings[0].what.contains(what), "{}", findings[0].what);
+        }
     }
 }
