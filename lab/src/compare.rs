@@ -87,10 +87,8 @@ struct Row<'a> {
 /// Prints the comparison. Returns 0.
 pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     environment::note_unused();
-    let mut common = Settings::parse(&arguments.set)?;
-    if let Some(timing) = &arguments.timing {
-        common.set("timing", timing);
-    }
+    let mut common = Settings::for_replay("--set", &arguments.set)?;
+    common.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.traces, arguments.cut_off)?;
     let first = if arguments.set.is_empty() { "as recorded" } else { "--set alone" };
     let lines = lines(first, &arguments.with, &common)?;
@@ -130,7 +128,7 @@ fn lines(first: &str, with: &[String], common: &Settings) -> Result<Vec<Line>, E
     }
     for words in with {
         let mut settings = common.clone();
-        settings.merge(Settings::parse(&assignments(words))?);
+        settings.merge(Settings::for_replay("--with", &assignments(words))?);
         lines.push(Line { name: words.clone(), settings });
     }
     Ok(lines)

@@ -40,11 +40,17 @@ const LEAST: &str = "0.001";
 /// Draws the curve and says how small the table may be. Returns 0.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     environment::note_unused();
-    let mut settings = Settings::parse(&arguments.common.set)?;
-    sizes::check(&settings)?;
-    if let Some(timing) = &arguments.timing {
-        settings.set("timing", timing);
+    let common = &arguments.common;
+    for (option, given) in
+        [("--provider", common.provider.is_some()), ("--mpi", common.mpi.fixed().is_some())]
+    {
+        if given {
+            return Err(Error::NothingIsRun { option });
+        }
     }
+    let mut settings = Settings::for_replay("--set", &common.set)?;
+    sizes::check(&settings)?;
+    settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.trace, arguments.cut_off)?;
     let params = traces::params(&found, &settings)?;
     replay::note_flow_control(&params);

@@ -36,6 +36,28 @@ const OVERSUBSCRIBE: &[(&str, &str)] = &[
 const ROOT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
 
+/// Parameters of what runs, which a replay would take and do nothing with.
+const OF_RUNS: &[(&[&str], &str)] = &[
+    (&["report"], "`tcam replay` keeps the reports of a replay: --report DIR"),
+    (
+        &["trace", "trace_max"],
+        "a replay is not recorded; `tcam record` has --out DIR and --max MIB",
+    ),
+    (
+        &["times"],
+        "nothing is measured in a replay: --timing has costs of searches; `tcam run --set \
+         times=on` measures",
+    ),
+    (
+        &["flow_timeout", "exhausted"],
+        "a replay holds no message back and fails no receive; `tcam run --set` does",
+    ),
+    (
+        &["mr", "eager_size", "kernel_copy", "idle"],
+        "has no effect on matching, and a replay does nothing else; set it for a run",
+    ),
+];
+
 /// Variables for an MPI; for all of them if it is not known which it is, since
 /// each reads only its own.
 fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
@@ -62,19 +84,51 @@ fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
 pub(crate) struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    /// Reads `NAME=VALUE` words; a name may carry its `FI_TCAM_` prefix.
+    /// Reads the `NAME=VALUE` words of `--set`; a name may carry its `FI_TCAM_` prefix.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Error> {
+        let settings = Self::words("--set", words)?;
+        if settings.get("report").is_some() {
+            return Err(Error::OwnOption { name: "report".to_owned(), option: "--report DIR" });
+        }
+        Ok(settings)
+    }
+
+    /// The same for a replay, of this option; refuses what has no effect on one.
+    pub(crate) fn for_replay(option: &'static str, words: &[String]) -> Result<Self, Error> {
+        let settings = Self::words(option, words)?;
+        for (names, why) in OF_RUNS {
+            if let Some(name) = names.iter().find(|name| settings.get(name).is_some()) {
+                return Err(Error::OfRuns { option, name: (*name).to_owned(), why });
+            }
+        }
+        Ok(settings)
+    }
+
+    fn words(option: &'static str, words: &[String]) -> Result<Self, Error> {
         let mut settings = Self::default();
         for word in words {
-            let (name, value) = word.split_once('=').ok_or(Error::Setting(word.clone()))?;
+            let parts = word.split_once('=');
+            let (name, value) = parts.ok_or(Error::Setting { option, word: word.clone() })?;
             let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
-            if bare == "report" {
-                return Err(Error::OwnOption { name: bare, option: "--report DIR" });
-            }
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
             settings.0.insert(bare, value.to_owned());
         }
         Ok(settings)
+    }
+
+    /// Sets what an option of its own gives, if it does and `--set` does not as well.
+    pub(crate) fn give(
+        &mut self,
+        name: &'static str,
+        option: &'static str,
+        value: Option<&impl ToString>,
+    ) -> Result<(), Error> {
+        let Some(value) = value else { return Ok(()) };
+        if self.get(name).is_some() {
+            return Err(Error::Twice { option, name });
+        }
+        self.set(name, value);
+        Ok(())
     }
 
     /// The value of a parameter that is set here.
@@ -179,10 +233,44 @@ mod tests {
         let parse = |word: &str| Settings::parse(&[word.to_owned()]);
         assert_eq!(parse("kernel=scalar").unwrap().check().unwrap().text("kernel"), "scalar");
         assert_eq!(parse("FI_TCAM_IDLE=spin").unwrap().check().unwrap().text("idle"), "spin");
-        assert!(parse("kernel").is_err());
+        let error = parse("kernel").unwrap_err().to_string();
+        assert_eq!(error, "--set kernel: NAME=VALUE is expected, such as kernel=scalar");
         assert!(parse("kernels=scalar").unwrap_err().to_string().contains("FI_TCAM_KERNELS"));
         assert!(parse("report=x").unwrap_err().to_string().contains("--report DIR"));
+        assert!(parse("trace=x").is_ok());
         let wrong = parse("prq_entries=many").unwrap().check().unwrap_err();
         assert!(wrong.to_string().starts_with("FI_TCAM_PRQ_ENTRIES=many"), "{wrong}");
+    }
+
+    #[test]
+    fn what_a_replay_does_nothing_with_is_refused() {
+        let parse = |word: &str| Settings::for_replay("--with", &[word.to_owned()]);
+        assert_eq!(parse("overflow=prefix").unwrap().get("overflow"), Some("prefix"));
+        for (word, part) in [
+            ("trace=x", "--with trace: a replay is not recorded; `tcam record`"),
+            ("FI_TCAM_TIMES=on", "--with times: nothing is measured in a replay: --timing"),
+            ("kernel_copy=off", "--with kernel_copy: has no effect on matching"),
+            ("report=x", "`tcam replay` keeps the reports of a replay: --report DIR"),
+            ("foo", "--with foo: NAME=VALUE is expected"),
+        ] {
+            let error = parse(word).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        for (names, _) in OF_RUNS {
+            Params::check_names(
+                names.iter().map(|name| format!("{PREFIX}{}", name.to_uppercase())),
+            )
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn what_an_option_gives_is_not_set_as_well() {
+        let mut settings = Settings::parse(&["timing=none".to_owned()]).unwrap();
+        settings.give("prq_entries", "--prq", Some(&7)).unwrap();
+        settings.give("timing", "--timing", None::<&String>).unwrap();
+        let error = settings.give("timing", "--timing", Some(&"cpu-list")).unwrap_err();
+        assert_eq!(error.to_string(), "--timing and --set timing: give one of them");
+        assert_eq!(settings.get("prq_entries"), Some("7"));
     }
 }

@@ -15,11 +15,21 @@ pub(crate) enum Error {
     #[error("{}", hint::explained(.0))]
     Param(#[from] ParamError),
 
-    #[error("--set {0}: NAME=VALUE is expected, such as kernel=scalar")]
-    Setting(String),
+    #[error("{option} {word}: NAME=VALUE is expected, such as kernel=scalar")]
+    Setting { option: &'static str, word: String },
 
     #[error("--set {name}: use {option}")]
     OwnOption { name: String, option: &'static str },
+
+    /// A parameter of a run, set for a replay.
+    #[error("{option} {name}: {why}")]
+    OfRuns { option: &'static str, name: String, why: &'static str },
+
+    #[error("{option} and --set {name}: give one of them")]
+    Twice { option: &'static str, name: &'static str },
+
+    #[error("{option}: --trace replays what was recorded and runs nothing; leave it out")]
+    NothingIsRun { option: &'static str },
 
     #[error(
         "the provider libtcam-fi.so was not found ({searched}); build it with \

@@ -37,15 +37,10 @@ const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {e
 /// reports to compare with say.
 pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     environment::note_unused();
-    let mut settings = Settings::parse(&arguments.set)?;
-    for (name, entries) in [("prq_entries", arguments.prq), ("umq_entries", arguments.umq)] {
-        if let Some(entries) = entries {
-            settings.set(name, &entries);
-        }
-    }
-    if let Some(timing) = &arguments.timing {
-        settings.set("timing", timing);
-    }
+    let mut settings = Settings::for_replay("--set", &arguments.set)?;
+    settings.give("prq_entries", "--prq", arguments.prq.as_ref())?;
+    settings.give("umq_entries", "--umq", arguments.umq.as_ref())?;
+    settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.traces, arguments.cut_off)?;
     if let Some(directory) = &arguments.report {
         spare_recording(directory, &found)?;
