@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::launcher::Mpi;
 use crate::look;
-use crate::sizes::{Sizes, UmqSizes};
+use crate::sizes::{self, Sizes, UmqSizes};
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -85,7 +85,8 @@ impl MpiChoice {
 ///
 /// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs
 /// the command, and prints what the tables of its ranks did. The exit code is
-/// the program's; 125 stands for a failure of tcam itself.
+/// the program's; 125 stands for a failure of tcam itself, 2 for a command line that
+/// cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam run -- mpiexec -n 4 ./app
@@ -94,11 +95,11 @@ impl MpiChoice {
 Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
 pub(crate) struct Run {
     /// Entries of the table of posted receives; 0 matches all on the host.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
     pub(crate) prq: Option<usize>,
 
     /// Entries of the table of unexpected messages; 0 keeps all on the host.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
     pub(crate) umq: Option<usize>,
 
     /// Keeps the reports of the ranks in this directory.
@@ -151,11 +152,11 @@ pub(crate) struct Record {
   tcam replay --against tcam-trace tcam-trace")]
 pub(crate) struct Replay {
     /// Entries of the table of posted receives.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
     pub(crate) prq: Option<usize>,
 
     /// Entries of the table of unexpected messages.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
     pub(crate) umq: Option<usize>,
 
     /// Sets a parameter of the device, such as host_engine=list.
@@ -204,13 +205,18 @@ queueing of one search behind another, no overlap, no caches, nothing of the net
 the order of messages stays that of the recording. docs/devices.md has the sources of costs.")]
 pub(crate) struct Sweep {
     /// Entries of the table of posted receives, one run each.
-    #[arg(long, value_name = "LIST", default_value = "0,64,...,8192")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        default_value = "0,64,...,8192",
+        allow_negative_numbers = true
+    )]
     pub(crate) prq: Sizes,
 
     /// Entries of the table of unexpected messages: `same` as the other table, one number for
     /// all runs, or a list as long as that of --prq; otherwise the same, or none with a device
     /// that has no such table.
-    #[arg(long, value_name = "same|LIST")]
+    #[arg(long, value_name = "same|LIST", allow_negative_numbers = true)]
     pub(crate) umq: Option<UmqSizes>,
 
     /// Runs of every size; the curve shows their median.
@@ -295,6 +301,24 @@ mod tests {
         let Task::Run(run) = cli.task else { panic!("not run: {cli:?}") };
         assert_eq!(run.prq, Some(7));
         assert_eq!(run.command, ["mpiexec", "--prq", "8"]);
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_get_the_range() {
+        for line in [
+            "tcam run --prq -1 -- app",
+            "tcam run --umq 1k -- app",
+            "tcam replay --prq 65537 traces",
+            "tcam replay --umq=-1 traces",
+            "tcam sweep --prq -1 -- app",
+            "tcam sweep --prq 64,1k -- app",
+            "tcam sweep --umq -1 -- app",
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ValueValidation, "{line}: {error}");
+            assert!(error.to_string().contains("0 to 65536"), "{line}: {error}");
+        }
+        assert!(Cli::try_parse_from(["tcam", "run", "--prq", "65536", "--", "app"]).is_ok());
     }
 
     #[test]

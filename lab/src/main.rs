@@ -44,7 +44,8 @@ use signal_hook::consts::SIGINT;
 use crate::cli::{Cli, Task};
 use crate::error::Error;
 
-/// Exit code of tcam's own failures; every other code is the program's.
+/// Exit code of tcam's own failures, once the command line is read; every other code is the
+/// program's.
 const OWN_FAILURE: u8 = 125;
 /// Exit code of a command line that is none, as clap has it.
 const USAGE: u8 = 2;

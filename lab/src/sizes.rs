@@ -24,6 +24,12 @@ pub(crate) enum UmqSizes {
     List(Sizes),
 }
 
+/// One table size as given on the command line.
+pub(crate) fn one(text: &str) -> Result<usize, String> {
+    let size = text.parse().ok().filter(|size| *size <= LARGEST);
+    size.ok_or_else(|| format!("a table has 0 to {LARGEST} entries"))
+}
+
 impl FromStr for Sizes {
     type Err = String;
 
@@ -40,10 +46,7 @@ impl FromStr for Sizes {
                 }
                 continue;
             }
-            let size: usize = word.parse().map_err(|_| format!("`{word}` is no table size"))?;
-            if size > LARGEST {
-                return Err(format!("{size}: a table has at most {LARGEST} entries"));
-            }
+            let size = one(word).map_err(|why| format!("`{word}` is no table size: {why}"))?;
             if let (true, Some(&from)) = (doubling, sizes.last()) {
                 if size <= from {
                     return Err(format!("`{from},...,{size}` does not rise"));
@@ -150,7 +153,7 @@ mod tests {
             ("64,...", "after it"),
             ("64,...,...,128", "after it"),
             ("64,...,64", "does not rise"),
-            ("70000", "at most 65536"),
+            ("70000", "`70000` is no table size: a table has 0 to 65536 entries"),
             ("-1", "no table size"),
         ] {
             let error = sizes(text).unwrap_err();
