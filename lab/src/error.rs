@@ -67,6 +67,13 @@ pub(crate) enum Error {
     )]
     NothingThere(PathBuf),
 
+    #[error("{0}: neither a report (*.json) nor a trace (*.trace) of tcam")]
+    Neither(PathBuf),
+
+    /// Where runs of a sweep are wanted one by one.
+    #[error("{directory}: of `tcam sweep`; its runs have the reports: give one, such as {run}")]
+    OfSweep { directory: PathBuf, run: PathBuf },
+
     #[error("{path}: recorded with the tag layout `{layout}`, which this tcam does not know")]
     Layout { path: PathBuf, layout: String },
 
@@ -101,7 +108,7 @@ pub(crate) enum Error {
     #[error("Ctrl-C a second time: not waiting for the program")]
     Interrupted,
 
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", hint::of_report(.error))]
     Report { path: PathBuf, error: ReportError },
 
     #[error("--umq has {umq} sizes and --prq {prq}: give `same`, one size, or as many")]

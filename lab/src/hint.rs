@@ -2,6 +2,7 @@
 //! What was meant by a word that is none of those there are.
 
 use nic::params::{PARAMS, PREFIX, ParamError, Values};
+use nic::report::ReportError;
 use nic::trace::TraceError;
 use strsim::damerau_levenshtein;
 
@@ -38,6 +39,16 @@ pub(crate) fn of_trace(error: &TraceError) -> &'static str {
     match error {
         TraceError::Cut(_) => "; with --cut-off what is before is taken",
         _ => "",
+    }
+}
+
+/// What is wrong with a report.
+pub(crate) fn of_report(error: &ReportError) -> String {
+    match error {
+        ReportError::Json(json) if json.is_eof() && json.column() == 0 => {
+            "not a tcam report: the file is empty, its rank did not come to an end".to_owned()
+        }
+        _ => error.to_string(),
     }
 }
 
@@ -99,6 +110,16 @@ mod tests {
         ] {
             assert!(told.ends_with(end), "{told}");
         }
+    }
+
+    #[test]
+    fn empty_reports_are_told_from_others() {
+        let told = |text| of_report(&nic::report::Report::from_json(text).unwrap_err());
+        for empty in ["", "\n"] {
+            assert!(told(empty).contains("the file is empty"), "{}", told(empty));
+        }
+        assert!(told("{\"format\"").contains("EOF while parsing an object"));
+        assert!(told("{}").contains("missing field"));
     }
 
     #[test]

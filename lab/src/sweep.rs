@@ -205,6 +205,20 @@ fn is_run(name: &str) -> bool {
     numbers().is_some_and(|(prq, umq, repeat)| name_of(prq, umq, repeat) == name)
 }
 
+/// Directories of the runs that a sweep left in its own, by name.
+pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
+    let place = out.join("runs");
+    let mut runs = Vec::new();
+    for entry in fs::read_dir(&place).map_err(Error::io(&place))? {
+        let entry = entry.map_err(Error::io(&place))?;
+        if is_run(&entry.file_name().to_string_lossy()) {
+            runs.push(entry.path());
+        }
+    }
+    runs.sort();
+    Ok(runs)
+}
+
 /// Removes the curve of an earlier sweep and its runs that this one does not repeat.
 fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
     let remove = |path: &Path| match fs::remove_file(path) {
@@ -219,11 +233,9 @@ fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error
     let ours: Vec<_> = (1..=repeats)
         .flat_map(|repeat| pairs.iter().map(move |&(prq, umq)| name_of(prq, umq, repeat)))
         .collect();
-    let runs = out.join("runs");
-    for entry in fs::read_dir(&runs).map_err(Error::io(&runs))? {
-        let path = entry.map_err(Error::io(&runs))?.path();
+    for path in runs_in(out)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if !is_run(&name) || ours.iter().any(|run| *run == name) {
+        if ours.iter().any(|run| *run == name) {
             continue;
         }
         for file in reports::old(&path)? {

@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use matching::SearchDepth;
 use nic::lengths::Lengths;
 use nic::report::{ContextCounters, Report};
+use nic::trace::TraceError;
 
 use super::Sources;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::replay;
 use crate::reports::{self, Summary};
+use crate::sweep;
 use crate::traces::{self, Endpoint, Trace};
 
 /// Reports, traces, and what they say of each rank.
@@ -130,6 +132,9 @@ impl Experiment {
             names => match traces::find(names, sources.cut_off) {
                 // The reports beside them are enough.
                 Err(Error::NoTraces(_)) if !found.is_empty() => Vec::new(),
+                Err(Error::Trace { path, error: TraceError::Foreign }) => {
+                    return Err(Error::Neither(path));
+                }
                 traces => traces?,
             },
         };
@@ -138,8 +143,7 @@ impl Experiment {
             let settings = Settings::default();
             found = traces::reports(&replay::all(&traces, &settings)?, &settings)?;
         }
-        let experiment = Self::of(found, traces, replayed)
-            .ok_or_else(|| Error::NothingThere(names.first().cloned().unwrap_or_default()))?;
+        let experiment = Self::of(found, traces, replayed).ok_or_else(|| nothing_in(names))?;
         if let Some(trace) = experiment.traces.first()
             && experiment.traces.iter().all(|of| experiment.number_of(&of.endpoint()).is_none())
         {
@@ -192,6 +196,16 @@ impl Experiment {
         ranks.sort_by_key(|rank| std::cmp::Reverse((rank.need(), rank.compared())));
         ranks
     }
+}
+
+/// Why there is nothing to look at.
+fn nothing_in(names: &[PathBuf]) -> Error {
+    let of_sweep = names.iter().find_map(|directory| {
+        let has_reports = |run: &PathBuf| reports::old(run).is_ok_and(|found| !found.is_empty());
+        let run = sweep::runs_in(directory).ok()?.into_iter().rfind(has_reports)?;
+        Some(Error::OfSweep { directory: directory.clone(), run })
+    });
+    of_sweep.unwrap_or_else(|| Error::NothingThere(names.first().cloned().unwrap_or_default()))
 }
 
 fn holds_traces(directory: &Path) -> Result<bool, Error> {
@@ -303,5 +317,21 @@ pub(super) mod tests {
         let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
         let error = Experiment::read(&sources).unwrap_err().to_string();
         assert!(error.contains("neither reports (*.json) nor traces (*.trace)"), "{error}");
+        let run = directory.path().join("runs/prq64-umq64-1");
+        fs::create_dir_all(&run).unwrap();
+        fs::create_dir(directory.path().join("runs/prq8-umq8-1")).unwrap();
+        fs::write(run.join("0.json"), sample(0, 64, 5).to_json().unwrap()).unwrap();
+        let error = Experiment::read(&sources).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("such as {}", run.display())), "{error}");
+    }
+
+    #[test]
+    fn what_is_neither_report_nor_trace_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0.txt");
+        fs::write(&path, "tcam 0.1 on libfabric 2.5").unwrap();
+        let sources = Sources { names: vec![path], ..Sources::default() };
+        let error = Experiment::read(&sources).unwrap_err().to_string();
+        assert!(error.ends_with("0.txt: neither a report (*.json) nor a trace (*.trace) of tcam"));
     }
 }
