@@ -69,10 +69,14 @@ pub(crate) struct Row {
 /// A run that went wrong.
 #[derive(Debug)]
 struct Failure {
-    /// The sizes, and how the program ended.
-    what: String,
+    /// The sizes.
+    which: String,
+    /// How the program ended.
+    why: String,
     code: u8,
     log: PathBuf,
+    /// It ended well, but no rank wrote a report.
+    silent: bool,
 }
 
 /// Runs the sweep. Returns 0: a program that fails is an error, after the other sizes.
@@ -105,7 +109,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
                     share(sum.in_table()),
                     share(sum.spilled())
                 ),
-                Err(failure) => format!("{} FAILED", failure.what),
+                Err(failure) => format!("{}: FAILED", failure.which),
             };
             if progress.is_hidden() {
                 eprintln!("{text}");
@@ -124,6 +128,14 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
                     rows.put(Row::of(prq, umq, repeat, seconds, &sum))?;
                     runs[at].push(sum);
                 }
+                // Then nor would any at another size.
+                Err(mut failure) if failure.silent && repeat == 1 && at == 0 => {
+                    progress.finish_and_clear();
+                    if pairs.len() > 1 {
+                        failure.why += "; no other size was run";
+                    }
+                    return failure_of(&[failure]);
+                }
                 Err(failure) => failed.push(failure),
             }
             progress.inc(1);
@@ -140,8 +152,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         show(&arguments.out, &title(plan.words, plan.mpi, &runs[0]), &points)?;
     }
     if let Some(signal) = signals.caught() {
-        for failure in &failed {
-            eprintln!("tcam: {} FAILED", failure.what);
+        for line in told(&failed) {
+            eprintln!("tcam: FAILED {line}");
         }
         let (done, all) = (runs.iter().map(Vec::len).sum::<usize>(), progress.length());
         eprintln!(
@@ -158,13 +170,24 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
 /// What the sweep ends with: the sizes that failed, and why the first did.
 fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
     let Some(first) = failed.first() else { return Ok(0) };
-    let all: Vec<_> = failed.iter().map(|failure| failure.what.as_str()).collect();
     Err(Error::Program {
-        what: all.join("\n"),
+        what: told(failed).join("\n"),
         code: first.code,
         tail: tail(&first.log)?,
         log: first.log.clone(),
     })
+}
+
+/// A line for each way to fail, with the sizes that did.
+fn told(failed: &[Failure]) -> Vec<String> {
+    let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
+    for failure in failed {
+        match ways.iter_mut().find(|(why, _)| *why == failure.why) {
+            Some((_, which)) => which.push(&failure.which),
+            None => ways.push((&failure.why, vec![&failure.which])),
+        }
+    }
+    ways.into_iter().map(|(why, which)| format!("{}: {why}", which.join("; "))).collect()
 }
 
 /// `sweep.csv`, of which every line is on the disk when its run has ended.
@@ -290,9 +313,11 @@ fn one(
     let Ended { status, .. } = ended;
     reports::settle(&directory)?;
     let failure = |why: String, code| Failure {
-        what: format!("PRQ {prq} UMQ {umq}, run {repeat}: {why}"),
+        which: format!("PRQ {prq} UMQ {umq}, run {repeat}"),
+        why,
         code,
         log,
+        silent: false,
     };
     if !status.success() {
         return Ok(Err(failure(status.to_string(), exit_code(status))));
@@ -300,7 +325,10 @@ fn one(
     let sum = reports::read(&directory).map(|reports| Summary::of(&reports));
     Ok(match sum {
         Ok(Some(sum)) => Ok(sum),
-        Ok(None) => Err(failure(plan.no_reports(ended).to_string(), OWN_FAILURE)),
+        Ok(None) => {
+            let why = plan.no_reports(ended).to_string();
+            Err(Failure { silent: true, ..failure(why, OWN_FAILURE) })
+        }
         Err(error) => Err(failure(error.to_string(), OWN_FAILURE)),
     })
 }
@@ -467,12 +495,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join(LOG);
         fs::write(&log, "why").unwrap();
-        let failure = |what: &str, code| Failure { what: what.to_owned(), code, log: log.clone() };
+        let failure = |which: &str, why: &str, code| {
+            let (which, why, log) = (which.to_owned(), why.to_owned(), log.clone());
+            Failure { which, why, code, log, silent: false }
+        };
         assert_eq!(failure_of(&[]).unwrap(), 0);
-        let error = failure_of(&[failure("PRQ 1", 3), failure("PRQ 2", 4)]).unwrap_err();
+        let failed =
+            [failure("PRQ 1", "bad", 3), failure("PRQ 2", "worse", 4), failure("PRQ 4", "bad", 3)];
+        let error = failure_of(&failed).unwrap_err();
         assert!(matches!(error, Error::Program { code: 3, .. }));
         let text = error.to_string();
-        assert!(text.contains("PRQ 1\nPRQ 2") && text.ends_with("why"), "{text}");
+        assert!(text.contains("\nPRQ 1; PRQ 4: bad\nPRQ 2: worse\n"), "{text}");
+        assert!(text.ends_with("why"), "{text}");
     }
 
     #[test]
