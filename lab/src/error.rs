@@ -99,6 +99,9 @@ pub(crate) enum Error {
     #[error("no report of process {pid} at {address} to compare with")]
     NoReportOf { pid: u32, address: String },
 
+    #[error("--against {path}: {why}")]
+    Against { path: PathBuf, why: &'static str },
+
     #[error("{program}: cannot be started: {error}")]
     Start { program: String, error: std::io::Error },
 

@@ -45,7 +45,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     if let Some(directory) = &arguments.report {
         spare_recording(directory, &found)?;
     }
-    let live = arguments.against.as_deref().map(reports::read).transpose()?;
+    let live = arguments.against.as_deref().map(|from| reports_of(from, &found)).transpose()?;
     note_flow_control(&traces::params(&found, &settings)?);
     let started = Instant::now();
     let counted = all(&found, &settings)?;
@@ -86,6 +86,33 @@ fn spare_recording(directory: &Path, traces: &[Trace]) -> Result<(), Error> {
     Ok(())
 }
 
+/// The reports to compare with, which must be of the run that was recorded.
+fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> {
+    let live = reports::read(directory)?;
+    let path = || directory.to_owned();
+    if live.is_empty() {
+        return Err(Error::Against { path: path(), why: "no report (*.json) there" });
+    }
+    let missing = |trace: &&Trace| !live.iter().any(|report| endpoint(report) == trace.endpoint());
+    let strange: Vec<_> = traces.iter().filter(missing).collect();
+    match strange.first() {
+        None => Ok(live),
+        Some(_) if strange.len() == traces.len() => Err(Error::Against {
+            path: path(),
+            why: "the reports are of another run than the traces",
+        }),
+        Some(trace) => {
+            let (_, pid, address) = trace.endpoint();
+            Err(Error::NoReportOf { pid, address })
+        }
+    }
+}
+
+/// What a report has in common with the traces of its endpoint.
+fn endpoint(report: &Report) -> Endpoint {
+    (report.host.clone(), report.pid, report.address.clone())
+}
+
 /// Says what a replay cannot do: a trace has the messages that came, not those that a sender
 /// would have held back.
 pub(crate) fn note_flow_control(params: &[Params]) {
@@ -124,10 +151,7 @@ fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
 fn compare(replayed: &[Report], live: &[Report]) -> Result<u8, Error> {
     let mut different = 0;
     for report in replayed {
-        let same = |other: &&Report| {
-            (&other.host, other.pid, &other.address) == (&report.host, report.pid, &report.address)
-        };
-        let Some(other) = live.iter().find(same) else {
+        let Some(other) = live.iter().find(|other| endpoint(other) == endpoint(report)) else {
             return Err(Error::NoReportOf { pid: report.pid, address: report.address.clone() });
         };
         for (name, of_replay, of_run) in
@@ -374,6 +398,7 @@ fn number(params: &Params, name: &str) -> u32 {
 mod tests {
     use super::*;
     use crate::reports::tests::sample;
+    use nic::trace::Header;
 
     #[test]
     fn only_what_differs_is_told() {
@@ -382,6 +407,30 @@ mod tests {
         assert!(text.contains("replay 25 receives posted, 25 messages arrived"), "{text}");
         assert!(text.contains("  run    24 receives posted, 24 messages arrived"), "{text}");
         assert!(!text.contains("promotions"), "{text}");
+    }
+
+    #[test]
+    fn reports_of_another_run_are_told_before_the_replay() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        let report = sample(0, 10, 25);
+        let trace = |name: &str, pid| {
+            let context = "tagged".to_owned();
+            let header = Header { host: report.host.clone(), pid, context, ..Header::default() };
+            fs::write(place.join(name), header.to_bytes()).unwrap();
+        };
+        trace("0.trace", report.pid);
+        let read = || reports_of(place, &traces::find(&[place.to_owned()], false).unwrap());
+        assert!(read().unwrap_err().to_string().ends_with("no report (*.json) there"));
+        let put = |report: &Report| {
+            fs::write(place.join("0.json"), report.to_json().unwrap()).unwrap();
+        };
+        put(&Report { pid: 7, ..report.clone() });
+        assert!(read().unwrap_err().to_string().contains("of another run than the traces"));
+        put(&report);
+        assert_eq!(read().unwrap().len(), 1);
+        trace("1.trace", 8);
+        assert!(read().unwrap_err().to_string().starts_with("no report of process 8"));
     }
 
     #[test]
