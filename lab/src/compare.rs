@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam compare`: one recording on several devices, side by side.
 
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,13 +12,17 @@ use serde::Serialize;
 use crate::curve::{self, Replayed};
 use crate::environment::{self, Settings};
 use crate::error::Error;
-use crate::numbers::{count, percent, share, total, whole};
+use crate::numbers::{bytes, count, percent, share, total, whole};
+use crate::progress;
 use crate::reading::{Cost, Modelled};
 use crate::replay;
 use crate::reports::{Peak, Summary, spilled};
 use crate::sheet::Sheet;
 use crate::table::rank_of;
 use crate::traces;
+
+/// Bytes of traces whose replay takes a second or more.
+const LONG: u64 = 16 << 20;
 
 /// Compares what devices would do with a recorded program, side by side.
 ///
@@ -95,12 +100,28 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     // What is wrong with one of them is said before the first replay.
     let params: Result<Vec<_>, _> =
         lines.iter().map(|line| traces::params(&found, &line.settings)).collect();
-    let params = params?.concat();
-    replay::note_flow_control(&params);
+    let params = params?;
+    if let Some(path) = &arguments.csv {
+        open(path)?;
+    }
+    let held: Vec<_> = lines
+        .iter()
+        .zip(&params)
+        .filter(|(_, params)| replay::holds_back(params))
+        .map(|(line, _)| line.name.as_str())
+        .collect();
+    if !held.is_empty() {
+        replay::note_flow_control(&format!("{} (overflow=flow-control)", held.join(", ")));
+    }
     // One unit for all lines, or they could not be compared.
-    let charged = params.iter().any(curve::is_charged);
+    let charged = params.iter().flatten().any(curve::is_charged);
+    let length = found.iter().map(|trace| trace.bytes).sum();
     let mut replayed = Vec::new();
-    for line in &lines {
+    for (at, line) in (1..).zip(&lines) {
+        if length >= LONG {
+            let traces = format!("{} of traces", bytes(length));
+            progress::step(&format!("{at} of {}: {}, {traces}", lines.len(), line.name));
+        }
         if let Some(of) = curve::replayed(&found, &line.settings, charged)? {
             replayed.push((line.name.as_str(), of));
         }
@@ -209,6 +230,13 @@ fn foot(sum: &Summary, charged: bool) -> String {
     )
 }
 
+/// Whether the file of the numbers can be written, before the work for it is done. What is in
+/// it stays until there is something new.
+fn open(path: &Path) -> Result<(), Error> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    file.map(drop).map_err(Error::io(path))
+}
+
 fn write(path: &Path, replayed: &[(&str, Replayed)]) -> Result<(), Error> {
     let failed = |error| Error::Csv { path: path.to_owned(), error };
     let mut csv = csv::Writer::from_path(path).map_err(failed)?;
@@ -248,6 +276,17 @@ mod tests {
         assert_eq!(assignments("device=alpu"), ["device=alpu"]);
         let words = assignments("refuse=any-source,non-contiguous,prq_entries=7");
         assert_eq!(words, ["refuse=any-source,non-contiguous", "prq_entries=7"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_known_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("old.csv");
+        std::fs::write(&path, "old").unwrap();
+        open(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+        let error = open(&directory.path().join("none/x.csv")).unwrap_err().to_string();
+        assert!(error.contains("none/x.csv: No such file"), "{error}");
     }
 
     #[test]

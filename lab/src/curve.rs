@@ -53,7 +53,9 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.trace, arguments.cut_off)?;
     let params = traces::params(&found, &settings)?;
-    replay::note_flow_control(&params);
+    if replay::holds_back(&params) {
+        replay::note_flow_control("overflow=flow-control");
+    }
     fresh::make(&arguments.out)?;
     let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &params[0])?;
     let charged = params.iter().any(is_charged);

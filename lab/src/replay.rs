@@ -46,7 +46,9 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         spare_recording(directory, &found)?;
     }
     let live = arguments.against.as_deref().map(|from| reports_of(from, &found)).transpose()?;
-    note_flow_control(&traces::params(&found, &settings)?);
+    if holds_back(&traces::params(&found, &settings)?) {
+        note_flow_control("overflow=flow-control");
+    }
     let started = Instant::now();
     let counted = all(&found, &settings)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -113,15 +115,17 @@ fn endpoint(report: &Report) -> Endpoint {
     (report.host.clone(), report.pid, report.address.clone())
 }
 
+/// Whether a device would hold messages back.
+pub(crate) fn holds_back(params: &[Params]) -> bool {
+    params.iter().any(|params| params.text("overflow") == "flow-control")
+}
+
 /// Says what a replay cannot do: a trace has the messages that came, not those that a sender
 /// would have held back.
-pub(crate) fn note_flow_control(params: &[Params]) {
-    if params.iter().any(|params| params.text("overflow") == "flow-control") {
-        eprintln!(
-            "overflow=flow-control: a replay holds no message back and fails no receive; what does \
-             not fit spills"
-        );
-    }
+pub(crate) fn note_flow_control(what: &str) {
+    eprintln!(
+        "{what}: a replay holds no message back and fails no receive; what does not fit spills"
+    );
 }
 
 /// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further

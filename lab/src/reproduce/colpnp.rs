@@ -10,7 +10,8 @@ use super::measure::{self, Contender, Costs, Stream};
 use super::{Effort, paper};
 use crate::error::Error;
 use crate::numbers::whole;
-use crate::workload::{Pattern, Role, progress};
+use crate::progress;
+use crate::workload::{self, Pattern, Role};
 
 pub(super) const PREFACE: &str = "<!-- SPDX-License-Identifier: BSD-2-Clause -->
 # COL+PNP reproduced
@@ -97,9 +98,12 @@ pub(super) fn reproduce(effort: Effort) -> Result<Made, Error> {
     let of = |(pattern, ranks): (Pattern, [u32; 3])| ranks.map(|ranks| (pattern, ranks));
     let applications: Vec<_> = applications.flat_map(of).collect();
     let ks = [1, 2, 4, 8, 16];
-    let bar = progress((applications.len() + paper::GATHER.len() * ks.len()) as u64);
+    let steps = (applications.len() + paper::GATHER.len() * ks.len()) as u64;
+    let bar = workload::progress(steps);
     let measure = |pattern: Pattern, ranks: u32, contenders: &[Contender]| {
-        bar.set_message(format!("{} on {}", pattern.name(), whole(u64::from(ranks))));
+        let message = format!("{} on {}", pattern.name(), whole(u64::from(ranks)));
+        progress::step(&format!("{} of {steps}: {message}", bar.position() + 1));
+        bar.set_message(message);
         let stream = Stream::new(pattern, ranks, effort.seed);
         let costs = measure::all(&stream, contenders, effort.time)?;
         bar.inc(1);
