@@ -84,9 +84,17 @@ pub(crate) struct Export {
     #[arg(long)]
     parquet: bool,
 
-    /// Prefix of LogGOPSim's files.
-    #[arg(long, value_name = "PREFIX", default_value = "qstat")]
+    /// Prefix of the names of LogGOPSim's files.
+    #[arg(long, value_name = "PREFIX", default_value = "qstat", value_parser = name)]
     qstat: String,
+}
+
+/// A part of the name of a file; the files go where --out says.
+fn name(text: &str) -> Result<String, &'static str> {
+    if text.contains('/') {
+        return Err("a name without a path is expected; --out is where the files go");
+    }
+    Ok(text.to_owned())
 }
 
 /// Writes an experiment as one page of HTML.
@@ -101,7 +109,7 @@ pub(crate) struct ReportPage {
     #[command(flatten)]
     from: Sources,
 
-    /// The page.
+    /// The page; - is standard output.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -172,7 +180,24 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
 pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from)?;
     let page = page::of(&experiment)?;
+    if arguments.out.as_os_str() == "-" {
+        print!("{page}");
+        return Ok(0);
+    }
     fs::write(&arguments.out, page).map_err(Error::io(&arguments.out))?;
     println!("{}", arguments.out.display());
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_no_paths() {
+        assert_eq!(name("qstat").as_deref(), Ok("qstat"));
+        for path in ["../evil", "/tmp/evil", "evil/"] {
+            assert!(name(path).is_err(), "{path}");
+        }
+    }
 }
