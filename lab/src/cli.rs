@@ -204,14 +204,10 @@ the rank that suffers most. The model adds up costs: it has no time to insert an
 queueing of one search behind another, no overlap, no caches, nothing of the network, and
 the order of messages stays that of the recording. docs/devices.md has the sources of costs.")]
 pub(crate) struct Sweep {
-    /// Entries of the table of posted receives, one run each.
-    #[arg(
-        long,
-        value_name = "LIST",
-        default_value = "0,64,...,8192",
-        allow_negative_numbers = true
-    )]
-    pub(crate) prq: Sizes,
+    /// Entries of the table of posted receives, one run each; otherwise 0,64,...,8192 and, where
+    /// one pass over traces answers for all, on to what they need.
+    #[arg(long, value_name = "LIST", allow_negative_numbers = true)]
+    pub(crate) prq: Option<Sizes>,
 
     /// Entries of the table of unexpected messages: `same` as the other table, one number for
     /// all runs, or a list as long as that of --prq; otherwise the same, or none with a device

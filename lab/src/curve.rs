@@ -18,11 +18,11 @@ use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::fresh;
 use crate::numbers::{count, whole};
-use crate::reading::{Cost, Modelled, Point};
+use crate::reading::{self, Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::Summary;
 use crate::sheet::Sheet;
-use crate::sizes;
+use crate::sizes::{self, Sizes};
 use crate::sweep::{Row, show};
 use crate::traces::{self, Counted, Trace};
 
@@ -57,14 +57,24 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         replay::note_flow_control("overflow=flow-control");
     }
     fresh::make(&arguments.out)?;
-    let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &params[0])?;
+    let prq = arguments.prq.clone().unwrap_or_else(Sizes::usual);
+    let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params[0]);
+    let first = pairs(&prq)?;
     let charged = params.iter().any(is_charged);
     let (points, rows) = if charged || !params.iter().all(is_plain) {
-        replays(&pairs, &found, &settings, charged)?
+        replays(&first, &found, &settings, charged)?
     } else {
         let passed = replay::curves(&found, &settings)?;
         println!("{}", smallest(&passed));
-        points_of(&pairs, &passed, &settings)?
+        let swept = points_of(&first, &passed, &settings)?;
+        match reading::beyond(&swept.0).filter(|_| arguments.prq.is_none()) {
+            // A list of sizes of the UMQ goes with the usual ones alone.
+            Some(need) => match pairs(&prq.on_to(need)) {
+                Ok(more) => points_of(&more, &passed, &settings)?,
+                Err(_) => swept,
+            },
+            None => swept,
+        }
     };
     write(&arguments.out, &rows)?;
     show(&arguments.out, &title(&found), &points)?;

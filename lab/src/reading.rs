@@ -6,6 +6,7 @@ use nic::report::ContextCounters;
 
 use crate::numbers::{entries, share, whole};
 use crate::reports::{Peak, Summary, spilled};
+use crate::sizes::LARGEST;
 use crate::traces::Counted;
 
 /// What was measured at one table size: the medians of its runs.
@@ -182,6 +183,32 @@ fn never_held<'a>(
     })
 }
 
+/// Entries that are needed, where no size of a sweep has as many.
+pub(crate) fn beyond(points: &[Point]) -> Option<u64> {
+    let [prq, umq] = needs(points);
+    // Sizes of the UMQ that are not those of the PRQ were chosen as they are.
+    let same = points.iter().all(|point| point.prq == point.umq);
+    let need = if same { prq.elements.max(umq.elements) } else { prq.elements };
+    points.iter().all(|point| (point.prq as u64) < need).then_some(need)
+}
+
+/// How to ask for tables that hold all, where a sweep had none.
+pub(crate) fn larger(points: &[Point]) -> Option<String> {
+    let need = beyond(points)?;
+    let [prq, umq] = needs(points);
+    if never_held(points, &prq, &umq).is_some() {
+        return None;
+    }
+    if need > LARGEST as u64 {
+        return Some(format!(
+            "no table holds that: {} entries are the most",
+            whole(LARGEST as u64)
+        ));
+    }
+    let size = need.next_power_of_two().max(128);
+    Some(format!("no size of this sweep holds that: --prq 0,64,...,{size} has one that does"))
+}
+
 /// Two lines: how many entries are needed, and what a smaller table costs.
 pub(crate) fn reading(points: &[Point]) -> [String; 2] {
     let [prq, umq] = needs(points);
@@ -283,6 +310,21 @@ mod tests {
         let expected = "no size would do: at 4,096 + 0 entries elements spill though the PRQ of rank 1 \
                         held at most 175 at once (refused, or the pool is used up)";
         assert_eq!(first, expected);
+    }
+
+    #[test]
+    fn sizes_that_hold_all_are_told_where_there_were_none() {
+        let told = |posts| larger(&[64, 1024].map(|size| point(size, &[posts])));
+        assert_eq!(told(1024), None);
+        assert!(told(1025).unwrap().ends_with("--prq 0,64,...,2048 has one that does"));
+        let most = told(65_537).unwrap();
+        assert_eq!(most, "no table holds that: 65,536 entries are the most");
+        // The UMQ was not to be held.
+        let mut points = [point(64, &[10])];
+        points[0].peaks[1].elements = 100;
+        assert_eq!(beyond(&points), Some(100));
+        points[0].umq = 8;
+        assert_eq!(beyond(&points), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::environment::Settings;
 use crate::error::Error;
 
 /// Largest table the provider offers.
-const LARGEST: usize = 65_536;
+pub(crate) const LARGEST: usize = 65_536;
 
 /// Table sizes as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,22 @@ pub(crate) enum UmqSizes {
 pub(crate) fn one(text: &str) -> Result<usize, String> {
     let size = text.parse().ok().filter(|size| *size <= LARGEST);
     size.ok_or_else(|| format!("a table has 0 to {LARGEST} entries"))
+}
+
+impl Sizes {
+    /// Those of a sweep that is given none.
+    pub(crate) fn usual() -> Self {
+        Self(vec![0, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
+    }
+
+    /// These, and the last doubled until it holds so many entries or is the largest there is.
+    pub(crate) fn on_to(mut self, need: u64) -> Self {
+        let last = self.0.last().copied().unwrap_or(0).max(1);
+        let doubled = std::iter::successors(Some(last), |size| Some(2 * size)).skip(1);
+        let most = (need.min(LARGEST as u64) as usize).next_power_of_two();
+        self.0.extend(doubled.take_while(|size| *size <= most));
+        self
+    }
 }
 
 impl FromStr for Sizes {
@@ -141,6 +157,15 @@ mod tests {
         assert_eq!(sizes("3, ... ,20").unwrap(), [3, 6, 12, 20]);
         assert_eq!(sizes("1,...,4,100,...,300").unwrap(), [1, 2, 4, 100, 200, 300]);
         assert_eq!(sizes("7").unwrap(), [7]);
+    }
+
+    #[test]
+    fn usual_sizes_go_on_to_what_is_needed() {
+        assert_eq!(sizes("0,64,...,8192").unwrap(), Sizes::usual().0);
+        let last = |need| Sizes::usual().on_to(need).0.last().copied().unwrap();
+        let needs = [0, 8192, 8193, 16_384, 40_000, 65_536, 70_000, u64::MAX].map(last);
+        assert_eq!(needs, [8192, 8192, 16_384, 16_384, 65_536, 65_536, 65_536, 65_536]);
+        assert_eq!(Sizes::usual().on_to(20_000).0.len(), 11);
     }
 
     #[test]

@@ -20,12 +20,12 @@ use crate::launcher::Mpi;
 use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
-use crate::reading::{Cost, Modelled, Point, reading};
+use crate::reading::{Cost, Modelled, Point, larger, reading};
 use crate::reports::{self, Summary};
 use crate::run::{Plan, exit_code, program};
 use crate::sheet::Sheet;
 use crate::signals::{self, Ended, Signals};
-use crate::sizes;
+use crate::sizes::{self, Sizes};
 
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
@@ -84,7 +84,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
     let settings = Settings::parse(&common.set)?;
     sizes::check(&settings)?;
-    let pairs = sizes::pairs(&arguments.prq, arguments.umq.as_ref(), &settings.check()?)?;
+    let prq = arguments.prq.clone().unwrap_or_else(Sizes::usual);
+    let pairs = sizes::pairs(&prq, arguments.umq.as_ref(), &settings.check()?)?;
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
@@ -278,7 +279,7 @@ pub(crate) fn show(out: &Path, title: &str, points: &[Point]) -> Result<(), Erro
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
-    for line in reading(points) {
+    for line in reading(points).into_iter().chain(larger(points)) {
         println!("{line}");
     }
     Ok(())
