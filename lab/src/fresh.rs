@@ -35,10 +35,17 @@ impl Drop for Made {
 }
 
 impl Fresh {
-    /// Makes both directories and finds what an earlier run left. Nothing is removed yet.
+    /// Makes both directories, which may hold reports, and finds what an earlier run left. Nothing
+    /// is removed yet.
     pub(crate) fn inside(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
+        check_name(directory)?;
+        Self::in_any(directory, kinds)
+    }
+
+    /// The same where no reports will be.
+    pub(crate) fn in_any(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
         let existed = directory.is_dir();
-        let directory = make_for_reports(directory)?;
+        let directory = make(directory)?;
         let made = (!existed).then(|| Made(directory.clone()));
         let mut old = Vec::new();
         for kind in kinds {
@@ -89,11 +96,17 @@ impl Fresh {
 
 /// Makes a directory that ranks write their reports to. Returns its full path.
 pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
+    check_name(directory)?;
+    make(directory)
+}
+
+/// Refuses the name of a directory in which reports cannot be.
+fn check_name(directory: &Path) -> Result<(), Error> {
     let full = std::path::absolute(directory).map_err(Error::io(directory))?;
     if full.to_string_lossy().contains('%') {
         return Err(Error::Percent { path: directory.to_owned() });
     }
-    make(directory)
+    Ok(())
 }
 
 /// Makes a directory. Returns its full path.

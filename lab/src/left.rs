@@ -26,14 +26,7 @@ pub(crate) fn counted(place: &Path) -> Option<String> {
 
 fn table(left: &[Live]) -> String {
     let header = [
-        "rank",
-        "receives",
-        "messages",
-        "unexp.",
-        "table",
-        "host",
-        "spilled",
-        "PRQ mark",
+        "rank", "receives", "messages", "unexp.", "table", "host", "spilled", "PRQ mark",
         "UMQ mark",
     ];
     let mut sheet = Sheet::new("", header);

@@ -20,11 +20,12 @@ use nic::report::ContextCounters;
 use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::error::Error;
-use crate::fresh;
+use crate::fresh::Fresh;
 use crate::numbers::{count, whole};
 use crate::progress;
 use crate::reports::NO_LIBFABRIC;
 use crate::sheet::Sheet;
+use crate::signals::{self, Signals};
 
 pub(crate) use pattern::Pattern;
 pub(crate) use random::mix;
@@ -118,14 +119,21 @@ pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
     let ranks = arguments.ranks.unwrap_or(pattern.usual_ranks());
     check(arguments, ranks)?;
     let params = params(ranks, &[])?;
+    let mut signals = Signals::catch()?;
+    let fresh = Fresh::in_any(&arguments.out, &[])?;
     let progress = progress(arguments.rank.0.len() as u64 * u64::from(arguments.steps));
     let mut made = Vec::new();
     for &rank in &arguments.rank.0 {
         let place = Place { rank, ranks };
-        let path = arguments.out.join(format!("{rank}.{}.0.tagged.trace", rank + 1));
-        let counters = write(arguments, place, &params, &path, &progress)?;
-        made.push((rank, counters));
+        let path = fresh.path().join(format!("{rank}.{}.0.tagged.trace", rank + 1));
+        made.push((rank, write(arguments, place, &params, &path, &progress, &mut signals)?));
+        if let Some(signal) = signals.caught() {
+            progress.finish_and_clear();
+            eprintln!("tcam: ended by {}; no trace is left", signals::name_of(signal));
+            return Ok(signals::code_of(signal));
+        }
     }
+    fresh.keep("trace")?;
     progress.finish_and_clear();
     print!("{}", summary(pattern, ranks, arguments.steps, &made));
     println!("Traces: {}", arguments.out.display());
@@ -143,7 +151,9 @@ fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
         }
     }
     let out = &arguments.out;
-    fresh::make(out)?;
+    if !out.is_dir() {
+        return Ok(());
+    }
     for entry in fs::read_dir(out).map_err(Error::io(out))? {
         let entry = entry.map_err(Error::io(out))?;
         if Path::new(&entry.file_name()).extension().is_some_and(|end| end == "trace") {
@@ -185,13 +195,14 @@ pub(crate) fn generate(
     }
 }
 
-/// Writes the trace of a rank, and replays it to see its queues.
+/// Writes the trace of a rank, up to a signal, and replays it to see its queues.
 fn write(
     arguments: &Workload,
     place: Place,
     params: &Params,
     path: &Path,
     progress: &ProgressBar,
+    signals: &mut Signals,
 ) -> Result<ContextCounters, Error> {
     let Workload { pattern, seed, steps, messages, .. } = *arguments;
     let ranks = place.ranks;
@@ -231,6 +242,9 @@ fn write(
     for step in 0..steps {
         generate(pattern, place, seed, step..step + 1, messages, |event| keep(&event.op));
         progress.inc(1);
+        if signals.caught().is_some() {
+            break;
+        }
     }
     written.and_then(|()| file.flush()).map_err(Error::io(path))?;
     Ok(replay.counters())

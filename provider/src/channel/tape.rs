@@ -51,7 +51,12 @@ impl Tape {
     /// # Errors
     /// The file exists or cannot be made, or the disk is full.
     pub(crate) fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
-        let mut file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        // A file with less than a header would take the place of an earlier recording.
+        Self::begin(file, header, max).inspect_err(|_| drop(std::fs::remove_file(path)))
+    }
+
+    fn begin(mut file: File, header: &[u8], max: u64) -> io::Result<Self> {
         assert_eq!(header.len(), HEADER);
         file.write_all(header)?;
         file.write_all(&[0; WINDOW])?;
