@@ -3,10 +3,19 @@
 //!
 //! The last part of an event's target names the subsystem (`tcam_fi::av` is
 //! `FI_LOG_AV`, as `FI_LOG_SUBSYS=av` selects it).
+//!
+//! libfabric shows no log by default, and an MPI says no more than that an endpoint failed. So
+//! an error goes to the error output where the log does not take it, once from each place.
 
-use std::fmt::{self, Write as _};
+use std::{
+    collections::HashSet,
+    fmt::{self, Write as _},
+    sync::{Mutex, PoisonError},
+};
 
-use tracing::{Event, Level, Metadata, Subscriber, field::Field, field::Visit};
+use tracing::{
+    Event, Level, Metadata, Subscriber, callsite::Identifier, field::Field, field::Visit,
+};
 use tracing_subscriber::{Layer, layer::Context, layer::SubscriberExt as _, registry::LookupSpan};
 
 use crate::{host::Host, sys};
@@ -14,11 +23,13 @@ use crate::{host::Host, sys};
 struct FabricLog {
     host: &'static Host,
     provider: usize,
+    /// Places of errors that were said.
+    said: Mutex<HashSet<Identifier>>,
 }
 
 /// Installs the log. A second call (libfabric loads the provider once a process) changes nothing.
 pub(crate) fn install(host: &'static Host, provider: *const sys::fi_provider) {
-    let layer = FabricLog { host, provider: provider as usize };
+    let layer = FabricLog { host, provider: provider as usize, said: Mutex::default() };
     // A failure means that a log is installed already, which then serves.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
 }
@@ -50,10 +61,8 @@ impl FabricLog {
     fn provider(&self) -> *const sys::fi_provider {
         self.provider as *const sys::fi_provider
     }
-}
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FabricLog {
-    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+    fn takes(&self, metadata: &Metadata<'_>) -> bool {
         self.host.log_enabled(
             self.provider(),
             level(*metadata.level()),
@@ -61,10 +70,28 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FabricLog {
         )
     }
 
+    /// Whether nothing was said of this place yet.
+    fn is_news(&self, metadata: &Metadata<'_>) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.insert(metadata.callsite())
+    }
+}
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FabricLog {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        *metadata.level() == Level::ERROR || self.takes(metadata)
+    }
+
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let metadata = event.metadata();
         let mut text = Text(String::new());
         event.record(&mut text);
+        if !self.takes(metadata) {
+            if self.is_news(metadata) {
+                eprintln!("tcam: {}", text.0);
+            }
+            return;
+        }
         self.host.log(
             self.provider(),
             level(*metadata.level()),

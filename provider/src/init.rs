@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! How libfabric meets the provider: parameters, `fi_getinfo`, `fi_fabric`.
 
-use std::{
-    net::SocketAddrV4,
-    sync::{Arc, Once},
-};
+use std::{net::SocketAddrV4, sync::Arc};
 
 use ffi::{
     Errno, flags,
@@ -32,10 +29,6 @@ pub(crate) fn params() -> Result<Params, Errno> {
     let params = Params::check_names(names).and_then(|()| Params::from_lookup(param));
     params.and_then(report::of_each_rank).map_err(|error| {
         tracing::error!("{error}");
-        // libfabric shows no log by default, and MPI only says that it found no
-        // provider; it asks several times.
-        static SAID: Once = Once::new();
-        SAID.call_once(|| eprintln!("tcam: {error}"));
         Errno::EINVAL
     })
 }
