@@ -16,7 +16,7 @@ use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::progress;
 use crate::reading::{Cost, Modelled};
 use crate::replay;
-use crate::reports::{Peak, Summary, spilled};
+use crate::reports::{self, Peak, Summary, spilled};
 use crate::sheet::Sheet;
 use crate::table::rank_of;
 use crate::traces;
@@ -97,6 +97,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let found = traces::find(&arguments.traces, arguments.cut_off)?;
     let first = if arguments.set.is_empty() { "as recorded" } else { "--set alone" };
     let lines = lines(first, &arguments.with, &common)?;
+    if let Some(mixed) = reports::several(found.iter().map(|trace| &*trace.header.program)) {
+        eprintln!("{mixed}");
+    }
     // What is wrong with one of them is said before the first replay.
     let params: Result<Vec<_>, _> =
         lines.iter().map(|line| traces::params(&found, &line.settings)).collect();

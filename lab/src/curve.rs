@@ -20,7 +20,7 @@ use crate::fresh;
 use crate::numbers::{count, whole};
 use crate::reading::{self, Cost, Modelled, Point};
 use crate::replay::{self, Curves};
-use crate::reports::Summary;
+use crate::reports::{self, Summary};
 use crate::sheet::Sheet;
 use crate::sizes::{self, Sizes};
 use crate::sweep::{Row, show};
@@ -53,6 +53,9 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.trace, arguments.cut_off)?;
     let params = traces::params(&found, &settings)?;
+    if let Some(mixed) = reports::several(found.iter().map(|trace| &*trace.header.program)) {
+        eprintln!("{mixed}");
+    }
     if replay::holds_back(&params) {
         replay::note_flow_control("overflow=flow-control");
     }

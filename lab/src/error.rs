@@ -85,8 +85,8 @@ pub(crate) enum Error {
     #[error("{path}: a trace of another run than the reports there: give one or the other", path = .0.display())]
     OtherRun(PathBuf),
 
-    #[error("{path}: has the reports of the recording: give another directory to --report", path = .0.display())]
-    ReportsOfRecording(PathBuf),
+    #[error("{path}: has the reports of a run: give another directory to --report", path = .0.display())]
+    ReportsOfRun(PathBuf),
 
     #[error("the replay went wrong: {0}")]
     Replay(String),

@@ -14,6 +14,11 @@ use crate::traces;
 /// Runs the command and says what was recorded. Returns the program's exit code.
 pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
+    for (name, option) in [("trace", "--out DIR"), ("trace_max", "--max MIB")] {
+        if settings.get(name).is_some() {
+            return Err(Error::OwnOption { name: name.to_owned(), option });
+        }
+    }
     settings.set("trace_max", &arguments.max);
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;

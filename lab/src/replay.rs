@@ -2,6 +2,7 @@
 //! `tcam replay`: traces played to another table, engine or overflow model.
 
 use std::collections::{BTreeMap, BinaryHeap};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -43,7 +44,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.traces, arguments.cut_off)?;
     if let Some(directory) = &arguments.report {
-        spare_recording(directory, &found)?;
+        spare_runs(directory)?;
     }
     let live = arguments.against.as_deref().map(|from| reports_of(from, &found)).transpose()?;
     if holds_back(&traces::params(&found, &settings)?) {
@@ -75,15 +76,19 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     }
 }
 
-/// Refuses a directory for reports that has those of the recording.
-fn spare_recording(directory: &Path, traces: &[Trace]) -> Result<(), Error> {
-    let Ok(directory) = directory.canonicalize() else { return Ok(()) };
-    let beside = |trace: &Trace| {
-        let path = trace.path.canonicalize().ok();
-        path.is_some_and(|path| path.parent() == Some(&directory))
-    };
-    if traces.iter().any(beside) && reports::read(&directory).is_ok_and(|found| !found.is_empty()) {
-        return Err(Error::ReportsOfRecording(directory));
+/// Refuses a directory for reports that has those of a run: they may be all that is left of it.
+fn spare_runs(directory: &Path) -> Result<(), Error> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for path in reports::old(directory)? {
+        // A replay sends nothing over any channel.
+        let of_run = |report: Report| !report.channels.is_empty();
+        if path.extension() == Some(OsStr::new("json"))
+            && reports::read_one(&path).is_ok_and(of_run)
+        {
+            return Err(Error::ReportsOfRun(directory.to_owned()));
+        }
     }
     Ok(())
 }
@@ -402,7 +407,22 @@ fn number(params: &Params, name: &str) -> u32 {
 mod tests {
     use super::*;
     use crate::reports::tests::sample;
+    use nic::report::ChannelCounters;
     use nic::trace::Header;
+
+    #[test]
+    fn reports_of_a_run_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        spare_runs(&place.join("none")).unwrap();
+        spare_runs(place).unwrap();
+        let mut report = sample(0, 10, 25);
+        write(place, &[report.clone()]).unwrap();
+        spare_runs(place).unwrap();
+        report.channels.insert("shm".to_owned(), ChannelCounters::default());
+        write(place, &[report]).unwrap();
+        assert!(matches!(spare_runs(place), Err(Error::ReportsOfRun(_))));
+    }
 
     #[test]
     fn only_what_differs_is_told() {

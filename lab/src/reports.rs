@@ -202,12 +202,22 @@ impl Summary {
     }
 }
 
+/// Says that these are several programs, if they are.
+pub(crate) fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
+    let programs: BTreeSet<&str> = programs.collect();
+    (programs.len() > 1).then(|| {
+        let programs: Vec<_> = programs.into_iter().take(MISSING).collect();
+        format!(
+            "These are several programs, whose counts tell nothing together: {}",
+            programs.join(", ")
+        )
+    })
+}
+
 /// Why reports may be of several runs, whose counts tell nothing together.
 fn mixed(reports: &[Report]) -> Option<String> {
-    let programs: BTreeSet<&str> = reports.iter().map(|report| &*report.program).collect();
-    if programs.len() > 1 {
-        let programs: Vec<_> = programs.into_iter().take(MISSING).collect();
-        return Some(format!("Reports of several programs: {}", programs.join(", ")));
+    if let Some(several) = several(reports.iter().map(|report| &*report.program)) {
+        return Some(several);
     }
     let mut processes = BTreeMap::new();
     reports.iter().find_map(|report| {
@@ -331,7 +341,10 @@ pub(crate) mod tests {
         let again = Report { pid: 7, ..one.clone() };
         assert_eq!(mixed(&again).unwrap(), "Rank 0 was processes 100 and 7: several runs?");
         let other = Report { program: "ring".to_owned(), ..one.clone() };
-        assert_eq!(mixed(&other).unwrap(), "Reports of several programs: , ring");
+        assert_eq!(
+            mixed(&other).unwrap(),
+            "These are several programs, whose counts tell nothing together: , ring"
+        );
     }
 
     #[test]

@@ -32,6 +32,9 @@ pub(crate) fn summary(sum: &Summary) -> String {
         count(sum.tagged.arrivals, "message"),
         sum.way(),
     );
+    if let Some(mixed) = &sum.mixed {
+        let _ = writeln!(text, "{mixed}");
+    }
     let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
     let mut table = Sheet::new("", ["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
     let mut row = |name: &str, of: &dyn Fn(&QueueCounters) -> String| {
@@ -104,9 +107,6 @@ pub(crate) fn summary(sum: &Summary) -> String {
             "{} written at exit: the endpoint was never closed",
             count(sum.at_exit as u64, "report")
         );
-    }
-    if let Some(mixed) = &sum.mixed {
-        let _ = writeln!(text, "{mixed}");
     }
     if !sum.missing.is_empty() {
         let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
