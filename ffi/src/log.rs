@@ -10,6 +10,7 @@
 use std::{
     collections::HashSet,
     fmt::{self, Write as _},
+    io::Write as _,
     sync::{Mutex, PoisonError},
 };
 
@@ -88,7 +89,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for FabricLog {
         event.record(&mut text);
         if !self.takes(metadata) {
             if self.is_news(metadata) {
-                eprintln!("tcam: {}", text.0);
+                // In one piece: other ranks write, too.
+                let line = format!("tcam: {}\n", text.0);
+                let _ = std::io::stderr().write_all(line.as_bytes());
             }
             return;
         }

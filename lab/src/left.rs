@@ -15,13 +15,14 @@ use crate::watch::endpoints::left_by;
 /// Most ranks that have a line of their own.
 const LINES: usize = 16;
 
-/// What was counted by ranks that were to write their reports to a directory; nothing if they
-/// left nothing. What they left in `/dev/shm` is removed.
+/// What was counted by ranks that were to write their reports to a directory, if they counted
+/// anything. What they left in `/dev/shm` is removed.
 pub(crate) fn counted(place: &Path) -> Option<String> {
     let pattern = place.join(PATTERN);
     // Only what is said beside an error is lost by another one.
     let left = left_by(job_of(&pattern.to_string_lossy())).ok()?;
-    (!left.is_empty()).then(|| table(&left))
+    let has_counted = |live: &Live| live.tagged.posts > 0 || live.tagged.arrivals > 0;
+    left.iter().any(has_counted).then(|| table(&left))
 }
 
 fn table(left: &[Live]) -> String {
