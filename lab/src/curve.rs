@@ -238,7 +238,9 @@ pub(crate) fn title(found: &[Trace]) -> String {
         found.iter().map(|trace| (&trace.header.host, trace.header.pid)).collect();
     processes.sort_unstable();
     processes.dedup();
-    format!("{name} on {}, replayed", count(processes.len() as u64, "rank"))
+    let whole = found.iter().all(|trace| trace.cut().is_none());
+    let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
+    format!("{name} on {}, {replayed}", count(processes.len() as u64, "rank"))
 }
 
 /// The smallest tables for some shares of spills: of all ranks together, of each kind

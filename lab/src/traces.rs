@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use matching::TagLayout;
 use matching::measured::Clock;
@@ -34,8 +34,8 @@ pub(crate) struct Trace {
     pub(crate) bytes: u64,
     /// Whether it may end in the middle of a record.
     pub(crate) cut_off: bool,
-    /// Whether it was said that it is not whole.
-    told: Arc<AtomicBool>,
+    /// Why it is not whole, once that was noticed.
+    cut: Arc<OnceLock<String>>,
 }
 
 /// Host, process and address: what the traces of both contexts have in common.
@@ -115,7 +115,7 @@ impl Trace {
         let reader = reader(&path)?;
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
-        Ok(Self { path, header, bytes, cut_off, told: Arc::default() })
+        Ok(Self { path, header, bytes, cut_off, cut: Arc::default() })
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -128,9 +128,14 @@ impl Trace {
 
     /// Says why it is not whole, once however often it is played.
     pub(crate) fn tell(&self, why: &str) {
-        if !self.told.swap(true, Ordering::Relaxed) {
+        if self.cut.set(why.to_owned()).is_ok() {
             eprintln!("{}: {why}", self.path.display());
         }
+    }
+
+    /// Why it is not whole, if that was noticed as it was played.
+    pub(crate) fn cut(&self) -> Option<&str> {
+        self.cut.get().map(String::as_str)
     }
 
     pub(crate) fn error(&self, error: TraceError) -> Error {

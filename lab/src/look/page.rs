@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! One page of HTML that needs nothing else: no script, no file beside it, no network.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::experiment::{Experiment, Queue};
@@ -12,6 +12,7 @@ use crate::numbers::{count, share};
 use crate::reports::Peak;
 use crate::sheet::Sheet;
 use crate::table;
+use crate::traces::Trace;
 
 /// Ranks in the table of a page.
 const RANKS: usize = 32;
@@ -42,6 +43,8 @@ const WORDS: [(&str, &str); 8] = [
 /// The page.
 pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
     let title = escaped(&experiment.title());
+    // Drawn first: this plays the traces, and tells those that are not whole.
+    let figures = figures::all(experiment)?;
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -49,7 +52,7 @@ pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
          <header><h1>{title}</h1>\n{}</header>\n<main>\n",
         summary(experiment)
     );
-    for figure in figures::all(experiment)? {
+    for figure in figures {
         let (heading, reading) = (escaped(figure.heading), escaped(figure.reading));
         let named = format!("<svg role=\"img\" aria-label=\"{heading}\" ");
         let svg = figure.svg()?.replacen("<svg ", &named, 1);
@@ -93,6 +96,8 @@ fn summary(experiment: &Experiment) -> String {
         lines.push(verdict(experiment, *queue, peak));
     }
     lines.extend(sum.mixed.clone());
+    let cut = experiment.traces.iter().filter_map(Trace::cut).collect::<BTreeSet<_>>();
+    lines.extend(cut.into_iter().map(|why| format!("Of traces, only what they have: {why}.")));
     if !sum.missing.is_empty() {
         let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
         lines.push(format!("There is no report of rank {}.", missing.join(", ")));
