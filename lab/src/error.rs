@@ -43,6 +43,9 @@ pub(crate) enum Error {
     #[error("{path}: a `%` in the name of a report directory would be read as a pattern")]
     Percent { path: PathBuf },
 
+    #[error("{path}: is neither a file nor a directory")]
+    NoFile { path: PathBuf },
+
     #[error("{path}: is no directory")]
     NoDirectory { path: PathBuf },
 

@@ -111,7 +111,12 @@ pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params
 
 impl Trace {
     fn open(path: PathBuf, cut_off: bool) -> Result<Self, Error> {
-        let len = fs::metadata(&path).map_err(Error::io(&path))?.len();
+        let meta = fs::metadata(&path).map_err(Error::io(&path))?;
+        // To open a pipe would wait for who writes to it.
+        if !meta.is_file() {
+            return Err(Error::NoFile { path });
+        }
+        let len = meta.len();
         let reader = reader(&path)?;
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
