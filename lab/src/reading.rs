@@ -209,6 +209,24 @@ pub(crate) fn larger(points: &[Point]) -> Option<String> {
     Some(format!("no size of this sweep holds that: --prq 0,64,...,{size} has one that does"))
 }
 
+/// What to think of times that were measured: one is that of the whole program on this machine.
+pub(crate) fn times(points: &[Point]) -> Option<String> {
+    if points.len() < 2 || points.iter().any(|point| point.cost.is_some()) {
+        return None;
+    }
+    if points.iter().all(|point| point.seconds[0] == point.seconds[2]) {
+        return Some(
+            "times are of one run each, with its noise: --repeat 3 has medians; --trace with \
+             --timing has what a NIC would add"
+                .to_owned(),
+        );
+    }
+    let slowest = points.iter().map(|point| point.seconds[0]).fold(0.0, f64::max);
+    let quickest = points.iter().map(|point| point.seconds[2]).fold(f64::INFINITY, f64::min);
+    let told = "times do not differ by more than they do from run to run";
+    (slowest <= quickest).then(|| told.to_owned())
+}
+
 /// Two lines: how many entries are needed, and what a smaller table costs.
 pub(crate) fn reading(points: &[Point]) -> [String; 2] {
     let [prq, umq] = needs(points);
@@ -310,6 +328,21 @@ mod tests {
         let expected = "no size would do: at 4,096 + 0 entries elements spill though the PRQ of rank 1 \
                         held at most 175 at once (refused, or the pool is used up)";
         assert_eq!(first, expected);
+    }
+
+    #[test]
+    fn times_of_one_run_or_within_their_spread_are_told() {
+        let told = |seconds: [[f64; 3]; 2]| {
+            let points: Vec<_> = (seconds.into_iter())
+                .map(|seconds| Point { seconds, ..point(64, &[10]) })
+                .collect();
+            times(&points)
+        };
+        let one = told([[1.0; 3], [2.0; 3]]).unwrap();
+        assert!(one.starts_with("times are of one run each"), "{one}");
+        let same = told([[1.0, 1.1, 1.3], [1.2, 1.3, 1.4]]).unwrap();
+        assert!(same.starts_with("times do not differ"), "{same}");
+        assert_eq!(told([[1.0, 1.1, 1.3], [1.4, 1.5, 1.6]]), None);
     }
 
     #[test]

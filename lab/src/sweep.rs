@@ -20,7 +20,7 @@ use crate::launcher::Mpi;
 use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
-use crate::reading::{Cost, Modelled, Point, larger, reading};
+use crate::reading::{self, Cost, Modelled, Point, larger, reading};
 use crate::reports::{self, Summary};
 use crate::run::{Plan, exit_code, program};
 use crate::sheet::Sheet;
@@ -279,7 +279,8 @@ pub(crate) fn show(out: &Path, title: &str, points: &[Point]) -> Result<(), Erro
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
-    for line in reading(points).into_iter().chain(larger(points)) {
+    let lines = reading(points).into_iter().chain(larger(points)).chain(reading::times(points));
+    for line in lines {
         println!("{line}");
     }
     Ok(())
