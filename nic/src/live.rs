@@ -34,6 +34,11 @@ pub const COUNTERS: usize = 2048;
 /// Bytes of the page.
 pub const PAGE: usize = 4096;
 
+/// Bytes that a segment takes of `/dev/shm`.
+pub const SEGMENT: usize = 1_351_680;
+/// Most endpoints that can send to one.
+pub const PEERS: usize = 4096;
+
 /// "tcamliv" and the version of the counters.
 pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x02");
 /// Words of the counters, version and turn among them.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nic::live::{PEERS, SEGMENT};
 use rustix::fs::FlockOperation;
 
 use super::Finding;
@@ -17,10 +18,6 @@ use crate::numbers::{bytes, count, whole};
 const LITTLE: u64 = 256 << 20;
 /// Below this much not even two will.
 const NOTHING: u64 = 16 << 20;
-/// What an endpoint takes of it, see `channel/segment.rs` of the provider.
-const SEGMENT: u64 = 1_351_680;
-/// Most others that can send to an endpoint, by the same file.
-const PEERS: usize = 4096;
 
 /// Whether the library is one libfabric can open: it has the entry point and
 /// the loader finds all it needs.
@@ -178,7 +175,7 @@ fn judge_shared_memory(size: u64, free: u64, ranks: Option<usize>) -> Finding {
     let what = format!("/dev/shm has {} free of {}", bytes(free), bytes(size));
     let advice = "make it larger: mount -o remount,size=4G /dev/shm, or docker run --shm-size=4g";
     if let Some(ranks) = ranks.map(|ranks| ranks as u64) {
-        let need = ranks.saturating_mul(SEGMENT);
+        let need = ranks.saturating_mul(SEGMENT as u64);
         if need > free {
             let ranks = count(ranks, "rank");
             let size = need.saturating_add(size.saturating_sub(free)).div_ceil(1 << 30);

@@ -33,6 +33,7 @@ use std::{
 
 use ffi::Errno;
 use memmap2::{MmapOptions, MmapRaw};
+pub(crate) use nic::live::PEERS;
 use nic::live::{self, ADDRESS, IDENTITY, Live, MAGIC, OPEN, PID, STARTED, STATE};
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
@@ -48,8 +49,6 @@ use super::{
 
 /// Slots of a ring; a power of two.
 pub(crate) const SLOTS: u64 = 1024;
-/// Peers that can send to one endpoint.
-pub(crate) const PEERS: usize = 4096;
 /// Buffers of a segment.
 pub(crate) const BUFFERS: usize = 64;
 /// Bytes of a buffer.
@@ -69,6 +68,7 @@ const RING: usize = BUFFER_STATES + BUFFERS * LINE;
 const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
 /// Length of a segment in bytes.
 pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
+const _: () = assert!(LENGTH == live::SEGMENT);
 
 pub(super) const DIRECTORY: &str = "/dev/shm";
 
