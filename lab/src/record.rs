@@ -28,7 +28,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     reports::settle(fresh.path())?;
     let kept = fresh.keep("trace")?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
-    let code = plan.summarise(directory, ended)?;
+    let code = plan.summarise(directory, fresh.path(), ended)?;
     if !kept {
         let nothing = Error::NothingRecorded { path: arguments.out.clone() };
         if code == 0 {

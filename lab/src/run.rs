@@ -29,19 +29,19 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let Some(directory) = &arguments.report else {
         let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
         let ended = plan.run(&mut signals, scratch.path())?;
-        return plan.summarise(scratch.path(), ended);
+        return plan.summarise(scratch.path(), scratch.path(), ended);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     if !fresh.keep("json")? {
-        return plan.summarise(fresh.path(), ended);
+        return plan.summarise(fresh.path(), fresh.path(), ended);
     }
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
     }
-    plan.summarise(fresh.directory(), ended)
+    plan.summarise(fresh.directory(), fresh.path(), ended)
 }
 
 /// What is run, and how; all of it checked.
@@ -78,8 +78,14 @@ impl<'a> Plan<'a> {
         Ok(environment.command(self.words))
     }
 
-    /// Prints the sum of the reports in a directory. Returns the exit code.
-    pub(crate) fn summarise(&self, directory: &Path, ended: Ended) -> Result<u8, Error> {
+    /// Prints the sum of the reports in a directory, which the run wrote to `place`. Returns the
+    /// exit code.
+    pub(crate) fn summarise(
+        &self,
+        directory: &Path,
+        place: &Path,
+        ended: Ended,
+    ) -> Result<u8, Error> {
         let code = ended.code();
         let sum = reports::read(directory)
             .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended)));
@@ -87,7 +93,7 @@ impl<'a> Plan<'a> {
             Ok(sum) => eprint!("{}", table::summary(&sum)),
             Err(error @ Error::NoReports { .. }) if code != 0 => {
                 eprintln!("tcam: {error}");
-                eprint!("{}", left::counted(directory).unwrap_or_default());
+                eprint!("{}", left::counted(place).unwrap_or_default());
             }
             Err(error @ Error::Report { error: ReportError::Counts(_), .. }) => return Err(error),
             // What a program leaves that failed or was ended may be cut off anywhere.
