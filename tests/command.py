@@ -314,7 +314,7 @@ def two_programs(arguments, programs):
     each = [f"{MPIEXEC} -n 2 {programs / name}" for name in ("ring", "nbcoll")]
     words = ["run", "--mpi=mpich", f"--report={place}", "--", "sh", "-c", " && ".join(each)]
     done = tcam(arguments, *words)
-    check(done.returncode == 0 and "several programs, whose counts tell nothing" in done.stderr, done.stderr)
+    check(done.returncode == 0 and "several programs, whose" in done.stderr, done.stderr)
     found = sorted(path.name.split(".")[0] for path in place.glob("*.json"))
     check(found == ["0", "0", "1", "1"] and {"0.json", "1.json"} <= set(files(place)), f"{found}")
 
