@@ -205,7 +205,7 @@ def ends_with_its_program(arguments, programs, mpi):
         left = lambda below=below: [one for one in below if lives(one)]
         wait_for(lambda left=left: not left(), f"{what}: {below} live on")
         if task != "sweep":
-            told = "ranks had counted" in errors or "high-water mark" in errors
+            told = "endpoints had counted" in errors or "high-water mark" in errors
             check(told, f"{what}: {errors[-1000:]}")
         if task == "record":
             names = [path.name for path in place.glob("*")]

@@ -68,7 +68,11 @@ impl Fresh {
     pub(crate) fn keep(&self, extension: &str) -> Result<bool, Error> {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.path()).map_err(Error::io(self.path()))? {
-            files.push(entry.map_err(Error::io(self.path()))?.path());
+            let path = entry.map_err(Error::io(self.path()))?.path();
+            // What a rank was writing when it was killed.
+            if path.extension() != Some(OsStr::new("new")) {
+                files.push(path);
+            }
         }
         if !files.iter().any(|path| path.extension() == Some(OsStr::new(extension))) {
             return Ok(false);

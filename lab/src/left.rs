@@ -7,10 +7,10 @@ use std::path::Path;
 use matching::Tallies;
 use nic::live::{Live, LiveContext, job_of};
 
+use crate::endpoints::left_by;
 use crate::numbers::{count, whole};
 use crate::reports::PATTERN;
 use crate::sheet::Sheet;
-use crate::watch::endpoints::left_by;
 
 /// Most ranks that have a line of their own.
 const LINES: usize = 16;
@@ -44,7 +44,7 @@ fn table(left: &[Live]) -> String {
     }
     format!(
         "What {} had counted when last they told:\n{}\n",
-        count(left.len() as u64, "rank"),
+        count(left.len() as u64, "endpoint"),
         sheet.table()
     )
 }
@@ -88,7 +88,7 @@ mod tests {
             line.split_whitespace().map(str::to_owned).collect()
         };
         let text = table(&[live(0), live(1)]);
-        assert!(text.starts_with("What 2 ranks had counted"));
+        assert!(text.starts_with("What 2 endpoints had counted"));
         assert_eq!(words(&text, "1")[1..], ["10", "0", "0", "5", "0", "2", "7", "0"]);
         assert_eq!(words(&text, "all")[1..], ["20", "0", "0", "10", "0", "4", "7", "0"]);
         assert!(!table(&[live(0)]).contains("all"));

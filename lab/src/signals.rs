@@ -90,7 +90,7 @@ impl Signals {
                     pass_on(&child, signal);
                 }
                 if signal == SIGINT {
-                    eprintln!("tcam: waiting for {name} to end; Ctrl-C again does not");
+                    eprintln!("tcam: waiting for {name} to end; Ctrl-C again ends tcam at once");
                 }
             }
         }

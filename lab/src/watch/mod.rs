@@ -5,7 +5,6 @@
 //! look at /dev/shm, wait, look again: counts that grew, over the endpoint's own time
 //! ```
 
-pub(crate) mod endpoints;
 mod view;
 
 use std::collections::HashMap;
@@ -15,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use rustix::termios::tcgetwinsize;
 
-use self::endpoints::{Endpoint, Id};
+use crate::endpoints::{self, Endpoint, Id};
 use crate::error::Error;
 use crate::output;
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use matching::Tallies;
 use nic::live::{Live, LiveContext};
 
-use super::endpoints::{Endpoint, Id};
+use crate::endpoints::{Endpoint, Id};
 use crate::numbers::count;
 
 /// What a line shows.

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nic::live::{self, Live, PAGE, Page};
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
 
 use crate::error::Error;
 
@@ -21,28 +21,28 @@ const TRIES: usize = 20;
 const ENDING: Duration = Duration::from_secs(2);
 
 /// Names an endpoint: process id, start of the process, port.
-pub(super) type Id = (u32, u64, u16);
+pub(crate) type Id = (u32, u64, u16);
 
 /// An endpoint that runs.
 #[derive(Clone, Debug)]
-pub(super) struct Endpoint {
-    pub(super) page: Page,
+pub(crate) struct Endpoint {
+    pub(crate) page: Page,
     /// Name of the program.
-    pub(super) program: String,
+    pub(crate) program: String,
 }
 
 impl Endpoint {
-    pub(super) fn id(&self) -> Id {
+    pub(crate) fn id(&self) -> Id {
         (self.page.pid, self.page.started, self.page.port)
     }
 
-    pub(super) fn live(&self) -> Option<&Live> {
+    pub(crate) fn live(&self) -> Option<&Live> {
         self.page.live.as_ref()
     }
 }
 
 /// Endpoints of this user, by rank.
-pub(super) fn all() -> Result<Vec<Endpoint>, Error> {
+pub(crate) fn all() -> Result<Vec<Endpoint>, Error> {
     let user = rustix::process::geteuid().as_raw();
     // What ends meanwhile is no error.
     let lives = |path: PathBuf| endpoint(&path, user).ok().flatten();
@@ -59,18 +59,33 @@ pub(crate) fn left_by(job: u64) -> Result<Vec<Live>, Error> {
     let mut left = Vec::new();
     for path in segments(user)? {
         let Ok(Some(page)) = page_of(&path, user) else { continue };
-        let Some(live) = page.live.filter(|live| live.job == job) else { continue };
-        while program(&page).is_some() && Instant::now() < deadline {
-            sleep(Duration::from_millis(10));
-        }
-        if program(&page).is_none() {
-            // If it cannot be, whoever starts next removes it.
-            let _ = fs::remove_file(&path);
-        }
-        left.push(live);
+        left.extend(page.live.filter(|live| live.job == job).inspect(|_| {
+            while !remove_if_dead(&path) && Instant::now() < deadline {
+                sleep(Duration::from_millis(10));
+            }
+        }));
     }
     left.sort_by_key(|live| live.rank);
     Ok(left)
+}
+
+/// Removes a segment unless its owner lives; whether it is gone. As the provider does
+/// (`channel/owner.rs`): an owner holds one lock as long as it lives, and who removes takes turns
+/// by another, since the path may else be another segment's by now.
+fn remove_if_dead(path: &Path) -> bool {
+    let Ok(file) = open(OpenOptions::new().read(true).write(true), path) else {
+        return !path.exists();
+    };
+    let alone = FlockOperation::NonBlockingLockExclusive;
+    flock(&file, alone).is_ok()
+        && fcntl_lock(&file, alone).is_ok()
+        && file.metadata().is_ok_and(|meta| meta.nlink() == 0 || fs::remove_file(path).is_ok())
+}
+
+/// Opens a file of `/dev/shm`, not what somebody linked there, and waits for nobody.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    options.custom_flags(flags.bits().cast_signed()).open(path)
 }
 
 /// Files that are named like segments of this user.
@@ -92,10 +107,7 @@ fn endpoint(path: &Path, user: u32) -> io::Result<Option<Endpoint>> {
 
 /// The first page of a segment, if it is one of this user.
 fn page_of(path: &Path, user: u32) -> io::Result<Option<Page>> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK).bits().cast_signed())
-        .open(path)?;
+    let file = open(OpenOptions::new().read(true), path)?;
     let meta = file.metadata()?;
     if !meta.is_file() || meta.uid() != user || meta.mode() & 0o077 != 0 {
         return Ok(None);
@@ -145,6 +157,19 @@ mod tests {
         put(live::STARTED, live::start_of(&stat).unwrap());
         put(live::STATE, u64::from(live::OPEN));
         page
+    }
+
+    #[test]
+    fn a_segment_goes_only_when_its_owner_is_dead() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tcam.0.1.2");
+        fs::write(&path, segment()).unwrap();
+        let owner = File::open(&path).unwrap();
+        flock(&owner, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert!(!remove_if_dead(&path) && path.exists());
+        drop(owner);
+        assert!(remove_if_dead(&path) && !path.exists());
+        assert!(remove_if_dead(&path), "gone already");
     }
 
     #[test]
