@@ -30,13 +30,14 @@ static SHARED: Mutex<Vec<Weak<SharedReceive>>> = Mutex::new(Vec::new());
 const RANKS: [&str; 4] = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
 
 /// And in which they tell how many there are.
-const SIZES: [&str; 3] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"];
+const SIZES: [&str; 3] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// Refuses a pattern by which all ranks would write to the same report.
 pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
     let pattern = params.text("report");
-    let many = || told(SIZES).is_some_and(|ranks| ranks > 1);
-    if !pattern.is_empty() && !"rph".chars().any(|letter| has(pattern, letter)) && many() {
+    let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
+    let are_several = told(SIZES).is_some_and(|ranks| ranks > 1);
+    if are_several && !pattern.is_empty() && of(1) == of(2) {
         return Err(ParamError::Value {
             name: "REPORT".to_owned(),
             value: pattern.to_owned(),
@@ -44,11 +45,6 @@ pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
         });
     }
     Ok(params)
-}
-
-/// Whether a pattern has what is filled in for this letter.
-fn has(pattern: &str, letter: char) -> bool {
-    pattern.replace("%%", "").contains(&format!("%{letter}"))
 }
 
 /// Remembers an endpoint for the exit of the process.
@@ -259,7 +255,7 @@ mod tests {
         let expand = |pattern| expand(pattern, &report).display().to_string();
         assert_eq!(expand("dir/%h-%r"), "dir/node-3");
         assert_eq!(expand("%p%%"), "42%");
-        assert!(has("%h-%r", 'r') && !has("%%r", 'r'));
+        assert_eq!(expand("%%r"), "%r");
         let without = Report { rank: None, ..report.clone() };
         assert_eq!(super::expand("%r", &without), Path::new("42"));
     }
