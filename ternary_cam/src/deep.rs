@@ -21,14 +21,14 @@ use crate::kernel::Available;
 use crate::nursery::CAPACITY;
 use crate::slot::{Class, LinkNo, SIDE_INDEXES, Slot};
 use crate::wildcards::Wildcards;
+
 use classes::Classes;
+use home::Home;
 use keep::Keep;
 use scan::Scan;
-use wishes::{Wish, Wishes};
-
-use home::Home;
 use side::SideIndex;
 use tray::Tray;
+use wishes::{Wish, Wishes};
 
 mod age_log;
 #[cfg(test)]

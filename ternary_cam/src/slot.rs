@@ -38,7 +38,7 @@ pub(crate) struct Slot {
 pub(crate) struct Stamp(u64);
 
 /// Where an entry is. From 0 on: in the home index, hashed under the pattern of this number
-/// (see `classes.rs`).
+/// (see `deep/classes.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class(u8);
 
@@ -100,7 +100,7 @@ impl Stamp {
     }
 }
 
-/// The links of one index in a slot (see `index.rs`): a bucket, and the neighbours in the ring
+/// The links of one index in a slot (see `deep/index.rs`): a bucket, and the neighbours in the ring
 /// of its entries.
 ///
 /// Each field is stored and loaded by itself: the store buffer cannot forward a part

@@ -101,7 +101,7 @@ pub(crate) struct Index {
     long: AtomicBool,
     /// Inserts since it was spread anew.
     since_spread: u32,
-    /// How often in a row that was no sooner possible than necessary.
+    /// How often in a row it was, each time as soon as that might be.
     spreads: u32,
     /// Entries that searches walked past, but for those credited.
     walked: AtomicU32,

@@ -3,7 +3,11 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+use crate::deep::classes::CLASSES;
 use crate::slot::Class;
+
+// Flags lie above the classes.
+const _: () = assert!(1 << CLASSES <= State::WILD_KEYS.0);
 
 /// A bit for each class that has entries, and two flags.
 ///
