@@ -260,7 +260,7 @@ pub const PARAMS: &[Param] = &[
         values: Values::Words(&["auto", "spin", "yield"]),
         default: "auto",
         help: "What a poll that finds nothing does: auto gives the core away soon when the threads \
-               that poll endpoints of this host outnumber its cores.",
+               that poll endpoints outnumber the cores that they may run on.",
     },
 ];
 

@@ -4,7 +4,7 @@
 //! With a core for everyone who polls a poll spins: a message is seen 0.1 us after it
 //! was sent. A caller that does nothing but poll (MPICH yields the core, 0.3 us and more,
 //! after each poll that finds nothing) is kept a moment inside of it. With more of them
-//! than cores the one that has the message to send is waiting for this core: a poll
+//! than cores they may run on ([`crate::channel::census`]) the one that has the message to send is waiting for this core: a poll
 //! sleeps, once many found nothing, until a sender rings (see `channel::link`).
 
 use std::{
@@ -115,10 +115,9 @@ fn cpu_time() -> Duration {
 
 impl Idle {
     pub(crate) fn new(policy: Policy) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             policy,
-            cores,
+            cores: 1,
             population: 1,
             empty: 0,
             rested: Instant::now(),
@@ -128,9 +127,9 @@ impl Idle {
         }
     }
 
-    /// Threads that poll endpoints of this host, as far as known.
-    pub(crate) fn set_population(&mut self, population: usize) {
-        self.population = population;
+    /// Threads that poll endpoints on our processors, as far as known, and how many these are.
+    pub(crate) fn set_population(&mut self, population: usize, cores: usize) {
+        (self.population, self.cores) = (population, cores.max(1));
     }
 
     /// Whether those who poll outnumber cores, so that polls may sleep.
@@ -254,7 +253,7 @@ mod tests {
         for (population, polls, longest) in
             [(idle.cores + 1, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)]
         {
-            idle.set_population(population);
+            idle.set_population(population, idle.cores);
             let pauses: Vec<_> = (0..polls).map(|_| idle.pause()).collect();
             assert_eq!(pauses[0], Pause::None);
             assert_eq!(pauses[polls as usize - 1], Pause::Sleep(NAP));
@@ -274,7 +273,7 @@ mod tests {
         };
         for population in [1, usize::MAX] {
             let mut idle = Idle::new(Policy::Yield);
-            idle.set_population(population);
+            idle.set_population(population, idle.cores);
             for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
                 // It waits first.
                 assert!((0..10 * SHORT).any(|_| idle.pause() != Pause::None));

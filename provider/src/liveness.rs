@@ -14,6 +14,7 @@ use matching::Source;
 use crate::{
     channel::{
         bell::Bell,
+        cores::Cores,
         owner::Look,
         segment::{self, Liveness, PEERS, Segment},
         wire::TAGGED,
@@ -71,9 +72,12 @@ impl Engine {
         }
     }
 
-    /// Counts the processes of this host.
+    /// Counts who else polls on the processors that this thread may run on.
     pub(crate) fn update_population(&mut self, own: &Segment) {
-        self.idle.set_population(self.census.population(idle::pollers()));
+        let cores = Cores::of_thread();
+        own.show_cores(&cores);
+        let population = self.census.population(&cores, idle::pollers());
+        self.idle.set_population(population, cores.count());
         Bell::set_crowded(own, self.idle.is_crowded());
     }
 

@@ -4,12 +4,15 @@
 use std::{
     fs::DirEntry,
     io,
+    os::unix::fs::FileExt as _,
+    path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
 use super::{
+    cores::{self, Cores, WHOLE},
     owner::remove_if_dead,
-    segment::{DIRECTORY, own_count, prefix, user},
+    segment::{CORES, DIRECTORY, options, own_count, prefix, user},
 };
 
 /// Removes the segments of owners that died, and counts those that live.
@@ -37,12 +40,17 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// How many endpoints there are.
 ///
-/// Reading the directory takes a microsecond an entry, and longer if others do. 256 ranks
-/// that did it 20 times a second did little else (2 cores): it is read when it has changed,
-/// and the less often the more there are.
+/// Reading the directory takes a microsecond an entry, reading whose processors they are another
+/// two, and longer if others do. 256 ranks that did the first 20 times a second did little else (2
+/// cores): it is read when it has changed, and the less often the more there are.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
+    /// How much of their time threads spend on our processors that poll an endpoint each, in
+    /// [`WHOLE`]; the files read.
+    load: usize,
     endpoints: usize,
+    /// The processors that was counted for.
+    cores: Cores,
     /// When it was last counted.
     counted: Option<Instant>,
     /// When the directory had last changed then, if that was some time before.
@@ -50,34 +58,56 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    /// Threads of this user and network namespace that poll endpoints, if those of others are
-    /// polled as ours are, by `pollers` threads: one polls both endpoints of a rank of Open
-    /// MPI, and elsewhere each may have a thread of its own.
-    pub(crate) fn population(&mut self, pollers: usize) -> usize {
-        self.count();
+    /// Threads of this user and network namespace that poll endpoints on these processors, if those
+    /// of others are polled as ours are, by `pollers` threads: one polls both endpoints of a rank
+    /// of Open MPI, and elsewhere each may have a thread of its own. Who may run elsewhere as well
+    /// counts in part.
+    pub(crate) fn population(&mut self, cores: &Cores, pollers: usize) -> usize {
+        self.count(cores);
         let own = own_count().max(1);
-        (self.endpoints * pollers.clamp(1, own)).div_ceil(own)
+        (self.load * pollers.clamp(1, own)).div_ceil(own * WHOLE)
     }
 
-    fn count(&mut self) {
+    fn count(&mut self, cores: &Cores) {
         let rest = COUNT * u32::try_from(self.endpoints).unwrap_or(u32::MAX);
         let since = self.counted.map_or(Duration::MAX, |counted| counted.elapsed());
         if since < rest.min(LONGEST) {
             return;
         }
         let changed = std::fs::metadata(DIRECTORY).and_then(|meta| meta.modified()).ok();
-        if changed.is_some() && changed == self.changed && since < LONGEST {
+        let is_known = changed.is_some() && changed == self.changed && *cores == self.cores;
+        if is_known && since < LONGEST {
             return;
         }
         let settled = |at: &SystemTime| at.elapsed().is_ok_and(|since| since > TICK);
-        let changed = changed.filter(settled);
+        let mut changed = changed.filter(settled);
         // Without a descriptor to read it with, it is as it was.
-        if let Ok(segments) = segments() {
-            self.endpoints = segments.count();
-            self.changed = changed;
-            self.counted = Some(Instant::now());
+        let Ok(segments) = segments() else { return };
+        (self.load, self.endpoints) = (0, 0);
+        for entry in segments {
+            let theirs = cores_of(&entry.path());
+            if theirs.is_none() {
+                // It has just been made.
+                changed = None;
+            }
+            self.load += theirs.map_or(WHOLE, |theirs| theirs.share(cores));
+            self.endpoints += 1;
         }
+        self.cores = *cores;
+        self.changed = changed;
+        self.counted = Some(Instant::now());
     }
+}
+
+/// The processors that the owner of a segment may run on, if it says so.
+fn cores_of(path: &Path) -> Option<Cores> {
+    let mut bytes = [0; 8 * cores::WORDS];
+    options().open(path).ok()?.read_exact_at(&mut bytes, CORES as u64).ok()?;
+    let mut words = [0; cores::WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_ne_bytes(*bytes);
+    }
+    Some(Cores::from_words(words)).filter(|cores| !cores.is_empty())
 }
 
 #[cfg(test)]
@@ -87,24 +117,51 @@ mod tests {
         thread::sleep,
     };
 
-    use super::{super::segment::Segment, COUNT, Census, TICK};
+    use super::{super::segment::Segment, COUNT, Census, Cores, TICK, WHOLE};
+
+    fn segments(ports: std::ops::Range<u16>, cores: &Cores) -> Vec<Segment> {
+        let address = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        let segments = ports.map(|port| Segment::create(address(port)).unwrap());
+        segments.inspect(|segment| segment.show_cores(cores)).collect()
+    }
 
     /// Other tests have segments at the same time, but not so many.
     #[test]
     fn endpoints_that_come_are_counted_in_time() {
-        let of = |ports: std::ops::Range<u16>| {
-            let address = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-            ports.map(|port| Segment::create(address(port)).unwrap()).collect::<Vec<_>>()
-        };
+        let here = Cores::of_thread();
         let mut census = Census::default();
-        let few = of(900..902);
-        census.count();
-        assert!(census.endpoints >= few.len());
-        let many = of(902..922);
+        let few = segments(900..902, &here);
+        census.count(&here);
+        assert!(census.load >= few.len() * WHOLE);
+        let many = segments(902..922, &here);
         (0..10).for_each(|_| {
             sleep(TICK + COUNT * 4);
-            census.count();
+            census.count(&here);
         });
-        assert!(census.endpoints >= few.len() + many.len());
+        assert!(census.load >= (few.len() + many.len()) * WHOLE);
+    }
+
+    /// No other test has segments on such processors. Some may have just been made.
+    #[test]
+    fn who_is_bound_elsewhere_does_not_count() {
+        let of = |numbers: &[usize]| Cores::from_numbers(numbers.iter().copied());
+        let _ranks = [
+            segments(930..933, &of(&[1000])),
+            segments(933..935, &of(&[1001])),
+            segments(935..937, &of(&[1000, 1002])),
+        ];
+        let load = |numbers: &[usize]| {
+            sleep(TICK);
+            let mut census = Census::default();
+            census.count(&of(numbers));
+            census.load
+        };
+        let population =
+            |numbers| (0..5).map(|_| load(numbers).div_ceil(WHOLE)).min().unwrap_or_default();
+        assert_eq!(population(&[1000]), 4);
+        assert_eq!(population(&[1001]), 2);
+        assert_eq!(population(&[1002]), 1);
+        assert_eq!(population(&[1000, 1001, 1002]), 7);
+        assert_eq!(population(&[1003]), 0);
     }
 }

@@ -5,7 +5,8 @@
 //!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
 //!   larger ones through buffers of the sender's own segment ([`bytes`] are what is
 //!   read there).
-//! - [`owner`], [`census`]: whether the owner of a segment lives, and how many there are.
+//! - [`owner`], [`census`], [`cores`]: whether the owner of a segment lives, how many there are,
+//!   and how many of them want the processors that we may run on.
 //! - [`protocol`]: the steps of rings and bells, which loom checks.
 //! - [`bell`]: senders wake who sleeps until a message comes.
 //! - [`fills`]: messages of a medium length take whichever way is quicker, through buffers or
@@ -31,6 +32,7 @@ pub(crate) mod bell;
 pub(crate) mod bytes;
 pub(crate) mod census;
 pub(crate) mod copy;
+pub(crate) mod cores;
 pub(crate) mod fills;
 mod lines;
 pub(crate) mod link;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity | started, process namespace | state | tail | head | bell |
-//!         sleeps | intent
+//!         sleeps | intent | cores
 //!  2 K    counters for `tcam watch`
 //!  4 K    peers: 4096 words, the address of each endpoint that sends here
 //!  36 K   buffer states: 64 words, a line each
@@ -42,6 +42,7 @@ use rustix::{
 
 use super::{
     bytes::SharedBytes,
+    cores::{self, Cores},
     lines::LINE,
     owner::{Look, Owner, PROCESS_NAMESPACE, owner_lives, remove_if_dead, start_of},
     wire::{INLINE, PAYLOAD, SLOT},
@@ -62,6 +63,8 @@ const BELL: usize = 8 * LINE;
 const BELL_NAME: usize = BELL + 8;
 const SLEEPS: usize = 10 * LINE;
 const INTENT: usize = 12 * LINE;
+/// The processors that the owner may run on.
+pub(super) const CORES: usize = 16 * LINE;
 const PEER_TABLE: usize = 4096;
 const BUFFER_STATES: usize = PEER_TABLE + PEERS * 8;
 const RING: usize = BUFFER_STATES + BUFFERS * LINE;
@@ -69,6 +72,7 @@ const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
 /// Length of a segment in bytes.
 pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
 const _: () = assert!(LENGTH == live::SEGMENT);
+const _: () = assert!(CORES + 8 * cores::WORDS <= live::COUNTERS);
 
 pub(super) const DIRECTORY: &str = "/dev/shm";
 
@@ -222,6 +226,7 @@ impl Segment {
         let started = start_of(std::process::id()).unwrap_or_default();
         segment.word(STARTED).store(started, Ordering::Relaxed);
         segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
+        segment.show_cores(&Cores::of_thread());
         segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
         segment.word32(STATE).store(OPEN, Ordering::Release);
         Ok(segment)
@@ -345,6 +350,13 @@ impl Segment {
         }
         word(0).store(live::VERSION, Ordering::Relaxed);
         word(1).store(turn.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Tells which processors the owner may run on ([`super::census`]).
+    pub(crate) fn show_cores(&self, cores: &Cores) {
+        for (index, &word) in cores.words().iter().enumerate() {
+            self.word(CORES + 8 * index).store(word, Ordering::Relaxed);
+        }
     }
 
     /// Next position of the ring that a sender may claim.
