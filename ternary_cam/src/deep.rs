@@ -19,14 +19,14 @@
 
 use crate::kernel::Available;
 use crate::nursery::CAPACITY;
-use crate::slot::{Class, LinkNo, SIDE_INDEXES, Slot};
+use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
 use classes::Classes;
 use home::Home;
 use keep::Keep;
 use scan::Scan;
-use side::SideIndex;
+use side::{SIDE_INDEXES, SideIndex};
 use tray::Tray;
 use wishes::{Wish, Wishes};
 
@@ -39,9 +39,11 @@ mod index;
 mod insert;
 mod keep;
 mod pattern;
+mod rings;
 mod scan;
 mod search;
 mod side;
+mod spread;
 mod state;
 mod tray;
 mod tuple_space;
@@ -94,7 +96,7 @@ impl Deep {
             classes: Classes::new(),
             home: Home::new(),
             serving: [0; Wildcards::CELLS],
-            side: std::array::from_fn(|_| SideIndex::new()),
+            side: std::array::from_fn(|_| SideIndex::new(capacity)),
             awake: 0,
             since_tick: 0,
             unclassed: 0,
@@ -165,7 +167,7 @@ impl Deep {
             return self.remove_everywhere(slots, id, class);
         }
         self.classes.leave(class);
-        self.home.index.remove(slots, LinkNo::HOME, id);
+        self.home.index.remove(slots, id);
     }
 
     /// Takes an entry out where there is more than the home index.
@@ -180,9 +182,9 @@ impl Deep {
             return;
         }
         self.classes.leave(class);
-        self.home.index.remove(slots, LinkNo::HOME, id);
+        self.home.index.remove(slots, id);
         if class == Class::BASE {
-            self.remove_from_side(slots, id);
+            self.remove_from_side(id);
         }
         if self.scan_keep.is_awake() {
             self.scan.remove(id);

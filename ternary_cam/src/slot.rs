@@ -4,17 +4,11 @@
 use crate::entry::{Entry, Key, Source};
 use crate::wildcards::Wildcards;
 
-/// Indexes beside the home index, a power of two.
-pub(crate) const SIDE_INDEXES: usize = 4;
-
-/// Indexes that an entry may be in.
-const INDEXES: usize = 1 + SIDE_INDEXES;
-
-/// An entry and its links: one cache line.
+/// An entry and its link: one cache line.
 ///
 /// ```text
-/// byte 0      8        16       20      24      32     38               62
-///      | bits | ignore | source | token | stamp | home | 4 side indexes   |
+/// byte 0      8        16       20      24      32     38       64
+///      | bits | ignore | source | token | stamp | link | unused |
 /// ```
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -24,7 +18,7 @@ pub(crate) struct Slot {
     pub(crate) source: u32,
     pub(crate) token: u32,
     pub(crate) stamp: Stamp,
-    links: [Link; INDEXES],
+    pub(crate) link: Link,
 }
 
 /// Age and class of an entry. The order of stamps is that of age, the lower is the older: no two
@@ -100,14 +94,14 @@ impl Stamp {
     }
 }
 
-/// The links of one index in a slot (see `deep/index.rs`): a bucket, and the neighbours in the ring
-/// of its entries.
+/// The place of an entry in the home index (see `deep/index.rs`): a bucket, and the neighbours in
+/// the ring of its entries.
 ///
 /// Each field is stored and loaded by itself: the store buffer cannot forward a part
 /// that was just stored to a load of more.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// For an entry in the tray, that of the home index is its position there.
+    /// For an entry in the tray its position there.
     pub(crate) bucket: u16,
     /// The next younger; that of the youngest is the oldest.
     pub(crate) next: u16,
@@ -115,42 +109,13 @@ pub(crate) struct Link {
     pub(crate) prev: u16,
 }
 
-/// Says which of the links in a slot are those of an index.
-#[derive(Clone, Copy)]
-pub(crate) struct LinkNo(usize);
-
-impl LinkNo {
-    pub(crate) const HOME: Self = Self(0);
-
-    #[inline(always)]
-    pub(crate) const fn side(which: usize) -> Self {
-        Self(which % SIDE_INDEXES + 1)
-    }
-}
-
 impl Link {
     const NONE: Self = Self { bucket: 0, next: 0, prev: 0 };
 }
 
 impl Slot {
-    pub(crate) const EMPTY: Self = Self {
-        bits: 0,
-        ignore: 0,
-        source: 0,
-        token: 0,
-        stamp: Stamp::NONE,
-        links: [Link::NONE; INDEXES],
-    };
-
-    #[inline(always)]
-    pub(crate) const fn link(&self, no: LinkNo) -> &Link {
-        &self.links[no.0 % INDEXES]
-    }
-
-    #[inline(always)]
-    pub(crate) const fn link_mut(&mut self, no: LinkNo) -> &mut Link {
-        &mut self.links[no.0 % INDEXES]
-    }
+    pub(crate) const EMPTY: Self =
+        Self { bits: 0, ignore: 0, source: 0, token: 0, stamp: Stamp::NONE, link: Link::NONE };
 
     #[inline]
     pub(crate) const fn entry(&self) -> Entry {

@@ -3,7 +3,7 @@
 
 use super::{Deep, entries};
 use crate::bits::Bits;
-use crate::slot::{Class, LinkNo, Slot};
+use crate::slot::{Class, Slot};
 
 impl Deep {
     /// Every entry is where its class says, and what is uniform is so.
@@ -15,10 +15,10 @@ impl Deep {
             Class::BASE => &self.home.pattern,
             class => self.classes.pattern(class),
         };
-        assert_eq!(self.home.index.check(slots, LinkNo::HOME, pattern_of), classed);
+        assert_eq!(self.home.index.check(slots, pattern_of), classed);
         for which in Bits(self.awake.into()) {
             let side = &self.side[which];
-            assert_eq!(side.index.check(slots, LinkNo::side(which), |_| &side.pattern), base);
+            assert_eq!(side.rings.check(slots, &side.pattern), base);
         }
         self.classes.check();
         let uniform = self.classes.uniform();
@@ -30,7 +30,7 @@ impl Deep {
                     (uniform.class, uniform.entries)
                 );
             }
-            self.home.index.check(slots, LinkNo::HOME, |_| &uniform.pattern);
+            self.home.index.check(slots, |_| &uniform.pattern);
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::bits::Bits;
 use crate::deep::index::Index;
 use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
-use crate::slot::{Class, LinkNo, Slot};
+use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
 /// Entries that searches may pass in the home index for each insert: to serve some of the keys
@@ -144,7 +144,7 @@ impl Deep {
                 Class::TRAY | Class::NONE => continue,
                 class => self.classes.pattern(class),
             };
-            self.home.index.insert_marked(slots, LinkNo::HOME, pattern, id);
+            self.home.index.insert_marked(slots, pattern, id);
         }
     }
 

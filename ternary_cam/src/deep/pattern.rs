@@ -21,7 +21,7 @@ use crate::entry::Key;
 use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
-/// A little more than a bucket of `index.rs`: of some hundred such fractions the best for the
+/// A little more than a bucket of `spread.rs`: of some hundred such fractions the best for the
 /// grids above.
 const SOURCE_STEP: u64 = 0x0004_5799_8e48_6355;
 

@@ -29,7 +29,7 @@ use crate::deep::pattern::Pattern;
 use crate::deep::state::State;
 use crate::deep::wishes::Wish;
 use crate::entry::Key;
-use crate::slot::{LinkNo, Slot};
+use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
 /// Slots that are passed over without a wish for something quicker.
@@ -60,7 +60,7 @@ impl Deep {
         key: &Key,
         pattern: &Pattern,
     ) -> Option<(u16, &'a Slot)> {
-        self.home.index.first_named(slots, LinkNo::HOME, &pattern.with_source(true), key)
+        self.home.index.first_named(slots, &pattern.with_source(true), key)
     }
 
     /// The key is exact, and there is only the home index.
@@ -83,7 +83,7 @@ impl Deep {
         let care = pattern.care();
         // Not Index::first_for, with which this function would save more registers.
         let agrees = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
-        self.home.index.first(slots, LinkNo::HOME, &pattern, (key.bits, key.source.0), agrees)
+        self.home.index.first(slots, &pattern, (key.bits, key.source.0), agrees)
     }
 
     /// The key has wildcards, or there is more than the home index.
@@ -133,7 +133,7 @@ impl Deep {
         if self.classes.uniform().holds(self.classes.state()) {
             self.wish(Wish::HomeUsed);
         }
-        self.home.index.first_for(slots, LinkNo::HOME, &self.home.pattern, key)
+        self.home.index.first_for(slots, &self.home.pattern, key)
     }
 
     /// The key names a source, the home index serves keys that do not as well.
@@ -141,7 +141,7 @@ impl Deep {
     fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.home.keep.note_use();
         let pattern = self.home.pattern.with_source(false);
-        let found = self.home.index.first_named(slots, LinkNo::HOME, &pattern, key);
+        let found = self.home.index.first_named(slots, &pattern, key);
         if self.home.is_walked_too_far() {
             self.wish(Wish::SplitHome);
         }
@@ -182,7 +182,7 @@ impl Deep {
         if self.entries_are_exact() {
             let keys = key.wildcards();
             if let Some(which) = self.side.iter().position(|side| side.keys == Some(keys)) {
-                return self.side[which].first(slots, which, key);
+                return self.side[which].first(slots, key);
             }
             if !is_cheap && self.wishes.count(keys) {
                 self.wish(Wish::Keys(keys));

@@ -14,7 +14,7 @@ use crate::bits::Bits;
 use crate::entry::Key;
 use crate::kernel::{self, Available, LANES, STEP, ShortQueue};
 use crate::nursery::{CAPACITY, Nursery};
-use crate::slot::{Class, LinkNo, Slot};
+use crate::slot::{Class, Slot};
 
 use policy::{ENTER_AFTER, Policy, REVIEW};
 
@@ -106,7 +106,7 @@ impl Tray {
     fn set(&mut self, at: usize, slots: &mut [Slot], id: u16) {
         let (at, slot) = (at % POSITIONS, &mut slots[usize::from(id)]);
         slot.stamp = slot.stamp.with_class(Class::TRAY);
-        slot.link_mut(LinkNo::HOME).bucket = at as u16;
+        slot.link.bucket = at as u16;
         self.entries.block.set(at, slot.bits, slot.ignore, slot.source);
         self.entries.ids[at] = id;
     }
@@ -166,7 +166,7 @@ impl Tray {
 /// The position of an entry in the tray.
 #[inline(always)]
 fn position_of(slot: &Slot) -> usize {
-    usize::from(slot.link(LinkNo::HOME).bucket) % POSITIONS
+    usize::from(slot.link.bucket) % POSITIONS
 }
 
 impl Deep {

@@ -7,7 +7,7 @@ use super::search::older;
 use crate::deep::index::Offer;
 use crate::entry::{Key, Source};
 use crate::nursery::Nursery;
-use crate::slot::{Class, LinkNo, Slot};
+use crate::slot::{Class, Slot};
 
 impl Deep {
     /// There is nothing but the home index, for exact keys. Not a loop: branches are
@@ -57,7 +57,7 @@ impl Deep {
         slot.stamp = slot.stamp.with_class(Class::hashed(CLASS));
         let pattern =
             self.classes.pattern(Class::hashed(CLASS)).with_source(CLASS.is_multiple_of(2));
-        self.home.index.insert_marked(slots, LinkNo::HOME, &pattern, id);
+        self.home.index.insert_marked(slots, &pattern, id);
     }
 
     /// [`Deep::insert_one`], not inlined.
@@ -118,7 +118,7 @@ impl Deep {
         if best.is_none() {
             return None;
         }
-        index.first_offered(slots, LinkNo::HOME, best, |slot| slot.matches_exact(key))
+        index.first_offered(slots, best, |slot| slot.matches_exact(key))
     }
 
     /// Any classes have entries.
@@ -135,8 +135,7 @@ impl Deep {
         for pattern in self.classes.live_patterns() {
             let (offer, is_good) = index.offer(pattern, bits, source.0);
             if is_good {
-                let found =
-                    index.first_offered(slots, LinkNo::HOME, offer, |slot| slot.matches_exact(key));
+                let found = index.first_offered(slots, offer, |slot| slot.matches_exact(key));
                 oldest = older(oldest, found);
             }
         }

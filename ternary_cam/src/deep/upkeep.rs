@@ -3,8 +3,9 @@
 
 use super::{Deep, put_in_order};
 use crate::bits::Bits;
+use crate::deep::side::SIDE_INDEXES;
 use crate::deep::wishes::Wish;
-use crate::slot::{Class, SIDE_INDEXES, Slot};
+use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
 impl Deep {
@@ -98,7 +99,7 @@ impl Deep {
             self.fill_home(slots);
         }
         for which in Bits(self.awake.into()) {
-            if self.side[which].index.spread_anew(inserts, self.high_water) {
+            if self.side[which].rings.spread_anew(inserts, self.high_water) {
                 self.fill_side(slots, which);
             }
         }

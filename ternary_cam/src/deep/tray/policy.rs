@@ -19,9 +19,10 @@ use super::{GROUP, POSITIONS, Tray};
 use crate::bits::Bits;
 use crate::deep::Deep;
 use crate::deep::classes::CLASSES;
+use crate::deep::side::SIDE_INDEXES;
 use crate::entry::Key;
 use crate::kernel::{Available, Kernel};
-use crate::slot::{SIDE_INDEXES, Slot};
+use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
 /// Ticks with few entries after which it may be taken into use.

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A hash of entries by what one pattern compares, for keys of several entries each.
+//!
+//! ```text
+//! nodes
+//! [ bucket 0 | bucket 1 | ...      | slot 0 | slot 1 | ... ]
+//!   names        |  ^                 ^
+//!   itself:      v  |                 |
+//!   empty      oldest <-> ... <-> youngest
+//! ```
+//!
+//! A bucket is a node of its ring, so that an entry comes and goes without a branch: whether it is
+//! the only one in its bucket, or the oldest, nobody can predict where keys of several kinds take
+//! entries in any order. The home index (`index.rs`) has a bucket an entry, which a search finds
+//! in one step; there that does predict.
+
+use crate::deep::pattern::Pattern;
+use crate::deep::spread::{BUCKETS, Spread};
+use crate::entry::Key;
+use crate::slot::Slot;
+
+/// A bucket, or an entry in its ring: the numbers of two others. Stored and loaded one by one, as
+/// the fields of [`crate::slot::Link`]; not a struct, for which there are no pages of zeros that
+/// nobody has touched.
+type Node = [u32; 2];
+
+/// In a node the next younger; of the youngest the bucket, of the bucket the oldest.
+const NEXT: usize = 0;
+
+/// In a node the next older; of the oldest the bucket, of the bucket the youngest.
+const PREV: usize = 1;
+
+/// See the module. What is not in it now may be named in nodes that no bucket leads to.
+pub(crate) struct Rings {
+    nodes: Box<[Node]>,
+    spread: Spread,
+}
+
+impl Rings {
+    /// For slots of these numbers. To be cleared before it is used: until then it is pages nobody
+    /// has touched.
+    pub(crate) fn new(slots: usize) -> Self {
+        let nodes = vec![Node::default(); BUCKETS + slots].into();
+        Self { nodes, spread: Spread::new() }
+    }
+
+    /// Forgets every entry and how it was searched.
+    pub(crate) fn clear(&mut self) {
+        self.spread.forget();
+        self.empty();
+    }
+
+    fn empty(&mut self) {
+        for (bucket, node) in (0..).zip(&mut self.nodes[..BUCKETS]) {
+            *node = [bucket, bucket];
+        }
+    }
+
+    /// Whether it has another hash now, and no entries ([`Spread::changes`]).
+    pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize) -> bool {
+        let anew = self.spread.changes(inserts, entries);
+        if anew {
+            self.empty();
+        }
+        anew
+    }
+
+    /// The node of a bucket.
+    #[inline(always)]
+    const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
+        Spread::bucket(self.spread.hash(pattern, bits, source))
+    }
+
+    /// The node of a slot.
+    #[inline(always)]
+    const fn node(id: u16) -> usize {
+        BUCKETS + id as usize
+    }
+
+    /// Adds an entry younger than every other.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, slots: &[Slot], pattern: &Pattern, id: u16) {
+        let slot = &slots[usize::from(id)];
+        let bucket = self.bucket(pattern, slot.bits, slot.source);
+        let own = Self::node(id);
+        let youngest = std::mem::replace(&mut self.nodes[bucket][PREV], own as u32);
+        self.nodes[own][NEXT] = bucket as u32;
+        self.nodes[own][PREV] = youngest;
+        self.nodes[youngest as usize][NEXT] = own as u32;
+    }
+
+    /// Takes an entry out.
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, id: u16) {
+        let [next, prev] = self.nodes[Self::node(id)];
+        self.nodes[next as usize][PREV] = prev;
+        self.nodes[prev as usize][NEXT] = next;
+    }
+
+    /// The oldest entry that agrees with a key in all that the pattern compares. It is nearly always
+    /// the first one in its bucket.
+    #[inline(always)]
+    pub(crate) fn first_for<'a>(
+        &self,
+        slots: &'a [Slot],
+        pattern: &Pattern,
+        key: &Key,
+    ) -> Option<(u16, &'a Slot)> {
+        let bucket = self.bucket(pattern, key.bits, key.source.0);
+        let oldest = self.nodes[bucket][NEXT] as usize;
+        let id = oldest.checked_sub(BUCKETS)?;
+        let slot = &slots[id];
+        if pattern.agree(slot, key) {
+            return Some((id as u16, slot));
+        }
+        self.first_behind(slots, pattern, key, oldest)
+    }
+
+    /// The oldest that agrees behind that in a node.
+    #[inline(never)]
+    fn first_behind<'a>(
+        &self,
+        slots: &'a [Slot],
+        pattern: &Pattern,
+        key: &Key,
+        mut at: usize,
+    ) -> Option<(u16, &'a Slot)> {
+        let mut passed = 0;
+        let found = loop {
+            passed += 1;
+            at = self.nodes[at][NEXT] as usize;
+            let Some(id) = at.checked_sub(BUCKETS) else { break None };
+            let slot = &slots[id];
+            if pattern.agree(slot, key) {
+                break Some((id as u16, slot));
+            }
+        };
+        self.spread.note_passed(passed);
+        found
+    }
+}
+
+#[cfg(test)]
+impl Rings {
+    /// The entries, each in the ring of its bucket and there in order of age.
+    pub(crate) fn check(&self, slots: &[Slot], pattern: &Pattern) -> usize {
+        let mut entries = 0;
+        for bucket in 0..BUCKETS {
+            let (mut at, mut before) = (bucket, None);
+            loop {
+                let next = self.nodes[at][NEXT] as usize;
+                assert_eq!(self.nodes[next][PREV] as usize, at);
+                at = next;
+                if at == bucket {
+                    break;
+                }
+                let slot = &slots[at - BUCKETS];
+                assert_eq!(self.bucket(pattern, slot.bits, slot.source), bucket);
+                assert!(before < Some(slot.stamp), "by age");
+                before = Some(slot.stamp);
+                entries += 1;
+            }
+        }
+        entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rings;
+    use crate::deep::pattern::Pattern;
+    use crate::deep::spread::{LONG, colliding};
+    use crate::entry::{Key, Source};
+    use crate::slot::{Class, Slot, Stamp};
+    use crate::wildcards::Wildcards;
+
+    const ANY_TAG: Wildcards = Wildcards { ignore: 0xffff, any_source: false };
+
+    /// Slots of four sources in turns, by age.
+    fn slots(count: usize) -> Vec<Slot> {
+        let slot = |i| Slot {
+            bits: i,
+            source: (i % 4) as u32,
+            stamp: Stamp::new(i, Class::BASE),
+            ..Slot::EMPTY
+        };
+        (0..count as u64).map(slot).collect()
+    }
+
+    const fn key(source: u32) -> Key {
+        Key { bits: 0, ignore: ANY_TAG.ignore, source: Source::new(source) }
+    }
+
+    #[test]
+    fn the_oldest_of_a_ring_is_found_whoever_leaves() {
+        let slots = slots(40);
+        let pattern = Pattern::new(ANY_TAG);
+        let mut rings = Rings::new(slots.len());
+        rings.clear();
+        for id in 0..slots.len() as u16 {
+            rings.insert(&slots, &pattern, id);
+        }
+        assert_eq!(rings.check(&slots, &pattern), slots.len());
+        // Of source 1 the youngest, the oldest and one between.
+        for (leaves, oldest) in [(37, 1), (1, 5), (17, 5), (5, 9)] {
+            rings.remove(leaves);
+            let found = rings.first_for(&slots, &pattern, &key(1));
+            assert_eq!(found.map(|(id, slot)| (id, slot.bits)), Some((oldest, oldest.into())));
+        }
+        for id in (0..40).step_by(4) {
+            rings.remove(id);
+        }
+        assert!(rings.first_for(&slots, &pattern, &key(0)).is_none());
+        assert!(rings.first_for(&slots, &pattern, &key(7)).is_none());
+        assert_eq!(rings.check(&slots, &pattern), slots.len() - 4 - 10);
+    }
+
+    #[test]
+    fn a_long_ring_is_noticed_and_spread() {
+        let bits = (0..2 * u64::from(LONG)).map(colliding);
+        let slots: Vec<_> = bits.map(|bits| Slot { bits, source: 1, ..Slot::EMPTY }).collect();
+        let mut rings = Rings::new(slots.len());
+        rings.clear();
+        for expected in [true, false] {
+            for id in 0..slots.len() as u16 {
+                rings.insert(&slots, &Pattern::EXACT, id);
+            }
+            for (id, slot) in slots.iter().enumerate() {
+                let key = Key { bits: slot.bits, ignore: 0, source: Source::new(1) };
+                let found = rings.first_for(&slots, &Pattern::EXACT, &key);
+                assert_eq!(found.map(|(found, _)| usize::from(found)), Some(id));
+            }
+            assert_eq!(rings.spread_anew(0, slots.len()), expected);
+            rings.empty();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! How an index spreads its entries: by a hash, and by another one where some of its buckets are
+//! long.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::deep::keep::Keep;
+use crate::deep::pattern::Pattern;
+use crate::wildcards::GOLDEN_RATIO;
+
+/// Buckets of every index. A constant spares each operation a load and a bounds
+/// check; pages that are never used are never touched. At 5120 entries there are
+/// three buckets an entry, and no fewer than one in four at 65,536.
+pub(super) const BUCKETS: usize = 1 << 14;
+
+/// Entries that a search passes in a bucket before another hash is worth the building of the index.
+pub(super) const LONG: u32 = 64;
+
+/// How often the wait between two hashes is doubled at most: to build the index costs next to
+/// nothing then.
+const MOST_DOUBLINGS: u32 = 6;
+
+/// The hash of an index.
+pub(super) struct Spread {
+    /// What bits are multiplied with; odd.
+    factor: u64,
+    /// Whether a search passed more than [`LONG`] entries.
+    long: AtomicBool,
+    /// Inserts since this hash was taken.
+    since: u32,
+    /// How often in a row another was taken, each time as soon as that might be.
+    doublings: u32,
+}
+
+impl Spread {
+    pub(super) const fn new() -> Self {
+        Self { factor: GOLDEN_RATIO, long: AtomicBool::new(false), since: u32::MAX, doublings: 0 }
+    }
+
+    /// Forgets how the index was searched.
+    pub(super) fn forget(&mut self) {
+        *self.long.get_mut() = false;
+        (self.since, self.doublings) = (u32::MAX, 0);
+    }
+
+    /// The hash of what a pattern compares.
+    #[inline(always)]
+    pub(super) const fn hash(&self, pattern: &Pattern, bits: u64, source: u32) -> u64 {
+        pattern.hash(self.factor, bits, source)
+    }
+
+    /// The bucket of a hash.
+    #[inline(always)]
+    pub(super) const fn bucket(hash: u64) -> usize {
+        (hash >> (u64::BITS - BUCKETS.trailing_zeros())) as usize
+    }
+
+    /// Notes that a search passed so many entries.
+    #[inline(always)]
+    pub(super) fn note_passed(&self, entries: u32) {
+        if entries > LONG {
+            self.long.store(true, Relaxed);
+        }
+    }
+
+    /// Counts inserts into a table of at most so many entries. Takes another hash if a search
+    /// passed many, unless that was done not long ago; whether it has, for which the index must be
+    /// built anew.
+    ///
+    /// Entries with one tag whose sources share a bucket do so under every hash: the wait doubles
+    /// while another hash does not help.
+    pub(super) fn changes(&mut self, inserts: usize, entries: usize) -> bool {
+        self.since = self.since.saturating_add(inserts as u32);
+        let wait = (Keep::PER_ENTRY * entries) as u32;
+        if self.since < wait << self.doublings {
+            return false;
+        }
+        if !std::mem::take(self.long.get_mut()) {
+            self.doublings = 0;
+            return false;
+        }
+        self.since = 0;
+        self.doublings = MOST_DOUBLINGS.min(self.doublings + 1);
+        self.factor = self.factor.wrapping_mul(GOLDEN_RATIO);
+        true
+    }
+}
+
+/// Match bits that all have the same bucket under the first hash, if the pattern compares them.
+#[cfg(test)]
+pub(super) fn colliding(i: u64) -> u64 {
+    // Newton's iteration for the inverse: each step doubles the bits that are right.
+    let inverse = (0..6).fold(GOLDEN_RATIO, |inverse, _| {
+        inverse.wrapping_mul(2_u64.wrapping_sub(GOLDEN_RATIO.wrapping_mul(inverse)))
+    });
+    i.wrapping_mul(inverse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONG, Spread};
+
+    /// All of its entries stay in one bucket, and then do not.
+    #[test]
+    fn what_no_hash_spreads_is_tried_ever_more_seldom() {
+        const ENTRIES: usize = 100;
+        let mut spread = Spread::new();
+        let mut tried = Vec::new();
+        for inserts in 0..100 * ENTRIES {
+            spread.note_passed(LONG + 1);
+            if spread.changes(1, ENTRIES) {
+                tried.push(inserts);
+            }
+        }
+        let waits: Vec<_> = tried.windows(2).map(|pair| (pair[1] - pair[0]) / ENTRIES).collect();
+        assert_eq!(waits, [8, 16, 32]);
+        while spread.doublings != 0 {
+            spread.note_passed(LONG);
+            *spread.long.get_mut() = false;
+            assert!(!spread.changes(1, ENTRIES));
+        }
+        spread.note_passed(LONG + 1);
+        assert!(spread.changes(1, ENTRIES), "at once");
+    }
+}
