@@ -35,7 +35,7 @@ use rustix::{
 use crate::{
     channel::{
         bell::{self, Bell, SETTLED},
-        segment::Segment,
+        segment::{self, Segment},
     },
     engine::Engine,
     ep::Port,
@@ -293,9 +293,10 @@ impl Drivers {
     /// away where that helps. Whether another poll would find something.
     pub(crate) fn pause(&self) -> bool {
         let ports = self.ports.lock();
+        let several = segment::own_count() > 1;
         let mut pause = Pause::None;
         for port in &*ports {
-            pause = port.pause();
+            pause = port.pause(several);
         }
         match (pause, ports.as_slice()) {
             (Pause::None, _) => return false,
@@ -390,7 +391,7 @@ impl Drivers {
     fn spin(ports: &[Arc<Port>]) -> bool {
         let [port] = ports else { return false };
         for _ in 0..SPINS {
-            match port.pause() {
+            match port.pause(false) {
                 Pause::Spin => return true,
                 Pause::None => {}
                 Pause::Yield | Pause::Sleep(_) => break,

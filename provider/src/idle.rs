@@ -10,7 +10,7 @@
 use std::{
     cell::Cell,
     ffi::c_int,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -44,7 +44,10 @@ pub(crate) struct Idle {
     policy: Policy,
     cores: usize,
     population: usize,
+    /// Since the thread found something at any endpoint that it polls.
     empty: u32,
+    /// Since it found something at this one.
+    empty_here: u32,
     /// When the last poll that found nothing returned.
     rested: Instant,
     /// Processor time of the polling thread when it was last looked at.
@@ -53,6 +56,8 @@ pub(crate) struct Idle {
     nap: Duration,
     /// The caller has lately done nothing but wait.
     waits: bool,
+    /// What [`FOUND`] was.
+    found: u32,
 }
 
 /// A caller that comes back this soon does nothing but poll.
@@ -93,6 +98,14 @@ const LONGEST_NAP: Duration = Duration::from_millis(16);
 /// Threads that have polled in vain for a while.
 static POLLERS: AtomicUsize = AtomicUsize::new(0);
 
+/// How often threads that poll several endpoints found something.
+static FOUND: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    /// Which of several endpoints this thread polled last: the address of its [`Idle`].
+    static POLLED: Cell<usize> = const { Cell::new(0) };
+}
+
 /// How many threads of the application poll endpoints. One that has ended still counts:
 /// there are never taken to be more of them than endpoints.
 pub(crate) fn pollers() -> usize {
@@ -120,10 +133,12 @@ impl Idle {
             cores: 1,
             population: 1,
             empty: 0,
+            empty_here: 0,
             rested: Instant::now(),
             cpu: Duration::ZERO,
             nap: NAP,
             waits: false,
+            found: 0,
         }
     }
 
@@ -141,16 +156,34 @@ impl Idle {
         }
     }
 
-    /// A poll found something.
+    /// A poll found something. `several` as for [`Idle::pause`].
     #[inline]
-    pub(crate) fn busy(&mut self) {
-        self.empty = 0;
+    pub(crate) fn busy(&mut self, several: bool) {
+        (self.empty, self.empty_here) = (0, 0);
+        if several && self.comes_from_another() {
+            FOUND.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    /// A poll found nothing.
+    /// Whether this thread polled another endpoint since it last polled this one.
+    fn comes_from_another(&self) -> bool {
+        let this = std::ptr::from_ref(self).addr();
+        POLLED.replace(this) != this
+    }
+
+    /// A poll found nothing. `several` says that there are other endpoints, which the same thread may
+    /// poll: what they have must not wait for a spin, and who finds something there is not idle.
     #[inline]
-    pub(crate) fn pause(&mut self) -> Pause {
+    pub(crate) fn pause(&mut self, several: bool) -> Pause {
+        let polls_others = several && self.comes_from_another();
+        if polls_others {
+            let found = FOUND.load(Ordering::Relaxed);
+            if found != std::mem::replace(&mut self.found, found) {
+                self.empty = 0;
+            }
+        }
         self.empty = self.empty.saturating_add(1);
+        self.empty_here = self.empty_here.saturating_add(1);
         let crowded = self.is_crowded();
         if self.policy != Policy::Spin {
             let patience = if crowded { self.short() } else { LONG };
@@ -165,7 +198,8 @@ impl Idle {
                 return Pause::Yield;
             }
         }
-        if !crowded && self.rested.elapsed() < TIGHT { Pause::Spin } else { Pause::None }
+        let spins = !crowded && !polls_others && self.rested.elapsed() < TIGHT;
+        if spins { Pause::Spin } else { Pause::None }
     }
 
     /// Empty polls before a sleep when cores are short.
@@ -210,9 +244,9 @@ impl Idle {
         }
     }
 
-    /// Empty polls in a row; wraps never.
+    /// Empty polls in a row, of this endpoint; wraps never.
     pub(crate) fn empty_polls(&self) -> u32 {
-        self.empty
+        self.empty_here
     }
 }
 
@@ -254,14 +288,14 @@ mod tests {
             [(idle.cores + 1, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)]
         {
             idle.set_population(population, idle.cores);
-            let pauses: Vec<_> = (0..polls).map(|_| idle.pause()).collect();
+            let pauses: Vec<_> = (0..polls).map(|_| idle.pause(false)).collect();
             assert_eq!(pauses[0], Pause::None);
             assert_eq!(pauses[polls as usize - 1], Pause::Sleep(NAP));
-            assert!((0..10).all(|_| matches!(idle.pause(), Pause::Sleep(_))));
-            assert_eq!(idle.pause(), Pause::Sleep(longest));
-            idle.busy();
-            assert_eq!(idle.pause(), Pause::None);
-            idle.busy();
+            assert!((0..10).all(|_| matches!(idle.pause(false), Pause::Sleep(_))));
+            assert_eq!(idle.pause(false), Pause::Sleep(longest));
+            idle.busy(false);
+            assert_eq!(idle.pause(false), Pause::None);
+            idle.busy(false);
         }
     }
 
@@ -276,11 +310,11 @@ mod tests {
             idle.set_population(population, idle.cores);
             for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
                 // It waits first.
-                assert!((0..10 * SHORT).any(|_| idle.pause() != Pause::None));
-                idle.busy();
+                assert!((0..10 * SHORT).any(|_| idle.pause(false) != Pause::None));
+                idle.busy(false);
                 let pauses = (0..10 * SHORT).flat_map(|_| {
                     work(time);
-                    (0..polls).map(|_| idle.pause()).collect::<Vec<_>>()
+                    (0..polls).map(|_| idle.pause(false)).collect::<Vec<_>>()
                 });
                 let sleeps = pauses.filter(|&pause| pause != Pause::None).count();
                 assert!(sleeps <= 2, "{population} {polls} {time:?}: {sleeps}");
@@ -289,12 +323,31 @@ mod tests {
     }
 
     #[test]
+    fn who_finds_something_elsewhere_is_not_idle() {
+        let [mut busy, mut quiet] = [Idle::new(Policy::Yield), Idle::new(Policy::Yield)];
+        for _ in 0..10 * SHORT {
+            busy.busy(true);
+            assert_eq!(quiet.pause(true), Pause::None);
+        }
+        assert!((0..SHORT).any(|_| quiet.pause(true) != Pause::None));
+    }
+
+    #[test]
     fn with_a_core_for_everyone_polls_spin() {
         let spins = |pause| matches!(pause, Pause::None | Pause::Spin);
         let mut idle = Idle::new(Policy::Auto);
-        assert!((0..1000).all(|_| spins(idle.pause())));
-        assert!((0..PATIENCE).any(|_| idle.pause() == Pause::Yield));
+        assert!((0..1000).all(|_| spins(idle.pause(false))));
+        assert!((0..PATIENCE).any(|_| idle.pause(false) == Pause::Yield));
         let mut idle = Idle::new(Policy::Spin);
-        assert!((0..2 * LONG).all(|_| spins(idle.pause())));
+        assert!((0..2 * LONG).all(|_| spins(idle.pause(false))));
+        let mut other = Idle::new(Policy::Spin);
+        for _ in 0..3 {
+            for turn in [&mut idle, &mut other] {
+                turn.rested();
+                assert_eq!(turn.pause(true), Pause::None);
+            }
+        }
+        other.rested();
+        assert_eq!(other.pause(true), Pause::Spin, "once more");
     }
 }

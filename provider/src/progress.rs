@@ -41,7 +41,7 @@ impl Engine {
             progress = Progress::Some;
         }
         if progress == Progress::Some {
-            self.idle.busy();
+            self.idle.busy(segment::own_count() > 1);
             match self.until_shown.checked_sub(1) {
                 Some(less) => self.until_shown = less,
                 None => self.show_and_look(own),
@@ -226,11 +226,11 @@ impl Port {
 
     /// After a poll that found nothing: what to do, once the peers were looked
     /// at if it is time. A spin is done here; if it ends with a message, that is
-    /// [`Pause::Spin`].
-    pub(crate) fn pause(&self) -> Pause {
+    /// [`Pause::Spin`]. `several` as for [`idle::Idle::pause`].
+    pub(crate) fn pause(&self, several: bool) -> Pause {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
-        let pause = engine.idle.pause();
+        let pause = engine.idle.pause(several);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
             idle::note_poller();
