@@ -142,7 +142,7 @@ impl Idle {
         }
     }
 
-    /// Threads that poll endpoints on our processors, as far as known, and how many these are.
+    /// Threads that poll endpoints, as far as known, and cores for them.
     pub(crate) fn set_population(&mut self, population: usize, cores: usize) {
         (self.population, self.cores) = (population, cores.max(1));
     }

@@ -76,8 +76,8 @@ impl Engine {
     pub(crate) fn update_population(&mut self, own: &Segment) {
         let cores = Cores::of_thread();
         own.show_cores(&cores);
-        let population = self.census.population(&cores, idle::pollers());
-        self.idle.set_population(population, cores.count());
+        let (population, cores) = self.census.population(&cores, idle::pollers());
+        self.idle.set_population(population, cores);
         Bell::set_crowded(own, self.idle.is_crowded());
     }
 

@@ -58,14 +58,19 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    /// Threads of this user and network namespace that poll endpoints on these processors, if those
-    /// of others are polled as ours are, by `pollers` threads: one polls both endpoints of a rank
-    /// of Open MPI, and elsewhere each may have a thread of its own. Who may run elsewhere as well
-    /// counts in part.
-    pub(crate) fn population(&mut self, cores: &Cores, pollers: usize) -> usize {
+    /// Threads of this user and network namespace that poll endpoints on these processors, and how
+    /// many these are. Who may run elsewhere as well counts in part. Or, if they have less of it,
+    /// all threads that poll, and the processors that may be busy at a time ([`cores::quota`]).
+    ///
+    /// The endpoints of others are taken to be polled as ours are, by `pollers` threads: one polls
+    /// both endpoints of a rank of Open MPI, and elsewhere each may have a thread of its own.
+    pub(crate) fn population(&mut self, cores: &Cores, pollers: usize) -> (usize, usize) {
         self.count(cores);
         let own = own_count().max(1);
-        (self.load * pollers.clamp(1, own)).div_ceil(own * WHOLE)
+        let pollers = pollers.clamp(1, own);
+        let here = ((self.load * pollers).div_ceil(own * WHOLE), cores.count());
+        let all = ((self.endpoints * pollers).div_ceil(own), cores::quota());
+        more_crowded(here, all)
     }
 
     fn count(&mut self, cores: &Cores) {
@@ -99,6 +104,11 @@ impl Census {
     }
 }
 
+/// Of two numbers of threads, each with the processors for them, those that have less each.
+fn more_crowded(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
+    if a.0.saturating_mul(b.1) < b.0.saturating_mul(a.1) { b } else { a }
+}
+
 /// The processors that the owner of a segment may run on, if it says so.
 fn cores_of(path: &Path) -> Option<Cores> {
     let mut bytes = [0; 8 * cores::WORDS];
@@ -117,7 +127,7 @@ mod tests {
         thread::sleep,
     };
 
-    use super::{super::segment::Segment, COUNT, Census, Cores, TICK, WHOLE};
+    use super::{super::segment::Segment, COUNT, Census, Cores, TICK, WHOLE, more_crowded};
 
     fn segments(ports: std::ops::Range<u16>, cores: &Cores) -> Vec<Segment> {
         let address = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
@@ -139,6 +149,14 @@ mod tests {
             census.count(&here);
         });
         assert!(census.load >= (few.len() + many.len()) * WHOLE);
+    }
+
+    #[test]
+    fn a_quota_counts_where_it_is_less() {
+        assert_eq!(more_crowded((1, 1), (16, 2)), (16, 2));
+        assert_eq!(more_crowded((2, 1), (4, 2)), (2, 1));
+        assert_eq!(more_crowded((3, 1), (4, 2)), (3, 1));
+        assert_eq!(more_crowded((1, 64), (16, usize::MAX)), (1, 64));
     }
 
     /// No other test has segments on such processors. Some may have just been made.

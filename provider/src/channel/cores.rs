@@ -2,13 +2,40 @@
 //! The processors that a thread may run on. Most launchers bind each rank to some: that there are
 //! more ranks than these says nothing, for the others may have others.
 
-use rustix::thread::{CpuSet, sched_getaffinity};
+use std::sync::OnceLock;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Words of a set.
 pub(super) const WORDS: usize = CpuSet::MAX_CPU / 64;
 
 /// A part of a thread's time, in these: all of it.
 pub(super) const WHOLE: usize = 1 << 16;
+
+/// Processors that this thread may keep busy.
+fn available() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How many processors all processes of our control group may keep busy at a time; no limit if that
+/// is not fewer than there are. Containers get a share of a host like this.
+///
+/// What the library knows of it is never more than the processors that the asking thread may run on:
+/// a thread asks that first has itself bound to all.
+pub(crate) fn quota() -> usize {
+    static QUOTA: OnceLock<usize> = OnceLock::new();
+    *QUOTA.get_or_init(|| {
+        let ask = || {
+            let mut all = CpuSet::new();
+            (0..CpuSet::MAX_CPU).for_each(|number| all.set(number));
+            let _ = sched_setaffinity(None, &all);
+            let allowed = available();
+            if allowed < Cores::of_thread().count() { allowed } else { usize::MAX }
+        };
+        let thread = std::thread::Builder::new().spawn(ask).ok();
+        thread.and_then(|thread| thread.join().ok()).unwrap_or(usize::MAX)
+    })
+}
 
 /// A set of processors, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,8 +46,7 @@ impl Cores {
     pub(crate) fn of_thread() -> Self {
         let Ok(set) = sched_getaffinity(None) else {
             // More processors than a set has bits. All threads are taken for unbound.
-            let count = std::thread::available_parallelism().map_or(1, usize::from);
-            return Self::from_numbers(0..count);
+            return Self::from_numbers(0..available());
         };
         Self::from_numbers((0..CpuSet::MAX_CPU).filter(|&number| set.is_set(number)))
     }
