@@ -25,7 +25,7 @@ miri: ## the safe cores under Miri, outside CI
 soak: ## random operations on 8 ranks for half an hour, outside CI
 	@tests/soak.sh
 
-bench: ## matching alone, calls, overlap, then latency and bandwidth through MPICH
+bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
 	@tests/bench.sh
 
 guide: ## every command of docs/guide.md, as written

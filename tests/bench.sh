@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Matching alone, the calls of libfabric, what automatic progress hides, then latency
-# and bandwidth through the MPIs.
+# Matching alone, the calls of libfabric, messages from process to process, what automatic
+# progress hides, then latency and bandwidth through the MPIs.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
@@ -18,12 +18,19 @@ cargo bench --quiet -p matching
 say "Traces"
 python3 tests/bench_traces.py
 mkdir -p "$target/fabric"
-for program in calls overlap; do
+for program in calls stream overlap; do
     cc -O2 -Wall -Wno-unused-function -o "$target/fabric/$program" "tests/fabric/$program.c" -lfabric
 done
 say "The calls of a message, on one core: alone, then with a report"
 for report in "" "$target/fabric/report"; do
     FI_PROVIDER=tcam FI_PROVIDER_PATH=$target/provider FI_TCAM_REPORT=$report "$target/fabric/calls"
+done
+say "Messages from process to process, without an MPI; libfabric's shm beside"
+for how in "" bound beside "bound beside"; do
+    for provider in tcam shm; do
+        # shellcheck disable=SC2086
+        FI_PROVIDER=$provider FI_PROVIDER_PATH=$target/provider "$target/fabric/stream" $how
+    done
 done
 say "A receive of 1 MB behind computation"
 for _ in 1 2 3; do
