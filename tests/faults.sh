@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Bad days: peers that are killed at any moment, forked children, a full /dev/shm,
-# another user, segments that are written over.
+# Bad days: peers that are killed at any moment, forked children, a full /dev/shm, no
+# descriptors, process namespaces, another user, segments that are written over.
 #   tests/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
 set -u
 here=$(cd "$(dirname "$0")" && pwd)/fabric
@@ -15,7 +15,7 @@ holder=
 # shellcheck disable=SC2064
 trap 'rm -rf "$build"; [ -z "$holder" ] || kill "$holder" 2>/dev/null' EXIT
 passed=0 failed=0
-for client in fault orphan full users scribble; do
+for client in fault orphan full places users scribble; do
     # shellcheck disable=SC2086
     ${CC:-cc} ${CFLAGS:--O1} -Wall -Wextra -Wno-unused-function -o "$build/$client" \
         "$here/$client.c" -lfabric -lpthread ${LIBS:-} || exit 1
@@ -57,6 +57,16 @@ for progress in manual automatic; do
         case $part in all | slots) copy=off ;; *) copy=auto ;; esac
         FI_TCAM_KERNEL_COPY=$copy run "scribble over $part, seed $seed, $progress progress" "$build/scribble" $seed $part
     done
+    for copy in auto off; do
+        FI_TCAM_KERNEL_COPY=$copy run "no descriptors, $progress progress, kernel copy $copy" "$build/places" descriptors
+    done
+    if unshare -p true 2>/dev/null; then
+        for place in inside; do
+            run "process namespaces $place, $progress progress" "$build/places" $place
+        done
+    else
+        echo "process namespaces: skipped, making them is not permitted"
+    fi
     if unshare -m true 2>/dev/null; then
         # shellcheck disable=SC2016
         run "full /dev/shm, $progress progress" unshare -m sh -c \

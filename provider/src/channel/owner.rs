@@ -3,11 +3,13 @@
 //!
 //! Whoever gets the lock of a file knows that its owner is gone. A child that was forked
 //! holds the lock, too, and may outlive the owner; so the process of the header is looked
-//! for while the lock is held, where it can be seen.
+//! for while the lock is held, where it can be seen. Of whom nothing can be learnt, for want
+//! of descriptors, nobody says that it is dead.
 #![allow(unsafe_code, reason = "a lock that only fcntl takes")]
 
 use std::{
     fs::File,
+    io,
     os::{
         fd::AsRawFd as _,
         unix::fs::{FileExt as _, MetadataExt as _},
@@ -23,6 +25,13 @@ use super::segment::{PROCESSES, options, path_of, try_lock, user};
 /// Number of this process's process namespace, in which processes are numbered.
 pub(super) static PROCESS_NAMESPACE: LazyLock<u64> =
     LazyLock::new(|| std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino()));
+
+/// Whether `/proc` numbers processes as this namespace does. That of another stays mounted
+/// where somebody made a namespace and no more (`unshare --pid`).
+static PROC_IS_OURS: LazyLock<bool> = LazyLock::new(|| {
+    std::fs::read_link("/proc/self")
+        .is_ok_and(|number| number == Path::new(&std::process::id().to_string()))
+});
 
 /// How closely to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +55,7 @@ impl Owner {
     /// Names this process, without an endpoint.
     pub(crate) fn of_process() -> Self {
         let pid = std::process::id();
-        Self { port: 0, inode: 0, pid, started: start_of(pid).unwrap_or_default() }
+        Self { port: 0, inode: 0, pid, started: own_start() }
     }
 
     /// Whether it lives still.
@@ -66,10 +75,17 @@ pub(super) fn owner_lives(path: &Path, inode: u64, pid: u32, started: u64, look:
             }
             !dead
         }
+        Err(error) if is_short(&error) => true,
         // The file is gone or cannot be opened: by somebody who found its owner
         // dead, or who cleans directories. The process itself tells.
-        _ => start_of(pid) == Some(started),
+        _ => process_lives(pid, started),
     }
+}
+
+/// Whether a file could not be opened for want of descriptors or memory here, which says
+/// nothing of the file.
+fn is_short(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 /// Removes the file of an owner that died; whether it has.
@@ -91,11 +107,14 @@ fn has_ended(file: &File) -> bool {
     }
     let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
     let namespace = word(PROCESSES);
-    let pid = word(PID) as u32;
+    let started = word(STARTED);
     word(IDENTITY) == MAGIC
         && namespace != 0
         && namespace == *PROCESS_NAMESPACE
-        && start_of(pid) != Some(word(STARTED))
+        && *PROC_IS_OURS
+        // It could look itself up, too.
+        && started != 0
+        && !process_lives(word(PID) as u32, started)
 }
 
 /// Removes the file of an owner that is gone; false if it is removed already.
@@ -120,8 +139,22 @@ fn take_turn(file: &File) -> bool {
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const whole) == 0 }
 }
 
-/// When a process started, in clock ticks since boot: with its number that
-/// names it for good. None if it is gone, or a zombie.
-pub(super) fn start_of(pid: u32) -> Option<u64> {
-    live::start_of(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+/// When this process started, in clock ticks since boot: with its number that names it for
+/// good. 0 if it cannot be told.
+pub(super) fn own_start() -> u64 {
+    let stat = PROC_IS_OURS.then(|| stat_of(std::process::id()).ok()).flatten();
+    stat.and_then(|stat| live::start_of(&stat)).unwrap_or_default()
+}
+
+/// Whether the process with a number that started then is there, and is no zombie; true if
+/// it cannot be told.
+fn process_lives(pid: u32, started: u64) -> bool {
+    match stat_of(pid) {
+        Ok(stat) => live::start_of(&stat) == Some(started),
+        Err(error) => is_short(&error),
+    }
+}
+
+fn stat_of(pid: u32) -> io::Result<String> {
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
 }

@@ -44,7 +44,7 @@ use super::{
     bytes::SharedBytes,
     cores::{self, Cores},
     lines::LINE,
-    owner::{Look, Owner, PROCESS_NAMESPACE, owner_lives, remove_if_dead, start_of},
+    owner::{Look, Owner, PROCESS_NAMESPACE, own_start, owner_lives, remove_if_dead},
     wire::{INLINE, PAYLOAD, SLOT},
 };
 
@@ -223,8 +223,7 @@ impl Segment {
         let segment = Self::map(file, path)?;
         segment.word32(PID).store(std::process::id(), Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
-        let started = start_of(std::process::id()).unwrap_or_default();
-        segment.word(STARTED).store(started, Ordering::Relaxed);
+        segment.word(STARTED).store(own_start(), Ordering::Relaxed);
         segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
         segment.show_cores(&Cores::of_thread());
         segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
@@ -334,7 +333,7 @@ impl Segment {
         }
     }
 
-    /// Process id of the owner.
+    /// Process id of the owner, in its process namespace.
     pub(crate) fn pid(&self) -> u32 {
         self.word32(PID).load(Ordering::Relaxed)
     }

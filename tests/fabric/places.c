@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two processes where not all is as usual, which exchange long messages all the same:
+//   places descriptors   neither has any left for some time
+//   places apart         in process namespaces of their own, with the same number in each
+//   places inside        in one process namespace, whose /proc is that of another
+#define _GNU_SOURCE
+#include "card.h"
+#include <rdma/fi_rma.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA)
+
+// All peers are looked at within two seconds.
+static const double LOOKS = 3;
+static char out[1 << 20], in[1 << 20], region[1 << 20], byte;
+static fi_addr_t peer;
+
+// Nobody dies meanwhile.
+static void poll_on(void) {
+    struct fi_cq_tagged_entry entry;
+    OK(fi_trecv(mine.ep, &byte, 1, NULL, peer, 9, 0, &byte));
+    for (double end = seconds() + LOOKS; seconds() < end;) FAILS(FI_EAGAIN, fi_cq_read(mine.cq, &entry, 1));
+}
+
+static void send_out(void) {
+    OK(fi_tsend(mine.ep, out, sizeof out, NULL, peer, 1, out));
+    next_ok(&mine, NULL, out);
+}
+
+static void all_of(const char *bytes, char wanted, const char *what) {
+    for (size_t i = 0; i < sizeof in; i++) CHECK(bytes[i] == wanted, "byte %zu of %s is %d", i, what, bytes[i]);
+}
+
+static void exchange(char us, char them, const struct card *other) {
+    int first = us < them;
+    memset(out, us, sizeof out);
+    if (first) send_out();
+    OK(fi_trecv(mine.ep, in, sizeof in, NULL, peer, 1, 0, in));
+    next_ok(&mine, NULL, in);
+    all_of(in, them, "a message");
+    if (!first) send_out();
+    if (first) {
+        memset(in, 0, sizeof in);
+        OK(fi_read(mine.ep, in, sizeof in, NULL, peer, other->base, other->key, region));
+        next_ok(&mine, NULL, region);
+        all_of(in, them, "a read");
+        OK(fi_tinject(mine.ep, "", 1, peer, 9));
+    }
+    // Of the other's second look, or this one's.
+    next_ok(&mine, NULL, &byte);
+    if (!first) OK(fi_tinject(mine.ep, "", 1, peer, 9));
+}
+
+static void side(const char *how, char us, char them, int from, int to) {
+    memset(region, us, sizeof region);
+    open_card(CAPS, region, sizeof region);
+    tell(to, &card);
+    struct card other = hear(from);
+    peer = enter(&other);
+    if (!strcmp(how, "descriptors")) {
+        struct rlimit limit, none;
+        OK(getrlimit(RLIMIT_NOFILE, &limit));
+        none = (struct rlimit){0, limit.rlim_max};
+        // They meet first.
+        OK(fi_tinject(mine.ep, "", 0, peer, 8));
+        OK(fi_trecv(mine.ep, NULL, 0, NULL, peer, 8, 0, &limit));
+        next_ok(&mine, NULL, &limit);
+        OK(setrlimit(RLIMIT_NOFILE, &none));
+        poll_on();
+        OK(setrlimit(RLIMIT_NOFILE, &limit));
+    } else {
+        poll_on();
+    }
+    exchange(us, them, &other);
+    close_card();
+    exit(0);
+}
+
+static int is_in_proc(pid_t pid) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    return access(path, F_OK) == 0;
+}
+
+static int wait_for_all(void) {
+    int status, failed = 0;
+    while (wait(&status) > 0) failed |= status != 0;
+    return failed;
+}
+
+// Starts the sides `us`, in a new process namespace or here.
+static void start(const char *how, const char *sides, int there[2], int back[2]) {
+    int inside = strcmp(how, "descriptors");
+    if (fork()) return;
+    if (inside) {
+        CHECK(unshare(CLONE_NEWPID) == 0, "unshare");
+        // With the first process in it everything ends.
+        if (fork()) exit(wait_for_all());
+    }
+    for (const char *us = sides; *us; us++) {
+        if (fork()) continue;
+        // The second has a number that is not in the /proc it sees.
+        while (inside && us != sides && is_in_proc(getpid()))
+            if (fork()) exit(wait_for_all());
+        *us == 'a' ? side(how, 'a', 'b', back[0], there[1]) : side(how, 'b', 'a', there[0], back[1]);
+    }
+    exit(wait_for_all());
+}
+
+int main(int argc, char **argv) {
+    int there[2], back[2];
+    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart or inside");
+    if (!strcmp(argv[1], "apart")) {
+        start(argv[1], "a", there, back);
+        start(argv[1], "b", there, back);
+    } else {
+        start(argv[1], "ab", there, back);
+    }
+    CHECK(!wait_for_all(), "a side failed");
+    printf("places %s: ok\n", argv[1]);
+}
