@@ -61,7 +61,7 @@ for progress in manual automatic; do
         FI_TCAM_KERNEL_COPY=$copy run "no descriptors, $progress progress, kernel copy $copy" "$build/places" descriptors
     done
     if unshare -p true 2>/dev/null; then
-        for place in inside; do
+        for place in apart inside; do
             run "process namespaces $place, $progress progress" "$build/places" $place
         done
     else

@@ -401,10 +401,12 @@ impl Engine {
         rest: SharedBytes<'_>,
     ) -> Result<Served> {
         let remote = rest.remote(u32::from(frame.segments), len as u64).ok_or(Errno::EPROTO)?;
-        if !self.kernel_copy {
+        let allowed = self.kernel_copy;
+        let link = self.link(from)?;
+        if !allowed || link.kernel_refuses {
             return Ok(Served::Refused);
         }
-        let pid = self.link(from)?.segment().pid();
+        let pid = link.segment().pid();
         for (at, buffer) in target.placed() {
             match copy::between(direction, pid, &remote, at, buffer) {
                 Ok(()) => {}

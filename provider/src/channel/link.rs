@@ -27,7 +27,7 @@ pub(crate) struct Link {
     number: u16,
     /// How quickly buffers fill for the peer.
     pub(crate) fills: Fills,
-    /// Whether the kernel has refused to copy from this peer.
+    /// Whether the kernel has refused to copy from this peer, or would copy from another.
     pub(crate) kernel_refuses: bool,
     /// Whether the kernel has refused the peer to copy from us or to us.
     pub(crate) refused_there: bool,
@@ -50,12 +50,13 @@ impl Link {
             tracing::warn!("the endpoint at port {port} has {PEERS} peers already");
             return Err(Errno::ENOSPC);
         };
+        let kernel_refuses = !segment.is_of_our_processes();
         Ok(Self {
             segment,
             sender: Sender::new(port),
             number,
             fills: Fills::new(),
-            kernel_refuses: false,
+            kernel_refuses,
             refused_there: false,
         })
     }

@@ -338,6 +338,13 @@ impl Segment {
         self.word32(PID).load(Ordering::Relaxed)
     }
 
+    /// Whether the owner's process id means the owner here: in another process namespace it
+    /// is that of another process, or of this one.
+    pub(crate) fn is_of_our_processes(&self) -> bool {
+        let namespace = self.word(PROCESSES).load(Ordering::Relaxed);
+        namespace != 0 && namespace == *PROCESS_NAMESPACE
+    }
+
     /// Shows what the endpoint counted to who looks ([`nic::live`]).
     pub(crate) fn show(&self, live: &Live) {
         let word = |number: usize| self.word(live::COUNTERS + 8 * number);
