@@ -60,6 +60,8 @@ for progress in manual automatic; do
     for copy in auto off; do
         FI_TCAM_KERNEL_COPY=$copy run "no descriptors, $progress progress, kernel copy $copy" "$build/places" descriptors
     done
+    run "no memory to lock, $progress progress" "$build/places" locked
+    grep -q 'raise ulimit -l' <<<"$output" || { echo "no memory to lock: not said"; failed=$((failed + 1)); }
     if unshare -p true 2>/dev/null; then
         for place in apart inside; do
             run "process namespaces $place, $progress progress" "$build/places" $place
@@ -73,11 +75,16 @@ for progress in manual automatic; do
             'mount -t tmpfs -o size=8m tcam-full /dev/shm && "$0" && ! ls /dev/shm | grep tcam' \
             "$build/full"
         grep -q 'no room for a segment' <<<"$output" || { echo "full /dev/shm: not said"; failed=$((failed + 1)); }
+        # shellcheck disable=SC2016
+        run "/dev/shm that cannot reserve memory, $progress progress" unshare -m sh -c \
+            'mount -t ramfs tcam-ram /dev/shm && "$0"' "$build/orphan"
     else
         echo "full /dev/shm: skipped, mounting is not permitted"
     fi
 done
 unset AUTO_PROGRESS
+output=$( (ulimit -f 64; "$build/orphan") 2>&1)
+grep -q 'raise ulimit -f' <<<"$output" || { echo "small files: not said"; failed=$((failed + 1)); }
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     mkfifo "$build/in"
     "$build/users" serve <"$build/in" >"$build/out" 2>/dev/null &

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes where not all is as usual, which exchange long messages all the same:
+// Two processes where not all is as usual, which exchange long messages all the same, or are
+// told what is wrong:
 //   places descriptors   neither has any left for some time
 //   places apart         in process namespaces of their own, with the same number in each
 //   places inside        in one process namespace, whose /proc is that of another
+//   places locked        one locks all that it maps and may lock no segment
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_rma.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -78,6 +82,30 @@ static void side(const char *how, char us, char them, int from, int to) {
     exit(0);
 }
 
+// Trying again would not help, so -FI_EAGAIN would be a hang.
+static void locked(void) {
+    struct rlimit little = {1 << 20, 1 << 20};
+    int names[2];
+    CHECK(getuid() != 0 || setuid(65534) == 0, "setuid");
+    CHECK(pipe(names) == 0, "pipe");
+    pid_t pid = fork();
+    open_card(CAPS, NULL, 0);
+    if (!pid) {
+        tell(names[1], &card);
+        for (;;) pause();
+    }
+    struct card other = hear(names[0]);
+    peer = enter(&other);
+    OK(setrlimit(RLIMIT_MEMLOCK, &little));
+    OK(mlockall(MCL_FUTURE));
+    FAILS(FI_ENOMEM, fi_tinject(mine.ep, "", 0, peer, 1));
+    OK(munlockall());
+    OK(fi_tinject(mine.ep, "", 0, peer, 1));
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close_card();
+}
+
 static int is_in_proc(pid_t pid) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", pid);
@@ -111,8 +139,10 @@ static void start(const char *how, const char *sides, int there[2], int back[2])
 
 int main(int argc, char **argv) {
     int there[2], back[2];
-    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart or inside");
-    if (!strcmp(argv[1], "apart")) {
+    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart, inside or locked");
+    if (!strcmp(argv[1], "locked")) {
+        locked();
+    } else if (!strcmp(argv[1], "apart")) {
         start(argv[1], "a", there, back);
         start(argv[1], "b", there, back);
     } else {

@@ -26,7 +26,7 @@ use std::{
     fs::{File, OpenOptions},
     io,
     net::SocketAddrV4,
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
@@ -38,6 +38,7 @@ use nic::live::{self, ADDRESS, IDENTITY, Live, MAGIC, OPEN, PID, STARTED, STATE}
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
     io::retry_on_intr,
+    process::{Resource, getrlimit},
 };
 
 use super::{
@@ -156,15 +157,29 @@ pub(super) fn try_lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Gives a file its memory at once: a full `/dev/shm` would be a `SIGBUS` later.
+/// Gives a new file its memory at once: a full `/dev/shm` would be a `SIGBUS` later.
 /// Programs have signals of their own, which interrupt this.
 pub(super) fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
-    retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, length as u64)).map_err(|error| {
+    // Beyond it, the kernel ends the process (SIGXFSZ).
+    if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
+        tracing::error!(
+            "a {what} of {length} bytes is larger than files may be here: raise ulimit -f"
+        );
+        return Err(rustix::io::Errno::FBIG.into());
+    }
+    let reserve = || fallocate(file, FallocateFlags::empty(), 0, length as u64);
+    let given = match retry_on_intr(reserve).map_err(io::Error::from) {
+        // Not every file system can, of those that are no tmpfs.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            file.write_all_at(&vec![0; length], 0)
+        }
+        given => given,
+    };
+    given.inspect_err(|error| {
         tracing::error!(
             "{DIRECTORY} has no room for a {what} of {length} bytes ({error}): \
              enlarge it (mount -o remount,size=...) or remove what fills it"
         );
-        io::Error::from(error)
     })
 }
 
@@ -232,7 +247,17 @@ impl Segment {
     }
 
     fn map(file: &File, path: &Path) -> Result<Self, Errno> {
-        let map = MmapOptions::new().len(LENGTH).map_raw(file)?;
+        let map = MmapOptions::new().len(LENGTH).map_raw(file).map_err(|error| {
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return error.into();
+            }
+            // Callers would try again for ever.
+            tracing::error!(
+                "no more memory may be locked, as the program wants of all that it maps \
+                 (mlockall): raise ulimit -l"
+            );
+            Errno::ENOMEM
+        })?;
         let inode = file.metadata()?.ino();
         Ok(Self { map, path: path.to_owned(), inode, lock: None })
     }
