@@ -26,11 +26,12 @@ static OPEN: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
 /// Shared receive contexts likewise.
 static SHARED: Mutex<Vec<Weak<SharedReceive>>> = Mutex::new(Vec::new());
 
-/// Environment variables in which launchers tell a process its rank.
-const RANKS: [&str; 4] = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+/// Environment variables in which launchers tell a process its rank. Open MPI's comes first: it
+/// passes on the others', which a shell that was started as a task of a job has.
+const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
 
 /// And in which they tell how many there are.
-const SIZES: [&str; 3] = ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// Refuses a pattern by which all ranks would write to the same report.
 pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
