@@ -216,6 +216,31 @@ def ends_with_its_program(arguments, programs, mpi):
             check(f"ended by {number.name}; 0 of 9 runs" in errors, f"{what}: {errors[-500:]}")
 
 
+def surroundings(arguments, programs):
+    """What sites and daemons leave to those they start."""
+    with subprocess.Popen(
+        [str(arguments.tcam), "run", "--", "sh", "-c", "exit 9"],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]),
+    ) as child:
+        try:
+            code = child.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            code = None
+    check(code == 9, f"SIGCHLD is blocked: exit code {code}")
+    open_mpi = runs.build("openmpi5")
+    ring = [str(runs.MPIS["openmpi5"] / "mpiexec"), "-n", "3", str(open_mpi / "ring")]
+    names = ["mtl_ofi_provider_exclude", "opal_common_ofi_provider_exclude"]
+    excludes = {f"OMPI_MCA_{name}": "shm,sockets" for name in names}
+    task = {"PMI_RANK": "0", "PMI_SIZE": "1"}
+    place = fresh("surroundings")
+    done = tcam(arguments, "run", f"--report={place}", "--", *ring, env=os.environ | excludes | task)
+    check(done.returncode == 0, f"a site excludes providers: {done.stderr[-500:]}")
+    left = sorted(path.name for path in place.glob("*.json"))
+    check(left == ["0.json", "1.json", "2.json"], f"ranks in a task of another launcher: {left}")
+
+
 def a_sweep_is_ended(arguments, programs):
     """What a sweep has done before it is ended is drawn."""
     place = fresh("ended-sweep") / "out"
@@ -331,6 +356,7 @@ def main():
     for mpi in ("mpich", "openmpi5"):
         ends_with_its_program(arguments, runs.build(mpi), mpi)
     a_sweep_is_ended(arguments, programs)
+    surroundings(arguments, programs)
     ctrl_c(arguments)
     two_programs(arguments, programs)
     return exit_code()

@@ -9,6 +9,7 @@ use std::process::Command;
 use nic::params::{PREFIX, Params};
 
 use crate::error::Error;
+use crate::fresh;
 use crate::launcher::Mpi;
 use crate::library::Library;
 use crate::reports;
@@ -25,6 +26,12 @@ const OPEN_MPI: &[(&str, &str)] = &[
 /// Open MPI opens a second endpoint for one-sided operations, whose report would be empty
 /// in most programs; set unless the user did.
 const ONE_ENDPOINT: &[(&str, &str)] = &[("OMPI_MCA_btl", "^ofi")];
+/// What a site excludes in the environment: Open MPI does not start with this and ours.
+const EXCLUDES: &[&str] = &[
+    "OMPI_MCA_mtl_ofi_provider_exclude",
+    "OMPI_MCA_btl_ofi_provider_exclude",
+    "OMPI_MCA_opal_common_ofi_provider_exclude",
+];
 /// Intel MPI, with a libfabric that is not its own if it has none.
 const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
 /// More ranks than cores are the normal case here; set unless the user did.
@@ -184,8 +191,9 @@ impl Environment {
         settings: &Settings,
         place: &Path,
     ) -> Result<Self, Error> {
-        if place.to_string_lossy().contains('%') {
-            return Err(Error::Percent { path: place.to_owned() });
+        fresh::check_name(place)?;
+        if library.directory.as_os_str().as_encoded_bytes().contains(&b':') {
+            return Err(Error::Colon { path: library.directory.clone() });
         }
         let root = rustix::process::geteuid().is_root();
         let mut variables = vec![
@@ -206,6 +214,9 @@ impl Environment {
     pub(crate) fn command(&self, words: &[OsString]) -> Command {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
+        for name in EXCLUDES {
+            command.env_remove(name);
+        }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -40,8 +40,19 @@ pub(crate) enum Error {
     #[error("{path}: no libtcam-fi.so there")]
     NoLibrary { path: PathBuf },
 
-    #[error("{path}: a `%` in the name of a report directory would be read as a pattern")]
+    #[error(
+        "{path}: a `%` in the name of a report directory would be read as a pattern; without \
+         --report that is TMPDIR's"
+    )]
     Percent { path: PathBuf },
+
+    #[error(
+        "{path}: the name of a report directory must be UTF-8; without --report that is TMPDIR's"
+    )]
+    NoText { path: PathBuf },
+
+    #[error("{path}: libfabric takes a `:` for the end of a directory: put the provider elsewhere")]
+    Colon { path: PathBuf },
 
     #[error("{path}: is neither a file nor a directory")]
     NoFile { path: PathBuf },

@@ -105,12 +105,13 @@ pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Refuses the name of a directory in which reports cannot be.
-fn check_name(directory: &Path) -> Result<(), Error> {
+pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     let full = std::path::absolute(directory).map_err(Error::io(directory))?;
-    if full.to_string_lossy().contains('%') {
-        return Err(Error::Percent { path: directory.to_owned() });
+    match full.to_str() {
+        None => Err(Error::NoText { path: directory.to_owned() }),
+        Some(text) if text.contains('%') => Err(Error::Percent { path: directory.to_owned() }),
+        Some(_) => Ok(()),
     }
-    Ok(())
 }
 
 /// Makes a directory. Returns its full path.
@@ -124,6 +125,8 @@ pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
     use crate::reports::{self, tests::sample};
     use crate::traces;
@@ -183,6 +186,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let odd = directory.path().join("50%r");
         assert!(make_for_reports(&odd).unwrap_err().to_string().contains("pattern"));
+        assert!(!odd.exists());
+        let odd = directory.path().join(OsStr::from_bytes(b"caf\xe9"));
+        assert!(make_for_reports(&odd).unwrap_err().to_string().contains("UTF-8"));
         assert!(!odd.exists());
         let file = directory.path().join("file");
         fs::write(&file, "").unwrap();

@@ -135,7 +135,9 @@ fn silence(program: &str, ended: Ended, mpi: Option<Mpi>, real: Option<Mpi>) -> 
     }
     if why.is_empty() {
         why.push(
-            "it may be no MPI program, use another MPI than its launcher, or end before MPI_Init"
+            "it may be no MPI program, use another MPI than its launcher, be told to use another \
+             network (`--mca pml`, `-genv FI_PROVIDER`), run on another host, which needs a \
+             --report DIR that both hosts have, or end before MPI_Init"
                 .to_owned(),
         );
     }

@@ -7,6 +7,8 @@
 
 use std::fs::{self, File};
 use std::process::{Child, Command, ExitStatus};
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
@@ -21,7 +23,12 @@ use crate::run::exit_code;
 pub(crate) struct Signals {
     coming: iterator::Signals,
     caught: Option<i32>,
+    /// Nothing tells of the end of a child.
+    polls: bool,
 }
+
+/// Time between two looks at a child whose end nothing tells of.
+const POLL: Duration = Duration::from_millis(20);
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug)]
@@ -58,10 +65,13 @@ impl Signals {
     pub(crate) fn catch() -> Result<Self, Error> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         // nohup(1) and shells that start something in the background want them ignored.
-        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&one| !ignores(&status, one));
+        let ignores = |&signal: &i32| has(&status, "SigIgn:", signal);
+        let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !ignores(signal));
+        // A daemon may have left it blocked for all that it starts.
+        let polls = has(&status, "SigBlk:", SIGCHLD);
         let coming = iterator::Signals::new(wanted.chain([SIGCHLD]))
             .map_err(|error| Error::Signals { error })?;
-        Ok(Self { coming, caught: None })
+        Ok(Self { coming, caught: None, polls })
     }
 
     /// The signal that tcam is to end with, if one has come.
@@ -80,7 +90,13 @@ impl Signals {
             if let Some(status) = child.try_wait().map_err(failed)? {
                 return Ok(Ended { status, caught: self.caught() });
             }
-            for signal in self.coming.wait().filter(|&signal| signal != SIGCHLD) {
+            let come = if self.polls {
+                sleep(POLL);
+                self.coming.pending()
+            } else {
+                self.coming.wait()
+            };
+            for signal in come.filter(|&signal| signal != SIGCHLD) {
                 let again = self.caught.replace(signal) == Some(SIGINT) && signal == SIGINT;
                 if again {
                     pass_on(&child, SIGTERM);
@@ -111,9 +127,9 @@ fn at_terminal() -> bool {
     File::open("/dev/tty").is_ok_and(|tty| tcgetpgrp(tty) == Ok(getpgrp()))
 }
 
-/// Whether a process with this `/proc/PID/status` ignores a signal.
-fn ignores(status: &str, signal: i32) -> bool {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+/// Whether a `/proc/PID/status` has a signal in this set.
+fn has(status: &str, set: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix(set));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
@@ -123,11 +139,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ignored_signals_are_known() {
-        let status = "Name:\ttcam\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000004002\n";
-        assert!(ignores(status, SIGHUP));
-        assert!(!ignores(status, SIGINT) && !ignores(status, SIGTERM));
-        assert!(!ignores("", SIGHUP));
+    fn ignored_and_blocked_signals_are_known() {
+        let status = "Name:\ttcam\nSigBlk:\t0000000000010000\nSigIgn:\t0000000000001001\n";
+        let ignores = |signal| has(status, "SigIgn:", signal);
+        assert!(ignores(SIGHUP) && !ignores(SIGINT) && !ignores(SIGTERM) && !ignores(SIGCHLD));
+        assert!(has(status, "SigBlk:", SIGCHLD) && !has(status, "SigBlk:", SIGHUP));
+        assert!(!has("", "SigIgn:", SIGHUP));
     }
 
     #[test]
