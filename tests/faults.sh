@@ -75,6 +75,8 @@ for progress in manual automatic; do
             'mount -t tmpfs -o size=8m tcam-full /dev/shm && "$0" && ! ls /dev/shm | grep tcam' \
             "$build/full"
         grep -q 'no room for a segment' <<<"$output" || { echo "full /dev/shm: not said"; failed=$((failed + 1)); }
+        run "another /dev/shm, $progress progress" "$build/places" elsewhere
+        grep -q 'not in this /dev/shm' <<<"$output" || { echo "another /dev/shm: not said"; failed=$((failed + 1)); }
         # shellcheck disable=SC2016
         run "/dev/shm that cannot reserve memory, $progress progress" unshare -m sh -c \
             'mount -t ramfs tcam-ram /dev/shm && "$0"' "$build/orphan"

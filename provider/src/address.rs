@@ -105,24 +105,30 @@ pub(crate) fn hold_port(address: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4)
         tracing::warn!("{address} is not an address of this host");
         return Err(Errno::EADDRNOTAVAIL);
     }
-    let hold = || -> rustix::io::Result<_> {
-        let socket = rustix::net::socket_with(
-            AddressFamily::INET,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            Some(ipproto::TCP),
-        )?;
-        // On every address of the host: a port names one endpoint.
-        rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, address.port()))?;
-        let name = SocketAddrV4::try_from(rustix::net::getsockname(&socket)?)?;
-        Ok((socket, name.port()))
-    };
-    let (socket, port) = hold().map_err(|error| {
+    let (socket, port) = hold(address.port()).map_err(|error| {
         tracing::warn!("cannot hold port {}: {error}", address.port());
         io::Error::from(error)
     })?;
     let ip = if address.ip().is_unspecified() { of_this_host() } else { *address.ip() };
     Ok((socket, SocketAddrV4::new(ip, port)))
+}
+
+fn hold(port: u16) -> rustix::io::Result<(OwnedFd, u16)> {
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        Some(ipproto::TCP),
+    )?;
+    // On every address of the host: a port names one endpoint.
+    rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+    let name = SocketAddrV4::try_from(rustix::net::getsockname(&socket)?)?;
+    Ok((socket, name.port()))
+}
+
+/// Whether an endpoint or a server holds a port.
+pub(crate) fn is_held(port: u16) -> bool {
+    hold(port).err() == Some(rustix::io::Errno::ADDRINUSE)
 }
 
 #[cfg(test)]
@@ -148,9 +154,12 @@ mod tests {
 
     #[test]
     fn a_port_is_held_once() {
-        let (_socket, address) = hold_port(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (socket, address) = hold_port(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
         assert_ne!(address.port(), 0);
         assert_eq!(hold_port(address).unwrap_err(), Errno::EADDRINUSE);
+        assert!(is_held(address.port()));
+        drop(socket);
+        assert!(!is_held(address.port()));
         let far = SocketAddrV4::new(Ipv4Addr::new(240, 0, 0, 1), 0);
         assert_eq!(hold_port(far).unwrap_err(), Errno::EADDRNOTAVAIL);
     }

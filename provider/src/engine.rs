@@ -8,7 +8,7 @@
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
-    sync::Arc,
+    sync::{Arc, Once},
     time::Instant,
 };
 
@@ -400,7 +400,11 @@ impl Engine {
             tracing::warn!("{address} is on another host, and there is no network channel");
             return Err(Errno::ENETUNREACH);
         }
-        let link = Link::open(address.port(), self.address)?;
+        let link = Link::open(address.port(), self.address).inspect_err(|&errno| {
+            if errno == Errno::ECONNREFUSED {
+                explain(address.port());
+            }
+        })?;
         let index = peer as usize;
         if self.links.len() <= index {
             self.links.resize_with(index + 1, || None);
@@ -503,6 +507,20 @@ impl Engine {
     pub(crate) fn source_of_address(&self, address: u64) -> Result<Source> {
         let peer = self.av.as_ref().and_then(|av| av.peer(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)
+    }
+}
+
+/// Says once why a peer has no segment that seems to run.
+#[cold]
+fn explain(port: u16) {
+    static SAID: Once = Once::new();
+    if crate::address::is_held(port) {
+        SAID.call_once(|| {
+            tracing::error!(
+                "the segment of the endpoint at port {port} is not in this /dev/shm: containers \
+                 must share one (docker run --ipc), and nobody may remove what is in it"
+            );
+        });
     }
 }
 

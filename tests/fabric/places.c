@@ -4,6 +4,7 @@
 //   places descriptors   neither has any left for some time
 //   places apart         in process namespaces of their own, with the same number in each
 //   places inside        in one process namespace, whose /proc is that of another
+//   places elsewhere     one has a /dev/shm of its own
 //   places locked        one locks all that it maps and may lock no segment
 #define _GNU_SOURCE
 #include "card.h"
@@ -11,6 +12,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -82,13 +84,16 @@ static void side(const char *how, char us, char them, int from, int to) {
     exit(0);
 }
 
-// Trying again would not help, so -FI_EAGAIN would be a hang.
-static void locked(void) {
-    struct rlimit little = {1 << 20, 1 << 20};
+// Meets a process that does nothing but have an endpoint.
+static pid_t meet_other(int elsewhere) {
     int names[2];
-    CHECK(getuid() != 0 || setuid(65534) == 0, "setuid");
     CHECK(pipe(names) == 0, "pipe");
     pid_t pid = fork();
+    if (!pid && elsewhere) {
+        OK(unshare(CLONE_NEWNS));
+        OK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+        OK(mount("tcam-places", "/dev/shm", "tmpfs", 0, NULL));
+    }
     open_card(CAPS, NULL, 0);
     if (!pid) {
         tell(names[1], &card);
@@ -96,14 +101,32 @@ static void locked(void) {
     }
     struct card other = hear(names[0]);
     peer = enter(&other);
+    return pid;
+}
+
+static void leave(pid_t other) {
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    close_card();
+}
+
+static void elsewhere(void) {
+    pid_t other = meet_other(1);
+    FAILS(FI_ECONNREFUSED, fi_tinject(mine.ep, "", 0, peer, 1));
+    leave(other);
+}
+
+// Trying again would not help, so -FI_EAGAIN would be a hang.
+static void locked(void) {
+    struct rlimit little = {1 << 20, 1 << 20};
+    CHECK(getuid() != 0 || setuid(65534) == 0, "setuid");
+    pid_t other = meet_other(0);
     OK(setrlimit(RLIMIT_MEMLOCK, &little));
     OK(mlockall(MCL_FUTURE));
     FAILS(FI_ENOMEM, fi_tinject(mine.ep, "", 0, peer, 1));
     OK(munlockall());
     OK(fi_tinject(mine.ep, "", 0, peer, 1));
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    close_card();
+    leave(other);
 }
 
 static int is_in_proc(pid_t pid) {
@@ -139,9 +162,11 @@ static void start(const char *how, const char *sides, int there[2], int back[2])
 
 int main(int argc, char **argv) {
     int there[2], back[2];
-    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart, inside or locked");
+    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart, inside, elsewhere or locked");
     if (!strcmp(argv[1], "locked")) {
         locked();
+    } else if (!strcmp(argv[1], "elsewhere")) {
+        elsewhere();
     } else if (!strcmp(argv[1], "apart")) {
         start(argv[1], "a", there, back);
         start(argv[1], "b", there, back);

@@ -158,6 +158,12 @@ fn unwritable(directory: &Path) -> Option<std::io::Error> {
 
 /// Size of /dev/shm, where every endpoint has its segment.
 pub(super) fn shared_memory(command: &[OsString]) -> Finding {
+    if let Some(error) = unwritable(Path::new("/dev/shm")) {
+        return Finding::bad(
+            format!("/dev/shm: {error}"),
+            "endpoints share memory there: mount a tmpfs on /dev/shm that users may write to",
+        );
+    }
     match rustix::fs::statvfs("/dev/shm") {
         Err(error) => Finding::bad(
             format!("/dev/shm: {error}"),

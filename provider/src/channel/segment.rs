@@ -218,7 +218,11 @@ impl Segment {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!("cannot make {}: {error}", path.display());
+                    tracing::error!(
+                        "cannot make {} ({error}): {DIRECTORY} must be a tmpfs that users may \
+                         write to",
+                        path.display()
+                    );
                     return Err(error.into());
                 }
             }
