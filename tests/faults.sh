@@ -69,6 +69,9 @@ for progress in manual automatic; do
     else
         echo "process namespaces: skipped, making them is not permitted"
     fi
+    if [ -e /proc/self/timens_offsets ] && unshare -m true 2>/dev/null; then
+        run "another time namespace, $progress progress" "$build/places" dated
+    fi
     if unshare -m true 2>/dev/null; then
         # shellcheck disable=SC2016
         run "full /dev/shm, $progress progress" unshare -m sh -c \

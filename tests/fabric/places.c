@@ -4,6 +4,7 @@
 //   places descriptors   neither has any left for some time
 //   places apart         in process namespaces of their own, with the same number in each
 //   places inside        in one process namespace, whose /proc is that of another
+//   places dated         one in a time namespace of its own
 //   places elsewhere     one has a /dev/shm of its own
 //   places locked        one locks all that it maps and may lock no segment
 #define _GNU_SOURCE
@@ -16,6 +17,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x80
+#endif
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA)
 
 // All peers are looked at within two seconds.
@@ -143,8 +147,13 @@ static int wait_for_all(void) {
 
 // Starts the sides `us`, in a new process namespace or here.
 static void start(const char *how, const char *sides, int there[2], int back[2]) {
-    int inside = strcmp(how, "descriptors");
+    int inside = !strcmp(how, "apart") || !strcmp(how, "inside");
     if (fork()) return;
+    if (!strcmp(how, "dated") && *sides == 'b') {
+        CHECK(unshare(CLONE_NEWTIME) == 0, "unshare");
+        FILE *offsets = fopen("/proc/self/timens_offsets", "w");
+        CHECK(offsets && fputs("boottime 100000 0", offsets) >= 0 && fclose(offsets) == 0, "offsets");
+    }
     if (inside) {
         CHECK(unshare(CLONE_NEWPID) == 0, "unshare");
         // With the first process in it everything ends.
@@ -162,12 +171,12 @@ static void start(const char *how, const char *sides, int there[2], int back[2])
 
 int main(int argc, char **argv) {
     int there[2], back[2];
-    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart, inside, elsewhere or locked");
+    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart, inside, dated, elsewhere or locked");
     if (!strcmp(argv[1], "locked")) {
         locked();
     } else if (!strcmp(argv[1], "elsewhere")) {
         elsewhere();
-    } else if (!strcmp(argv[1], "apart")) {
+    } else if (!strcmp(argv[1], "apart") || !strcmp(argv[1], "dated")) {
         start(argv[1], "a", there, back);
         start(argv[1], "b", there, back);
     } else {

@@ -22,9 +22,13 @@ use nic::live::{self, IDENTITY, MAGIC, PID, STARTED};
 
 use super::segment::{PROCESSES, options, path_of, try_lock, user};
 
-/// Number of this process's process namespace, in which processes are numbered.
-pub(super) static PROCESS_NAMESPACE: LazyLock<u64> =
-    LazyLock::new(|| std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino()));
+/// Number of this process's process namespace, in which processes are numbered, and above it
+/// that of its time namespace, in which their starts are told (each has 32 bits); 0 if the
+/// former is not known. Older kernels have no time namespaces.
+pub(super) static PROCESS_NAMESPACE: LazyLock<u64> = LazyLock::new(|| {
+    let number = |kind| std::fs::metadata(format!("/proc/self/ns/{kind}")).map(|meta| meta.ino());
+    number("pid").map_or(0, |pid| number("time").unwrap_or(0) << 32 | pid)
+});
 
 /// Whether `/proc` numbers processes as this namespace does. That of another stays mounted
 /// where somebody made a namespace and no more (`unshare --pid`).
