@@ -101,9 +101,10 @@ fn judge_filter(value: Option<&str>) -> Finding {
 
 /// FI_TCAM_* variables: names and values.
 pub(super) fn parameters() -> Vec<Finding> {
-    let set: Vec<_> = std::env::vars()
-        .filter(|(name, _)| name.starts_with(nic::params::PREFIX))
-        .map(|(name, value)| format!("{name}={value}"))
+    // Of which nothing need be text.
+    let set: Vec<_> = std::env::vars_os()
+        .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
+        .filter(|set| set.starts_with(nic::params::PREFIX))
         .collect();
     match Settings::default().check() {
         Err(error) => vec![Finding::bad(
