@@ -91,10 +91,18 @@ impl<'a> Plan<'a> {
             .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended)));
         match sum {
             Ok(sum) => eprint!("{}", table::summary(&sum)),
-            Err(error @ Error::NoReports { .. }) if code != 0 => {
-                eprintln!("tcam: {error}");
-                eprint!("{}", left::counted(place).unwrap_or_default());
-            }
+            Err(error @ Error::NoReports { .. }) => match (code, left::counted(place)) {
+                (0, None) => return Err(error),
+                (0, Some(left)) => {
+                    eprint!("{left}");
+                    let why = "ranks ended by _exit or the like, without MPI_Finalize";
+                    return Err(Error::NoReports { why: why.to_owned() });
+                }
+                (_, left) => {
+                    eprintln!("tcam: {error}");
+                    eprint!("{}", left.unwrap_or_default());
+                }
+            },
             Err(error @ Error::Report { error: ReportError::Counts(_), .. }) => return Err(error),
             // What a program leaves that failed or was ended may be cut off anywhere.
             Err(error) if code != 0 => eprintln!("tcam: {error}"),
@@ -137,7 +145,7 @@ fn silence(program: &str, ended: Ended, mpi: Option<Mpi>, real: Option<Mpi>) -> 
         why.push(
             "it may be no MPI program, use another MPI than its launcher, be told to use another \
              network (`--mca pml`, `-genv FI_PROVIDER`), run on another host, which needs a \
-             --report DIR that both hosts have, or end before MPI_Init"
+             --report DIR that both hosts have, or end before MPI_Init or by _exit"
                 .to_owned(),
         );
     }
