@@ -60,6 +60,7 @@ for progress in manual automatic; do
     for copy in auto off; do
         FI_TCAM_KERNEL_COPY=$copy run "no descriptors, $progress progress, kernel copy $copy" "$build/places" descriptors
     done
+    run "no standard streams, $progress progress" "$build/places" silent
     run "no memory to lock, $progress progress" "$build/places" locked
     grep -q 'raise ulimit -l\|skipped' <<<"$output" || { echo "no memory to lock: not said"; failed=$((failed + 1)); }
     if unshare -p true 2>/dev/null; then

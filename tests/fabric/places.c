@@ -7,6 +7,7 @@
 //   places dated         one in a time namespace of its own
 //   places elsewhere     one has a /dev/shm of its own
 //   places locked        one locks all that it maps and may lock no segment
+//   places silent        one without standard streams prints something
 #define _GNU_SOURCE
 #include "card.h"
 #include <rdma/fi_rma.h>
@@ -136,6 +137,24 @@ static void locked(void) {
     leave(other);
 }
 
+// What is printed must not be in a segment.
+static void silent(void) {
+    pid_t pid = fork();
+    if (!pid) {
+        for (int stream = 0; stream < 3; stream++) close(stream);
+        open_card(CAPS, NULL, 0);
+        for (int stream = 0; stream < 3; stream++) {
+            char path[64], name[64] = "";
+            snprintf(path, sizeof path, "/proc/self/fd/%d", stream);
+            if (readlink(path, name, sizeof name - 1) > 0 && strstr(name, "/tcam.")) exit(1);
+        }
+        close_card();
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0, "a standard stream is a segment");
+}
+
 static int is_in_proc(pid_t pid) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", pid);
@@ -174,9 +193,11 @@ static void start(const char *how, const char *sides, int there[2], int back[2])
 
 int main(int argc, char **argv) {
     int there[2], back[2];
-    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "descriptors, apart, inside, dated, elsewhere or locked");
+    CHECK(argc > 1 && pipe(there) == 0 && pipe(back) == 0, "which place?");
     if (!strcmp(argv[1], "locked")) {
         locked();
+    } else if (!strcmp(argv[1], "silent")) {
+        silent();
     } else if (!strcmp(argv[1], "elsewhere")) {
         elsewhere();
     } else if (!strcmp(argv[1], "apart") || !strcmp(argv[1], "dated")) {

@@ -26,7 +26,10 @@ use std::{
     fs::{File, OpenOptions},
     io,
     net::SocketAddrV4,
-    os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
+    },
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
@@ -37,7 +40,7 @@ pub(crate) use nic::live::PEERS;
 use nic::live::{self, ADDRESS, IDENTITY, Live, MAGIC, OPEN, PID, STARTED, STATE};
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
-    io::retry_on_intr,
+    io::{fcntl_dupfd_cloexec, retry_on_intr},
     process::{Resource, getrlimit},
 };
 
@@ -157,6 +160,15 @@ pub(super) fn try_lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
+/// The same file with a number that no standard stream has: where these are closed, as those of
+/// daemons are, what the program prints would go into it.
+pub(super) fn behind_streams(file: File) -> io::Result<File> {
+    if file.as_raw_fd() > libc::STDERR_FILENO {
+        return Ok(file);
+    }
+    Ok(fcntl_dupfd_cloexec(&file, libc::STDERR_FILENO + 1)?.into())
+}
+
 /// Gives a new file its memory at once: a full `/dev/shm` would be a `SIGBUS` later.
 /// Programs have signals of their own, which interrupt this.
 pub(super) fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
@@ -209,7 +221,7 @@ impl Segment {
                     retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))
                         .map_err(io::Error::from)?;
                     if file.metadata()?.nlink() > 0 {
-                        break file;
+                        break behind_streams(file)?;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

@@ -23,6 +23,8 @@ use std::{
 use memmap2::{MmapOptions, MmapRaw};
 use nic::trace::{FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, state};
 
+use super::segment;
+
 /// Bytes of the window; a multiple of the page size.
 pub(crate) const WINDOW: usize = 64 * 1024;
 const WORDS: usize = WINDOW / WORD;
@@ -52,6 +54,7 @@ impl Tape {
     /// The file exists or cannot be made, or the disk is full.
     pub(crate) fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let file = segment::behind_streams(file)?;
         // A file with less than a header would take the place of an earlier recording.
         Self::begin(file, header, max).inspect_err(|_| drop(std::fs::remove_file(path)))
     }
