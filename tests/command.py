@@ -98,7 +98,7 @@ def some_sizes_fail(arguments, programs):
 
 def output_goes_nowhere(arguments, programs):
     """Output that nobody takes ends no run, and other tasks as it ends other tools."""
-    place, broken = fresh("nowhere"), subprocess.PIPE
+    place = fresh("nowhere")
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
     # The launcher would fail for want of output itself.
     mute = ["sh", "-c", f"{' '.join(ring)} >/dev/null 2>&1; exit 9"]
@@ -113,11 +113,13 @@ def output_goes_nowhere(arguments, programs):
         (["--help"], 0, 125),
     ]
     for words, closed, full in tasks:
-        with subprocess.Popen(
-            [str(arguments.tcam), *words], stdout=broken, stderr=subprocess.STDOUT
-        ) as child:
-            child.stdout.close()
-            code = child.wait(timeout=60)
+        # Closed before there is anybody who could write to it.
+        read, write = os.pipe()
+        os.close(read)
+        command = [str(arguments.tcam), *words]
+        done = subprocess.run(command, check=False, stdout=write, stderr=write, timeout=60)
+        os.close(write)
+        code = done.returncode
         check(code == closed, f"{words}, closed: exit code {code}")
         with open("/dev/full", "w", encoding="utf-8") as device:
             options = {"capture_output": False, "stdout": device, "stderr": subprocess.PIPE}
