@@ -17,11 +17,11 @@ fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How many processors all processes of our control group may keep busy at a time; no limit if that
-/// is not fewer than there are. Containers get a share of a host like this.
+/// How many processors all processes of our control group may keep busy at a time; no limit if
+/// that is not fewer than there are. Containers get a share of a host like this.
 ///
-/// What the library knows of it is never more than the processors that the asking thread may run on:
-/// a thread asks that first has itself bound to all.
+/// [`std::thread::available_parallelism`] tells no more than the processors that the asking
+/// thread may run on: a thread asks that first has itself bound to all.
 pub(crate) fn quota() -> usize {
     static QUOTA: OnceLock<usize> = OnceLock::new();
     *QUOTA.get_or_init(|| {
@@ -89,15 +89,12 @@ impl Cores {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cores, WHOLE, WORDS};
+    use super::{Cores, WHOLE, WORDS, available, quota};
 
     #[test]
     fn a_thread_runs_somewhere() {
         let cores = Cores::of_thread();
-        assert_eq!(
-            cores.count(),
-            std::thread::available_parallelism().unwrap().get().min(64 * WORDS)
-        );
+        assert_eq!(cores.count().min(quota()), available().min(64 * WORDS));
         assert_eq!(Cores::from_words(*cores.words()), cores);
     }
 
