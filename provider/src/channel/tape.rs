@@ -54,9 +54,10 @@ impl Tape {
     /// The file exists or cannot be made, or the disk is full.
     pub(crate) fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
-        let file = segment::behind_streams(file)?;
         // A file with less than a header would take the place of an earlier recording.
-        Self::begin(file, header, max).inspect_err(|_| drop(std::fs::remove_file(path)))
+        segment::behind_streams(file)
+            .and_then(|file| Self::begin(file, header, max))
+            .inspect_err(|_| drop(std::fs::remove_file(path)))
     }
 
     fn begin(mut file: File, header: &[u8], max: u64) -> io::Result<Self> {
