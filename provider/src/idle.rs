@@ -4,8 +4,9 @@
 //! With a core for everyone who polls a poll spins: a message is seen 0.1 us after it
 //! was sent. A caller that does nothing but poll (MPICH yields the core, 0.3 us and more,
 //! after each poll that finds nothing) is kept a moment inside of it. With more of them
-//! than cores they may run on ([`crate::channel::census`]) the one that has the message to send is waiting for this core: a poll
-//! sleeps, once many found nothing, until a sender rings (see `channel::link`).
+//! than cores they may run on ([`crate::channel::census`]) the one that has the message to
+//! send is waiting for this core: a poll sleeps, once many found nothing, until a sender
+//! rings (see `channel::link`).
 
 use std::{
     cell::Cell,
@@ -44,9 +45,9 @@ pub(crate) struct Idle {
     policy: Policy,
     cores: usize,
     population: usize,
-    /// Since the thread found something at any endpoint that it polls.
+    /// So many since the thread found something at any endpoint that it polls,
     empty: u32,
-    /// Since it found something at this one.
+    /// and since it did at this one.
     empty_here: u32,
     /// When the last poll that found nothing returned.
     rested: Instant,
@@ -171,8 +172,9 @@ impl Idle {
         POLLED.replace(this) != this
     }
 
-    /// A poll found nothing. `several` says that there are other endpoints, which the same thread may
-    /// poll: what they have must not wait for a spin, and who finds something there is not idle.
+    /// A poll found nothing. `several` says that there are other endpoints, which the same thread
+    /// may poll: what they have must not wait for a spin, and who finds something there is not
+    /// idle.
     #[inline]
     pub(crate) fn pause(&mut self, several: bool) -> Pause {
         let polls_others = several && self.comes_from_another();

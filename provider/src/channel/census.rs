@@ -40,16 +40,16 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// How many endpoints there are.
 ///
-/// Reading the directory takes a microsecond an entry, reading whose processors they are another
-/// two, and longer if others do. 256 ranks that did the first 20 times a second did little else (2
-/// cores): it is read when it has changed, and the less often the more there are.
+/// Reading the directory takes a microsecond an entry, reading where its owner may run another
+/// two, and longer if others do. 256 ranks that did the first 20 times a second did little else
+/// (2 cores): it is read when it has changed, and the less often the more there are.
 #[derive(Debug, Default)]
 pub(crate) struct Census {
-    /// How much of their time threads spend on our processors that poll an endpoint each, in
-    /// [`WHOLE`]; the files read.
-    load: usize,
     endpoints: usize,
-    /// The processors that was counted for.
+    /// How much time of our processors they take, if a thread polls each all the time, in
+    /// [`WHOLE`].
+    load: usize,
+    /// The processors for which that was counted.
     cores: Cores,
     /// When it was last counted.
     counted: Option<Instant>,
@@ -104,7 +104,7 @@ impl Census {
     }
 }
 
-/// Of two numbers of threads, each with the processors for them, those that have less each.
+/// Of two numbers of threads, with the processors for them, the one with fewer for each.
 fn more_crowded(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
     if a.0.saturating_mul(b.1) < b.0.saturating_mul(a.1) { b } else { a }
 }

@@ -97,8 +97,8 @@ impl Rings {
         self.nodes[prev as usize][NEXT] = next;
     }
 
-    /// The oldest entry that agrees with a key in all that the pattern compares. It is nearly always
-    /// the first one in its bucket.
+    /// The oldest entry that agrees with a key in all that the pattern compares. It is nearly
+    /// always the first one in its bucket.
     #[inline(always)]
     pub(crate) fn first_for<'a>(
         &self,
