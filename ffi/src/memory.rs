@@ -6,7 +6,7 @@
 //! the operation completes (or the call returns, for outputs); that promise is
 //! what makes the safe methods sound.
 
-use std::{cell::RefCell, ptr, slice};
+use std::{cell::RefCell, ptr, slice, sync::Arc};
 
 use crate::{
     errno::{Errno, Result},
@@ -30,11 +30,13 @@ pub struct Segment {
     pub len: usize,
 }
 
-/// Several segments.
+/// Several segments, or one of our own memory.
 #[derive(Clone, Debug, Default)]
 struct Several {
     segments: [Segment; IOV_LIMIT],
     count: usize,
+    /// The memory of [`Buffer::copied`].
+    owned: Option<Arc<[u8]>>,
 }
 
 thread_local! {
@@ -55,7 +57,7 @@ const SPARES: usize = 1024;
 pub struct Buffer {
     /// Address of the first segment, length of all.
     whole: Segment,
-    /// The segments where there are several.
+    /// The segments where there are several, or where they are ours.
     parts: Option<Box<Several>>,
 }
 
@@ -64,7 +66,7 @@ impl Clone for Buffer {
     fn clone(&self) -> Self {
         match &self.parts {
             None => Self { whole: self.whole, parts: None },
-            Some(parts) => Self::of(&parts.segments[..parts.count], self.whole.len),
+            Some(parts) => Self::with(parts.segments(), self.whole.len, parts.owned.as_ref()),
         }
     }
 
@@ -88,8 +90,26 @@ impl Drop for Buffer {
     }
 }
 
+impl Several {
+    /// These segments, in a box that this thread is done with if there is one.
+    #[cold]
+    fn boxed(segments: &[Segment], owned: Option<Arc<[u8]>>) -> Box<Self> {
+        let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
+        let mut several = spare.ok().flatten().unwrap_or_default();
+        several.segments[..segments.len()].copy_from_slice(segments);
+        several.count = segments.len();
+        several.owned = owned;
+        several
+    }
+
+    fn segments(&self) -> &[Segment] {
+        &self.segments[..self.count]
+    }
+}
+
 #[cold]
-fn put_aside(parts: Box<Several>) {
+fn put_aside(mut parts: Box<Several>) {
+    parts.owned = None;
     // A thread that ends keeps nothing.
     let _ = SPARE.try_with(|spare| {
         let mut spare = spare.borrow_mut();
@@ -114,15 +134,36 @@ impl Buffer {
 
     /// Of these segments, so long together.
     fn of(segments: &[Segment], len: usize) -> Self {
+        Self::with(segments, len, None)
+    }
+
+    /// The same, which may lie in memory of ours.
+    fn with(segments: &[Segment], len: usize, owned: Option<&Arc<[u8]>>) -> Self {
         let addr = segments.first().map_or(0, |first| first.addr);
-        let parts = (segments.len() > 1).then(|| {
-            let spare = SPARE.try_with(|spare| spare.borrow_mut().pop());
-            let mut parts = spare.ok().flatten().unwrap_or_default();
-            parts.segments[..segments.len()].copy_from_slice(segments);
-            parts.count = segments.len();
-            parts
-        });
+        let put_aside = segments.len() > 1 || owned.is_some();
+        let parts = put_aside.then(|| Several::boxed(segments, owned.cloned()));
         Self { whole: Segment { addr, len }, parts }
+    }
+
+    /// A copy of the bytes, in memory that lives as long as the result and what is made of it.
+    /// Nothing is ever written into it.
+    #[must_use]
+    pub fn copied(&self) -> Self {
+        let mut bytes = vec![0; self.len()];
+        self.read_to(&mut bytes);
+        let owned: Arc<[u8]> = bytes.into();
+        let whole = Segment { addr: owned.as_ptr() as usize, len: owned.len() };
+        Self::with(&[whole], whole.len, Some(&owned))
+    }
+
+    fn owned(&self) -> Option<&Arc<[u8]>> {
+        self.parts.as_ref()?.owned.as_ref()
+    }
+
+    /// Whether the bytes are a copy ([`Buffer::copied`]).
+    #[must_use]
+    pub fn is_copied(&self) -> bool {
+        self.owned().is_some()
     }
 
     /// A vector of buffers.
@@ -203,7 +244,7 @@ impl Buffer {
     #[inline]
     #[must_use]
     pub fn is_scattered(&self) -> bool {
-        self.parts.is_some()
+        self.parts.as_ref().is_some_and(|parts| parts.count > 1)
     }
 
     /// The segments, at least one.
@@ -212,7 +253,7 @@ impl Buffer {
     pub fn segments(&self) -> &[Segment] {
         match &self.parts {
             None => slice::from_ref(&self.whole),
-            Some(parts) => &parts.segments[..parts.count],
+            Some(parts) => parts.segments(),
         }
     }
 
@@ -235,7 +276,7 @@ impl Buffer {
         if count == 0 {
             parts[0].addr = self.whole.addr;
         }
-        Self::of(&parts[..count.max(1)], len - left)
+        Self::with(&parts[..count.max(1)], len - left, self.owned())
     }
 
     /// Copies bytes into the buffer; returns how many fitted.
@@ -245,6 +286,9 @@ impl Buffer {
     /// a peer writes: the bytes copied are then any bytes.
     #[inline]
     pub unsafe fn fill_from(&self, source: *const u8, len: usize) -> usize {
+        if self.is_copied() {
+            return 0;
+        }
         let mut done = 0;
         for segment in self.segments() {
             let take = segment.len.min(len - done);
@@ -428,6 +472,21 @@ mod tests {
         drop(first);
         assert_eq!(copy.part(1, 5).segments().as_ptr(), at);
         assert_eq!((copy.len(), copy.segments().len()), (7, 2));
+    }
+
+    #[test]
+    fn a_copy_lives_as_long_as_what_was_made_of_it() {
+        let (mut a, mut b) = ([1_u8; 3], [2_u8; 4]);
+        let buffer = buffer(&mut [&mut a, &mut b]);
+        let copy = buffer.copied();
+        assert!(copy.is_copied() && !copy.is_scattered() && !buffer.is_copied());
+        assert_eq!(copy.segments().len(), 1);
+        let part = copy.clone().part(2, 3);
+        drop(copy);
+        let mut out = [0_u8; 3];
+        assert_eq!((part.fill(b"ab"), part.read_to(&mut out), out), (0, 3, [1, 2, 2]));
+        drop(part);
+        assert!(!buffer.part(0, 4).is_copied(), "what is used again is nobody's");
     }
 
     #[test]

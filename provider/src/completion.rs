@@ -171,10 +171,13 @@ impl Engine {
         }
     }
 
-    /// Reports an operation of ours that its peer has done.
+    /// Reports an operation of ours that its peer has done; nothing of a copy ([`crate::inject`]).
     #[inline]
     pub(crate) fn complete_op(&mut self, op: &SendOp) {
         self.ended(op);
+        if op.buffer.is_copied() {
+            return;
+        }
         self.complete_kind(op.kind, op.report, op.context, op.work);
     }
 
@@ -202,6 +205,9 @@ impl Engine {
     #[cold]
     pub(crate) fn fail_op(&mut self, op: &SendOp, errno: Errno) {
         self.ended(op);
+        if op.buffer.is_copied() {
+            return;
+        }
         let completion = Completion {
             context: op.context,
             flags: op.kind.flags(),

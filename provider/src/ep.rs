@@ -217,8 +217,8 @@ impl Endpoint {
         })
     }
 
-    /// Lets peers take what was sent: buffers that they have not emptied, and
-    /// answers that found a full ring.
+    /// Lets peers take what was sent: buffers that they have not emptied, copies that they have
+    /// not read, and answers that found a full ring.
     fn linger(&self) {
         let end = Instant::now() + LINGER;
         while Instant::now() < end {
@@ -226,7 +226,10 @@ impl Endpoint {
             let Some(engine) = &mut *engine else { return };
             engine.progress(&self.port.own);
             engine.look_around(&self.port.own);
-            if engine.deferred.is_empty() && !engine.pool.is_lent(&self.port.own) {
+            let all_taken = engine.deferred.is_empty()
+                && !engine.pool.is_lent(&self.port.own)
+                && !engine.has_copies();
+            if all_taken {
                 return;
             }
             std::thread::yield_now();

@@ -26,6 +26,7 @@ mod fabric;
 mod flow;
 mod idle;
 mod init;
+mod inject;
 mod liveness;
 mod mr;
 mod msg;

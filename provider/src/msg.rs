@@ -131,7 +131,7 @@ impl Engine {
         } else if len <= self.eager_size.min(BUFFER) || inject {
             match self.pool.take(own, peer) {
                 Some(buffer) => self.send_eager(own, peer, op, header, report, Some(buffer)),
-                None if inject => Err(Errno::EAGAIN),
+                None if inject => self.send_copied(own, peer, op, header, report),
                 None => self.send_rendezvous(own, peer, op, header, report),
             }
         } else {
@@ -206,7 +206,7 @@ impl Engine {
         Ok(())
     }
 
-    fn send_rendezvous(
+    pub(crate) fn send_rendezvous(
         &mut self,
         own: &Segment,
         peer: u32,

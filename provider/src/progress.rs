@@ -7,7 +7,7 @@ use crate::{
     channel::{
         bytes::SharedBytes,
         segment::{self, BUFFER, Segment},
-        wire::{ACK, Header, INLINE, Kind},
+        wire::{ACK, COPIED, Header, INLINE, Kind},
     },
     engine::{Body, Engine, Kept},
     ep::Port,
@@ -182,6 +182,13 @@ impl Engine {
             tracing::warn!("a long message with an impossible length");
             return;
         };
+        if header.flags & COPIED != 0
+            && let Some(bytes) = self.read_copy(from, header, &remote)
+        {
+            self.arrive(from, header, SharedBytes::from(&*bytes));
+            self.answer(own, from, Kind::Done, header.op, 0);
+            return;
+        }
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
         let holder = self.device.holder();
         let mut device = self.device.lock();

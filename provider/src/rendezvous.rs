@@ -20,7 +20,7 @@ use crate::{
     channel::{
         bytes::Remote,
         copy::{self, CopyError},
-        link::fill_buffer,
+        link::{Link, fill_buffer},
         segment::{BUFFER, Segment},
         wire::{Header, Kind, TAGGED},
     },
@@ -77,6 +77,12 @@ impl LongCopy {
 /// a thread that waits for the lock.
 const UNLOCKED: usize = 64 * 1024;
 
+/// What was read is the message only if its sender had not closed its endpoint meanwhile, and then
+/// done something else with that memory.
+fn still_there(link: &Link, copied: Result<(), CopyError>) -> Result<(), CopyError> {
+    if link.segment().is_open() { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
+}
+
 impl Engine {
     /// Tells a sender about its operation.
     pub(crate) fn answer(&mut self, own: &Segment, peer: u32, kind: Kind, op: u64, len: u64) {
@@ -121,7 +127,7 @@ impl Engine {
                     tracing::info!("the kernel refuses to copy between processes, using buffers");
                     link.kernel_refuses = true;
                 }
-                copied
+                still_there(link, copied)
             }
             Ok(_) if wanted == 0 => Ok(()),
             Ok(_) => Err(CopyError::Refused),
@@ -138,8 +144,8 @@ impl Engine {
                 link.kernel_refuses = true;
                 Err(CopyError::Refused)
             }
-            (Err(CopyError::Refused), Err(errno)) => Err(CopyError::Failed(errno)),
-            (copied, _) => copied,
+            (_, Err(errno)) => Err(CopyError::Failed(errno)),
+            (copied, Ok(link)) => still_there(link, copied),
         };
         self.fetched(own, grant.clone(), envelope, *about, to.len(), copied);
     }
@@ -206,9 +212,13 @@ impl Engine {
             self.fail_op(&op, errno.map_or(Errno::EPROTO, Errno::new));
             return;
         }
+        let bytes = op.buffer.len() as u64;
         if header.len == 1 {
             self.channels.kernel_copy.sent += 1;
-            self.channels.kernel_copy.sent_bytes += op.buffer.len() as u64;
+            self.channels.kernel_copy.sent_bytes += bytes;
+        } else if header.len == 0 && op.buffer.is_copied() {
+            self.channels.shm.sent += 1;
+            self.channels.shm.sent_bytes += bytes;
         }
         self.complete_op(&op);
     }

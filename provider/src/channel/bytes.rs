@@ -14,13 +14,20 @@ use super::segment::Segment;
 /// Segments of a rendezvous message, as the wire has them.
 pub(crate) type Remote = [memory::Segment; memory::IOV_LIMIT];
 
-/// Bytes of a mapped segment. A peer may write them meanwhile if it
+/// Bytes of a mapped segment, or read from a peer. A peer may write them meanwhile if it
 /// misbehaves: what is copied out is then any bytes, and never looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedBytes<'a> {
     start: *const u8,
     len: usize,
     segment: PhantomData<&'a Segment>,
+}
+
+impl<'a> From<&'a [u8]> for SharedBytes<'a> {
+    /// Bytes that nobody shares.
+    fn from(bytes: &'a [u8]) -> Self {
+        Self { start: bytes.as_ptr(), len: bytes.len(), segment: PhantomData }
+    }
 }
 
 impl<'a> SharedBytes<'a> {

@@ -51,42 +51,72 @@ pub(crate) fn between(
     offset: usize,
     here: &Buffer,
 ) -> Result<(), CopyError> {
-    let copy = match direction {
-        Direction::Read => libc::process_vm_readv,
-        Direction::Write => libc::process_vm_writev,
-    };
     let mut done = 0;
     while done < here.len() {
         let local = here.part(done, STEP);
         let there = part(remote, offset + done, local.len());
-        // SAFETY: `memory::Segment` has the layout of an iovec; the kernel
-        // checks the remote side, and the application vouches for the local one.
-        let copied = unsafe {
-            copy(
-                pid.cast_signed(),
-                local.segments().as_ptr().cast(),
-                local.segments().len() as libc::c_ulong,
-                there.as_ptr().cast(),
-                there.len() as libc::c_ulong,
-                0,
-            )
-        };
-        match usize::try_from(copied) {
-            Ok(0) => return Err(CopyError::Failed(Errno::EIO)),
-            Ok(copied) => done += copied,
-            Err(_) => {
-                let error = std::io::Error::last_os_error();
-                return Err(match error.raw_os_error() {
-                    Some(libc::EINTR) => continue,
-                    Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::ESRCH) if done == 0 => {
-                        CopyError::Refused
-                    }
-                    _ => CopyError::Failed(Errno::EIO),
-                });
-            }
-        }
+        // SAFETY: the application vouches for the buffer.
+        done += unsafe { call(direction, pid, local.segments(), &there, done > 0) }?;
     }
     Ok(())
+}
+
+/// Reads `len` bytes of a process's memory into ours, from the start of `remote`.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_whole(pid: u32, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
+    let mut bytes = vec![0_u8; len].into_boxed_slice();
+    let mut done = 0;
+    while done < len {
+        let rest = &mut bytes[done..];
+        let local = memory::Segment { addr: rest.as_mut_ptr() as usize, len: rest.len() };
+        let there = part(remote, done, local.len);
+        // SAFETY: a slice is valid for its length, and borrowed for the call.
+        done += unsafe { call(Direction::Read, pid, &[local], &there, done > 0) }?;
+    }
+    Ok(bytes)
+}
+
+/// One call to the kernel; answers the bytes copied, 0 if it was interrupted. It cannot be
+/// refused any more once some were copied.
+///
+/// # Safety
+/// `local` is valid for reads or writes, as the direction asks.
+unsafe fn call(
+    direction: Direction,
+    pid: u32,
+    local: &[memory::Segment],
+    there: &[memory::Segment],
+    begun: bool,
+) -> Result<usize, CopyError> {
+    let copy = match direction {
+        Direction::Read => libc::process_vm_readv,
+        Direction::Write => libc::process_vm_writev,
+    };
+    // SAFETY: `memory::Segment` has the layout of an iovec; the kernel checks the remote side,
+    // and the caller vouches for the local one.
+    let copied = unsafe {
+        copy(
+            pid.cast_signed(),
+            local.as_ptr().cast(),
+            local.len() as libc::c_ulong,
+            there.as_ptr().cast(),
+            there.len() as libc::c_ulong,
+            0,
+        )
+    };
+    match usize::try_from(copied) {
+        Ok(0) => Err(CopyError::Failed(Errno::EIO)),
+        Ok(copied) => Ok(copied),
+        Err(_) => match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::EINTR) => Ok(0),
+            Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::ESRCH) if !begun => {
+                Err(CopyError::Refused)
+            }
+            _ => Err(CopyError::Failed(Errno::EIO)),
+        },
+    }
 }
 
 /// The segments from an offset on, `len` bytes of them.

@@ -2,9 +2,17 @@
 //! The buffers of an endpoint's own segment: filled here, emptied and given
 //! back by the receiver.
 
-use std::{collections::VecDeque, sync::atomic::Ordering};
+use std::{
+    collections::VecDeque,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use super::segment::{BUFFERS, Segment};
+
+/// How long no buffer comes back before receivers are taken to be busy with something else:
+/// longer than those at work take, and than one that waits for a core.
+const PATIENCE: Duration = Duration::from_millis(1);
 
 /// Which buffers are free and which a receiver has.
 #[derive(Debug)]
@@ -13,6 +21,8 @@ pub(crate) struct Pool {
     lent: VecDeque<usize>,
     /// The peer that each was taken for.
     peers: [u32; BUFFERS],
+    /// When one was first wanted in vain, since one was free.
+    wanted: Option<Instant>,
 }
 
 impl Pool {
@@ -21,6 +31,7 @@ impl Pool {
             free: (0..BUFFERS).rev().collect(),
             lent: VecDeque::with_capacity(BUFFERS),
             peers: [0; BUFFERS],
+            wanted: None,
         }
     }
 
@@ -37,7 +48,11 @@ impl Pool {
         if self.free.is_empty() {
             self.collect(own);
         }
-        let buffer = self.free.pop()?;
+        let Some(buffer) = self.free.pop() else {
+            self.wanted.get_or_insert_with(Instant::now);
+            return None;
+        };
+        self.wanted = None;
         own.buffer_state(buffer).store(1, Ordering::Relaxed);
         self.lent.push_back(buffer);
         self.peers[buffer] = peer;
@@ -57,6 +72,11 @@ impl Pool {
             own.buffer_state(buffer).store(0, Ordering::Relaxed);
             self.free.push(buffer);
         }
+    }
+
+    /// Whether none was free for a while, all along.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.wanted.is_some_and(|since| since.elapsed() >= PATIENCE)
     }
 
     /// Whether a buffer is free.

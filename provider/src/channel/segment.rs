@@ -334,6 +334,11 @@ impl Segment {
         }
     }
 
+    /// Whether its owner has not closed it. One that dies closes nothing.
+    pub(crate) fn is_open(&self) -> bool {
+        self.word32(STATE).load(Ordering::Acquire) == OPEN
+    }
+
     /// Whether the owner of this (opened) segment still lives.
     pub(crate) fn liveness(&self, look: Look) -> Liveness {
         let is_closed = || self.word32(STATE).load(Ordering::Acquire) == CLOSED;

@@ -77,6 +77,9 @@ pub(crate) const ACK: u8 = 4;
 /// The operation goes on: nothing is answered or counted before its last part.
 pub(crate) const PART: u8 = 8;
 
+/// The application was told of this [`Kind::Rendezvous`] when it was copied; see `inject`.
+pub(crate) const COPIED: u8 = 16;
+
 /// The `count` of a slot that asks for memory: what lies where.
 ///
 /// ```text
@@ -112,7 +115,7 @@ impl Frame {
 pub(crate) struct Header {
     /// What the slot is.
     pub(crate) kind: Kind,
-    /// [`TAGGED`], [`DATA`], [`ACK`], [`PART`].
+    /// [`TAGGED`], [`DATA`], [`ACK`], [`PART`], [`COPIED`].
     pub(crate) flags: u8,
     /// The sender's number in the receiver's list of peers.
     pub(crate) peer: u16,
