@@ -9,7 +9,7 @@
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
     sync::{Arc, Once},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use ffi::{Buffer, Context, Errno, Result, flags, info::Info, ops::ep::rma::RemoteParts};
@@ -510,11 +510,16 @@ impl Engine {
     }
 }
 
-/// Says once why a peer has no segment that seems to run.
+/// Says once why a peer has no segment that seems to run. One that is closing has its port for a
+/// moment longer, and who else asks this holds it for a moment.
 #[cold]
 fn explain(port: u16) {
     static SAID: Once = Once::new();
-    if crate::address::is_held(port) {
+    let is_held = |look: u64| {
+        std::thread::sleep(Duration::from_millis(look));
+        crate::address::is_held(port)
+    };
+    if !SAID.is_completed() && (0..8).all(is_held) {
         SAID.call_once(|| {
             tracing::error!(
                 "the segment of the endpoint at port {port} is not in this /dev/shm: containers \

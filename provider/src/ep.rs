@@ -22,6 +22,7 @@ use ffi::{
     sys,
 };
 use nic::report::WrittenAt;
+use parking_lot::Mutex;
 
 use crate::{
     address, attr,
@@ -45,6 +46,9 @@ use crate::{
 pub(crate) struct Port {
     pub(crate) address: SocketAddrV4,
     pub(crate) opened: Instant,
+    /// Holds the port number. Goes before the segment: of a port that is held and has no segment
+    /// peers say that it is in another `/dev/shm`.
+    socket: Mutex<Option<OwnedFd>>,
     /// Our segment; atomics, used without the lock.
     pub(crate) own: Segment,
     /// None once the endpoint is closed.
@@ -52,8 +56,30 @@ pub(crate) struct Port {
     pub(crate) bell: Bell,
     /// Whether a device thread makes progress.
     pub(crate) auto: bool,
-    /// Holds the port number.
-    _socket: OwnedFd,
+}
+
+impl Port {
+    /// Removes what peers find us by, of an endpoint whose process exits without closing it.
+    pub(crate) fn abandon(&self) {
+        *self.socket.lock() = None;
+        self.own.abandon();
+    }
+}
+
+/// How many ports are tried, of which endpoints that are being closed may have the segment still.
+const PORTS: usize = 16;
+
+/// Holds a port and makes its segment.
+fn hold_segment(wanted: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4, Segment)> {
+    let mut tries = if wanted.port() == 0 { PORTS } else { 1 };
+    loop {
+        tries -= 1;
+        let (socket, address) = address::hold_port(wanted)?;
+        match Segment::create(address) {
+            Err(Errno::EADDRINUSE) if tries > 0 => {}
+            made => return Ok((socket, address, made?)),
+        }
+    }
 }
 
 /// An endpoint.
@@ -101,8 +127,7 @@ impl Endpoint {
             Some(bytes) => address::from_bytes(bytes).ok_or(Errno::EINVAL)?,
             None => SocketAddrV4::new(address::of_this_host(), 0),
         };
-        let (socket, address) = address::hold_port(wanted)?;
-        let own = Segment::create(address)?;
+        let (socket, address, own) = hold_segment(wanted)?;
         let opened = Instant::now();
         let mut engine = Engine::new(domain, info, pack(address), &own, opened)?;
         let name = address.port().to_string();
@@ -115,7 +140,7 @@ impl Endpoint {
             engine: Serial::new(Some(engine), domain.locked),
             bell: Bell::default(),
             auto: domain.device.is_some(),
-            _socket: socket,
+            socket: Mutex::new(Some(socket)),
         });
         domain.endpoints.add(&port)?;
         report::register(&port);

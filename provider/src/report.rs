@@ -77,7 +77,7 @@ pub(crate) fn write_all_open() {
         if let Some(Engine { node_pool: Some(pool), .. }) = &*port.engine.lock() {
             pool.leave();
         }
-        port.own.abandon();
+        port.abandon();
     }
 }
 
