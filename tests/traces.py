@@ -131,6 +131,14 @@ def compared(arguments):
     lines = ["--with=device=alpu,prq_entries=3", "--with=refuse=any-source,non-contiguous"]
     done = tcam(arguments, "compare", *lines, "--timing=cpu-list", str(place))
     check(done.returncode == 0 and "host adds" in done.stdout, f"{done.stdout}{done.stderr}")
+    lines = ["--with=device=alpu", "--with=prq_entries=5"]
+    done = tcam(arguments, "compare", "--prq=3", "--umq=2", *lines, f"--csv={table}", str(place))
+    check(done.returncode == 0 and "\n as set " in done.stdout, f"{done.stdout}{done.stderr}")
+    with table.open(encoding="utf-8") as file:
+        sizes = [(row["prq_entries"], row["umq_entries"]) for row in csv.DictReader(file)]
+    check(sizes == [("3", "2"), ("3", "2"), ("5", "2")], f"sizes of all lines: {sizes}")
+    done = tcam(arguments, "compare", "--prq=3", "--set=prq_entries=3", str(place))
+    check(done.returncode == 125 and "give one of them" in done.stderr, done.stderr)
     done = tcam(arguments, "compare", "--with=device=aplu", str(place))
     check(done.returncode == 125 and "did you mean alpu?" in done.stderr, done.stderr)
 
@@ -139,8 +147,10 @@ def looked_at(arguments, programs):
     """What is drawn, told and exported of a recording is what its reports say."""
     place, out = PLACE / "looked-at", PLACE / "looked-at-out"
     shutil.rmtree(out, ignore_errors=True)
-    done = record(arguments, place, "mpich", programs / "any_source", 4, ["prq_entries=7"])
+    done = record(arguments, place, "mpich", programs / "any_source", 4, [], ["--prq=7"])
     check(done.returncode == 0, done.stderr[-500:])
+    entries = json.loads((place / "0.json").read_text())["config"]["prq_entries"]
+    check(entries == "7", f"record --prq=7: {entries}")
     out.mkdir(parents=True)
     for words in (
         ["stats", "--all", str(place)],

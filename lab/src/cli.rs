@@ -58,6 +58,18 @@ pub(crate) struct Common {
     pub(crate) mpi: MpiChoice,
 }
 
+/// Sizes of both tables, for what has one of each.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct Tables {
+    /// Entries of the table of posted receives; 0 matches all on the host.
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
+    pub(crate) prq: Option<usize>,
+
+    /// Entries of the table of unexpected messages; 0 keeps all on the host.
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
+    pub(crate) umq: Option<usize>,
+}
+
 /// Value of `--mpi`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum MpiChoice {
@@ -94,13 +106,8 @@ impl MpiChoice {
   tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app
 Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
 pub(crate) struct Run {
-    /// Entries of the table of posted receives; 0 matches all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
-    pub(crate) prq: Option<usize>,
-
-    /// Entries of the table of unexpected messages; 0 keeps all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
-    pub(crate) umq: Option<usize>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
 
     /// Keeps the reports of the ranks in this directory.
     #[arg(long, value_name = "DIR")]
@@ -121,8 +128,12 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam record -- mpiexec -n 4 ./app
-  tcam record --out app.trace --max 4096 -- mpiexec -n 16 ./app input")]
+  tcam record --out app.trace --max 4096 -- mpiexec -n 16 ./app input
+  tcam record --prq 1024 --umq 512 -- mpiexec -n 16 ./app")]
 pub(crate) struct Record {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
     /// Where the traces and reports go; they replace those of an earlier run.
     #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
     pub(crate) out: PathBuf,
@@ -151,13 +162,8 @@ pub(crate) struct Record {
   tcam replay --set device=connectx --report connectx tcam-trace
   tcam replay --against tcam-trace tcam-trace")]
 pub(crate) struct Replay {
-    /// Entries of the table of posted receives.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
-    pub(crate) prq: Option<usize>,
-
-    /// Entries of the table of unexpected messages.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
-    pub(crate) umq: Option<usize>,
+    #[command(flatten)]
+    pub(crate) tables: Tables,
 
     /// Sets a parameter of the device, such as host_engine=list.
     #[arg(long, value_name = "NAME=VALUE")]
@@ -295,7 +301,7 @@ mod tests {
     fn what_follows_the_dashes_is_the_command() {
         let cli = Cli::parse_from(["tcam", "run", "--prq", "7", "--", "mpiexec", "--prq", "8"]);
         let Task::Run(run) = cli.task else { panic!("not run: {cli:?}") };
-        assert_eq!(run.prq, Some(7));
+        assert_eq!(run.tables.prq, Some(7));
         assert_eq!(run.command, ["mpiexec", "--prq", "8"]);
     }
 
@@ -306,6 +312,8 @@ mod tests {
             "tcam run --umq 1k -- app",
             "tcam replay --prq 65537 traces",
             "tcam replay --umq=-1 traces",
+            "tcam record --prq 65537 -- app",
+            "tcam compare --umq -1 traces",
             "tcam sweep --prq -1 -- app",
             "tcam sweep --prq 64,1k -- app",
             "tcam sweep --umq -1 -- app",

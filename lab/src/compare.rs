@@ -9,6 +9,7 @@ use matching::QueueCounters;
 use nic::models::MODELS;
 use serde::Serialize;
 
+use crate::cli::Tables;
 use crate::curve::{self, Replayed};
 use crate::environment::{self, Settings};
 use crate::error::Error;
@@ -33,6 +34,7 @@ const LONG: u64 = 16 << 20;
 #[command(after_help = "Examples:
   tcam compare tcam-trace
   tcam compare --timing cpu-list tcam-trace
+  tcam compare --prq 512 --umq 512 tcam-trace
   tcam compare --with overflow=spill --with overflow=prefix --with overflow=sticky tcam-trace
   tcam compare --with device=alpu --with device=alpu,prq_entries=128,umq_entries=128 tcam-trace")]
 pub(crate) struct Compare {
@@ -41,7 +43,10 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME=VALUE,...")]
     with: Vec<String>,
 
-    /// Sets a parameter for all lines.
+    #[command(flatten)]
+    tables: Tables,
+
+    /// Sets a parameter for all lines, as --prq and --umq do; what --with sets wins.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
@@ -93,9 +98,10 @@ struct Row<'a> {
 pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     environment::note_unused();
     let mut common = Settings::for_replay("--set", &arguments.set)?;
+    common.give_sizes(arguments.tables)?;
+    let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.traces, arguments.cut_off)?;
-    let first = if arguments.set.is_empty() { "as recorded" } else { "--set alone" };
     let lines = lines(first, &arguments.with, &common)?;
     if let Some(mixed) = reports::several(found.iter().map(|trace| &*trace.header.program)) {
         eprintln!("{mixed}");

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use nic::params::{PREFIX, Params};
 
+use crate::cli::Tables;
 use crate::error::Error;
 use crate::fresh;
 use crate::launcher::Mpi;
@@ -136,6 +137,17 @@ impl Settings {
         }
         self.set(name, value);
         Ok(())
+    }
+
+    /// The same for the sizes of both tables.
+    pub(crate) fn give_sizes(&mut self, tables: Tables) -> Result<(), Error> {
+        self.give("prq_entries", "--prq", tables.prq.as_ref())?;
+        self.give("umq_entries", "--umq", tables.umq.as_ref())
+    }
+
+    /// Whether nothing is set here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The value of a parameter that is set here.
@@ -278,10 +290,12 @@ mod tests {
     #[test]
     fn what_an_option_gives_is_not_set_as_well() {
         let mut settings = Settings::parse(&["timing=none".to_owned()]).unwrap();
-        settings.give("prq_entries", "--prq", Some(&7)).unwrap();
+        settings.give_sizes(Tables { prq: Some(7), umq: None }).unwrap();
         settings.give("timing", "--timing", None::<&String>).unwrap();
         let error = settings.give("timing", "--timing", Some(&"cpu-list")).unwrap_err();
         assert_eq!(error.to_string(), "--timing and --set timing: give one of them");
-        assert_eq!(settings.get("prq_entries"), Some("7"));
+        assert_eq!((settings.get("prq_entries"), settings.get("umq_entries")), (Some("7"), None));
+        let error = settings.give_sizes(Tables { prq: Some(8), umq: None }).unwrap_err();
+        assert_eq!(error.to_string(), "--prq and --set prq_entries: give one of them");
     }
 }

@@ -19,6 +19,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
             return Err(Error::OwnOption { name: name.to_owned(), option });
         }
     }
+    settings.give_sizes(arguments.tables)?;
     settings.set("trace_max", &arguments.max);
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;

@@ -39,8 +39,7 @@ const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {e
 pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     environment::note_unused();
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
-    settings.give("prq_entries", "--prq", arguments.prq.as_ref())?;
-    settings.give("umq_entries", "--umq", arguments.umq.as_ref())?;
+    settings.give_sizes(arguments.tables)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.traces, arguments.cut_off)?;
     if let Some(directory) = &arguments.report {

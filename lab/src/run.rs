@@ -22,8 +22,7 @@ use crate::table;
 /// Runs the command and prints the summary. Returns the program's exit code.
 pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
-    settings.give("prq_entries", "--prq", arguments.prq.as_ref())?;
-    settings.give("umq_entries", "--umq", arguments.umq.as_ref())?;
+    settings.give_sizes(arguments.tables)?;
     let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let Some(directory) = &arguments.report else {
