@@ -62,11 +62,11 @@ pub(crate) struct Common {
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Tables {
     /// Entries of the table of posted receives; 0 matches all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_hyphen_values = true)]
     pub(crate) prq: Option<usize>,
 
     /// Entries of the table of unexpected messages; 0 keeps all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = sizes::one, allow_hyphen_values = true)]
     pub(crate) umq: Option<usize>,
 }
 
@@ -139,7 +139,7 @@ pub(crate) struct Record {
     pub(crate) out: PathBuf,
 
     /// Largest trace in MiB; the recording ends there, the program goes on.
-    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    #[arg(long, value_name = "MIB", default_value_t = 1024, allow_negative_numbers = true)]
     pub(crate) max: u32,
 
     #[command(flatten)]
@@ -212,17 +212,23 @@ the order of messages stays that of the recording. docs/devices.md has the sourc
 pub(crate) struct Sweep {
     /// Entries of the table of posted receives, one run each; otherwise 0,64,...,8192 and, where
     /// one pass over traces answers for all, on to what they need.
-    #[arg(long, value_name = "LIST", allow_negative_numbers = true)]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) prq: Option<Sizes>,
 
     /// Entries of the table of unexpected messages: `same` as the other table, one number for
     /// all runs, or a list as long as that of --prq; otherwise the same, or none with a device
     /// that has no such table.
-    #[arg(long, value_name = "same|LIST", allow_negative_numbers = true)]
+    #[arg(long, value_name = "same|LIST", allow_hyphen_values = true)]
     pub(crate) umq: Option<UmqSizes>,
 
     /// Runs of every size; the curve shows their median.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..1000)
+    )]
     pub(crate) repeat: u32,
 
     /// Where the curve, the table and the logs go.
@@ -287,6 +293,15 @@ pub(crate) fn command_without_dashes(
     (takes_command && !dashes && !word.starts_with('-')).then(|| word.clone())
 }
 
+/// The option of a size that `--` stands in place of: it would be taken for the value, and what
+/// follows for nothing that is known.
+pub(crate) fn without_size(words: impl IntoIterator<Item = OsString>) -> Option<&'static str> {
+    let words: Vec<_> = words.into_iter().collect();
+    let end = words.iter().position(|word| word == "--")?;
+    let before = words.get(end.checked_sub(1)?)?;
+    ["--prq", "--umq"].into_iter().find(|option| before == option)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,6 +329,10 @@ mod tests {
             "tcam replay --umq=-1 traces",
             "tcam record --prq 65537 -- app",
             "tcam compare --umq -1 traces",
+            "tcam replay --prq -1,3 traces",
+            "tcam run --prq -x -- app",
+            "tcam sweep --prq -1,3 -- app",
+            "tcam sweep --umq -64,...,8 -- app",
             "tcam sweep --prq -1 -- app",
             "tcam sweep --prq 64,1k -- app",
             "tcam sweep --umq -1 -- app",
@@ -323,6 +342,39 @@ mod tests {
             assert!(error.to_string().contains("0 to 65536"), "{line}: {error}");
         }
         assert!(Cli::try_parse_from(["tcam", "run", "--prq", "65536", "--", "app"]).is_ok());
+    }
+
+    #[test]
+    fn negative_numbers_are_values() {
+        for line in [
+            "tcam sweep --repeat -1 -- app",
+            "tcam record --max -1 -- app",
+            "tcam watch --interval -1",
+            "tcam watch --count -1",
+            "tcam workload fds --out x --ranks -1",
+            "tcam workload fds --out x --rank -1,3",
+            "tcam workload fds --out x --seed -1",
+            "tcam workload fds --out x --steps -1",
+            "tcam workload fds --out x --messages -1",
+            "tcam reproduce colpnp --ms -1",
+            "tcam reproduce colpnp --seed -1",
+        ] {
+            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ValueValidation, "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_forgotten_is_told() {
+        for (line, option) in [
+            ("tcam run --prq -- app", Some("--prq")),
+            ("tcam sweep --prq 1 --umq -- app", Some("--umq")),
+            ("tcam run --prq 1 -- app --prq --", None),
+            ("tcam run", None),
+            ("--", None),
+        ] {
+            assert_eq!(without_size(line.split(' ').map(OsString::from)), option, "{line}");
+        }
     }
 
     #[test]

@@ -95,6 +95,10 @@ fn main() -> ExitCode {
 
 /// Help, or what is wrong with the command line.
 fn usage(error: &clap::Error) -> ExitCode {
+    if let Some(option) = cli::without_size(std::env::args_os()) {
+        eprintln!("tcam: {option}: a size is expected before `--`");
+        return ExitCode::from(USAGE);
+    }
     if let Some(word) = cli::command_without_dashes(error, std::env::args_os()) {
         eprintln!("tcam: `--` is missing before the command: tcam ... -- {word} ...");
         return ExitCode::from(USAGE);

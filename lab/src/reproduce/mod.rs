@@ -32,11 +32,17 @@ pub(crate) struct Reproduce {
     paper: Paper,
 
     /// Milliseconds for each engine and workload, at least.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 200,
+        value_parser = clap::value_parser!(u64).range(1..=600_000),
+        allow_negative_numbers = true
+    )]
     ms: u64,
 
     /// Orders of arrival.
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
 
     /// Where the page and the numbers go.

@@ -44,11 +44,22 @@ host, `mark` the most at once. A narrow terminal shows fewer. With --once the ex
 is 1 if nothing runs.")]
 pub(crate) struct Watch {
     /// Seconds from one look to the next.
-    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 1.0,
+        value_parser = seconds,
+        allow_negative_numbers = true
+    )]
     pub(crate) interval: f64,
 
     /// Ends after so many tables.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true
+    )]
     pub(crate) count: Option<u32>,
 
     /// Prints one table, after one interval, and ends.

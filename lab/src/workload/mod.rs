@@ -48,24 +48,46 @@ pub(crate) struct Workload {
     pub(crate) pattern: Pattern,
 
     /// Ranks of the machine, 2 to 65536; otherwise as many as in the paper.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..=65_536),
+        allow_negative_numbers = true
+    )]
     pub(crate) ranks: Option<u32>,
 
     /// Orders of arrival.
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     pub(crate) seed: u64,
 
     /// Ranks to write traces of; `all-that-matter` is rank 0, which everything is
     /// gathered to, or one of many alike.
-    #[arg(long, value_name = "R,...", default_value = "all-that-matter")]
+    #[arg(
+        long,
+        value_name = "R,...",
+        default_value = "all-that-matter",
+        allow_hyphen_values = true
+    )]
     pub(crate) rank: Ranks,
 
     /// Steps of the application.
-    #[arg(long, value_name = "K", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "K",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true
+    )]
     pub(crate) steps: u32,
 
     /// Messages in flight of shuffle and burst.
-    #[arg(long, value_name = "M", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(
+        long,
+        value_name = "M",
+        default_value_t = 1024,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000),
+        allow_negative_numbers = true
+    )]
     pub(crate) messages: u32,
 
     /// Where the traces go, `RANK.PID.PORT.tagged.trace`; it must not have any yet.
