@@ -5,6 +5,7 @@ lost and nothing is left running."""
 
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import pty
@@ -157,6 +158,32 @@ def mistakes(arguments, programs):
         done = tcam(arguments, *words)
         check(done.returncode == code and part in done.stderr, f"{words}: {done}")
     check(not odd.exists(), f"{odd} was made")
+
+
+def numbers(arguments, programs):
+    """The summary of a run for programs; what is there stays until there is another."""
+    ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
+    file = fresh("numbers") / "run.json"
+    done = tcam(arguments, "run", f"--json={file}", "--prq=9", "--", *ring)
+    told = json.loads(file.read_text())
+    check(done.returncode == 0 and told["ranks"] == 2, f"{done.stderr} {told}")
+    check(told["tagged"]["prq"]["entries"] == 9, f"{told['tagged']['prq']}")
+    before = file.read_text()
+    for words, code, part in (
+        ([f"--json={file}", "--", "true"], 125, "no rank wrote a report"),
+        (["--json=-", "--", *ring], 125, "standard output is the program's"),
+        ([f"--json={file}/x", "--", *ring], 125, "Not a directory"),
+    ):
+        done = tcam(arguments, "run", *words)
+        check(done.returncode == code and part in done.stderr, f"{words}: {done}")
+        check(file.read_text() == before, f"{words}: the numbers are lost")
+    place = file.parent / "reports"
+    for words in (["run", f"--report={place}"], ["sweep", "--prq=4", f"--out={place}"]):
+        for _ in range(2):
+            done = tcam(arguments, *words, f"--json={place / 'all.json'}", "--", *ring)
+            check(done.returncode == 0, f"{words}, numbers beside the reports: {done}")
+    done = tcam(arguments, "stats", place)
+    check(done.returncode == 0, f"stats of reports and numbers: {done}")
 
 
 def children(pid):
@@ -354,6 +381,7 @@ def main():
     old_files_stay(arguments, programs)
     some_sizes_fail(arguments, programs)
     mistakes(arguments, programs)
+    numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     for mpi in ("mpich", "openmpi5"):
         ends_with_its_program(arguments, runs.build(mpi), mpi)

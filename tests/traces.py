@@ -45,6 +45,12 @@ def record(arguments, place, mpi, program, ranks, settings, words=(), options=()
     return tcam(arguments, *words)
 
 
+def json_of(done):
+    """What was printed with `--json -`, which is nothing else."""
+    check(done.returncode == 0, done.stderr[-500:])
+    return json.loads(done.stdout)
+
+
 def same(arguments, mpi, programs):
     """A replay counts what the run counted."""
     for setting in SETTINGS:
@@ -131,6 +137,13 @@ def compared(arguments):
     lines = ["--with=device=alpu,prq_entries=3", "--with=refuse=any-source,non-contiguous"]
     done = tcam(arguments, "compare", *lines, "--timing=cpu-list", str(place))
     check(done.returncode == 0 and "host adds" in done.stdout, f"{done.stdout}{done.stderr}")
+    told = json_of(tcam(arguments, "compare", "--json=-", f"--csv={table}", str(place)))
+    check(told["format"] == "tcam-compare", f"{told}")
+    with table.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    names = ("what", "prq_entries", "umq_spills")
+    lines = [[str(line[name]) for name in names] for line in told["lines"]]
+    check(lines == [[row[name] for name in names] for row in rows], f"{lines}")
     lines = ["--with=device=alpu", "--with=prq_entries=5"]
     done = tcam(arguments, "compare", "--prq=3", "--umq=2", *lines, f"--csv={table}", str(place))
     check(done.returncode == 0 and "\n as set " in done.stdout, f"{done.stdout}{done.stderr}")
@@ -141,6 +154,28 @@ def compared(arguments):
     check(done.returncode == 125 and "give one of them" in done.stderr, done.stderr)
     done = tcam(arguments, "compare", "--with=device=aplu", str(place))
     check(done.returncode == 125 and "did you mean alpu?" in done.stderr, done.stderr)
+
+
+def as_json(arguments):
+    """Numbers for programs are those of the reports."""
+    place, out = PLACE / "curve", PLACE / "json-sweep"
+    reports = [json.loads(path.read_text())["tagged"] for path in place.glob("*.json")]
+    summed = sum(report["prq"]["inserts"] for report in reports)
+    for words in (["stats"], ["replay"]):
+        told = json_of(tcam(arguments, *words, "--json=-", str(place)))
+        check(told["tagged"]["prq"]["inserts"] == summed, f"{words}: {told['tagged']['prq']}")
+        check(told["ranks"] == 4, f"{words}: {told['ranks']}")
+        ranks = [rank["tagged"]["prq"]["inserts"] for rank in told.get("by_rank", [])]
+        check(words == ["replay"] or sum(ranks) == summed, f"{words}: {ranks}")
+    words = ["sweep", f"--trace={place}", "--prq=0,8", f"--out={out}"]
+    told = json_of(tcam(arguments, *words, "--json=-"))
+    check([run["prq_inserts"] for run in told["runs"]] == [summed] * 2, f"{told}")
+    file = PLACE / "sweep.json"
+    done = tcam(arguments, *words, f"--json={file}")
+    check(done.returncode == 0 and "needs " in done.stdout, f"{done.stdout}{done.stderr}")
+    check(json.loads(file.read_text()) == told, "a file has something else")
+    done = tcam(arguments, "stats", f"--json={PLACE / 'none' / 'x'}", str(place))
+    check(done.returncode == 125 and "No such file" in done.stderr, f"{done}")
 
 
 def looked_at(arguments, programs):
@@ -288,10 +323,11 @@ def main():
         print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
         same(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
-    print("curve, costs, compared, looked at, killed, bounded, damaged", flush=True)
+    print("curve, costs, compared, as JSON, looked at, killed, bounded, damaged", flush=True)
     curve(arguments, programs)
     timed(arguments)
     compared(arguments)
+    as_json(arguments)
     looked_at(arguments, programs)
     killed(arguments, programs)
     bounded(arguments, programs)

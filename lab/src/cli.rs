@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::json::Json;
 use crate::launcher::Mpi;
 use crate::look;
 use crate::sizes::{self, Sizes, UmqSizes};
@@ -113,6 +114,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
 
+    /// Writes the numbers of the summary to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) common: Common,
 
@@ -176,6 +181,9 @@ pub(crate) struct Replay {
     /// Keeps a report for each rank in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 
     /// Compares with the reports of a run; the exit code is 1 if they differ.
     #[arg(long, value_name = "DIR")]
@@ -249,6 +257,9 @@ pub(crate) struct Sweep {
     /// host_ns=NS and host_entry_ns=NS.
     #[arg(long, value_name = "NAME", requires = "trace")]
     pub(crate) timing: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 
     #[command(flatten)]
     pub(crate) common: Common,

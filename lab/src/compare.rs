@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam compare`: one recording on several devices, side by side.
 
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -13,6 +12,8 @@ use crate::cli::Tables;
 use crate::curve::{self, Replayed};
 use crate::environment::{self, Settings};
 use crate::error::Error;
+use crate::fresh;
+use crate::json::{Json, Kind};
 use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::progress;
 use crate::reading::{Cost, Modelled};
@@ -58,6 +59,9 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
+    #[command(flatten)]
+    json: Json,
+
     /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
     #[arg(long)]
     cut_off: bool,
@@ -73,7 +77,7 @@ struct Line {
     settings: Settings,
 }
 
-/// Numbers of a line, for `--csv`.
+/// Numbers of a line, for `--csv` and `--json`.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     what: &'a str,
@@ -94,6 +98,13 @@ struct Row<'a> {
     added_ns: Option<f64>,
 }
 
+/// All that `--json` tells.
+#[derive(Debug, Serialize)]
+struct Compared<'a> {
+    title: String,
+    lines: Vec<Row<'a>>,
+}
+
 /// Prints the comparison. Returns 0.
 pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     environment::note_unused();
@@ -111,8 +122,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         lines.iter().map(|line| traces::params(&found, &line.settings)).collect();
     let params = params?;
     if let Some(path) = &arguments.csv {
-        open(path)?;
+        fresh::check_file(path)?;
     }
+    arguments.json.check()?;
     let held: Vec<_> = lines
         .iter()
         .zip(&params)
@@ -135,14 +147,19 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             replayed.push((line.name.as_str(), of));
         }
     }
-    println!("{}", sheet(&curve::title(&found), &replayed, charged).terminal());
-    if let Some((_, first)) = replayed.first() {
-        println!("{}", foot(&first.sum, charged));
+    let title = curve::title(&found);
+    if !arguments.json.takes_output() {
+        println!("{}", sheet(&title, &replayed, charged).terminal());
+        if let Some((_, first)) = replayed.first() {
+            println!("{}", foot(&first.sum, charged));
+        }
     }
-    match &arguments.csv {
-        Some(path) => write(path, &replayed).map(|()| 0),
-        None => Ok(0),
+    let lines: Vec<_> = replayed.iter().map(|(what, of)| Row::of(what, of)).collect();
+    if let Some(path) = &arguments.csv {
+        write(path, &lines)?;
     }
+    arguments.json.write(Kind::Compare, Compared { title, lines })?;
+    Ok(0)
 }
 
 /// What is compared: first what all lines have, then all devices or what was asked for.
@@ -239,23 +256,14 @@ fn foot(sum: &Summary, charged: bool) -> String {
     )
 }
 
-/// Whether the file of the numbers can be written, before the work for it is done. What is in
-/// it stays until there is something new.
-fn open(path: &Path) -> Result<(), Error> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    file.map(drop).map_err(Error::io(path))
-}
-
-fn write(path: &Path, replayed: &[(&str, Replayed)]) -> Result<(), Error> {
-    let failed = |error| Error::Csv { path: path.to_owned(), error };
-    let mut csv = csv::Writer::from_path(path).map_err(failed)?;
-    for (what, Replayed { sum, cost, .. }) in replayed {
+impl<'a> Row<'a> {
+    fn of(what: &'a str, Replayed { sum, cost, .. }: &Replayed) -> Self {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let modelled = match cost {
             Cost::Modelled(modelled) => Some(modelled),
             Cost::Compared(_) => None,
         };
-        csv.serialize(Row {
+        Self {
             what,
             prq_entries: prq.entries,
             umq_entries: umq.entries,
@@ -269,8 +277,15 @@ fn write(path: &Path, replayed: &[(&str, Replayed)]) -> Result<(), Error> {
             host_entries_a_message: modelled.is_none().then(|| cost.value()),
             matching_ns: modelled.map(|modelled| modelled.matching),
             added_ns: modelled.map(|modelled| modelled.added),
-        })
-        .map_err(failed)?;
+        }
+    }
+}
+
+fn write(path: &Path, lines: &[Row<'_>]) -> Result<(), Error> {
+    let failed = |error| Error::Csv { path: path.to_owned(), error };
+    let mut csv = csv::Writer::from_path(path).map_err(failed)?;
+    for line in lines {
+        csv.serialize(line).map_err(failed)?;
     }
     csv.flush().map_err(Error::io(path))
 }
@@ -285,17 +300,6 @@ mod tests {
         assert_eq!(assignments("device=alpu"), ["device=alpu"]);
         let words = assignments("refuse=any-source,non-contiguous,prq_entries=7");
         assert_eq!(words, ["refuse=any-source,non-contiguous", "prq_entries=7"]);
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_known_before() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("old.csv");
-        std::fs::write(&path, "old").unwrap();
-        open(&path).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-        let error = open(&directory.path().join("none/x.csv")).unwrap_err().to_string();
-        assert!(error.contains("none/x.csv: No such file"), "{error}");
     }
 
     #[test]

@@ -17,13 +17,15 @@ use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::fresh;
+use crate::json::Kind;
 use crate::numbers::{count, whole};
 use crate::reading::{self, Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::{self, Summary};
+use crate::rows::{Row, Runs};
 use crate::sheet::Sheet;
 use crate::sizes::{self, Sizes};
-use crate::sweep::{Row, show};
+use crate::sweep::show;
 use crate::traces::{self, Counted, Trace};
 
 /// Shares of the elements that may spill, in per cent, for which the smallest table
@@ -60,6 +62,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         replay::note_flow_control("overflow=flow-control");
     }
     fresh::make(&arguments.out)?;
+    arguments.json.check()?;
     let prq = arguments.prq.clone().unwrap_or_else(Sizes::usual);
     let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params[0]);
     let first = pairs(&prq)?;
@@ -68,7 +71,9 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         replays(&first, &found, &settings, charged)?
     } else {
         let passed = replay::curves(&found, &settings)?;
-        println!("{}", smallest(&passed));
+        if !arguments.json.takes_output() {
+            println!("{}", smallest(&passed));
+        }
         let swept = points_of(&first, &passed, &settings)?;
         match reading::beyond(&swept.0).filter(|_| arguments.prq.is_none()) {
             // A list of sizes of the UMQ goes with the usual ones alone.
@@ -80,7 +85,9 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         }
     };
     write(&arguments.out, &rows)?;
-    show(&arguments.out, &title(&found), &points)?;
+    let title = title(&found);
+    show(arguments, &title, &points)?;
+    arguments.json.write(Kind::Sweep, Runs::new(&title, &rows, &points, Vec::new()))?;
     Ok(0)
 }
 

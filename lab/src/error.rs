@@ -63,6 +63,12 @@ pub(crate) enum Error {
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: std::io::Error },
 
+    #[error("--json -: standard output is the program's; give a file")]
+    OutputOfProgram,
+
+    #[error("no JSON can be made of this: {0}")]
+    Json(serde_json::Error),
+
     #[error("{path}: {error}")]
     Parquet { path: PathBuf, error: parquet::errors::ParquetError },
 

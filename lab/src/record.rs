@@ -5,6 +5,7 @@ use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::fresh::Fresh;
+use crate::json::Json;
 use crate::numbers::{self, count};
 use crate::reports;
 use crate::run::Plan;
@@ -29,7 +30,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     reports::settle(fresh.path())?;
     let kept = fresh.keep("trace")?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
-    let code = plan.summarise(directory, fresh.path(), ended)?;
+    let code = plan.summarise(directory, fresh.path(), ended, &Json::default())?;
     if !kept {
         let nothing = Error::NothingRecorded { path: arguments.out.clone() };
         if code == 0 {

@@ -24,6 +24,7 @@ use nic::trace::{Op, Reader, Stop, Timed, TraceError};
 use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
+use crate::json::{Kind, Sum};
 use crate::numbers::whole;
 use crate::progress;
 use crate::reports::{self, Summary};
@@ -49,6 +50,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     if holds_back(&traces::params(&found, &settings)?) {
         note_flow_control("overflow=flow-control");
     }
+    arguments.json.check()?;
     let started = Instant::now();
     let counted = all(&found, &settings)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -62,6 +64,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     let operations: u64 = counted.iter().map(|counted| counted.operations).sum();
     if let Some(sum) = Summary::of(&reports) {
         eprint!("{}", table::summary(&sum));
+        arguments.json.write(Kind::Summary, Sum::from(&sum))?;
     }
     eprintln!(
         "{} operations of {} traces in {seconds:.2} s: {:.1} million a second",

@@ -12,6 +12,7 @@ use nic::report::{ChannelCounters, ContextCounters, Report, ReportError, Written
 
 use crate::error::Error;
 use crate::fresh;
+use crate::json;
 use crate::numbers::{percent, total};
 
 /// Files in a directory that end in `.json`, in order.
@@ -90,7 +91,16 @@ fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
 
 /// Reads every report in a directory; each must be whole and add up.
 pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
-    json_files(directory)?.iter().map(|path| read_one(path)).collect()
+    let mut reports = Vec::new();
+    for path in json_files(directory)? {
+        match read_one(&path) {
+            // What `--json` wrote beside them.
+            Err(Error::Report { .. })
+                if fs::read_to_string(&path).is_ok_and(|text| json::is_ours(&text)) => {}
+            report => reports.push(report?),
+        }
+    }
+    Ok(reports)
 }
 
 /// Reads a report; it must be whole and add up.
@@ -372,6 +382,7 @@ pub(crate) mod tests {
         put("0.json", &sample(0, 4, 2).to_json().unwrap());
         put("0.txt", "for people");
         put("notes.txt", "not ours");
+        put("sum.json", "{\"format\": \"tcam-summary\", \"version\": 1}");
         assert_eq!(read(directory.path()).unwrap().len(), 1);
         put("other.json", "{\"a\": 1}");
         assert!(read(directory.path()).is_err());
@@ -381,7 +392,7 @@ pub(crate) mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         left.sort();
-        assert_eq!(left, ["notes.txt", "other.json"]);
+        assert_eq!(left, ["notes.txt", "other.json", "sum.json"]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::cli;
 use crate::environment::{Environment, Settings};
 use crate::error::Error;
 use crate::fresh::Fresh;
+use crate::json::{Json, Kind, Sum};
 use crate::launcher::{self, Mpi};
 use crate::left;
 use crate::library::Library;
@@ -23,24 +24,28 @@ use crate::table;
 pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.give_sizes(arguments.tables)?;
+    let json = Json::file(arguments.json.as_ref())?;
     let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let Some(directory) = &arguments.report else {
+        json.check()?;
         let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
         let ended = plan.run(&mut signals, scratch.path())?;
-        return plan.summarise(scratch.path(), scratch.path(), ended);
+        return plan.summarise(scratch.path(), scratch.path(), ended, &json);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
+    // It may be in there.
+    json.check()?;
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     if !fresh.keep("json")? {
-        return plan.summarise(fresh.path(), fresh.path(), ended);
+        return plan.summarise(fresh.path(), fresh.path(), ended, &json);
     }
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
     }
-    plan.summarise(fresh.directory(), fresh.path(), ended)
+    plan.summarise(fresh.directory(), fresh.path(), ended, &json)
 }
 
 /// What is run, and how; all of it checked.
@@ -84,12 +89,16 @@ impl<'a> Plan<'a> {
         directory: &Path,
         place: &Path,
         ended: Ended,
+        json: &Json,
     ) -> Result<u8, Error> {
         let code = ended.code();
         let sum = reports::read(directory)
             .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended)));
         match sum {
-            Ok(sum) => eprint!("{}", table::summary(&sum)),
+            Ok(sum) => {
+                eprint!("{}", table::summary(&sum));
+                json.write(Kind::Summary, Sum::from(&sum))?;
+            }
             Err(error @ Error::NoReports { .. }) => match (code, left::counted(place)) {
                 (0, None) => return Err(error),
                 (0, Some(left)) => {

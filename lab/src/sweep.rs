@@ -9,19 +9,20 @@ use std::time::Instant;
 
 use comfy_table::Table;
 use indicatif::ProgressBar;
-use serde::Serialize;
 
 use crate::OWN_FAILURE;
 use crate::cli;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::fresh;
+use crate::json::Kind;
 use crate::launcher::Mpi;
 use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
-use crate::reading::{self, Cost, Modelled, Point, larger, reading};
+use crate::reading::{self, Cost, Point, larger, reading};
 use crate::reports::{self, Summary};
+use crate::rows::{Row, Rows, Runs};
 use crate::run::{Plan, exit_code, program};
 use crate::sheet::Sheet;
 use crate::signals::{self, Ended, Signals};
@@ -31,40 +32,6 @@ use crate::sizes::{self, Sizes};
 const TAIL: usize = 20;
 /// The program's output, in the directory of a run.
 const LOG: &str = "output.log";
-
-/// One line of `sweep.csv`: one run, or one replay.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    prq_entries: usize,
-    umq_entries: usize,
-    repeat: u32,
-    ranks: usize,
-    seconds: f64,
-    wall_seconds: f64,
-    messages: u64,
-    unexpected: u64,
-    in_table_percent: f64,
-    spilled_percent: f64,
-    prq_inserts: u64,
-    prq_table_matches: u64,
-    prq_host_matches: u64,
-    prq_spills: u64,
-    prq_promotions: u64,
-    prq_high_water: u64,
-    umq_inserts: u64,
-    umq_table_matches: u64,
-    umq_host_matches: u64,
-    umq_spills: u64,
-    umq_promotions: u64,
-    umq_high_water: u64,
-    /// Nanoseconds a message, of the timing model; nothing without it.
-    matching_ns: Option<f64>,
-    added_ns: Option<f64>,
-    added_ns_worst_rank: Option<f64>,
-    /// Entries that a linear search on the host compares for a message; only of traces
-    /// without the model.
-    host_entries_a_message: Option<f64>,
-}
 
 /// A run that went wrong.
 #[derive(Debug)]
@@ -89,6 +56,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
+    // It may be in there.
+    arguments.json.check()?;
 
     let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
     let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
@@ -150,7 +119,10 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
     let points: Vec<_> = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
     if let Some((_, runs)) = done().next() {
-        show(&arguments.out, &title(plan.words, plan.mpi, &runs[0]), &points)?;
+        let title = title(plan.words, plan.mpi, &runs[0]);
+        show(arguments, &title, &points)?;
+        let rows = rows.as_ref().map_or(&[][..], Rows::all);
+        arguments.json.write(Kind::Sweep, Runs::new(&title, rows, &points, told(&failed)))?;
     }
     if let Some(signal) = signals.caught() {
         for line in told(&failed) {
@@ -189,29 +161,6 @@ fn told(failed: &[Failure]) -> Vec<String> {
         }
     }
     ways.into_iter().map(|(why, which)| format!("{}: {why}", which.join("; "))).collect()
-}
-
-/// `sweep.csv`, of which every line is on the disk when its run has ended.
-struct Rows {
-    path: PathBuf,
-    writer: csv::Writer<File>,
-}
-
-impl Rows {
-    fn create(out: &Path) -> Result<Self, Error> {
-        let path = out.join("sweep.csv");
-        match csv::Writer::from_path(&path) {
-            Ok(writer) => Ok(Self { path, writer }),
-            Err(error) => Err(Error::Csv { path, error }),
-        }
-    }
-
-    fn put(&mut self, row: Row) -> Result<(), Error> {
-        self.writer
-            .serialize(row)
-            .map_err(|error| Error::Csv { path: self.path.clone(), error })?;
-        self.writer.flush().map_err(Error::io(&self.path))
-    }
 }
 
 /// Name of the directory of a run.
@@ -273,8 +222,12 @@ fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error
 }
 
 /// Draws and prints the points of a sweep.
-pub(crate) fn show(out: &Path, title: &str, points: &[Point]) -> Result<(), Error> {
+pub(crate) fn show(arguments: &cli::Sweep, title: &str, points: &[Point]) -> Result<(), Error> {
+    let out = &arguments.out;
     let [svg, png] = plot::draw(out, title, points)?;
+    if arguments.json.takes_output() {
+        return Ok(());
+    }
     println!("{}", points_table(points));
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
@@ -389,59 +342,6 @@ fn points_table(points: &[Point]) -> Table {
         sheet.row(row);
     }
     sheet.table()
-}
-
-impl Row {
-    pub(crate) fn of(
-        prq: usize,
-        umq: usize,
-        repeat: u32,
-        wall_seconds: f64,
-        sum: &Summary,
-    ) -> Self {
-        let (posted, unexpected) = (&sum.tagged.prq, &sum.tagged.umq);
-        Self {
-            prq_entries: prq,
-            umq_entries: umq,
-            repeat,
-            ranks: sum.processes,
-            seconds: sum.seconds,
-            wall_seconds,
-            messages: sum.tagged.arrivals,
-            unexpected: sum.tagged.unexpected,
-            in_table_percent: sum.in_table(),
-            spilled_percent: sum.spilled(),
-            prq_inserts: posted.inserts,
-            prq_table_matches: posted.table_matches,
-            prq_host_matches: posted.host_matches,
-            prq_spills: posted.spills,
-            prq_promotions: posted.promotions,
-            prq_high_water: posted.high_water,
-            umq_inserts: unexpected.inserts,
-            umq_table_matches: unexpected.table_matches,
-            umq_host_matches: unexpected.host_matches,
-            umq_spills: unexpected.spills,
-            umq_promotions: unexpected.promotions,
-            umq_high_water: unexpected.high_water,
-            matching_ns: None,
-            added_ns: None,
-            added_ns_worst_rank: None,
-            host_entries_a_message: None,
-        }
-    }
-
-    /// The same with what matching costs.
-    pub(crate) fn with(self, cost: Cost) -> Self {
-        match cost {
-            Cost::Modelled(Modelled { matching, added, worst, .. }) => Self {
-                matching_ns: Some(matching),
-                added_ns: Some(added),
-                added_ns_worst_rank: Some(worst),
-                ..self
-            },
-            Cost::Compared(entries) => Self { host_entries_a_message: Some(entries), ..self },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,12 @@ use matching::SearchDepth;
 use nic::lengths::Lengths;
 use nic::report::{ContextCounters, Report};
 use nic::trace::TraceError;
+use serde::Serialize;
 
 use super::Sources;
 use crate::environment::Settings;
 use crate::error::Error;
+use crate::json::{Context, Sum};
 use crate::replay;
 use crate::reports::{self, Summary};
 use crate::sweep;
@@ -109,6 +111,22 @@ impl Queue {
     }
 }
 
+/// See [`Experiment::counts`].
+#[derive(Debug, Serialize)]
+pub(super) struct Counts<'a> {
+    title: String,
+    #[serde(flatten)]
+    sum: Sum<'a>,
+    by_rank: Vec<RankCounts<'a>>,
+}
+
+/// Tagged messages of a rank.
+#[derive(Debug, Serialize)]
+struct RankCounts<'a> {
+    rank: u32,
+    tagged: Context<'a>,
+}
+
 impl Experiment {
     /// Reads reports and traces. Without reports the traces are replayed.
     pub(super) fn read(sources: &Sources) -> Result<Self, Error> {
@@ -181,6 +199,14 @@ impl Experiment {
         let ranks = crate::numbers::count(self.ranks.len() as u64, "rank");
         let replayed = if self.replayed { ", replayed" } else { "" };
         format!("{name} on {ranks}{replayed}")
+    }
+
+    /// What `--json` tells: the sum, and each rank.
+    pub(super) fn counts(&self) -> Counts<'_> {
+        let by_rank = self.ranks.iter();
+        let by_rank =
+            by_rank.map(|rank| RankCounts { rank: rank.number, tagged: (&rank.tagged).into() });
+        Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect() }
     }
 
     /// The rank whose queue became longest.

@@ -17,6 +17,7 @@ use clap::{Args, ValueEnum};
 
 use crate::error::Error;
 use crate::fresh;
+use crate::json::{Json, Kind};
 use experiment::Experiment;
 
 /// Draws what the tables of an experiment did.
@@ -48,7 +49,9 @@ pub(crate) struct Plot {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam stats reports
-  tcam stats --all tcam-trace")]
+  tcam stats --all tcam-trace
+  tcam stats --json - reports
+With --json there are always all ranks.")]
 pub(crate) struct Stats {
     #[command(flatten)]
     from: Sources,
@@ -56,6 +59,9 @@ pub(crate) struct Stats {
     /// All ranks, not only the worst.
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    json: Json,
 }
 
 /// Writes what an experiment counted as CSV or Parquet, for pandas and others.
@@ -157,7 +163,12 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
 
 /// Prints the tables. Returns 0.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
+    arguments.json.check()?;
     let experiment = Experiment::read(&arguments.from)?;
+    arguments.json.write(Kind::Stats, experiment.counts())?;
+    if arguments.json.takes_output() {
+        return Ok(0);
+    }
     println!("{}", experiment.title());
     for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());

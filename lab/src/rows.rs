@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The runs of a sweep as numbers: `sweep.csv` and `--json`.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::reading::{Cost, Modelled, Point, needs};
+use crate::reports::Summary;
+
+/// One line of `sweep.csv`: one run, or one replay.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    prq_entries: usize,
+    umq_entries: usize,
+    repeat: u32,
+    ranks: usize,
+    seconds: f64,
+    wall_seconds: f64,
+    messages: u64,
+    unexpected: u64,
+    in_table_percent: f64,
+    spilled_percent: f64,
+    prq_inserts: u64,
+    prq_table_matches: u64,
+    prq_host_matches: u64,
+    prq_spills: u64,
+    prq_promotions: u64,
+    prq_high_water: u64,
+    umq_inserts: u64,
+    umq_table_matches: u64,
+    umq_host_matches: u64,
+    umq_spills: u64,
+    umq_promotions: u64,
+    umq_high_water: u64,
+    /// Nanoseconds a message, of the timing model; nothing without it.
+    matching_ns: Option<f64>,
+    added_ns: Option<f64>,
+    added_ns_worst_rank: Option<f64>,
+    /// Entries that a linear search on the host compares for a message; only of traces
+    /// without the model.
+    host_entries_a_message: Option<f64>,
+}
+
+/// All that `--json` tells of a sweep.
+#[derive(Debug, Serialize)]
+pub(crate) struct Runs<'a> {
+    title: &'a str,
+    /// The longest queues of all runs: tables of these sizes hold them.
+    prq_high_water: u64,
+    prq_high_water_rank: Option<u32>,
+    umq_high_water: u64,
+    umq_high_water_rank: Option<u32>,
+    runs: &'a [Row],
+    /// Sizes that failed, and how.
+    failed: Vec<String>,
+}
+
+impl<'a> Runs<'a> {
+    pub(crate) fn new(
+        title: &'a str,
+        runs: &'a [Row],
+        points: &[Point],
+        failed: Vec<String>,
+    ) -> Self {
+        let [prq, umq] = needs(points);
+        Self {
+            title,
+            prq_high_water: prq.elements,
+            prq_high_water_rank: prq.rank,
+            umq_high_water: umq.elements,
+            umq_high_water_rank: umq.rank,
+            runs,
+            failed,
+        }
+    }
+}
+
+/// `sweep.csv`, of which every line is on the disk when its run has ended.
+pub(crate) struct Rows {
+    path: PathBuf,
+    writer: csv::Writer<File>,
+    all: Vec<Row>,
+}
+
+impl Rows {
+    pub(crate) fn create(out: &Path) -> Result<Self, Error> {
+        let path = out.join("sweep.csv");
+        match csv::Writer::from_path(&path) {
+            Ok(writer) => Ok(Self { path, writer, all: Vec::new() }),
+            Err(error) => Err(Error::Csv { path, error }),
+        }
+    }
+
+    pub(crate) fn put(&mut self, row: Row) -> Result<(), Error> {
+        self.writer
+            .serialize(&row)
+            .map_err(|error| Error::Csv { path: self.path.clone(), error })?;
+        self.all.push(row);
+        self.writer.flush().map_err(Error::io(&self.path))
+    }
+
+    /// What was put.
+    pub(crate) fn all(&self) -> &[Row] {
+        &self.all
+    }
+}
+
+impl Row {
+    pub(crate) fn of(
+        prq: usize,
+        umq: usize,
+        repeat: u32,
+        wall_seconds: f64,
+        sum: &Summary,
+    ) -> Self {
+        let (posted, unexpected) = (&sum.tagged.prq, &sum.tagged.umq);
+        Self {
+            prq_entries: prq,
+            umq_entries: umq,
+            repeat,
+            ranks: sum.processes,
+            seconds: sum.seconds,
+            wall_seconds,
+            messages: sum.tagged.arrivals,
+            unexpected: sum.tagged.unexpected,
+            in_table_percent: sum.in_table(),
+            spilled_percent: sum.spilled(),
+            prq_inserts: posted.inserts,
+            prq_table_matches: posted.table_matches,
+            prq_host_matches: posted.host_matches,
+            prq_spills: posted.spills,
+            prq_promotions: posted.promotions,
+            prq_high_water: posted.high_water,
+            umq_inserts: unexpected.inserts,
+            umq_table_matches: unexpected.table_matches,
+            umq_host_matches: unexpected.host_matches,
+            umq_spills: unexpected.spills,
+            umq_promotions: unexpected.promotions,
+            umq_high_water: unexpected.high_water,
+            matching_ns: None,
+            added_ns: None,
+            added_ns_worst_rank: None,
+            host_entries_a_message: None,
+        }
+    }
+
+    /// The same with what matching costs.
+    pub(crate) fn with(self, cost: Cost) -> Self {
+        match cost {
+            Cost::Modelled(Modelled { matching, added, worst, .. }) => Self {
+                matching_ns: Some(matching),
+                added_ns: Some(added),
+                added_ns_worst_rank: Some(worst),
+                ..self
+            },
+            Cost::Compared(entries) => Self { host_entries_a_message: Some(entries), ..self },
+        }
+    }
+}
