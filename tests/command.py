@@ -97,6 +97,32 @@ def some_sizes_fail(arguments, programs):
     check(left == ["prq8-umq8-1"], f"{left}")
 
 
+def runs_that_hang(arguments):
+    """A sweep ends a run that takes too long, with its ranks, and goes on."""
+    place = fresh("hangs")
+    for mpi in ("mpich", "openmpi5"):
+        launcher, built = runs.MPIS[mpi] / "mpiexec", runs.build(mpi)
+        script = f'[ "$FI_TCAM_PRQ_ENTRIES" = 2 ] || exec {launcher} -n 2 {built / "ring"}; '
+        for end in ("exec ", ""):
+            # Without exec the launcher outlives the shell.
+            slow = f"{end}{launcher} -n 2 {built / 'patterns'} halo 1000000 50; true"
+            words = ["sweep", f"--mpi={mpi}", "--prq=1,2,4", f"--out={place / 'out'}"]
+            command = [str(arguments.tcam), *words, "--timeout=10", "--", "sh", "-c", script + slow]
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            ) as child:
+                wait_for(lambda: len(ranks_of(child.pid)) >= 2, f"{mpi}: no ranks")
+                ranks = ranks_of(child.pid)
+                out, errors = child.communicate(timeout=120)
+            told = "PRQ 2 UMQ 2, run 1: ended after 10 s (--timeout)\n"
+            code = child.returncode
+            check(code == 124 and told in errors, f"{mpi}: {code} {errors}")
+            check("needs " in out, f"{mpi}: {out}")
+            check(not any(map(lives, ranks)), f"{mpi}: {ranks} live on")
+            lines = (place / "out" / "sweep.csv").read_text().splitlines()
+            check([line.split(",")[0] for line in lines[1:]] == ["1", "4"], f"{mpi}: {lines}")
+
+
 def output_goes_nowhere(arguments, programs):
     """Output that nobody takes ends no run, and other tasks as it ends other tools."""
     place = fresh("nowhere")
@@ -380,6 +406,7 @@ def main():
     programs = runs.build("mpich")
     old_files_stay(arguments, programs)
     some_sizes_fail(arguments, programs)
+    runs_that_hang(arguments)
     mistakes(arguments, programs)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)

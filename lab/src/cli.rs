@@ -210,6 +210,7 @@ pub(crate) struct Replay {
 Examples:
   tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
   tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app
+  tcam sweep --timeout 300 -- mpiexec -n 32 ./app
   tcam sweep --trace tcam-trace --prq 0,16,...,65536
   tcam sweep --trace tcam-trace --timing cpu-list
   tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
@@ -239,13 +240,22 @@ pub(crate) struct Sweep {
     )]
     pub(crate) repeat: u32,
 
+    /// Longest time of a run; one that takes longer is ended and counts as failed.
+    #[arg(long, value_name = "SECONDS", value_parser = timeout, allow_negative_numbers = true)]
+    pub(crate) timeout: Option<f64>,
+
     /// Where the curve, the table and the logs go.
     #[arg(long, value_name = "DIR", default_value = "tcam-sweep")]
     pub(crate) out: PathBuf,
 
     /// Traces, or directories of traces, to replay instead of running a program. With
     /// the overflow model `spill` one pass answers for all sizes.
-    #[arg(long, value_name = "TRACE", num_args = 1.., conflicts_with_all = ["command", "repeat"])]
+    #[arg(
+        long,
+        value_name = "TRACE",
+        num_args = 1..,
+        conflicts_with_all = ["command", "repeat", "timeout"]
+    )]
     pub(crate) trace: Vec<PathBuf>,
 
     /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
@@ -267,6 +277,11 @@ pub(crate) struct Sweep {
     /// The program, with its launcher: mpiexec -n 4 ./app
     #[arg(last = true, required_unless_present = "trace", value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+fn timeout(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=1e6).contains(seconds));
+    seconds.ok_or("a number from 0.1 to 1000000 is expected")
 }
 
 /// Says why the provider is not found or not chosen, and what to do.
@@ -356,9 +371,12 @@ mod tests {
     }
 
     #[test]
-    fn negative_numbers_are_values() {
+    fn numbers_that_cannot_be_are_told_as_values() {
         for line in [
             "tcam sweep --repeat -1 -- app",
+            "tcam sweep --timeout -1 -- app",
+            "tcam sweep --timeout 0 -- app",
+            "tcam sweep --timeout NaN -- app",
             "tcam record --max -1 -- app",
             "tcam watch --interval -1",
             "tcam watch --count -1",

@@ -8,6 +8,7 @@ use matching::Tallies;
 use nic::live::{Live, LiveContext, job_of};
 
 use crate::endpoints::left_by;
+use crate::error::Error;
 use crate::numbers::{count, whole};
 use crate::reports::PATTERN;
 use crate::sheet::Sheet;
@@ -15,14 +16,24 @@ use crate::sheet::Sheet;
 /// Most ranks that have a line of their own.
 const LINES: usize = 16;
 
+/// Removes what ranks left in `/dev/shm` that were ended, and were to write their reports to a
+/// directory.
+pub(crate) fn remove(place: &Path) {
+    // The next who needs the room removes them as well.
+    let _ = by(place);
+}
+
 /// What was counted by ranks that were to write their reports to a directory, if they counted
 /// anything. What they left in `/dev/shm` is removed.
 pub(crate) fn counted(place: &Path) -> Option<String> {
-    let pattern = place.join(PATTERN);
     // Only what is said beside an error is lost by another one.
-    let left = left_by(job_of(&pattern.to_string_lossy())).ok()?;
+    let left = by(place).ok()?;
     let has_counted = |live: &Live| live.tagged.posts > 0 || live.tagged.arrivals > 0;
     left.iter().any(has_counted).then(|| table(&left))
+}
+
+fn by(place: &Path) -> Result<Vec<Live>, Error> {
+    left_by(job_of(&place.join(PATTERN).to_string_lossy()))
 }
 
 fn table(left: &[Live]) -> String {

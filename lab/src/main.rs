@@ -10,6 +10,7 @@ mod cli;
 mod compare;
 mod curve;
 mod doctor;
+mod ending;
 mod endpoints;
 mod environment;
 mod error;

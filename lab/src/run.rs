@@ -73,7 +73,7 @@ impl<'a> Plan<'a> {
 
     /// Runs the command with its reports in a directory.
     pub(crate) fn run(&self, signals: &mut Signals, directory: &Path) -> Result<Ended, Error> {
-        signals.wait(&mut self.command(&self.settings, directory)?, &program(self.words))
+        signals.wait(&mut self.command(&self.settings, directory)?, &program(self.words), None)
     }
 
     /// The command with these settings and its reports in a directory.
@@ -188,11 +188,11 @@ mod tests {
             (1 << 8, mpi, "app ended with exit code 1; --mpi says Open MPI 5, but the"),
             (0, (mpi.1, mpi.1), "it may be no MPI program"),
         ] {
-            let ended = Ended { status: ExitStatus::from_raw(raw), caught: None };
+            let ended = Ended { status: ExitStatus::from_raw(raw), caught: None, late: false };
             let told = silence("app", ended, mpi, real);
             assert!(told.starts_with(why), "{told}");
         }
-        let ended = Ended { status: ExitStatus::from_raw(2 << 8), caught: Some(2) };
+        let ended = Ended { status: ExitStatus::from_raw(2 << 8), caught: Some(2), late: false };
         assert_eq!(silence("app", ended, None, None), "app was ended by SIGINT");
     }
 }

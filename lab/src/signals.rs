@@ -8,7 +8,7 @@
 use std::fs::{self, File};
 use std::process::{Child, Command, ExitStatus};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use rustix::termios::tcgetpgrp;
@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator;
 use signal_hook::low_level::signal_name;
 
+use crate::ending::Ending;
 use crate::error::Error;
 use crate::run::exit_code;
 
@@ -36,6 +37,8 @@ pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
     /// The signal that tcam was to end with.
     pub(crate) caught: Option<i32>,
+    /// It took longer than it may, and was ended for that.
+    pub(crate) late: bool,
 }
 
 impl Ended {
@@ -81,16 +84,34 @@ impl Signals {
         self.caught
     }
 
-    /// Starts a command and waits for its end.
-    pub(crate) fn wait(&mut self, command: &mut Command, name: &str) -> Result<Ended, Error> {
+    /// Starts a command and waits for its end, or ends it after some time.
+    pub(crate) fn wait(
+        &mut self,
+        command: &mut Command,
+        name: &str,
+        timeout: Option<Duration>,
+    ) -> Result<Ended, Error> {
         let failed = |error| Error::Start { program: name.to_owned(), error };
         let mut child = command.spawn().map_err(failed)?;
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        let mut ending: Option<Ending> = None;
         loop {
             // Before the signals: the end of the child is one.
             if let Some(status) = child.try_wait().map_err(failed)? {
-                return Ok(Ended { status, caught: self.caught() });
+                let late = ending.is_some();
+                if let Some(ending) = ending {
+                    ending.finish();
+                }
+                return Ok(Ended { status, caught: self.caught(), late });
             }
-            let come = if self.polls {
+            match &mut ending {
+                Some(ending) => ending.go_on(&mut child),
+                None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                    ending = Some(Ending::begin(&child));
+                }
+                None => {}
+            }
+            let come = if self.polls || deadline.is_some() {
                 sleep(POLL);
                 self.coming.pending()
             } else {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use comfy_table::Table;
 use indicatif::ProgressBar;
@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::fresh;
 use crate::json::Kind;
 use crate::launcher::Mpi;
+use crate::left;
 use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
@@ -30,6 +31,8 @@ use crate::sizes::{self, Sizes};
 
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
+/// Exit code for a program that took too long, as timeout(1) has it.
+const TIMED_OUT: u8 = 124;
 /// The program's output, in the directory of a run.
 const LOG: &str = "output.log";
 
@@ -68,7 +71,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         for (at, &(prq, umq)) in pairs.iter().enumerate() {
             progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
             let started = Instant::now();
-            let outcome = one(&plan, &mut signals, &out, prq, umq, repeat)?;
+            let outcome = one(&plan, &mut signals, &out, prq, umq, repeat, arguments.timeout)?;
             if outcome.is_err() && signals.caught().is_some() {
                 break 'runs;
             }
@@ -254,6 +257,7 @@ fn one(
     prq: usize,
     umq: usize,
     repeat: u32,
+    timeout: Option<f64>,
 ) -> Result<Result<Summary, Failure>, Error> {
     let directory = reports::prepare(&out.join("runs").join(name_of(prq, umq, repeat)))?;
     let log = directory.join(LOG);
@@ -264,7 +268,8 @@ fn one(
     let errors = output.try_clone().map_err(Error::io(&log))?;
     let mut command = plan.command(&settings, &directory)?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let ended = signals.wait(&mut command, &program(plan.words))?;
+    let limit = timeout.map(Duration::from_secs_f64);
+    let ended = signals.wait(&mut command, &program(plan.words), limit)?;
     let Ended { status, .. } = ended;
     reports::settle(&directory)?;
     let failure = |why: String, code| Failure {
@@ -274,6 +279,11 @@ fn one(
         log,
         silent: false,
     };
+    if let Some(seconds) = timeout.filter(|_| ended.late) {
+        left::remove(&directory);
+        let why = format!("ended after {seconds} s (--timeout)");
+        return Ok(Err(failure(why, TIMED_OUT)));
+    }
     if !status.success() {
         return Ok(Err(failure(status.to_string(), exit_code(status))));
     }
