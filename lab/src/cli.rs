@@ -36,6 +36,7 @@ pub(crate) enum Task {
     Export(look::Export),
     Report(look::ReportPage),
     Doctor(Doctor),
+    Devices(crate::devices::Devices),
     Watch(crate::watch::Watch),
     Workload(crate::workload::Workload),
     Reproduce(crate::reproduce::Reproduce),

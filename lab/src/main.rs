@@ -9,6 +9,7 @@ mod output;
 mod cli;
 mod compare;
 mod curve;
+mod devices;
 mod doctor;
 mod ending;
 mod endpoints;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
         Task::Sweep(arguments) => curve::sweep(&arguments),
         Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),
+        Task::Devices(arguments) => devices::devices(&arguments),
         Task::Plot(arguments) => look::plot(&arguments),
         Task::Stats(arguments) => look::stats(&arguments),
         Task::Export(arguments) => look::export(&arguments),
