@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use tempfile::TempDir;
 
@@ -98,6 +99,39 @@ impl Fresh {
     }
 }
 
+/// Files that an earlier task may have left where one writes its own: what is not written over
+/// tells of another experiment.
+pub(crate) struct Earlier(Vec<(PathBuf, SystemTime)>);
+
+impl Earlier {
+    /// Those of these names in a directory.
+    pub(crate) fn of(directory: &Path, names: &[&str], endings: &[&str]) -> Self {
+        let path = |name: &str, ending: &str| directory.join(name).with_extension(ending);
+        let paths = names.iter().flat_map(|name| endings.iter().map(move |end| path(name, end)));
+        let at = |path: PathBuf| changed(&path).map(|at| (path, at));
+        Self(paths.filter_map(at).collect())
+    }
+
+    /// Those that were not written over.
+    fn left(&self) -> Vec<String> {
+        let left = self.0.iter().filter(|(path, at)| changed(path) == Some(*at));
+        left.filter_map(|(path, _)| Some(path.file_name()?.to_str()?.to_owned())).collect()
+    }
+
+    /// Says which were not written over.
+    pub(crate) fn note(&self, what: &str) {
+        let left = self.left();
+        if !left.is_empty() {
+            eprintln!("there are earlier {what} beside these: {}", left.join(", "));
+        }
+    }
+}
+
+/// When a file was last written.
+fn changed(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|meta| meta.modified()).ok()
+}
+
 /// Makes a directory that ranks write their reports to. Returns its full path.
 pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
     check_name(directory)?;
@@ -189,6 +223,20 @@ mod tests {
         assert!(fresh.keep("json").unwrap());
         drop(fresh);
         assert_eq!(names(&place), ["0.json"]);
+    }
+
+    #[test]
+    fn what_is_not_written_over_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        for name in ["map.svg", "map.png", "other.svg"] {
+            let file = fs::File::create(place.join(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+        let earlier = Earlier::of(place, &["map", "curve"], &["svg", "png"]);
+        fs::write(place.join("map.svg"), "new").unwrap();
+        fs::write(place.join("curve.svg"), "new").unwrap();
+        assert_eq!(earlier.left(), ["map.png"]);
     }
 
     #[test]

@@ -8,6 +8,9 @@ use super::experiment::{Experiment, Queue};
 use super::lines::{Lines, row};
 use crate::error::Error;
 
+/// Names of all files; `operations` is of traces only.
+pub(super) const NAMES: [&str; 5] = ["queues", "kinds", "depths", "lengths", "operations"];
+
 row! {
     /// A line of `queues`.
     struct QueueRow<'a> {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
-use crate::fresh;
+use crate::fresh::{self, Earlier};
 use crate::json::{Json, Kind};
 use experiment::Experiment;
 
@@ -27,14 +27,14 @@ use experiment::Experiment;
 /// entries compared on each rank and, from traces, the capacity curve.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tcam plot reports --out pictures
+  tcam plot reports
   tcam plot tcam-trace --out pictures --format svg")]
 pub(crate) struct Plot {
     #[command(flatten)]
     from: Sources,
 
-    /// Where the pictures go.
-    #[arg(long, value_name = "DIR")]
+    /// Where the pictures go; files of other names stay as they are.
+    #[arg(long, value_name = "DIR", default_value = "tcam-plot")]
     out: PathBuf,
 
     /// What is written of each picture.
@@ -73,7 +73,7 @@ pub(crate) struct Stats {
 /// so on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tcam export reports --out csv
+  tcam export reports
   tcam export tcam-trace --out csv
   tcam export tcam-trace --out frames --parquet
 LogGOPSim's files are PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data, with
@@ -82,8 +82,8 @@ pub(crate) struct Export {
     #[command(flatten)]
     from: Sources,
 
-    /// Where the files go.
-    #[arg(long, value_name = "DIR")]
+    /// Where the files go; those of other names stay as they are.
+    #[arg(long, value_name = "DIR", default_value = "tcam-export")]
     out: PathBuf,
 
     /// Parquet instead of CSV: typed columns, and much smaller for operations.
@@ -109,14 +109,14 @@ fn name(text: &str) -> Result<String, &'static str> {
 /// read them, in one file that needs no other, on the screen and in print.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tcam report reports --out report.html
+  tcam report reports
   tcam report tcam-trace --out report.html")]
 pub(crate) struct ReportPage {
     #[command(flatten)]
     from: Sources,
 
     /// The page; - is standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "tcam-report.html")]
     out: PathBuf,
 }
 
@@ -145,6 +145,7 @@ pub(crate) enum Format {
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
+    let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
     for figure in figures::all(&experiment)? {
         let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
@@ -158,6 +159,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
             println!("{}", path.display());
         }
     }
+    earlier.note("pictures");
     Ok(0)
 }
 
@@ -180,10 +182,12 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
+    let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);
     export::write(&experiment, &arguments.out, arguments.parquet)?;
     if !experiment.traces.is_empty() {
         operations::write(&experiment, &arguments.out, &arguments.qstat, arguments.parquet)?;
     }
+    earlier.note("files");
     Ok(0)
 }
 

@@ -26,6 +26,9 @@ const WIDTH: u32 = 1400;
 /// Left edge of titles.
 const MARGIN: f64 = 40.0;
 
+/// Names of all files, of which an experiment may not have some.
+pub(super) const NAMES: [&str; 6] = ["curve", "lengths", "occupancy", "depths", "blocks", "map"];
+
 /// A picture, its file name and how to read it.
 pub(super) struct Figure<'a> {
     pub(super) name: &'static str,
