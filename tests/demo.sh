@@ -10,11 +10,14 @@ esac
 # shellcheck disable=SC2086
 need_packages $build_packages
 need_cargo
-say "Building"
+say "Building the provider and tcam: some minutes, the first time"
+# shellcheck disable=SC2034
+quiet=
 build_tcam
 
 if [ "$application" = fds ]; then
     need_mpich
+    say "Compiling the MPI programs of tests/apps"
     build_apps mpich "$venvs/mpich/bin/mpicc"
     say "An FDS-like program on 32 ranks of MPICH: every rank sends to rank 0"
     exec "$tcam" sweep --prq 0,64,...,8192 --repeat 3 --out target/demo/fds -- \

