@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,37 @@ def looked_at(arguments, mpi, programs):
     check(not lines_of(text), f"{mpi}: killed, {text}")
 
 
+def one_of_two(arguments, programs):
+    """Of two programs that run at a time, each can be looked at alone."""
+    names = [f"{PROGRAM}{letter}" for letter in "ab"]
+    mpiexec = str(runs.MPIS["mpich"] / "mpiexec")
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            program = runs.TARGET / "watch-tests" / name
+            shutil.copy(programs / "patterns", program)
+            stack.callback(program.unlink)
+            command = [mpiexec, "-n", "2", str(program), "halo", "100000", "50"]
+            child = subprocess.Popen(
+                [str(arguments.tcam), "run", "--mpi=mpich", "--", *command],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+            stack.callback(child.wait)
+            stack.callback(child.terminate)
+        end, jobs = time.monotonic() + 60, {}
+        while time.monotonic() < end and len(jobs) < 2:
+            code, text = watch(arguments, "--once")
+            told = re.findall(r"^job ([0-9a-f]{4}): 2 endpoints of (\S+)$", text, re.MULTILINE)
+            jobs = {name: job for job, name in told if name in names}
+        check(len(jobs) == 2, f"two jobs: {code} {text}")
+        for name, job in jobs.items():
+            code, text = watch(arguments, "--once", f"--job={job}")
+            check(code == 0 and "\n2 endpoints\n" in text, f"{name}, {job}: {code} {text}")
+            shown = {words[2] for words in map(str.split, text.splitlines()) if len(words) > 3}
+            check(shown & set(names) == {name}, f"{name}, {job}: {text}")
+    code, text = watch(arguments, "--once", f"--job={job}")
+    check(code == 1 and f"No endpoint of job {job}" in text, f"ended: {code} {text}")
+
+
 def ends_at_ctrl_c(arguments):
     """Ctrl-C ends it without a word of complaint."""
     command = [str(arguments.tcam), "watch", "--interval=0.1"]
@@ -97,6 +129,7 @@ def main():
     arguments = parser.parse_args()
     for mpi in ("mpich", "openmpi5"):
         looked_at(arguments, mpi, runs.build(mpi))
+    one_of_two(arguments, runs.build("mpich"))
     return exit_code()
 
 

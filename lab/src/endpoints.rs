@@ -2,10 +2,12 @@
 //! Endpoints that run, and those whose process was ended: the first pages of their segments in
 //! `/dev/shm`. Nothing in them is taken for a length.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,27 @@ const ENDING: Duration = Duration::from_secs(2);
 /// Names an endpoint: process id, start of the process, port.
 pub(crate) type Id = (u32, u64, u16);
 
+/// Names a job, endpoints of which write their reports to one pattern: the last digits of
+/// [`live::job_of`], 0 where they write none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Job(u16);
+
+impl fmt::Display for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}", self.0)
+    }
+}
+
+impl FromStr for Job {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.len() == 4 && text.chars().all(|char| char.is_ascii_hexdigit());
+        let number = digits.then(|| u16::from_str_radix(text, 16).ok()).flatten();
+        number.map(Self).ok_or("four hexadecimal digits are expected, as `tcam watch` shows them")
+    }
+}
+
 /// An endpoint that runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
@@ -38,6 +61,11 @@ impl Endpoint {
 
     pub(crate) fn live(&self) -> Option<&Live> {
         self.page.live.as_ref()
+    }
+
+    /// The job that it is of, if it has told that.
+    pub(crate) fn job(&self) -> Option<Job> {
+        self.live().map(|live| Job(live.job as u16))
     }
 }
 
@@ -157,6 +185,16 @@ mod tests {
         put(live::STARTED, live::start_of(&stat).unwrap());
         put(live::STATE, u64::from(live::OPEN));
         page
+    }
+
+    #[test]
+    fn jobs_have_four_digits() {
+        for name in ["0000", "00fa", "ffff"] {
+            assert_eq!(name.parse::<Job>().unwrap().to_string(), name);
+        }
+        for wrong in ["", "1", "+00a", "00fg", "12345"] {
+            assert!(wrong.parse::<Job>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

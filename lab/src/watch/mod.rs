@@ -14,7 +14,7 @@ use std::time::Duration;
 use clap::Args;
 use rustix::termios::tcgetwinsize;
 
-use crate::endpoints::{self, Endpoint, Id};
+use crate::endpoints::{self, Endpoint, Id, Job};
 use crate::error::Error;
 use crate::output;
 
@@ -39,9 +39,11 @@ const CLEAR: &str = "\x1b[H\x1b[J";
   tcam watch
   tcam watch --interval 0.2
   tcam watch --once
+  tcam watch --job 3fa9
 Columns: `unexp/s` unexpected messages, `PRQ` and `UMQ` elements in the table + on the
 host, `mark` the most at once. A narrow terminal shows fewer. With --once the exit code
-is 1 if nothing runs.")]
+is 1 if nothing runs. A job is what one `tcam run` or `record` starts, or all that write their
+reports to one FI_TCAM_REPORT; where several run they are listed, 0000 those without reports.")]
 pub(crate) struct Watch {
     /// Seconds from one look to the next.
     #[arg(
@@ -62,6 +64,10 @@ pub(crate) struct Watch {
     )]
     pub(crate) count: Option<u32>,
 
+    /// Only endpoints of one job; where several run, `tcam watch` lists them.
+    #[arg(long, value_name = "JOB", allow_hyphen_values = true)]
+    pub(crate) job: Option<Job>,
+
     /// Prints one table, after one interval, and ends.
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
@@ -77,21 +83,30 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// Looks until Ctrl-C. Returns 1 if one look was asked for and found nothing.
 pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
     let count = if arguments.once { Some(1) } else { arguments.count };
-    let mut before = endpoints::all()?;
+    let all = || -> Result<Vec<Endpoint>, Error> {
+        let mut all = endpoints::all()?;
+        all.retain(|of| arguments.job.is_none_or(|job| of.job() == Some(job)));
+        Ok(all)
+    };
+    let none = match arguments.job {
+        None => "No program of this user runs over tcam on this host".to_owned(),
+        Some(job) => format!("No endpoint of job {job} of this user runs on this host"),
+    };
+    let mut before = all()?;
     let mut waits = false;
     let mut tables = 0;
     while count.is_none_or(|count| tables < count) {
         if before.is_empty() {
             if arguments.once {
-                println!("No program of this user runs over tcam on this host.");
+                println!("{none}.");
                 return Ok(1);
             }
             if !std::mem::replace(&mut waits, true) {
-                println!("No program of this user runs over tcam on this host; waiting.");
+                println!("{none}; waiting.");
             }
         }
         std::thread::sleep(Duration::from_secs_f64(arguments.interval));
-        let now = endpoints::all()?;
+        let now = all()?;
         if !now.is_empty() {
             waits = false;
             tables += 1;

@@ -2,14 +2,17 @@
 //! The table of `tcam watch`: columns of fixed width, so that numbers stay where they
 //! are from one look to the next.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use matching::Tallies;
 use nic::live::{Live, LiveContext};
 
-use crate::endpoints::{Endpoint, Id};
+use crate::endpoints::{Endpoint, Id, Job};
 use crate::numbers::count;
+
+/// Most characters of the name of a job's program.
+const NAME: usize = 40;
 
 /// What a line shows.
 #[derive(Clone, Debug, Default)]
@@ -160,6 +163,29 @@ fn line(columns: &[&Column], text: impl Fn(&Column) -> String) -> String {
     line
 }
 
+/// A line for each job, so many at most, if there are several: whoever wants one of them needs
+/// its name.
+fn jobs(endpoints: &[Endpoint], most: usize) -> Vec<String> {
+    let mut jobs: BTreeMap<Job, (u64, &str)> = BTreeMap::new();
+    for (job, of) in endpoints.iter().filter_map(|of| Some((of.job()?, of))) {
+        // The name is that of the lowest rank.
+        jobs.entry(job).or_insert((0, &of.program)).0 += 1;
+    }
+    if jobs.len() < 2 {
+        return Vec::new();
+    }
+    let others = jobs.len().saturating_sub(most);
+    let line = |(job, (number, program))| {
+        let program: String = str::chars(program).take(NAME).collect();
+        format!("job {job}: {} of {program}", count(number, "endpoint"))
+    };
+    let mut lines: Vec<_> = jobs.into_iter().take(most).map(line).collect();
+    if others > 0 {
+        lines.push(format!("and {}", count(others as u64, "other job")));
+    }
+    lines
+}
+
 /// The table, of so many columns of characters, and of so many endpoints at most: those
 /// with the most elements in their queues, by rank.
 pub(super) fn table(
@@ -175,6 +201,8 @@ pub(super) fn table(
         .iter()
         .map(|of| Row::of(before.get(&of.id()).and_then(|before| before.live()), of))
         .collect();
+    let jobs = jobs(now, (most / 3).max(1));
+    let most = most.saturating_sub(jobs.len()).max(1);
     let mut shown: Vec<usize> = (0..rows.len()).collect();
     if rows.len() > most {
         let marks = |at: &usize| rows[*at].prq.high_water.max(rows[*at].umq.high_water);
@@ -196,6 +224,9 @@ pub(super) fn table(
             count(rows.len() as u64, "endpoint")
         ),
     };
+    for job in jobs {
+        let _ = writeln!(text, "{job}");
+    }
     text
 }
 
@@ -254,6 +285,25 @@ mod tests {
         let ranks: Vec<_> = lines[1..3].iter().map(|line| line[..5].trim()).collect();
         assert_eq!(ranks, ["6", "13"]);
         assert_eq!(lines[4], "20 endpoints; 18 with shorter queues not shown");
+    }
+
+    #[test]
+    fn jobs_are_listed_where_there_are_several() {
+        let of_job = |rank: u32, job| {
+            let mut endpoint = endpoint(rank, 1, 1, 0);
+            endpoint.page.live.as_mut().unwrap().job = job;
+            endpoint
+        };
+        let lines = |jobs: u64, most| -> Vec<String> {
+            let now: Vec<_> = (0..20).map(|rank| of_job(rank, u64::from(rank) % jobs)).collect();
+            table(&HashMap::new(), &now, 80, most).lines().map(str::to_owned).collect()
+        };
+        assert_eq!(lines(1, 100).len(), 1 + 20 + 2);
+        let two = lines(2, 10);
+        let told = "job 0001: 10 endpoints of a_program_with_a_long_name";
+        assert_eq!(two.last().unwrap(), told);
+        assert_eq!(two.len(), 1 + 8 + 2 + 2, "in place of endpoints");
+        assert_eq!(lines(9, 18).last().unwrap(), "and 3 other jobs");
     }
 
     #[test]
