@@ -271,6 +271,21 @@ def ends_with_its_program(arguments, programs, mpi):
             check(f"ended by {number.name}; 0 of 9 runs" in errors, f"{what}: {errors[-500:]}")
 
 
+def others_come_first(arguments, programs):
+    """What dead ranks had counted is told though another program, which removes what the dead
+    leave, runs before the command ends; and nothing of them stays."""
+    halo, ring = (f"{MPIEXEC} -n 2 {programs / name}" for name in ("patterns", "ring"))
+    script = f"{halo} halo 1000000 50 & sleep 2; kill -KILL $(pgrep -P $(pgrep -P $!)); wait $!; "
+    script += f"env -u FI_TCAM_REPORT {ring}; exit 7"
+    before = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.left.*")}
+    done = tcam(arguments, "run", "--mpi=mpich", "--", "sh", "-c", script)
+    check(done.returncode == 7, f"others come first: {done.returncode} {done.stderr[-500:]}")
+    told = "What 2 endpoints had counted" in done.stderr
+    check(told, f"others come first: {done.stderr[-1000:]}")
+    left = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.left.*")} - before
+    check(not left, f"others come first: {left} stays")
+
+
 def surroundings(arguments, programs):
     """What sites and daemons leave to those they start."""
     with subprocess.Popen(
@@ -413,6 +428,7 @@ def main():
     for mpi in ("mpich", "openmpi5"):
         ends_with_its_program(arguments, runs.build(mpi), mpi)
     a_sweep_is_ended(arguments, programs)
+    others_come_first(arguments, programs)
     surroundings(arguments, programs)
     ctrl_c(arguments)
     two_programs(arguments, programs)

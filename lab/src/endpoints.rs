@@ -2,6 +2,7 @@
 //! Endpoints that run, and those whose process was ended: the first pages of their segments in
 //! `/dev/shm`. Nothing in them is taken for a length.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,7 +12,7 @@ use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nic::live::{self, Live, PAGE, Page};
+use nic::live::{self, LEFT, Live, PAGE, Page, SEGMENTS};
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
 
 use crate::error::Error;
@@ -19,8 +20,6 @@ use crate::error::Error;
 const DIRECTORY: &str = "/dev/shm";
 /// Readings of a page that is written meanwhile.
 const TRIES: usize = 20;
-/// For how long processes are waited for that were ended.
-const ENDING: Duration = Duration::from_secs(2);
 
 /// Names an endpoint: process id, start of the process, port.
 pub(crate) type Id = (u32, u64, u16);
@@ -74,27 +73,30 @@ pub(crate) fn all() -> Result<Vec<Endpoint>, Error> {
     let user = rustix::process::geteuid().as_raw();
     // What ends meanwhile is no error.
     let lives = |path: PathBuf| endpoint(&path, user).ok().flatten();
-    let mut found: Vec<_> = segments(user)?.filter_map(lives).collect();
+    let mut found: Vec<_> = segments(SEGMENTS, user)?.filter_map(lives).collect();
     found.sort_by_key(|of| (of.live().map_or(Some(u32::MAX), |live| live.rank), of.id()));
     Ok(found)
 }
 
 /// What the processes of a job that were ended had counted, by rank. Their segments, which
-/// nobody needs any more, are removed.
-pub(crate) fn left_by(job: u64) -> Result<Vec<Live>, Error> {
+/// nobody needs any more, are removed; processes that are being ended are waited for so long.
+pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> {
     let user = rustix::process::geteuid().as_raw();
-    let deadline = Instant::now() + ENDING;
-    let mut left = Vec::new();
-    for path in segments(user)? {
-        let Ok(Some(page)) = page_of(&path, user) else { continue };
-        left.extend(page.live.filter(|live| live.job == job).inspect(|_| {
+    let deadline = Instant::now() + patience;
+    let mut left = BTreeMap::new();
+    // Those that others come across meanwhile are found in the second place.
+    for path in segments(SEGMENTS, user)?.chain(segments(LEFT, user)?) {
+        let Ok(Some(Page { pid, started, port, live: Some(live) })) = page_of(&path, user) else {
+            continue;
+        };
+        if live.job == job {
             while !remove_if_dead(&path) && Instant::now() < deadline {
                 sleep(Duration::from_millis(10));
             }
-        }));
+            left.insert((live.rank, pid, started, port), live);
+        }
     }
-    left.sort_by_key(|live| live.rank);
-    Ok(left)
+    Ok(left.into_values().collect())
 }
 
 /// Removes a segment unless its owner lives; whether it is gone. As the provider does
@@ -116,11 +118,11 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(flags.bits().cast_signed()).open(path)
 }
 
-/// Files that are named like segments of this user.
-fn segments(user: u32) -> Result<impl Iterator<Item = PathBuf>, Error> {
+/// Files of this user that are named like segments, or like those of the dead.
+fn segments(kind: &str, user: u32) -> Result<impl Iterator<Item = PathBuf>, Error> {
     let directory = Path::new(DIRECTORY);
     let entries = fs::read_dir(directory).map_err(Error::io(directory))?;
-    let prefix = format!("tcam.{user}.");
+    let prefix = format!("{kind}{user}.");
     let ours = entries
         .flatten()
         .filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix));

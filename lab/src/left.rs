@@ -2,38 +2,61 @@
 //! What ranks had counted that were ended before they wrote a report: the counters that
 //! `tcam watch` would have shown last.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use matching::Tallies;
-use nic::live::{Live, LiveContext, job_of};
+use nic::live::{Live, LiveContext, claim_of, job_of};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 
 use crate::endpoints::left_by;
-use crate::error::Error;
 use crate::numbers::{count, whole};
 use crate::reports::PATTERN;
 use crate::sheet::Sheet;
 
+/// How long ranks that are being ended may take.
+const ENDING: Duration = Duration::from_secs(2);
+
 /// Most ranks that have a line of their own.
 const LINES: usize = 16;
 
-/// Removes what ranks left in `/dev/shm` that were ended, and were to write their reports to a
-/// directory.
-pub(crate) fn remove(place: &Path) {
-    // The next who needs the room removes them as well.
-    let _ = by(place);
+/// What the ranks of a run leave in `/dev/shm`. As long as this is there nobody else removes it, as
+/// whoever comes across segments of the dead does otherwise; in the end it is removed.
+#[derive(Debug)]
+pub(crate) struct Left {
+    job: u64,
+    /// Says so; without it others may be first.
+    _claim: Option<OwnedFd>,
 }
 
-/// What was counted by ranks that were to write their reports to a directory, if they counted
-/// anything. What they left in `/dev/shm` is removed.
-pub(crate) fn counted(place: &Path) -> Option<String> {
-    // Only what is said beside an error is lost by another one.
-    let left = by(place).ok()?;
-    let has_counted = |live: &Live| live.tagged.posts > 0 || live.tagged.arrivals > 0;
-    left.iter().any(has_counted).then(|| table(&left))
+impl Left {
+    /// Of a run, before it starts, whose ranks write their reports to a directory.
+    pub(crate) fn claim(place: &Path) -> Self {
+        let job = job_of(&place.join(PATTERN).to_string_lossy());
+        Self { job, _claim: socket_named(&claim_of(job)).ok() }
+    }
+
+    /// What was counted by ranks that were ended, if they counted anything.
+    pub(crate) fn counted(&self) -> Option<String> {
+        // Only what is said beside an error is lost by another one.
+        let left = left_by(self.job, ENDING).ok()?;
+        let has_counted = |live: &Live| live.tagged.posts > 0 || live.tagged.arrivals > 0;
+        left.iter().any(has_counted).then(|| table(&left))
+    }
 }
 
-fn by(place: &Path) -> Result<Vec<Live>, Error> {
-    left_by(job_of(&place.join(PATTERN).to_string_lossy()))
+impl Drop for Left {
+    fn drop(&mut self) {
+        // The next who needs the room removes what is left now.
+        let _ = left_by(self.job, Duration::ZERO);
+    }
+}
+
+fn socket_named(name: &str) -> rustix::io::Result<OwnedFd> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    Ok(socket)
 }
 
 fn table(left: &[Live]) -> String {
@@ -109,6 +132,6 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_who_left_nothing() {
-        assert_eq!(counted(Path::new("/nowhere/of/this/name")), None);
+        assert_eq!(Left::claim(Path::new("/nowhere/of/this/name")).counted(), None);
     }
 }

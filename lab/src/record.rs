@@ -6,6 +6,7 @@ use crate::environment::Settings;
 use crate::error::Error;
 use crate::fresh::Fresh;
 use crate::json::Json;
+use crate::left::Left;
 use crate::numbers::{self, count};
 use crate::reports;
 use crate::run::Plan;
@@ -26,11 +27,12 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[reports::old, traces::old])?;
     plan.settings.set("trace", &fresh.path().display());
+    let left = Left::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     let kept = fresh.keep("trace")?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
-    let code = plan.summarise(directory, fresh.path(), ended, &Json::default())?;
+    let code = plan.summarise(directory, &left, ended, &Json::default())?;
     if !kept {
         let nothing = Error::NothingRecorded { path: arguments.out.clone() };
         if code == 0 {

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::fresh::Fresh;
 use crate::json::{Json, Kind, Sum};
 use crate::launcher::{self, Mpi};
-use crate::left;
+use crate::left::Left;
 use crate::library::Library;
 use crate::reports::{self, Summary};
 use crate::signals::{self, Ended, Signals};
@@ -30,22 +30,24 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let Some(directory) = &arguments.report else {
         json.check()?;
         let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
+        let left = Left::claim(scratch.path());
         let ended = plan.run(&mut signals, scratch.path())?;
-        return plan.summarise(scratch.path(), scratch.path(), ended, &json);
+        return plan.summarise(scratch.path(), &left, ended, &json);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
     // It may be in there.
     json.check()?;
+    let left = Left::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     if !fresh.keep("json")? {
-        return plan.summarise(fresh.path(), fresh.path(), ended, &json);
+        return plan.summarise(fresh.path(), &left, ended, &json);
     }
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
     }
-    plan.summarise(fresh.directory(), fresh.path(), ended, &json)
+    plan.summarise(fresh.directory(), &left, ended, &json)
 }
 
 /// What is run, and how; all of it checked.
@@ -82,12 +84,12 @@ impl<'a> Plan<'a> {
         Ok(environment.command(self.words))
     }
 
-    /// Prints the sum of the reports in a directory, which the run wrote to `place`. Returns the
-    /// exit code.
+    /// Prints the sum of the reports in a directory, or what ranks without have counted. Returns
+    /// the exit code.
     pub(crate) fn summarise(
         &self,
         directory: &Path,
-        place: &Path,
+        left: &Left,
         ended: Ended,
         json: &Json,
     ) -> Result<u8, Error> {
@@ -99,7 +101,7 @@ impl<'a> Plan<'a> {
                 eprint!("{}", table::summary(&sum));
                 json.write(Kind::Summary, Sum::from(&sum))?;
             }
-            Err(error @ Error::NoReports { .. }) => match (code, left::counted(place)) {
+            Err(error @ Error::NoReports { .. }) => match (code, left.counted()) {
                 (0, None) => return Err(error),
                 (0, Some(left)) => {
                     eprint!("{left}");

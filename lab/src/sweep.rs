@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::fresh;
 use crate::json::Kind;
 use crate::launcher::Mpi;
-use crate::left;
+use crate::left::Left;
 use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
@@ -268,6 +268,7 @@ fn one(
     let errors = output.try_clone().map_err(Error::io(&log))?;
     let mut command = plan.command(&settings, &directory)?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let _left = Left::claim(&directory);
     let limit = timeout.map(Duration::from_secs_f64);
     let ended = signals.wait(&mut command, &program(plan.words), limit)?;
     let Ended { status, .. } = ended;
@@ -280,7 +281,6 @@ fn one(
         silent: false,
     };
     if let Some(seconds) = timeout.filter(|_| ended.late) {
-        left::remove(&directory);
         let why = format!("ended after {seconds} s (--timeout)");
         return Ok(Err(failure(why, TIMED_OUT)));
     }

@@ -31,6 +31,8 @@ pub const STATE: usize = 128;
 pub const OPEN: u32 = 1;
 /// Where the counters are.
 pub const COUNTERS: usize = 2048;
+/// Where the job is.
+pub const JOB: usize = COUNTERS + 32;
 /// Bytes of the page.
 pub const PAGE: usize = 4096;
 
@@ -86,6 +88,18 @@ pub fn job_of(pattern: &str) -> u64 {
     pattern.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
+}
+
+/// What the names of segments begin with.
+pub const SEGMENTS: &str = "tcam.";
+/// The same of those that dead endpoints left to who has the claim of their job. Their inode
+/// follows the name they had.
+pub const LEFT: &str = "tcam.left.";
+
+/// Name of the datagram socket (unix(7), abstract) of who wants what the dead of a job leave.
+#[must_use]
+pub fn claim_of(job: u64) -> String {
+    format!("tcam.job.{job:016x}")
 }
 
 fn words_of(tallies: &Tallies) -> [u64; QUEUE] {

@@ -11,19 +11,23 @@ use std::{
 
 use super::{
     cores::{self, Cores, WHOLE},
-    owner::remove_if_dead,
+    owner::{left_name, remove_if_dead, remove_if_unclaimed},
     segment::{CORES, DIRECTORY, options, own_count, prefix, user},
 };
 
 /// Removes the segments of owners that died, and counts those that live.
 pub(crate) fn clean_up() -> usize {
-    let Ok(segments) = segments() else { return 0 };
+    let own = prefix(user());
+    let left = left_name(&own).and_then(|left| entries(left).ok());
+    for entry in left.into_iter().flatten() {
+        remove_if_unclaimed(&entry.path());
+    }
+    let Ok(segments) = entries(own) else { return 0 };
     segments.filter(|entry| !remove_if_dead(&entry.path())).count()
 }
 
-/// The segments of this user and network namespace.
-fn segments() -> io::Result<impl Iterator<Item = DirEntry>> {
-    let prefix = prefix(user());
+/// Files whose names begin so.
+fn entries(prefix: String) -> io::Result<impl Iterator<Item = DirEntry>> {
     let entries = std::fs::read_dir(DIRECTORY)?.flatten();
     Ok(entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix)))
 }
@@ -87,7 +91,7 @@ impl Census {
         let settled = |at: &SystemTime| at.elapsed().is_ok_and(|since| since > TICK);
         let mut changed = changed.filter(settled);
         // Without a descriptor to read it with, it is as it was.
-        let Ok(segments) = segments() else { return };
+        let Ok(segments) = entries(prefix(user())) else { return };
         (self.load, self.endpoints) = (0, 0);
         for entry in segments {
             let theirs = cores_of(&entry.path());

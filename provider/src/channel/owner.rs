@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "a lock that only fcntl takes")]
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io,
     os::{
@@ -18,7 +19,8 @@ use std::{
     sync::LazyLock,
 };
 
-use nic::live::{self, IDENTITY, MAGIC, PID, STARTED};
+use nic::live::{self, COUNTERS, IDENTITY, JOB, LEFT, MAGIC, PID, SEGMENTS, STARTED, VERSION};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::segment::{PROCESSES, options, path_of, try_lock, user};
 
@@ -126,8 +128,45 @@ pub(super) fn remove(file: &File, path: &Path) -> bool {
     // One at a time: the path may else be another file's by now. A creator that waits
     // for the other lock sees that its file is unlinked and starts over.
     take_turn(file)
-        && file.metadata().is_ok_and(|meta| meta.nlink() > 0)
-        && std::fs::remove_file(path).is_ok()
+        && file.metadata().is_ok_and(|meta| {
+            meta.nlink() > 0
+                && (leave(file, path, meta.ino()) || std::fs::remove_file(path).is_ok())
+        })
+}
+
+/// Leaves the file of an owner that died to who has the claim, if somebody has.
+fn leave(file: &File, path: &Path, inode: u64) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).and_then(left_name);
+    let Some(name) = name.filter(|_| is_claimed(file)) else { return false };
+    std::fs::rename(path, path.with_file_name(format!("{name}-{inode}"))).is_ok()
+}
+
+/// The name of a segment, or its beginning, as of one that is left to somebody.
+pub(super) fn left_name(name: &str) -> Option<String> {
+    Some(format!("{LEFT}{}", name.strip_prefix(SEGMENTS)?))
+}
+
+/// Removes a file that was left to somebody who has ended since.
+pub(super) fn remove_if_unclaimed(path: &Path) {
+    if options().open(path).is_ok_and(|file| !is_claimed(&file)) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Whether `tcam run` wants the counters of a dead endpoint, and removes what it left.
+fn is_claimed(file: &File) -> bool {
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, at as u64).ok().map(|()| u64::from_ne_bytes(word))
+    };
+    let shows = word(IDENTITY) == Some(MAGIC) && word(COUNTERS) == Some(VERSION);
+    let job = word(JOB).filter(|&job| shows && job != 0);
+    job.is_some_and(|job| connect_to(&live::claim_of(job)).is_ok())
+}
+
+fn connect_to(name: &str) -> rustix::io::Result<()> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)
 }
 
 /// Takes a lock that this open file alone has, unlike the owner's; false if another has.

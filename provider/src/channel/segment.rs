@@ -37,7 +37,7 @@ use std::{
 use ffi::Errno;
 use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
-use nic::live::{self, ADDRESS, IDENTITY, Live, MAGIC, OPEN, PID, STARTED, STATE};
+use nic::live::{self, ADDRESS, IDENTITY, Live, MAGIC, OPEN, PID, SEGMENTS, STARTED, STATE};
 use rustix::{
     fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
     io::{fcntl_dupfd_cloexec, retry_on_intr},
@@ -135,7 +135,7 @@ pub(super) fn namespace() -> u64 {
 
 /// `/dev/shm/tcam.<user>.<network namespace>.`
 pub(super) fn prefix(user: u32) -> String {
-    format!("tcam.{user}.{}.", namespace())
+    format!("{SEGMENTS}{user}.{}.", namespace())
 }
 
 pub(super) fn user() -> u32 {

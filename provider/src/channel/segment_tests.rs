@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Segments: found, left behind, damaged.
 
-use std::net::Ipv4Addr;
+use std::{
+    net::Ipv4Addr,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::net::{SocketAddr, UnixDatagram},
+    },
+};
 
-use super::{super::owner::remove, *};
+use super::{
+    super::owner::{left_name, remove, remove_if_unclaimed},
+    *,
+};
 
 /// A port of our choice, different per test.
 fn address(port: u16) -> SocketAddrV4 {
@@ -30,6 +39,29 @@ fn what_a_dead_owner_left_is_removed() {
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
     assert!(!path_of(user(), 62).exists());
+}
+
+#[test]
+fn what_somebody_claims_is_left_to_them() {
+    let job = 0x7e57 << 32 | u64::from(std::process::id());
+    let own = Segment::create(address(71)).unwrap();
+    own.show(&Live { job, ..Live::default() });
+    flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
+    let claim = UnixDatagram::bind_addr(&name_of_claim(job)).unwrap();
+    let path = path_of(user(), 71);
+    assert!(remove_if_dead(&path) && !path.exists());
+    assert_eq!(Segment::open(71).unwrap_err(), Errno::ECONNREFUSED);
+    let name = left_name(path.file_name().unwrap().to_str().unwrap()).unwrap();
+    let left = path.with_file_name(format!("{name}-{}", own.inode));
+    remove_if_unclaimed(&left);
+    assert!(left.exists());
+    drop(claim);
+    remove_if_unclaimed(&left);
+    assert!(!left.exists());
+}
+
+fn name_of_claim(job: u64) -> SocketAddr {
+    SocketAddr::from_abstract_name(live::claim_of(job)).unwrap()
 }
 
 #[test]
