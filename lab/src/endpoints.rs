@@ -109,7 +109,10 @@ fn remove_if_dead(path: &Path) -> bool {
     let alone = FlockOperation::NonBlockingLockExclusive;
     flock(&file, alone).is_ok()
         && fcntl_lock(&file, alone).is_ok()
-        && file.metadata().is_ok_and(|meta| meta.nlink() == 0 || fs::remove_file(path).is_ok())
+        && file.metadata().is_ok_and(|meta| {
+            let is_this = fs::symlink_metadata(path).is_ok_and(|now| now.ino() == meta.ino());
+            !is_this || fs::remove_file(path).is_ok()
+        })
 }
 
 /// Opens a file of `/dev/shm`, not what somebody linked there, and waits for nobody.

@@ -129,7 +129,7 @@ pub(super) fn remove(file: &File, path: &Path) -> bool {
     // for the other lock sees that its file is unlinked and starts over.
     take_turn(file)
         && file.metadata().is_ok_and(|meta| {
-            meta.nlink() > 0
+            std::fs::symlink_metadata(path).is_ok_and(|now| now.ino() == meta.ino())
                 && (leave(file, path, meta.ino()) || std::fs::remove_file(path).is_ok())
         })
 }

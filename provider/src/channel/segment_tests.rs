@@ -47,10 +47,15 @@ fn what_somebody_claims_is_left_to_them() {
     let own = Segment::create(address(71)).unwrap();
     own.show(&Live { job, ..Live::default() });
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
-    let claim = UnixDatagram::bind_addr(&name_of_claim(job)).unwrap();
+    let name = SocketAddr::from_abstract_name(live::claim_of(job)).unwrap();
+    let claim = UnixDatagram::bind_addr(&name).unwrap();
     let path = path_of(user(), 71);
+    let file = options().open(&path).unwrap();
     assert!(remove_if_dead(&path) && !path.exists());
     assert_eq!(Segment::open(71).unwrap_err(), Errno::ECONNREFUSED);
+    let next = Segment::create(address(71)).unwrap();
+    assert!(!remove(&file, &path));
+    assert_eq!(Segment::open(71).unwrap().inode, next.inode);
     let name = left_name(path.file_name().unwrap().to_str().unwrap()).unwrap();
     let left = path.with_file_name(format!("{name}-{}", own.inode));
     remove_if_unclaimed(&left);
@@ -58,10 +63,6 @@ fn what_somebody_claims_is_left_to_them() {
     drop(claim);
     remove_if_unclaimed(&left);
     assert!(!left.exists());
-}
-
-fn name_of_claim(job: u64) -> SocketAddr {
-    SocketAddr::from_abstract_name(live::claim_of(job)).unwrap()
 }
 
 #[test]
