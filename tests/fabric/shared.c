@@ -83,6 +83,21 @@ static void messages(void) {
                 }
 }
 
+// Until the message with this tag, to one of the endpoints, is an unexpected one: a device thread
+// may take its time.
+static void await_message(int i, uint64_t tag) {
+    struct fi_msg_tagged msg = {.addr = FI_ADDR_UNSPEC, .tag = tag, .context = &msg};
+    struct fi_cq_tagged_entry entry;
+    for (double end = seconds() + 10;;) {
+        struct fi_cq_err_entry failure = {0};
+        OK(fi_trecvmsg(srx, &msg, FI_PEEK | FI_COMPLETION));
+        if (fi_cq_read(cqs[i], &entry, 1) == 1) return;
+        CHECK(fi_cq_readerr(cqs[0], &failure, 0) == 1 && failure.err == FI_ENOMSG, "%d", failure.err);
+        CHECK(seconds() < end, "message %lu to %d", tag, i);
+        drive();
+    }
+}
+
 // The oldest receive takes the first message, whichever endpoint it comes to.
 static void order(void) {
     uint64_t values[6];
@@ -94,11 +109,11 @@ static void order(void) {
     }
     // Unexpected, in the order they came.
     for (uint64_t i = 0; i < 6; i++) {
-        OK(fi_tinject(sender, &i, 8, to[2 - i % 3], 9));
-        drive();
+        OK(fi_tinject(sender, &i, 8, to[2 - i % 3], 9 + (i << 8)));
+        await_message(2 - (int)(i % 3), 9 + (i << 8));
     }
     for (uint64_t i = 0; i < 6; i++) {
-        OK(fi_trecv(srx, &values[0], 8, NULL, from, 9, 0, values));
+        OK(fi_trecv(srx, &values[0], 8, NULL, from, 9, ~0xffUL, values));
         entry_of(cqs[2 - i % 3], values);
         CHECK(values[0] == i, "%lu, not %lu", values[0], i);
     }
@@ -116,6 +131,7 @@ static void probes(void) {
     FAILS(FI_EAVAIL, fi_cq_read(cqs[0], &entry, 1));
     CHECK(fi_cq_readerr(cqs[0], &failure, 0) == 1 && failure.err == FI_ENOMSG, "%d", failure.err);
     OK(fi_tinject(sender, &value, 8, to[1], 4));
+    await_message(1, 4);
     OK(fi_trecvmsg(srx, &msg, FI_PEEK | FI_CLAIM | FI_COMPLETION));
     CHECK(entry_of(cqs[1], &value).len == 8, "claimed");
     value = 0;
@@ -123,6 +139,7 @@ static void probes(void) {
     entry_of(cqs[1], &value);
     CHECK(value == 5, "%lu", value);
     OK(fi_tinject(sender, &value, 8, to[2], 4));
+    await_message(2, 4);
     OK(fi_trecvmsg(srx, &msg, FI_PEEK | FI_DISCARD | FI_COMPLETION));
     entry_of(cqs[2], &value);
     OK(fi_trecv(srx, &value, 8, NULL, FI_ADDR_UNSPEC, 4, 0, &value));
