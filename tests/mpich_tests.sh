@@ -12,8 +12,8 @@ shift
     fail "$tests is not configured: there, ./autogen.sh and
 ./configure --with-mpi=$venvs/mpich --disable-fortran --disable-cxx --enable-threads=multiple"
 [ $# -gt 0 ] ||
-    set -- attr coll comm datatype errhan errors group impls info init mpi_t part perf pt2pt rma \
-        session spawn threads topo
+    set -- attr coll comm datatype errhan errors group impls info init io mpi_t part perf pt2pt \
+        rma session spawn threads topo
 need_cargo
 need_mpich
 build_tcam
