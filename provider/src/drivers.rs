@@ -39,7 +39,7 @@ use crate::{
     },
     engine::Engine,
     ep::Port,
-    idle::{NAP, Pause},
+    idle::{Caller, NAP, Pause},
     progress::Progress,
 };
 
@@ -294,9 +294,10 @@ impl Drivers {
     pub(crate) fn pause(&self) -> bool {
         let ports = self.ports.lock();
         let several = segment::own_count() > 1;
+        let caller = if several { Caller::PollsSeveral } else { Caller::Polls };
         let mut pause = Pause::None;
         for port in &*ports {
-            pause = port.pause(several);
+            pause = port.pause(caller);
         }
         match (pause, ports.as_slice()) {
             (Pause::None, _) => return false,
@@ -391,7 +392,7 @@ impl Drivers {
     fn spin(ports: &[Arc<Port>]) -> bool {
         let [port] = ports else { return false };
         for _ in 0..SPINS {
-            match port.pause(false) {
+            match port.pause(Caller::Waits) {
                 Pause::Spin => return true,
                 Pause::None => {}
                 Pause::Yield | Pause::Sleep(_) => break,

@@ -158,6 +158,9 @@ impl Endpoint {
             Some(engine) => {
                 let sent = work(engine, &self.port.own);
                 engine.wants_room = sent == Err(Errno::EAGAIN);
+                if sent.is_ok() {
+                    engine.idle.acted();
+                }
                 self.port.wake_device(engine);
                 sent
             }

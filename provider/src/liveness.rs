@@ -14,7 +14,7 @@ use matching::Source;
 use crate::{
     channel::{
         bell::Bell,
-        cores::Cores,
+        cores::{self, Cores},
         owner::Look,
         segment::{self, Liveness, PEERS, Segment},
         wire::TAGGED,
@@ -74,10 +74,11 @@ impl Engine {
 
     /// Counts who else polls on the processors that this thread may run on.
     pub(crate) fn update_population(&mut self, own: &Segment) {
-        let cores = Cores::of_thread();
-        own.show_cores(&cores);
-        let (population, cores) = self.census.population(&cores, idle::pollers());
-        self.idle.set_population(population, cores);
+        let allowed = Cores::of_thread();
+        own.show_cores(&allowed);
+        let (population, cores) = self.census.population(&allowed, idle::pollers());
+        let ask: fn() -> bool = cores::is_one_idle;
+        self.idle.set_population(population, cores, (cores == cores::online()).then_some(ask));
         Bell::set_crowded(own, self.idle.is_crowded());
     }
 

@@ -11,7 +11,7 @@ use crate::{
     },
     engine::{Body, Engine, Kept},
     ep::Port,
-    idle::{self, Pause, SPINS},
+    idle::{self, Caller, Pause, SPINS},
 };
 
 /// Whether progress was made.
@@ -233,11 +233,12 @@ impl Port {
 
     /// After a poll that found nothing: what to do, once the peers were looked
     /// at if it is time. A spin is done here; if it ends with a message, that is
-    /// [`Pause::Spin`]. `several` as for [`idle::Idle::pause`].
-    pub(crate) fn pause(&self, several: bool) -> Pause {
+    /// [`Pause::Spin`].
+    pub(crate) fn pause(&self, caller: Caller) -> Pause {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
-        let pause = engine.idle.pause(several);
+        let caller = if engine.waits_for_room() { Caller::Waits } else { caller };
+        let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
             idle::note_poller();

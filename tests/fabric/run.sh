@@ -58,6 +58,8 @@ for idle in auto yield; do
     run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"
     run "wait, idle $idle, automatic progress" env FI_TCAM_IDLE=$idle AUTO_PROGRESS=1 "$build/wait"
 done
+cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/looks" "$here/looks.c" -lfabric || exit 1
+run "looks" "$build/looks"
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/bound" "$here/bound.c" -lfabric || exit 1
 if grep -qsE '^[0-9]' /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us; then
     echo "bound skipped: the processors of this container are rationed, so that polls may sleep"

@@ -4,6 +4,7 @@
 
 use std::sync::OnceLock;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Words of a set.
@@ -35,6 +36,41 @@ pub(crate) fn quota() -> usize {
         let thread = std::thread::Builder::new().spawn(ask).ok();
         thread.and_then(|thread| thread.join().ok()).unwrap_or(usize::MAX)
     })
+}
+
+/// How many processors the host has; none if that cannot be known.
+pub(crate) fn online() -> usize {
+    static ONLINE: OnceLock<usize> = OnceLock::new();
+    *ONLINE.get_or_init(|| {
+        let list = std::fs::read_to_string("/sys/devices/system/cpu/online");
+        list.ok().and_then(|list| count_of(&list)).unwrap_or(0)
+    })
+}
+
+/// How many numbers a list like `0-3,8` has.
+fn count_of(list: &str) -> Option<usize> {
+    let ranges = list.trim().split(',').map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    });
+    ranges.sum()
+}
+
+/// Whether a processor of the host has nothing to do, or none but the thread that asks.
+pub(crate) fn is_one_idle() -> bool {
+    let mut text = [0; 64];
+    let read = rustix::fs::open("/proc/loadavg", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(|file| rustix::io::read(file, &mut text));
+    let text = read.ok().and_then(|length| str::from_utf8(&text[..length]).ok());
+    text.and_then(runnable).is_some_and(|threads| threads <= online())
+}
+
+/// How many threads run or could: the 3 in `0.20 0.18 0.12 3/80 11206`. Where this is made up
+/// (gVisor) it is 0, though the thread that asks runs.
+fn runnable(loadavg: &str) -> Option<usize> {
+    let (threads, _) = loadavg.split(' ').nth(3)?.split_once('/')?;
+    threads.parse().ok().filter(|&threads| threads > 0)
 }
 
 /// A set of processors, a bit each.
@@ -89,13 +125,28 @@ impl Cores {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cores, WHOLE, WORDS, available, quota};
+    use super::{Cores, WHOLE, WORDS, available, count_of, is_one_idle, online, quota, runnable};
 
     #[test]
     fn a_thread_runs_somewhere() {
         let cores = Cores::of_thread();
         assert_eq!(cores.count().min(quota()), available().min(64 * WORDS));
         assert_eq!(Cores::from_words(*cores.words()), cores);
+    }
+
+    #[test]
+    fn what_the_host_runs_is_read() {
+        assert_eq!(runnable("0.20 0.18 0.12 3/80 11206\n"), Some(3));
+        for made_up in ["0.00 0.00 0.00 0/0 0\n", "", "0.20 0.18 0.12", "1 2 3 x/4 5"] {
+            assert_eq!(runnable(made_up), None);
+        }
+        assert_eq!(count_of("0-3,8,10-11\n"), Some(7));
+        assert_eq!(count_of("0\n"), Some(1));
+        for bad in ["", "a", "3-1", "0-18446744073709551615"] {
+            assert_eq!(count_of(bad), None);
+        }
+        assert!(online() >= Cores::of_thread().count());
+        is_one_idle();
     }
 
     #[test]
