@@ -7,6 +7,8 @@ mod software;
 
 use std::ffi::OsString;
 
+pub(crate) use software::without_libfabric;
+
 use crate::cli;
 use crate::library::Library;
 

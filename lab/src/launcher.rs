@@ -30,15 +30,21 @@ impl fmt::Display for Mpi {
     }
 }
 
-/// Names launchers go by.
-const LAUNCHERS: &[&str] = &["mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun", "prun"];
+/// Names launchers go by,
+const LAUNCHERS: &[&str] = &["mpiexec", "mpirun", "orterun", "prterun", "prun"];
+/// and what may follow after a dot, as Debian has it for each MPI. A script `mpirun.sh` is none:
+/// launchers are asked for their version.
+const SUFFIXES: &[&str] = &["hydra", "mpich", "openmpi"];
 
 /// The launcher in a command: its first word that is the name of one, so that
 /// `timeout 60 mpiexec ...` works too.
 pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
     command.iter().map(OsString::as_os_str).find(|word| {
         let name = Path::new(word).file_name().and_then(OsStr::to_str);
-        name.is_some_and(|name| LAUNCHERS.contains(&name))
+        name.is_some_and(|name| match name.split_once('.') {
+            Some((name, suffix)) => LAUNCHERS.contains(&name) && SUFFIXES.contains(&suffix),
+            None => LAUNCHERS.contains(&name),
+        })
     })
 }
 
@@ -130,7 +136,10 @@ mod tests {
             in_command(&words("timeout 60 /opt/bin/mpiexec -n 2 app")).unwrap(),
             "/opt/bin/mpiexec"
         );
-        assert_eq!(in_command(&words("./app mpi")), None);
+        assert_eq!(in_command(&words("mpirun.openmpi app")).unwrap(), "mpirun.openmpi");
+        for none in ["./app mpi", "mpirun.sh app", "srun app", "app.mpich"] {
+            assert_eq!(in_command(&words(none)), None);
+        }
     }
 
     #[test]

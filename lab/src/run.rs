@@ -9,6 +9,7 @@ use std::process::{Command, ExitStatus};
 use nic::report::ReportError;
 
 use crate::cli;
+use crate::doctor;
 use crate::environment::{Environment, Settings};
 use crate::error::Error;
 use crate::fresh::Fresh;
@@ -124,7 +125,8 @@ impl<'a> Plan<'a> {
     /// Why there is no report, as far as it can be known.
     pub(crate) fn no_reports(&self, ended: Ended) -> Error {
         let real = launcher::detect(self.words);
-        Error::NoReports { why: silence(&program(self.words), ended, self.mpi, real) }
+        let why = silence(&program(self.words), ended, self.mpi, real);
+        Error::NoReports { why: doctor::without_libfabric(self.words).unwrap_or(why) }
     }
 }
 

@@ -18,15 +18,29 @@ const LIBRARIES: &[(&[u8], &str)] = &[
     (b"libmpi.so.40", "Open MPI"),
 ];
 
+/// The first of these words that is a program linked to an MPI library.
+fn linked(words: &[&OsStr]) -> Option<PathBuf> {
+    let is_linked =
+        |path: &PathBuf| fs::read(path).is_ok_and(|content| library(&content).is_some());
+    words.iter().filter_map(|word| launcher::find(word).ok()).find(is_linked)
+}
+
+/// The program of a command that has no launcher of an MPI: one alone, or started by a scheduler.
+pub(super) fn alone(command: &[OsString]) -> Option<Finding> {
+    let words: Vec<&OsStr> = command.iter().map(OsString::as_os_str).collect();
+    let path = linked(&words)?;
+    let of = library(&fs::read(&path).ok()?)?;
+    Some(Finding::good(format!("MPI: {} is linked to {of}", path.display())))
+}
+
 /// The program of a command with a launcher of this MPI.
 pub(super) fn program(command: &[OsString], mpi: Mpi) -> Option<Finding> {
     let launcher = launcher::in_command(command)?;
     let behind = command.iter().skip_while(|word| *word != launcher).skip(1);
     let words: Vec<&OsStr> = behind.map(OsString::as_os_str).collect();
     // Numbers and most other words of options are no programs; `node` is one on some hosts.
-    let programs = || words.iter().filter_map(|word| launcher::find(word).ok());
-    let linked = |path: &PathBuf| fs::read(path).is_ok_and(|content| library(&content).is_some());
-    let Some(path) = programs().find(linked).or_else(|| programs().next()) else {
+    let mut programs = words.iter().filter_map(|word| launcher::find(word).ok());
+    let Some(path) = linked(&words).or_else(|| programs.next()) else {
         let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
         return Some(Finding::bad(
             format!("MPI: no program that can be run in `{}`", shown.join(" ")),
@@ -67,6 +81,8 @@ fn judge(path: &Path, content: &[u8], mpi: Mpi) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::super::Verdict;
     use super::*;
 
@@ -90,5 +106,20 @@ mod tests {
         assert!(missing.what.contains("`-n 2 ./no-such-program`"), "{}", missing.what);
         let shell = program(&words("env A=1 mpiexec -n 2 sh -c true"), Mpi::Mpich).unwrap();
         assert_eq!(shell.verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn a_program_tells_its_mpi_where_no_launcher_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let app = directory.path().join("app");
+        fs::write(&app, b"\x7fELF..libmpi.so.40\0").unwrap();
+        let words =
+            |app: &Path| ["sh", "-n", "2"].map(OsString::from).into_iter().chain([app.into()]);
+        let words: Vec<_> = words(&app).collect();
+        assert!(alone(&words).is_none(), "it cannot be run");
+        fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
+        let finding = alone(&words).unwrap();
+        assert_eq!(finding.verdict, Verdict::Good);
+        assert!(finding.what.ends_with("app is linked to Open MPI"), "{}", finding.what);
     }
 }

@@ -8,8 +8,8 @@ use std::process::Command;
 
 use nic::params::PREFIX;
 
-use super::Finding;
-use super::program::program;
+use super::program::{alone, program};
+use super::{Finding, Verdict};
 use crate::launcher::{self, Mpi};
 use crate::library::Library;
 
@@ -67,10 +67,13 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
         return vec![not_started(first, &error)];
     }
     let Some(launcher) = launcher::in_command(command) else {
-        return vec![Finding::note(
-            format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
-            "give the whole command, mpiexec included; to run it, choose with `tcam run --mpi`",
-        )];
+        // `srun`, or a program that is run alone.
+        return vec![alone(command).unwrap_or_else(|| {
+            Finding::note(
+                format!("MPI: `{}` is no launcher I know", first.to_string_lossy()),
+                "give the whole command, mpiexec included; to run it, choose with `tcam run --mpi`",
+            )
+        })];
     };
     let path = match launcher::find(launcher) {
         Ok(path) => path,
@@ -101,6 +104,14 @@ fn not_started(program: &OsStr, error: &io::Error) -> Finding {
         );
     }
     Finding::bad(format!("MPI: `{shown}` cannot be started: {error}"), "make it executable")
+}
+
+/// Why the MPI of a command's launcher cannot use libfabric, if it was built without.
+pub(crate) fn without_libfabric(command: &[OsString]) -> Option<String> {
+    let path = launcher::find(launcher::in_command(command)?).ok()?;
+    let mpi = launcher::detect(command)?;
+    let finding = device(&path, mpi).filter(|finding| finding.verdict == Verdict::Bad)?;
+    Some(format!("{}: {}", finding.what, finding.advice))
 }
 
 /// Whether the MPI was built with libfabric, as its own tools tell it.
@@ -164,7 +175,6 @@ fn bundled(launcher: &Path) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
     use super::*;
 
     fn verdict(mpi: Mpi, text: &str) -> Verdict {
