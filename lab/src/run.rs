@@ -125,14 +125,20 @@ impl<'a> Plan<'a> {
     /// Why there is no report, as far as it can be known.
     pub(crate) fn no_reports(&self, ended: Ended) -> Error {
         let real = launcher::detect(self.words);
-        let why = silence(&program(self.words), ended, self.mpi, real);
-        Error::NoReports { why: doctor::without_libfabric(self.words).unwrap_or(why) }
+        let without = doctor::without_libfabric(self.words);
+        Error::NoReports { why: silence(&program(self.words), ended, self.mpi, real, without) }
     }
 }
 
 /// Why a program that ended like this wrote no report, run for one MPI by the launcher
-/// of another.
-fn silence(program: &str, ended: Ended, mpi: Option<Mpi>, real: Option<Mpi>) -> String {
+/// of another, which may be `without` libfabric.
+fn silence(
+    program: &str,
+    ended: Ended,
+    mpi: Option<Mpi>,
+    real: Option<Mpi>,
+    without: Option<String>,
+) -> String {
     let mut why = Vec::new();
     let status = ended.status;
     match (ended.caught.or(status.signal()), status.code()) {
@@ -153,6 +159,7 @@ fn silence(program: &str, ended: Ended, mpi: Option<Mpi>, real: Option<Mpi>) -> 
     {
         why.push(format!("--mpi says {mpi}, but the launcher is that of {real}"));
     }
+    why.extend(without);
     if why.is_empty() {
         why.push(
             "it may be no MPI program, use another MPI than its launcher, be told to use another \
@@ -193,10 +200,13 @@ mod tests {
             (0, (mpi.1, mpi.1), "it may be no MPI program"),
         ] {
             let ended = Ended { status: ExitStatus::from_raw(raw), caught: None, late: false };
-            let told = silence("app", ended, mpi, real);
+            let told = silence("app", ended, mpi, real, None);
             assert!(told.starts_with(why), "{told}");
         }
         let ended = Ended { status: ExitStatus::from_raw(2 << 8), caught: Some(2), late: false };
-        assert_eq!(silence("app", ended, None, None), "app was ended by SIGINT");
+        assert_eq!(silence("app", ended, None, None, None), "app was ended by SIGINT");
+        let ended = Ended { status: ExitStatus::from_raw(3 << 8), caught: None, late: false };
+        let told = silence("app", ended, None, None, Some("no libfabric".to_owned()));
+        assert!(told.starts_with("app ended with exit code 3; no libfabric; `tcam"), "{told}");
     }
 }

@@ -37,7 +37,8 @@ pub(crate) enum Pause {
 /// Who polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A blocking call, or one that a peer must make room for: nothing is to be done before.
+    /// A blocking call, or one that tries again until a peer has made room: nothing is to be
+    /// done before.
     Waits,
     /// The application.
     Polls,
@@ -142,7 +143,8 @@ const LATE: u32 = 16;
 /// did something else after a sleep in vain. NWChem, whose ranks serve others between steps, on 4
 /// ranks of Open MPI and 2 cores after 1 / 64: 4.5 / 3.5 s, as without sleeping.
 const ACTS: u32 = 64;
-/// Sleeps in vain after which a thread with a core of its own sees again whether that is so.
+/// Sleeps in vain after which a thread that shared its core, though there is one for everyone,
+/// sees again whether it does.
 const ENOUGH: u32 = 256;
 /// First sleep; each further one without a message is twice as long.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
@@ -229,7 +231,7 @@ impl Idle {
         }
     }
 
-    /// The caller has started an operation.
+    /// The caller has started an operation that goes to a peer.
     #[inline]
     pub(crate) fn acted(&mut self) {
         if std::mem::take(&mut self.rests) {
@@ -243,8 +245,8 @@ impl Idle {
     pub(crate) fn busy(&mut self, several: bool) {
         if std::mem::take(&mut self.rests) {
             self.acts = self.acts.saturating_sub(1);
-            self.room &= self.acts > 0;
         }
+        self.room &= self.acts > 0;
         (self.empty, self.empty_here, self.naps) = (0, 0, 0);
         if several && self.comes_from_another() {
             FOUND.fetch_add(1, Ordering::Relaxed);
@@ -264,11 +266,11 @@ impl Idle {
         if polls_others {
             let found = FOUND.load(Ordering::Relaxed);
             if found != std::mem::replace(&mut self.found, found) {
-                (self.empty, self.naps) = (0, 0);
+                (self.empty, self.naps, self.rests) = (0, 0, false);
             }
         }
         self.empty = self.empty.saturating_add(1);
-        self.empty_here = self.empty_here.saturating_add(1);
+        self.empty_here = self.empty_here.wrapping_add(1);
         let crowded = self.is_crowded();
         if self.policy != Policy::Spin {
             let patience = self.patience(crowded);
@@ -293,12 +295,14 @@ impl Idle {
     /// Empty polls before a sleep.
     fn patience(&self, crowded: bool) -> u32 {
         let pollers = self.population / self.cores;
+        let again = AGAIN / pollers.clamp(1, 10).pow(2) as u32;
         match (crowded, self.naps) {
             (true, _) if self.room => ROOMY,
             (true, 0) if self.acts == 0 && self.waits && pollers > MANY => SHORTEST,
             (true, 0) if self.acts == 0 => SHORT,
             (false, 0) => LONG,
-            _ => AGAIN / pollers.clamp(1, 10).pow(2) as u32,
+            (true, 0) => SHORT.max(again),
+            _ => again,
         }
     }
 
@@ -322,7 +326,7 @@ impl Idle {
             return Pause::None;
         }
         self.nap = if self.naps == 0 { NAP } else { (self.nap * 2).min(self.longest_nap()) };
-        (self.naps, self.rests) = (self.naps + 1, caller != Caller::Waits);
+        (self.naps, self.rests) = (self.naps.saturating_add(1), caller != Caller::Waits);
         Pause::Sleep(self.nap)
     }
 
@@ -339,7 +343,10 @@ impl Idle {
             }
             return has_one;
         }
-        let asks = self.room || self.acts > 0 || self.naps >= LATE;
+        // With many pollers not each of them after each of its sleeps.
+        let turns = (self.population / self.cores / 4).max(1) as u32;
+        let is_late = self.naps >= LATE && self.naps.is_multiple_of(turns);
+        let asks = self.policy == Policy::Auto && (self.room || self.acts > 0 || is_late);
         self.room = asks && self.ask.is_some_and(|ask| ask());
         self.room
     }
@@ -359,7 +366,7 @@ impl Idle {
         }
     }
 
-    /// Empty polls in a row, of this endpoint; wraps never.
+    /// Empty polls in a row, of this endpoint.
     pub(crate) fn empty_polls(&self) -> u32 {
         self.empty_here
     }
@@ -475,10 +482,14 @@ mod tests {
         idle.busy(false);
         assert_eq!(next_sleep(&mut idle, ROOMY), Some((ROOMY, NAP)));
         assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
-        for _ in 1..ACTS {
+        for _ in 2..ACTS {
             idle.busy(false);
             assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
         }
+        idle.set_population(8, 1, None);
+        idle.busy(false);
+        assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "no less than who waits");
+        idle.set_population(2, 1, None);
         idle.busy(false);
         assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "it waited");
     }
@@ -514,11 +525,11 @@ mod tests {
         idle.busy(false);
         for spun in [true, false] {
             for _ in 0..SPINNING {
-                idle.rested();
+                idle.rested = Instant::now() + LONGEST_NAP;
                 assert_eq!(idle.pause(Caller::Polls) == Pause::Spin, spun);
             }
         }
-        idle.rested();
+        idle.rested = Instant::now() + LONGEST_NAP;
         assert_eq!(idle.pause(Caller::Waits), Pause::Spin);
         let mut idle = Idle::new(Policy::Spin);
         assert!((0..2 * LONG).all(|_| spins(idle.pause(Caller::Polls))));

@@ -237,7 +237,7 @@ impl Port {
     pub(crate) fn pause(&self, caller: Caller) -> Pause {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
-        let caller = if engine.waits_for_room() { Caller::Waits } else { caller };
+        let caller = if engine.wants_room { Caller::Waits } else { caller };
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {

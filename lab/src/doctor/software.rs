@@ -122,7 +122,10 @@ fn device(launcher: &Path, mpi: Mpi) -> Option<Finding> {
         // Intel MPI has no other way to communicate.
         Mpi::Intel => return None,
     };
-    let lines = lines_of(Command::new(launcher.with_file_name(tool)).args(arguments))?;
+    let output = Command::new(launcher.with_file_name(tool)).args(arguments).output().ok()?;
+    // One that cannot be run to its end tells nothing.
+    let text = output.status.success().then(|| String::from_utf8_lossy(&output.stdout))?;
+    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
     Some(judge_device(mpi, &lines))
 }
 
