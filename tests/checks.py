@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What the test scripts check with."""
 
+import subprocess
+
 FAILED = []
 
 
@@ -10,6 +12,15 @@ def check(holds, what):
         print(f"    FAILED: {what}", flush=True)
         FAILED.append(what)
     return holds
+
+
+def all_post(tcam, pids):
+    """Whether `tcam watch` shows receives posted by each of these processes."""
+    command = [str(tcam), "watch", "--once", "--interval=0.1"]
+    table = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    lines = [line.split() for line in table.splitlines()]
+    posts = {words[1]: words[3] for words in lines if len(words) > 3 and words[1].isdigit()}
+    return all(posts.get(str(pid), "-") not in "-0" for pid in pids)
 
 
 def exit_code():

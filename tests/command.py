@@ -16,7 +16,7 @@ import sys
 import time
 
 import mpi as runs
-from checks import check, exit_code
+from checks import all_post, check, exit_code
 
 PLACE = runs.TARGET / "command-tests"
 MPIEXEC = str(runs.MPIS["mpich"] / "mpiexec")
@@ -248,8 +248,7 @@ def ends_with_its_program(arguments, programs, mpi):
             text=True, start_new_session=True, preexec_fn=as_at_a_terminal,
         )  # fmt: skip
         try:
-            wait_for(lambda: len(ranks_of(child.pid)) >= 2, f"{what}: no ranks")
-            time.sleep(0.5)
+            wait_for(lambda pid=child.pid: at_work(arguments, pid), f"{what}: no ranks")
             below = children(child.pid)
             os.kill(child.pid, number)
             _, errors = child.communicate(timeout=60)
@@ -275,13 +274,21 @@ def others_come_first(arguments, programs):
     """What dead ranks had counted is told though another program, which removes what the dead
     leave, runs before the command ends; and nothing of them stays."""
     halo, ring = (f"{MPIEXEC} -n 2 {programs / name}" for name in ("patterns", "ring"))
-    script = f"{halo} halo 1000000 50 & sleep 2; kill -KILL $(pgrep -P $(pgrep -P $!)); wait $!; "
-    script += f"env -u FI_TCAM_REPORT {ring}; exit 7"
+    script = f"{halo} halo 1000000 50; env -u FI_TCAM_REPORT {ring}; exit 7"
     before = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.left.*")}
-    done = tcam(arguments, "run", "--mpi=mpich", "--", "sh", "-c", script)
-    check(done.returncode == 7, f"others come first: {done.returncode} {done.stderr[-500:]}")
-    told = "What 2 endpoints had counted" in done.stderr
-    check(told, f"others come first: {done.stderr[-1000:]}")
+    words = ["run", "--mpi=mpich", "--", "sh", "-c", script]
+    with subprocess.Popen(
+        [str(arguments.tcam), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        wait_for(lambda: at_work(arguments, child.pid), "others come first: no ranks")
+        for rank in ranks_of(child.pid):
+            # The launcher kills the others when one is gone.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rank, signal.SIGKILL)
+        _, errors = child.communicate(timeout=60)
+    check(child.returncode == 7, f"others come first: {child.returncode} {errors[-500:]}")
+    told = "What 2 endpoints had counted" in errors
+    check(told, f"others come first: {errors[-1000:]}")
     left = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.left.*")} - before
     check(not left, f"others come first: {left} stays")
 
@@ -338,7 +345,7 @@ def ctrl_c(arguments):
     for mpi in ("mpich", "openmpi5"):
         program = [str(runs.MPIS[mpi] / "mpiexec"), "-n", "2", str(runs.build(mpi) / "patterns")]
         words = ["record", f"--out={place}", "--", *program, "halo", "1000000", "50"]
-        code, text = at_terminal(arguments, words, lambda pid: len(ranks_of(pid)) >= 2, 1)
+        code, text = at_terminal(arguments, words, lambda pid: at_work(arguments, pid), 1)
         check(code == 130 and f"tcam replay {place}" in text, f"{mpi}, Ctrl-C: {code} {text}")
     before = files(place)
     stubborn = ["sh", "-c", "trap '' INT; exec sleep 50"]
@@ -378,6 +385,12 @@ def at_terminal(arguments, words, ready, times):
 def ranks_of(pid):
     """The processes below one that are ranks of the program."""
     return [one for one in children(pid) if "patterns" in name_of(one)]
+
+
+def at_work(arguments, pid):
+    """Whether both ranks below a process exchange messages."""
+    ranks = ranks_of(pid)
+    return len(ranks) >= 2 and all_post(arguments.tcam, ranks)
 
 
 def name_of(pid):

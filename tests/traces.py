@@ -18,7 +18,7 @@ import sys
 import time
 
 import mpi as runs
-from checks import check, exit_code
+from checks import all_post, check, exit_code
 
 PLACE = runs.TARGET / "trace-tests"
 SETTINGS = [
@@ -223,18 +223,18 @@ def killed(arguments, programs):
     place = PLACE / "killed"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    command = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(programs / "bandwidth")]
-    words = ["run", "--mpi=mpich", f"--set=trace={place}", "--", *command]
+    command = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(programs / "patterns")]
+    words = ["run", "--mpi=mpich", f"--set=trace={place}", "--", *command, "halo", "1000000", "50"]
     child = subprocess.Popen(
         [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip
-    end = time.monotonic() + 30
-    while len(list(place.glob("*.tagged.trace"))) < 2 and time.monotonic() < end:
-        time.sleep(0.05)
-    ranks = [int(path.name.split(".")[1]) for path in place.glob("*.tagged.trace")]
+    end, ranks = time.monotonic() + 30, []
+    while time.monotonic() < end:
+        ranks = [int(path.name.split(".")[1]) for path in place.glob("*.tagged.trace")]
+        if len(ranks) == 2 and all_post(arguments.tcam, ranks):
+            break
     check(len(ranks) == 2, f"{len(ranks)} ranks recorded within 30 s")
-    time.sleep(0.2)
     for rank in ranks:
         os.kill(rank, signal.SIGKILL)
     try:
