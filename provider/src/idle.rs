@@ -62,8 +62,12 @@ pub(crate) enum Policy {
 #[derive(Debug)]
 pub(crate) struct Idle {
     policy: Policy,
-    cores: usize,
-    population: usize,
+    /// Those who poll outnumber cores,
+    outnumbered: bool,
+    /// there are so many for each,
+    pollers: u32,
+    /// and so many empty polls between two sleeps: told rarely and asked for in each poll.
+    again: u32,
     /// So many since the thread found something at any endpoint that it polls,
     empty: u32,
     /// and since it did at this one.
@@ -121,7 +125,7 @@ const SHORT: u32 = 20;
 /// 0.30 / 0.30 / 0.44.
 const SHORTEST: u32 = 3;
 /// Pollers a core that are many.
-const MANY: usize = 8;
+const MANY: u32 = 8;
 /// Empty polls before a sleep when cores are short, but one had nothing to do when last
 /// asked. To ask takes 4 us.
 const ROOMY: u32 = 1000;
@@ -192,8 +196,9 @@ impl Idle {
     pub(crate) fn new(policy: Policy) -> Self {
         Self {
             policy,
-            cores: 1,
-            population: 1,
+            outnumbered: false,
+            pollers: 1,
+            again: AGAIN,
             empty: 0,
             empty_here: 0,
             rested: Instant::now(),
@@ -218,14 +223,17 @@ impl Idle {
         cores: usize,
         ask: Option<fn() -> bool>,
     ) {
-        (self.population, self.cores) = (population, cores.max(1));
+        let pollers = population / cores.max(1);
+        self.outnumbered = population > cores.max(1);
+        self.pollers = pollers.try_into().unwrap_or(u32::MAX);
+        self.again = AGAIN / self.pollers.clamp(1, 10).pow(2);
         self.ask = ask;
     }
 
     /// Whether those who poll outnumber cores, so that polls may sleep.
     pub(crate) fn is_crowded(&self) -> bool {
         match self.policy {
-            Policy::Auto => self.population > self.cores,
+            Policy::Auto => self.outnumbered,
             Policy::Spin => false,
             Policy::Yield => true,
         }
@@ -294,15 +302,13 @@ impl Idle {
 
     /// Empty polls before a sleep.
     fn patience(&self, crowded: bool) -> u32 {
-        let pollers = self.population / self.cores;
-        let again = AGAIN / pollers.clamp(1, 10).pow(2) as u32;
         match (crowded, self.naps) {
             (true, _) if self.room => ROOMY,
-            (true, 0) if self.acts == 0 && self.waits && pollers > MANY => SHORTEST,
+            (true, 0) if self.acts == 0 && self.waits && self.pollers > MANY => SHORTEST,
             (true, 0) if self.acts == 0 => SHORT,
             (false, 0) => LONG,
-            (true, 0) => SHORT.max(again),
-            _ => again,
+            (true, 0) => SHORT.max(self.again),
+            _ => self.again,
         }
     }
 
@@ -344,7 +350,7 @@ impl Idle {
             return has_one;
         }
         // With many pollers not each of them after each of its sleeps.
-        let turns = (self.population / self.cores / 4).max(1) as u32;
+        let turns = (self.pollers / 4).max(1);
         let is_late = self.naps >= LATE && self.naps.is_multiple_of(turns);
         let asks = self.policy == Policy::Auto && (self.room || self.acts > 0 || is_late);
         self.room = asks && self.ask.is_some_and(|ask| ask());
@@ -355,13 +361,15 @@ impl Idle {
     /// them takes a bounded share of it. With few it stays short: a caller that
     /// tests a request a number of times and goes on must not be held up.
     fn longest_nap(&self) -> Duration {
-        let endpoints_a_core = u32::try_from(self.population / self.cores).unwrap_or(u32::MAX);
-        (NAP * endpoints_a_core.min(256) / 16).clamp(NAP, LONGEST_NAP)
+        (NAP * self.pollers.min(256) / 16).clamp(NAP, LONGEST_NAP)
     }
 
-    /// The poll that found nothing returns. When only matters where polls spin.
-    pub(crate) fn rested(&mut self) {
-        if !self.is_crowded() {
+    /// The poll that found nothing returns. When only matters if the next may spin; the clock
+    /// takes longer than all else in such a poll.
+    #[inline]
+    pub(crate) fn rested(&mut self, caller: Caller) {
+        let may_spin = self.empty_here < SPINNING || caller == Caller::Waits;
+        if may_spin && !self.is_crowded() {
             self.rested = Instant::now();
         }
     }
@@ -414,10 +422,8 @@ mod tests {
     #[test]
     fn on_a_crowded_host_polls_sleep_in_the_end_and_a_message_starts_over() {
         let mut idle = Idle::new(Policy::Auto);
-        for (population, polls, longest) in
-            [(idle.cores + 1, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)]
-        {
-            idle.set_population(population, idle.cores, None);
+        for (population, polls, longest) in [(2, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)] {
+            idle.set_population(population, 1, None);
             let pauses: Vec<_> = (0..polls).map(|_| idle.pause(Caller::Polls)).collect();
             assert_eq!(pauses[0], Pause::None);
             assert_eq!(pauses[polls as usize - 1], Pause::Sleep(NAP));
@@ -438,7 +444,7 @@ mod tests {
         };
         for population in [1, usize::MAX] {
             let mut idle = Idle::new(Policy::Yield);
-            idle.set_population(population, idle.cores, None);
+            idle.set_population(population, 1, None);
             for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
                 // It waits first.
                 assert!((0..10 * SHORT).any(|_| idle.pause(Caller::Polls) != Pause::None));
@@ -536,11 +542,11 @@ mod tests {
         let mut other = Idle::new(Policy::Spin);
         for _ in 0..3 {
             for turn in [&mut idle, &mut other] {
-                turn.rested();
+                turn.rested(Caller::PollsSeveral);
                 assert_eq!(turn.pause(Caller::PollsSeveral), Pause::None);
             }
         }
-        other.rested();
+        other.rested(Caller::PollsSeveral);
         assert_eq!(other.pause(Caller::PollsSeveral), Pause::Spin, "once more");
     }
 }

@@ -245,7 +245,7 @@ impl Port {
             engine.look_around(&self.own);
         }
         if pause != Pause::Spin {
-            engine.idle.rested();
+            engine.idle.rested(caller);
             // Nor may one endpoint sleep while a message is for another that this thread
             // polls next.
             let yields = gives_way && (engine.waits_for_room() || segment::own_count() > 1);
@@ -260,7 +260,7 @@ impl Port {
         if !came {
             self.hand_over(engine);
         }
-        engine.idle.rested();
+        engine.idle.rested(caller);
         if came { Pause::Spin } else { Pause::None }
     }
 }
