@@ -47,7 +47,7 @@ pub(crate) fn summary(sum: &Summary) -> String {
     row("matched on the host", &|queue| part_of(queue.host_matches, matched(queue)));
     row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
     row("promoted to the table", &|queue| whole(queue.promotions));
-    row("cancelled or claimed", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
+    row("cancelled or dropped", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
     row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
     row("search depth at most, 50 / 99 %", &|queue| {
         depth(&queue.search_depth.hit, queue.high_water)

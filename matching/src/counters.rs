@@ -275,9 +275,9 @@ pub struct QueueCounters {
     /// Elements whose poster or sender was held back (`flow-control`).
     #[serde(default)]
     pub held_back: u64,
-    /// Elements cancelled, claimed or discarded while in the table.
+    /// Elements cancelled or dropped while in the table.
     pub table_cancels: u64,
-    /// Elements cancelled, claimed or discarded while on the host.
+    /// Elements cancelled or dropped while on the host.
     pub host_cancels: u64,
     /// Elements in the table now.
     pub table_occupancy: u64,

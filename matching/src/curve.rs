@@ -26,6 +26,8 @@ pub struct Curve {
     matches: ByKind<Vec<u64>>,
     /// Searches without a match, by length.
     misses: Vec<u64>,
+    /// Peeks, by rank of what they found or by length.
+    peeks: Vec<u64>,
     kept: Vec<u64>,
     cancels: Vec<u64>,
     /// Departures: differences of their number from one N to the next.
@@ -74,6 +76,10 @@ impl Curve {
         count(&mut self.misses, len, 1);
     }
 
+    pub(crate) fn peeked(&mut self, at: usize) {
+        count(&mut self.peeks, at, 1);
+    }
+
     /// The last match stays.
     pub(crate) fn keep(&mut self) {
         count(&mut self.kept, self.last, 1);
@@ -96,6 +102,7 @@ impl Curve {
             merge(self.matches.of_mut(collective), other.matches.of_mut(collective));
         }
         merge(&mut self.misses, &other.misses);
+        merge(&mut self.peeks, &other.peeks);
         merge(&mut self.kept, &other.kept);
         merge(&mut self.cancels, &other.cancels);
         merge(&mut self.promotions, &other.promotions);
@@ -109,14 +116,15 @@ impl Curve {
             .map(|inserts| from(inserts, entries))
     }
 
-    /// Entries that linear searches on the host compare behind a table of so many.
+    /// Entries that linear searches on the host compare behind a table of so many, those of
+    /// peeks too.
     #[must_use]
     pub fn host_entries(&self, entries: usize) -> u64 {
         let beyond = |counts: &[u64]| -> u64 {
             counts.iter().zip(0..).skip(entries).map(|(n, at)| n * (at - entries as u64)).sum()
         };
         let ByKind { collective, point_to_point } = &self.matches;
-        beyond(collective) + beyond(point_to_point) + beyond(&self.misses)
+        beyond(collective) + beyond(point_to_point) + beyond(&self.misses) + beyond(&self.peeks)
     }
 
     /// The smallest table with which no more than this share of the elements (0 to 1)
@@ -198,6 +206,7 @@ mod tests {
         Take(u64),
         Keep(u64),
         Look(u64),
+        Peek(u64),
         Cancel(u32),
     }
 
@@ -207,6 +216,7 @@ mod tests {
             3 => (0..8_u64).prop_map(Op::Take),
             1 => (0..6_u64).prop_map(Op::Keep),
             1 => (0..6_u64).prop_map(Op::Look),
+            1 => (0..6_u64).prop_map(Op::Peek),
             1 => (0..40_u32).prop_map(Op::Cancel),
         ]
     }
@@ -235,6 +245,9 @@ mod tests {
                         (Op::Keep(_), Some(found)) => queue.keep_matched(found.token),
                         _ => {}
                     }
+                }
+                Op::Peek(bits) => {
+                    queue.peek(&Key { bits, ignore: 0, source: Source::new(1) });
                 }
                 Op::Cancel(token) => {
                     queue.cancel(token);

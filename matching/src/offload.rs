@@ -342,8 +342,8 @@ impl Offload {
         self.settle();
     }
 
-    /// Takes an element out that no arrival matched: cancelled, claimed or
-    /// discarded. Whether it was there.
+    /// Takes an element out that nothing matched: a receive that is cancelled, a message
+    /// that is dropped. Whether it was there.
     pub fn cancel(&mut self, token: u32) -> bool {
         self.settle();
         if self.observed {

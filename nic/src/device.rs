@@ -162,6 +162,8 @@ pub struct Context<R, M> {
     unexpected: Slab<Unexpected<M>>,
     umq: Offload,
     claimed: HashMap<u64, Unexpected<M>>,
+    /// Messages claimed or discarded, which count as posts but have no number.
+    taken: u64,
     counters: ContextCounters,
     recorder: Option<Box<dyn Recorder>>,
     /// The last record is of a receive that was held back.
@@ -185,6 +187,7 @@ impl<R: Clone, M> Context<R, M> {
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
             umq: config.queue(&config.umq)?,
             claimed: HashMap::new(),
+            taken: 0,
             recorder: None,
             held: false,
             counters: ContextCounters {
@@ -280,7 +283,7 @@ impl<R: Clone, M> Context<R, M> {
     #[inline(always)]
     fn put(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         self.count_operation();
-        let number = self.counters.posts;
+        let number = self.counters.posts - self.taken;
         self.counters.posts += 1;
         if let Some(found) = self.umq.search(&receive.key) {
             self.umq.remove_matched(found.token);
@@ -399,14 +402,12 @@ impl<R: Clone, M> Context<R, M> {
     /// Takes the oldest unexpected message that matches out of the queue
     /// without receiving it (`FI_DISCARD`).
     pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
-        self.counters.peeks += 1;
         self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
     }
 
     /// Sets the oldest unexpected message that matches aside under a context
     /// (`FI_PEEK | FI_CLAIM`); no other receive can get it.
     pub fn claim(&mut self, key: &Key, context: u64) -> Option<(Envelope, &M)> {
-        self.counters.peeks += 1;
         let taken = self.take_unexpected(key)?;
         let claimed = self.claimed.entry(context).insert_entry(taken).into_mut();
         Some((claimed.envelope, &claimed.message))
@@ -417,10 +418,20 @@ impl<R: Clone, M> Context<R, M> {
         self.claimed.remove(&context).map(|taken| (taken.envelope, taken.message))
     }
 
+    /// A peek; if it finds a message, that is the receive of this message as well, which
+    /// `MPI_Mrecv` does not post.
     fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
         self.note(|| Op::Take(*key));
-        let found = self.umq.peek(key)?;
-        self.umq.cancel(found.token);
+        self.counters.peeks += 1;
+        if self.umq.find(key).is_none() {
+            self.umq.peek(key);
+            return None;
+        }
+        self.count_operation();
+        self.counters.posts += 1;
+        self.taken += 1;
+        let found = self.umq.search(key)?;
+        self.umq.remove_matched(found.token);
         Some(self.unexpected.remove(found.token as usize))
     }
 

@@ -132,7 +132,11 @@ fn a_claimed_message_belongs_to_its_context() {
     assert_eq!(device.tagged.claimed(77).unwrap().1, 'a');
     assert_eq!(device.tagged.discard(&key).unwrap().1, 'b');
     assert!(device.tagged.peek(&key).is_none());
-    device.tagged.counters().check().unwrap();
+    assert!(device.tagged.claim(&key, 77).is_none());
+    let counters = device.tagged.counters();
+    counters.check().unwrap();
+    assert_eq!((counters.posts, counters.peeks), (2, 6));
+    assert_eq!((counters.umq.table_matches, counters.umq.table_cancels), (2, 0));
 }
 
 #[derive(Clone, Debug)]

@@ -70,7 +70,7 @@ pub enum WrittenAt {
 /// One matching context: a PRQ, a UMQ and what went through them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextCounters {
-    /// Receives posted.
+    /// Receives posted, and unexpected messages claimed or discarded.
     pub posts: u64,
     /// Messages that arrived.
     pub arrivals: u64,
@@ -78,7 +78,7 @@ pub struct ContextCounters {
     pub bytes: u64,
     /// Messages that found no receive.
     pub unexpected: u64,
-    /// Peeks at the unexpected queue (probes), found or not.
+    /// Peeks at the unexpected queue (probes), found or not, and whether they claim or not.
     pub peeks: u64,
     /// Collective and point-to-point traffic apart.
     #[serde(default)]
@@ -96,7 +96,7 @@ pub struct ContextCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KindTraffic {
-    /// Receives posted.
+    /// Receives posted, and unexpected messages claimed or discarded.
     pub posts: u64,
     /// Messages that arrived.
     pub arrivals: u64,

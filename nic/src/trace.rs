@@ -31,7 +31,7 @@
 //! | held | | a receive that was held back |
 //! | arrive | | a message, of so many bytes; its key has no ignore bits |
 //! | peek | | a look at the unexpected messages |
-//! | take | | the same, and what was found is claimed or discarded |
+//! | take | | the same, and what was found is received: claimed or discarded |
 //! | cancel | number (2) | a posted receive, of which so many were posted before |
 //! | drop | number (2) | an unexpected message, before which so many arrived |
 //! | processes | number | so many processes there are |

@@ -10,6 +10,13 @@ impl Offload {
     /// The oldest element that matches, not counted as a search but charged as one.
     pub fn peek(&mut self, key: &Key) -> Option<Found> {
         let found = self.find_measured(key);
+        if self.curve.is_some() {
+            let depth = found.and_then(|found| self.depth(found.token));
+            let at = depth.unwrap_or(self.len());
+            if let Some(curve) = &mut self.curve {
+                curve.peeked(at);
+            }
+        }
         self.charge(key, found);
         found
     }
