@@ -4,9 +4,13 @@
 use std::{
     cell::UnsafeCell,
     ops::{Deref, DerefMut},
+    time::{Duration, Instant},
 };
 
 use parking_lot::{RawMutex, lock_api::RawMutex as _};
+
+/// How long an exit waits for other threads.
+const AT_EXIT: Duration = Duration::from_millis(200);
 
 /// State that one thread at a time may use: guarded by a lock, or by the
 /// application itself under `FI_THREAD_DOMAIN` (`fi_domain(3)`: access to all
@@ -43,6 +47,19 @@ impl<T> Serial<T> {
     pub fn try_lock(&self) -> Option<SerialGuard<'_, T>> {
         let free = self.lock.as_ref().is_none_or(RawMutex::try_lock);
         free.then(|| SerialGuard { owner: self })
+    }
+
+    /// The same for a process that exits: whoever has it may be this very thread, which a signal
+    /// took out of its work and whose handler calls `exit`.
+    pub fn lock_at_exit(&self) -> Option<SerialGuard<'_, T>> {
+        let end = Instant::now() + AT_EXIT;
+        loop {
+            let guard = self.try_lock();
+            if guard.is_some() || Instant::now() >= end {
+                return guard;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

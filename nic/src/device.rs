@@ -444,8 +444,11 @@ impl<R: Clone, M> Context<R, M> {
         Some(receive)
     }
 
-    /// Drops unexpected messages that `which` accepts; answers how many.
+    /// Drops unexpected messages that `which` accepts, claimed ones as well; answers how many.
     pub fn drop_unexpected(&mut self, which: impl Fn(&Envelope, &M) -> bool) -> usize {
+        let claimed = self.claimed.len();
+        self.claimed.retain(|_, taken| !which(&taken.envelope, &taken.message));
+        let dropped = claimed - self.claimed.len();
         let tokens: Vec<u32> = self
             .umq
             .iter_tokens()
@@ -459,7 +462,7 @@ impl<R: Clone, M> Context<R, M> {
             let Unexpected { number, .. } = self.unexpected.remove(token as usize);
             self.note(|| Op::Drop(number));
         }
-        tokens.len()
+        dropped + tokens.len()
     }
 
     /// Elements of PRQ and UMQ, each in the table and on the host.

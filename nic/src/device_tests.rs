@@ -133,10 +133,16 @@ fn a_claimed_message_belongs_to_its_context() {
     assert_eq!(device.tagged.discard(&key).unwrap().1, 'b');
     assert!(device.tagged.peek(&key).is_none());
     assert!(device.tagged.claim(&key, 77).is_none());
+    let envelope = Envelope { source: 1, bits: 7, len: 1 };
+    assert!(device.tagged.arrive(&envelope).is_none());
+    device.tagged.keep(envelope, 'c');
+    assert_eq!(device.tagged.claim(&key, 77).unwrap().1, &'c');
+    assert_eq!(device.tagged.drop_unexpected(|_, name| *name == 'c'), 1);
+    assert_eq!(device.tagged.claimed(77), None);
     let counters = device.tagged.counters();
     counters.check().unwrap();
-    assert_eq!((counters.posts, counters.peeks), (2, 6));
-    assert_eq!((counters.umq.table_matches, counters.umq.table_cancels), (2, 0));
+    assert_eq!((counters.posts, counters.peeks), (3, 7));
+    assert_eq!((counters.umq.table_matches, counters.umq.table_cancels), (3, 0));
 }
 
 #[derive(Clone, Debug)]

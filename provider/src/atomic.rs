@@ -55,7 +55,7 @@ pub(crate) fn answers(bits: u64) -> bool {
 impl Engine {
     /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
     pub(crate) fn atomic(&mut self, own: &Segment, op: &Atomic) -> Result<()> {
-        let start = self.start(op.peer, op.flags, op.operand.len())?;
+        let start = self.start(own, op.peer, op.flags, op.operand.len())?;
         let peer = start.peer;
         let kind = if op.form == Form::Base { OpKind::Atomic } else { OpKind::Fetch };
         let number = self.track(SendOp {

@@ -238,7 +238,7 @@ impl Engine {
         errno: Errno,
     ) {
         let mut completion_flags = flags::RECV | if tagged { flags::TAGGED } else { flags::MSG };
-        if op.multi && self.device.shared.as_ref().map_or(last, |member| member.srx.end(op)) {
+        if op.multi && self.releases(op, last) {
             completion_flags |= flags::MULTI_RECV;
         }
         let completion = Completion {

@@ -41,11 +41,24 @@ pub(crate) struct CompletionQueue {
 }
 
 /// Entries not read yet. Failures are read first, whatever came before them:
-/// `fi_cq_read` says so, and order between operations is not promised.
+/// `fi_cq_read` says so, and order between operations is not promised. But nothing is read of
+/// a multi-receive buffer behind what gives it back.
 #[derive(Debug)]
 struct Queue {
     completions: VecDeque<Completion>,
-    failures: VecDeque<Failure>,
+    /// Each with how many completions are read before it.
+    failures: VecDeque<(u64, Failure)>,
+    /// Completions read so far.
+    read: u64,
+}
+
+impl Queue {
+    /// Completions that are read before the next failure; `None` if there is none.
+    #[inline]
+    fn before_failure(&self) -> Option<usize> {
+        let (after, _) = self.failures.front()?;
+        Some(after.saturating_sub(self.read) as usize)
+    }
 }
 
 /// Entries that room is made for at the start, unless the size asked for is smaller.
@@ -55,7 +68,11 @@ impl CompletionQueue {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &Attr) -> Result<Self> {
         ffi::object::only(attr.flags, flags::AFFINITY)?;
         let room = if attr.size == 0 { PREALLOCATE } else { attr.size.min(PREALLOCATE) };
-        let queue = Queue { completions: VecDeque::with_capacity(room), failures: VecDeque::new() };
+        let queue = Queue {
+            completions: VecDeque::with_capacity(room),
+            failures: VecDeque::new(),
+            read: 0,
+        };
         Ok(Self {
             domain: Arc::clone(domain),
             attr: attr.clone(),
@@ -75,7 +92,11 @@ impl CompletionQueue {
     /// Reports a failure.
     #[cold]
     pub(crate) fn fail(&self, failure: Failure) {
-        self.queue.lock().failures.push_back(failure);
+        let mut queue = self.queue.lock();
+        let gives_back = failure.completion.flags & flags::MULTI_RECV != 0;
+        let after = if gives_back { queue.read + queue.completions.len() as u64 } else { 0 };
+        queue.failures.push_back((after, failure));
+        drop(queue);
         self.drivers.ring();
     }
 
@@ -102,15 +123,19 @@ impl CompletionQueue {
     #[inline]
     fn take(&self, entries: &mut Entries, at_least: usize) -> Result<()> {
         let mut queue = self.queue.lock();
-        if !queue.failures.is_empty() {
-            return Err(Errno::EAVAIL);
-        }
-        if queue.completions.len() < at_least.min(entries.room()) {
+        let mut most = usize::MAX;
+        if let Some(before) = queue.before_failure() {
+            if before == 0 {
+                return Err(Errno::EAVAIL);
+            }
+            most = before;
+        } else if queue.completions.len() < at_least.min(entries.room()) {
             return Err(Errno::EAGAIN);
         }
-        while entries.room() > 0 {
+        while entries.room() > 0 && entries.written() < most {
             let Some(completion) = queue.completions.pop_front() else { break };
             entries.push(&completion);
+            queue.read += 1;
         }
         if entries.written() == 0 && at_least > 0 { Err(Errno::EAGAIN) } else { Ok(()) }
     }
@@ -174,12 +199,15 @@ impl ops::cq::CompletionQueue for CompletionQueue {
 
     fn read_error(&self, read_flags: u64) -> Result<Failure> {
         let mut queue = self.queue.lock();
+        if queue.before_failure() != Some(0) {
+            return Err(Errno::EAGAIN);
+        }
         let failure = if read_flags & flags::PEEK == 0 {
             queue.failures.pop_front()
         } else {
             queue.failures.front().copied()
         };
-        failure.ok_or(Errno::EAGAIN)
+        failure.map(|(_, failure)| failure).ok_or(Errno::EAGAIN)
     }
 
     fn signal(&self) -> Result<()> {

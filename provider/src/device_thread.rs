@@ -44,6 +44,9 @@ const LOOKS: u32 = 16;
 /// Longest wait for the thread when it is to do something: it only takes longer if the
 /// process is not scheduled.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same when the process exits: what the thread waits for may be this very thread's, which a
+/// signal took out of its work and whose handler calls `exit`.
+const AT_EXIT: Duration = Duration::from_secs(1);
 
 /// From a panic, which is a defect of ours, to the next try: one in every round must not
 /// fill the log.
@@ -73,7 +76,7 @@ static RUNNING: Mutex<Vec<Weak<DeviceThread>>> = Mutex::new(Vec::new());
 pub(crate) fn stop_all() {
     let running = std::mem::take(&mut *RUNNING.lock());
     for device in running.iter().filter_map(Weak::upgrade) {
-        device.stop();
+        device.stop_within(AT_EXIT);
     }
 }
 
@@ -140,6 +143,10 @@ impl DeviceThread {
 
     /// Ends the thread.
     pub(crate) fn stop(&self) {
+        self.stop_within(PATIENCE);
+    }
+
+    fn stop_within(&self, patience: Duration) {
         if self.pid != std::process::id() {
             return;
         }
@@ -147,7 +154,7 @@ impl DeviceThread {
         if self.tell(Command::Stop).is_err() {
             return;
         }
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + patience;
         while !thread.is_finished() && Instant::now() < end {
             std::thread::sleep(Duration::from_micros(100));
         }

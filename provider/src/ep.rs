@@ -283,7 +283,9 @@ impl Object for Endpoint {
         if let Some(device) = &self.domain.device {
             device.remove(&self.port);
         }
+        self.port.own.close();
         if let Some(mut engine) = engine {
+            engine.retreat(&self.port.own, Instant::now() + LINGER);
             engine.device.leave();
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ffi::Errno;
+use ffi::{Errno, Result};
 use matching::Source;
 
 use crate::{
@@ -98,6 +98,17 @@ impl Engine {
                 self.gone.insert(peer);
             }
         }
+    }
+
+    /// Opens the link to a peer. One that has closed may have come back at the same address:
+    /// what is sent to its old ring is lost.
+    #[inline]
+    pub(crate) fn link_anew(&mut self, own: &Segment, peer: u32) -> Result<()> {
+        if !self.link(peer)?.segment().is_open() {
+            self.forget(own, peer, false);
+            self.link(peer)?;
+        }
+        Ok(())
     }
 
     /// Has the peer looked at that a receive names: it may die before anything else was

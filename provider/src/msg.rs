@@ -109,8 +109,11 @@ impl Engine {
         let ack = !silent && op_flags & (flags::DELIVERY_COMPLETE | flags::MATCH_COMPLETE) != 0;
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = av.peer(op.dest).ok_or(Errno::EINVAL)?;
-        self.link(peer)?;
+        self.link_anew(own, peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
+            return Err(Errno::EAGAIN);
+        }
+        if self.rma_under_way > 0 && self.overtakes(peer) {
             return Err(Errno::EAGAIN);
         }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use nic::{
+    device::Device,
     params::{ParamError, Params},
     report::{FORMAT, Report, VERSION, WrittenAt},
 };
@@ -19,7 +20,12 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{engine::Engine, ep::Port, init, srx::SharedReceive};
+use crate::{
+    engine::{Engine, Kept, RecvOp},
+    ep::Port,
+    init,
+    srx::SharedReceive,
+};
 
 /// Endpoints that may be open when the process exits.
 static OPEN: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
@@ -73,9 +79,15 @@ pub(crate) fn write_all_open() {
     }
     let open = std::mem::take(&mut *OPEN.lock());
     for port in open.iter().filter_map(Weak::upgrade).filter(|port| port.own.is_ours()) {
-        write(&port, WrittenAt::Exit);
-        if let Some(Engine { node_pool: Some(pool), .. }) = &*port.engine.lock() {
-            pool.leave();
+        match port.engine.lock_at_exit().as_deref() {
+            Some(Some(engine)) => {
+                write_of(&port, engine, WrittenAt::Exit);
+                if let Some(pool) = &engine.node_pool {
+                    pool.leave();
+                }
+            }
+            Some(None) => {}
+            None => tracing::error!("{}: the process exits in the middle of a call", port.address),
         }
         port.abandon();
     }
@@ -84,8 +96,12 @@ pub(crate) fn write_all_open() {
 /// Writes the report of an endpoint, if one is wanted. A report that cannot be
 /// written is said on the error output: it is what the run was for.
 pub(crate) fn write(port: &Port, written_at: WrittenAt) {
-    let guard = port.engine.lock();
-    let Some(engine) = &*guard else { return };
+    if let Some(engine) = &*port.engine.lock() {
+        write_of(port, engine, written_at);
+    }
+}
+
+fn write_of(port: &Port, engine: &Engine, written_at: WrittenAt) {
     let params = &engine.domain.params;
     if params.text("report").is_empty() {
         return;
@@ -115,10 +131,18 @@ pub(crate) fn write_shared(srx: &SharedReceive, written_at: WrittenAt) {
     if params.text("report").is_empty() || srx.pid != std::process::id() {
         return;
     }
+    let counters =
+        |device: &Device<RecvOp, Kept>| (device.tagged.counters(), device.msg.counters());
+    let counted = match written_at {
+        WrittenAt::Close => Some(srx.with_device(counters)),
+        WrittenAt::Exit => srx.with_device_at_exit(counters),
+    };
+    let Some((tagged, msg)) = counted else {
+        tracing::error!("{}: the process exits in the middle of a call", srx.name);
+        return;
+    };
     let mut report = make(params, srx.name.clone(), srx.opened, written_at);
-    report.processes = srx.processes;
-    (report.tagged, report.msg) =
-        srx.with_device(|device| (device.tagged.counters(), device.msg.counters()));
+    (report.processes, report.tagged, report.msg) = (srx.processes, tagged, msg);
     save_checked(params, &report);
 }
 

@@ -13,8 +13,8 @@
 //!   <-------------------- Answer (data)                             up to eager size
 //!   <------------------------------ Done  process_vm_writev         longer
 //!
-//!   and where the kernel refuses:
-//!   <------------------------------ Pull
+//!   and where the kernel refuses, or is not to be asked:
+//!   <------------------------------ Pull  checked as a whole
 //!   Write/Read (piece), ... (last) ---->  each as above, in buffers
 //!   <----------------- Answer, ... / Done
 //! ```
@@ -23,7 +23,7 @@
 //! memory. It saves the peer's progress, but a region could be closed under a copy,
 //! and order, counters and atomic operations need the peer anyway.
 
-use std::slice;
+use std::{slice, time::Instant};
 
 use ffi::{
     Errno, Result, flags,
@@ -43,7 +43,7 @@ use crate::{
         copy::{self, CopyError, Direction},
         link::fill_frame,
         segment::{BUFFER, Segment},
-        wire::{DATA, Frame, Header, INLINE, Kind, PART},
+        wire::{DATA, Frame, Header, INLINE, Kind, PART, PIECES},
     },
     completion::{OpKind, count},
     engine::{Engine, SendOp},
@@ -91,7 +91,13 @@ pub(crate) struct Start {
 impl Engine {
     /// What every operation on a peer's memory begins with.
     #[inline]
-    pub(crate) fn start(&mut self, peer: u64, op_flags: OpFlags, len: usize) -> Result<Start> {
+    pub(crate) fn start(
+        &mut self,
+        own: &Segment,
+        peer: u64,
+        op_flags: OpFlags,
+        len: usize,
+    ) -> Result<Start> {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
@@ -112,12 +118,37 @@ impl Engine {
         }
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = av.peer(peer).ok_or(Errno::EINVAL)?;
-        self.link(peer)?;
+        self.link_anew(own, peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
         }
         let report = !silent && (!self.tx.selective || op_flags & flags::COMPLETION != 0);
         Ok(Start { peer, report, inject })
+    }
+
+    /// Whether a message would overtake a read or write of a peer's memory that goes in pieces
+    /// (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
+    #[cold]
+    pub(crate) fn overtakes(&mut self, peer: u32) -> bool {
+        let piecemeal = |op: &SendOp| {
+            op.peer == peer
+                && matches!(op.kind, OpKind::Read | OpKind::Write)
+                && op.buffer.len() > self.eager_size.min(PIECE)
+        };
+        let any = self.sends.iter().any(|(_, op)| piecemeal(op));
+        any && self.goes_in_pieces(peer) == Ok(true)
+    }
+
+    /// Waits, once the endpoint is closed, until no peer copies from or to the memory of
+    /// operations that are not complete.
+    pub(crate) fn retreat(&self, own: &Segment, end: Instant) {
+        let of_memory = |op: &SendOp| matches!(op.kind, OpKind::Read | OpKind::Write);
+        for (_, op) in self.sends.iter().filter(|(_, op)| of_memory(op)) {
+            let Some(Some(link)) = self.links.get(op.peer as usize) else { continue };
+            while link.segment().reaches(own) && Instant::now() < end {
+                std::thread::yield_now();
+            }
+        }
     }
 
     /// Whether operations towards a peer are not complete: `FI_FENCE` waits for them.
@@ -132,7 +163,7 @@ impl Engine {
         if op.remote.len() != len as u64 {
             return Err(Errno::EINVAL);
         }
-        let start = self.start(op.peer, op.flags, len)?;
+        let start = self.start(own, op.peer, op.flags, len)?;
         let peer = start.peer;
         let number = self.track(SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },
@@ -195,8 +226,7 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         if in_pieces {
-            self.stream(number, peer, 0, len);
-            return Ok(());
+            header.flags |= PIECES;
         }
         header.count = frame(&op.remote, op.buffer.segments().len(), None);
         let sent = self.link(peer)?.push_segments(own, header, parts, &op.buffer);
@@ -278,12 +308,12 @@ impl Engine {
         }
         let frame = Frame::unpack(header.count);
         let served = match frame.buffer {
-            None => self.execute(from, header, frame, payload),
+            None => self.execute(own, from, header, frame, payload),
             Some(buffer) => {
                 // Out of `links` for a moment, so that the bytes can be lent.
                 let Some(link) = self.links[from as usize].take() else { return };
                 let bytes = link.buffer(u32::from(buffer), BUFFER as u64).ok_or(Errno::EPROTO);
-                let served = bytes.and_then(|bytes| self.execute(from, header, frame, bytes));
+                let served = bytes.and_then(|bytes| self.execute(own, from, header, frame, bytes));
                 link.free_buffer(u32::from(buffer));
                 self.links[from as usize] = Some(link);
                 served
@@ -310,6 +340,7 @@ impl Engine {
 
     fn execute(
         &mut self,
+        own: &Segment,
         from: u32,
         header: &Header,
         frame: Frame,
@@ -322,8 +353,8 @@ impl Engine {
             return Err(Errno::EPROTO);
         }
         let served = match header.kind {
-            Kind::Write => self.serve_write(from, (len, frame), &parts, rest)?,
-            Kind::Read => self.serve_read(from, (len, frame), &parts, rest)?,
+            Kind::Write => self.serve_write(own, from, header, frame, &parts, rest)?,
+            Kind::Read => self.serve_read(own, from, (len, frame), &parts, rest)?,
             _ => self.serve_atomic(header, &parts, rest)?,
         };
         if !matches!(served, Served::Refused) && header.flags & PART == 0 {
@@ -359,14 +390,20 @@ impl Engine {
 
     fn serve_write(
         &mut self,
+        own: &Segment,
         from: u32,
-        (len, frame): (usize, Frame),
+        header: &Header,
+        frame: Frame,
         parts: &RemoteParts,
         rest: SharedBytes<'_>,
     ) -> Result<Served> {
+        let len = parts.len() as usize;
         let target = self.domain.regions.resolve(parts, flags::REMOTE_WRITE, self.address)?;
+        if header.flags & PIECES != 0 {
+            return Ok(Served::Refused);
+        }
         if frame.segments > 0 {
-            return self.copy(Direction::Read, from, (len, frame), &target, rest);
+            return self.copy(own, Direction::Read, from, (len, frame), &target, rest);
         }
         if rest.len() < len {
             return Err(Errno::EPROTO);
@@ -379,6 +416,7 @@ impl Engine {
 
     fn serve_read(
         &mut self,
+        own: &Segment,
         from: u32,
         (len, frame): (usize, Frame),
         parts: &RemoteParts,
@@ -388,12 +426,13 @@ impl Engine {
         if len <= self.eager_size.min(BUFFER) || frame.segments == 0 {
             return if len <= BUFFER { Ok(Served::Data(target)) } else { Err(Errno::EPROTO) };
         }
-        self.copy(Direction::Write, from, (len, frame), &target, rest)
+        self.copy(own, Direction::Write, from, (len, frame), &target, rest)
     }
 
     /// Lets the kernel copy between memory of ours and of who asks.
     fn copy(
         &mut self,
+        own: &Segment,
         direction: Direction,
         from: u32,
         (len, frame): (usize, Frame),
@@ -406,6 +445,9 @@ impl Engine {
         if !allowed || link.kernel_refuses {
             return Ok(Served::Refused);
         }
+        let Some(_reach) = own.reach(link.segment()) else {
+            return Err(Errno::ECONNABORTED);
+        };
         let pid = link.segment().pid();
         for (at, buffer) in target.placed() {
             match copy::between(direction, pid, &remote, at, buffer) {

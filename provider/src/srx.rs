@@ -245,6 +245,14 @@ impl SharedReceive {
         work(&self.state.lock().device)
     }
 
+    /// The same when the process exits, if nobody is in the middle of a call.
+    pub(crate) fn with_device_at_exit<T>(
+        &self,
+        work: impl FnOnce(&Device<RecvOp, Kept>) -> T,
+    ) -> Option<T> {
+        self.state.lock_at_exit().map(|state| work(&state.device))
+    }
+
     /// Has an endpoint do something, any one if none is named.
     fn with_member<T>(
         &self,

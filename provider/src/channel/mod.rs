@@ -14,6 +14,7 @@
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
 //!   with `process_vm_readv` once they are matched; long reads are written into the
 //!   reader's with `process_vm_writev`.
+//!   An endpoint that closes waits for copies of its memory ([`reach`]).
 //! - [`node_pool`] carries no messages: it is the pool of table entries that
 //!   endpoints share (`FI_TCAM_POOL=node`). Neither does [`tape`], the file of a
 //!   trace (`FI_TCAM_TRACE`), nor [`shared_av`], the addresses of a named vector.
@@ -40,6 +41,7 @@ pub(crate) mod node_pool;
 pub(crate) mod owner;
 pub(crate) mod pool;
 mod protocol;
+mod reach;
 pub(crate) mod ring;
 pub(crate) mod segment;
 pub(crate) mod shared_av;

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity | started, process namespace | state | tail | head | bell |
-//!         sleeps | intent | cores
+//!         sleeps | intent | reach | cores
 //!  2 K    counters for `tcam watch`
 //!  4 K    peers: 4096 words, the address of each endpoint that sends here
 //!  36 K   buffer states: 64 words, a line each
@@ -67,6 +67,7 @@ const BELL: usize = 8 * LINE;
 const BELL_NAME: usize = BELL + 8;
 const SLEEPS: usize = 10 * LINE;
 const INTENT: usize = 12 * LINE;
+const REACH: usize = 14 * LINE;
 /// The processors that the owner may run on.
 pub(super) const CORES: usize = 16 * LINE;
 const PEER_TABLE: usize = 4096;
@@ -360,11 +361,16 @@ impl Segment {
         self.lock.is_some() && self.pid() == std::process::id()
     }
 
+    /// Tells peers that the endpoint is closed.
+    pub(crate) fn close(&self) {
+        self.word32(STATE).store(CLOSED, Ordering::Release);
+    }
+
     /// Removes the file of an own segment whose process exits without closing:
     /// peers that still map it see it closed.
     pub(crate) fn abandon(&self) {
         if self.is_ours() {
-            self.word32(STATE).store(CLOSED, Ordering::Release);
+            self.close();
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -377,6 +383,11 @@ impl Segment {
             pid: self.pid(),
             started: self.word(STARTED).load(Ordering::Relaxed),
         }
+    }
+
+    /// Tells the segment from all others there are.
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
     }
 
     /// Process id of the owner, in its process namespace.
@@ -409,6 +420,12 @@ impl Segment {
         for (index, &word) in cores.words().iter().enumerate() {
             self.word(CORES + 8 * index).store(word, Ordering::Relaxed);
         }
+    }
+
+    /// The segment whose owner's memory the owner of this one copies from or to
+    /// ([`super::reach`]).
+    pub(super) fn reach_word(&self) -> &AtomicU64 {
+        self.word(REACH)
     }
 
     /// Next position of the ring that a sender may claim.

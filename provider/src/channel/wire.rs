@@ -80,6 +80,9 @@ pub(crate) const PART: u8 = 8;
 /// The application was told of this [`Kind::Rendezvous`] when it was copied; see `inject`.
 pub(crate) const COPIED: u8 = 16;
 
+/// A [`Kind::Write`] that is to go through buffers: it is only checked, as a whole, before.
+pub(crate) const PIECES: u8 = 32;
+
 /// The `count` of a slot that asks for memory: what lies where.
 ///
 /// ```text

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Whose memory an endpoint copies from or to right now: once `fi_close` has returned, what
+//! was asked for before must leave the memory of the application alone.
+//!
+//! ```text
+//! who copies                        who closes
+//! reach = the peer's segment        state = closed
+//! ---------- fence ----------       ---------- fence ----------
+//! copies if the state is open       waits while reach is its segment
+//! reach = 0
+//! ```
+
+use std::sync::atomic::{Ordering, fence};
+
+use super::segment::Segment;
+
+/// Memory of a peer that may be copied from and to until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reach<'a>(&'a Segment);
+
+impl Segment {
+    /// Announces a copy from or to memory of a peer's process; `None` if the peer has closed.
+    pub(crate) fn reach(&self, peer: &Self) -> Option<Reach<'_>> {
+        self.reach_word().store(peer.inode(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let reach = Reach(self);
+        peer.is_open().then_some(reach)
+    }
+
+    /// Whether this endpoint, a peer, copies from or to memory of one that has closed.
+    pub(crate) fn reaches(&self, closed: &Self) -> bool {
+        fence(Ordering::SeqCst);
+        self.reach_word().load(Ordering::Acquire) == closed.inode()
+    }
+}
+
+impl Drop for Reach<'_> {
+    fn drop(&mut self) {
+        self.0.reach_word().store(0, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    #[test]
+    fn nobody_reaches_who_has_closed() {
+        let make = |port| Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
+        let (own, other) = (make(60), make(61));
+        let peer = Segment::open(61).unwrap();
+        let seen = Segment::open(60).unwrap();
+        assert!(!seen.reaches(&other));
+        let reach = own.reach(&peer).unwrap();
+        assert!(seen.reaches(&other) && !seen.reaches(&own));
+        other.close();
+        assert!(seen.reaches(&other));
+        drop(reach);
+        assert!(!seen.reaches(&other) && own.reach(&peer).is_none());
+        assert!(!seen.reaches(&other));
+    }
+}
