@@ -94,11 +94,24 @@ impl Descriptors {
         Ok(descriptors)
     }
 
+    /// Has the bell of an endpoint wake who sleeps; the device thread empties its own, and
+    /// what comes of it is reported here.
     fn add(&self, port: &Port) -> Result<()> {
+        if port.auto {
+            return Ok(());
+        }
         let socket = port.bell.socket(&port.own)?;
         let data = epoll::EventData::new_u64(0);
         epoll::add(&self.epoll, socket, data, epoll::EventFlags::IN)
             .map_err(|error| std::io::Error::from(error).into())
+    }
+
+    fn remove(&self, port: &Port) {
+        if !port.auto
+            && let Ok(socket) = port.bell.socket(&port.own)
+        {
+            let _ = epoll::delete(&self.epoll, socket);
+        }
     }
 
     fn ring(&self) {
@@ -252,10 +265,8 @@ impl Drivers {
         let mut ports = self.ports.lock();
         let before = ports.len();
         ports.retain(|other| !Arc::ptr_eq(other, port));
-        if let (true, Some(descriptors)) = (ports.len() < before, self.descriptors.get())
-            && let Ok(socket) = port.bell.socket(&port.own)
-        {
-            let _ = epoll::delete(&descriptors.epoll, socket);
+        if let (true, Some(descriptors)) = (ports.len() < before, self.descriptors.get()) {
+            descriptors.remove(port);
         }
     }
 

@@ -228,6 +228,7 @@ static void reports(void) {
     FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
     CHECK(fi_cq_read(players[0].cq, &entry, 1) == 1, "no entry");
     OK(fi_trywait(fabric, &fid, 1));
+    CHECK(poll(&poller, 1, 50) == 0, "readable, though all is read");
 
     // A signal.
     OK(pthread_create(&thread, NULL, report_later, NULL));
