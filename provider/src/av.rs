@@ -27,7 +27,7 @@ use crate::{
         segment::{self, pack, unpack},
         shared_av::SharedAddresses,
     },
-    domain::Domain,
+    domain::{Domain, OfDomain},
     drivers::Drivers,
     eq::EventQueue,
     peers::Words,
@@ -228,6 +228,12 @@ impl Object for AddressVector {
 
 impl Bindable for AddressVector {
     type Raw = sys::fid_av;
+}
+
+impl OfDomain for AddressVector {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
 }
 
 impl ops::av::AddressVector for AddressVector {

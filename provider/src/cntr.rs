@@ -17,7 +17,7 @@ use ffi::{
 };
 
 use crate::{
-    domain::Domain,
+    domain::{Domain, OfDomain},
     drivers::Drivers,
     idle::{Deadline, FOR_EVER, NAP},
 };
@@ -124,6 +124,12 @@ impl Object for Counter {
 
 impl Bindable for Counter {
     type Raw = sys::fid_cntr;
+}
+
+impl OfDomain for Counter {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
 }
 
 impl ops::cntr::Counter for Counter {

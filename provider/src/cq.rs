@@ -22,7 +22,7 @@ use ffi::{
 };
 
 use crate::{
-    domain::Domain,
+    domain::{Domain, OfDomain},
     drivers::Drivers,
     idle::{Deadline, FOR_EVER},
     init,
@@ -149,6 +149,12 @@ impl Object for CompletionQueue {
 
 impl Bindable for CompletionQueue {
     type Raw = sys::fid_cq;
+}
+
+impl OfDomain for CompletionQueue {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
 }
 
 impl ops::cq::CompletionQueue for CompletionQueue {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ffi::{
     Errno, Result,
     info::{Info, RxAttr, TxAttr},
-    object::{Bound, Control, Object},
+    object::{Bindable, Bound, Control, Object},
     ops, sys,
 };
 use nic::params::Params;
@@ -30,6 +30,12 @@ use crate::{
     srx::{SharedReceive, SharedTransmit},
     trigger::Triggers,
 };
+
+/// Objects that were opened on a domain.
+pub(crate) trait OfDomain: Bindable {
+    /// The domain.
+    fn domain(&self) -> &Arc<Domain>;
+}
 
 /// A domain: the peers of a process, and what its objects have in common.
 #[derive(Debug)]
@@ -81,6 +87,19 @@ impl Domain {
     /// Version of the API the application was written for.
     pub(crate) fn api_version(&self) -> u32 {
         self.fabric.api_version()
+    }
+
+    /// An object that is to work with others of this domain.
+    ///
+    /// # Errors
+    /// `EDOMAIN` for those of another: peers have other numbers there.
+    pub(crate) fn own<T: OfDomain>(&self, other: &Bound) -> Result<Arc<T>> {
+        other.get().and_then(|object| self.check_own(object))
+    }
+
+    /// The same for an object that was found already.
+    pub(crate) fn check_own<T: OfDomain>(&self, object: Arc<T>) -> Result<Arc<T>> {
+        if std::ptr::eq(&**object.domain(), self) { Ok(object) } else { Err(Errno::EDOMAIN) }
     }
 
     /// The event queue that an address vector without one reports to.

@@ -42,6 +42,7 @@ use crate::{
     cntr::Counter,
     completion::{Counters, OpKind, Reports},
     domain::Domain,
+    eq::EventQueue,
     flow::Flow,
     idle::{Idle, Policy},
     init,
@@ -153,6 +154,7 @@ pub(crate) struct Engine {
     pub(crate) device: Matching,
     /// Bound to it, and nothing more.
     pub(crate) stx: Option<Arc<SharedTransmit>>,
+    pub(crate) eq: Option<Arc<EventQueue>>,
     /// What the device's tables draw from, if they share their entries.
     pub(crate) node_pool: Option<Arc<NodePool>>,
     /// Processes that the device was told of; 0 if none were yet.
@@ -322,6 +324,7 @@ impl Engine {
             min_multi_recv: MIN_MULTI_RECV,
             device: Matching::new(device),
             stx: None,
+            eq: None,
             node_pool,
             processes,
             address,

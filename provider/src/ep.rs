@@ -26,19 +26,14 @@ use parking_lot::Mutex;
 
 use crate::{
     address, attr,
-    av::AddressVector,
     channel::{
         bell::Bell,
         segment::{Segment, pack},
     },
     cntr::Counter,
-    completion::Reports,
-    cq::CompletionQueue,
-    domain::Domain,
+    domain::{Domain, OfDomain},
     engine::Engine,
-    profile, report,
-    srx::SharedReceive,
-    trace,
+    profile, report, trace,
 };
 
 /// What an endpoint shares with the queues that drive it.
@@ -85,8 +80,8 @@ fn hold_segment(wanted: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4, Segment)
 /// An endpoint.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    domain: Arc<Domain>,
-    port: Arc<Port>,
+    pub(crate) domain: Arc<Domain>,
+    pub(crate) port: Arc<Port>,
     alias: Option<Alias>,
 }
 
@@ -147,7 +142,7 @@ impl Endpoint {
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
         work(self.port.engine.lock().as_mut().ok_or(Errno::EOPBADSTATE)?)
     }
 
@@ -192,57 +187,6 @@ impl Endpoint {
     /// This endpoint as peers list it.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.port.address)
-    }
-
-    fn bind_cq(&self, cq: &Arc<CompletionQueue>, bind_flags: u64) -> Result<()> {
-        ffi::object::only(bind_flags, flags::TRANSMIT | flags::RECV | flags::SELECTIVE_COMPLETION)?;
-        let (transmit, receive) = direction(bind_flags);
-        if !transmit && !receive {
-            return Err(Errno::EINVAL);
-        }
-        let selective = bind_flags & flags::SELECTIVE_COMPLETION != 0;
-        self.with(|engine| {
-            let bind = |reports: &mut Reports| {
-                if reports.cq.is_some() {
-                    return Err(Errno::EINVAL);
-                }
-                reports.cq = Some(Arc::clone(cq));
-                reports.selective = selective;
-                Ok(())
-            };
-            if transmit {
-                bind(&mut engine.tx)?;
-            }
-            if receive {
-                bind(&mut engine.rx)?;
-            }
-            Ok(())
-        })?;
-        cq.drivers.add(&self.port)
-    }
-
-    fn bind_cntr(&self, cntr: &Arc<Counter>, bind_flags: u64) -> Result<()> {
-        self.with(|engine| {
-            let mut left = bind_flags;
-            for (flag, bound) in engine.counters.all() {
-                left &= !flag;
-                if bind_flags & flag != 0 && bound.replace(Arc::clone(cntr)).is_some() {
-                    return Err(Errno::EINVAL);
-                }
-            }
-            ffi::object::only(left, 0)
-        })?;
-        cntr.drivers.add(&self.port)
-    }
-
-    fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {
-        self.with(|engine| {
-            if engine.enabled || engine.device.shared.is_some() {
-                return Err(Errno::EINVAL);
-            }
-            engine.device.shared = Some(srx.join(&self.port));
-            Ok(())
-        })
     }
 
     /// Lets peers take what was sent: buffers that they have not emptied, copies that they have
@@ -305,29 +249,7 @@ impl Object for Endpoint {
     }
 
     fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
-        match other.class() {
-            sys::FI_CLASS_AV => {
-                let av = other.get::<AddressVector>()?;
-                self.with(|engine| match engine.av.replace(Arc::clone(&av)) {
-                    Some(_) => Err(Errno::EINVAL),
-                    None => Ok(()),
-                })?;
-                av.endpoints.add(&self.port)
-            }
-            sys::FI_CLASS_CQ => self.bind_cq(&other.get::<CompletionQueue>()?, bind_flags),
-            sys::FI_CLASS_CNTR => self.bind_cntr(&other.get::<Counter>()?, bind_flags),
-            sys::FI_CLASS_SRX_CTX => self.bind_shared_receive(&other.get()?),
-            sys::FI_CLASS_STX_CTX => {
-                let stx = other.get()?;
-                self.with(|engine| match engine.stx.replace(stx) {
-                    Some(_) => Err(Errno::EINVAL),
-                    None => Ok(()),
-                })
-            }
-            // An endpoint without connections has no events to report.
-            sys::FI_CLASS_EQ => other.get::<crate::eq::EventQueue>().map(|_| ()),
-            _ => Err(Errno::EINVAL),
-        }
+        self.bind_object(other, bind_flags)
     }
 
     fn variables(self: &Arc<Self>) -> Result<Arc<dyn Variables>> {
@@ -426,6 +348,12 @@ impl Bindable for Endpoint {
     type Raw = sys::fid_ep;
 }
 
+impl OfDomain for Endpoint {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+}
+
 impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn send(&self, op: &Send) -> Result<()> {
@@ -468,7 +396,7 @@ impl ops::ep::Endpoint for Endpoint {
     }
 
     fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()> {
-        let counter = trigger.counter.get::<Counter>()?;
+        let counter = self.domain.own::<Counter>(&trigger.counter)?;
         self.domain.triggers.add_op(Arc::downgrade(self), op, &counter, trigger.threshold);
         Ok(())
     }

@@ -11,6 +11,7 @@ mod address;
 mod atomic;
 mod attr;
 mod av;
+mod bind;
 mod channel;
 mod clock;
 mod cntr;

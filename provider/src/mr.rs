@@ -260,7 +260,7 @@ impl Object for MemoryRegion {
         match other.class() {
             sys::FI_CLASS_CNTR => {
                 ffi::object::only(bind_flags, flags::REMOTE_READ | flags::REMOTE_WRITE)?;
-                let counter = other.get::<Counter>()?;
+                let counter = self.domain.own::<Counter>(other)?;
                 let mut counters = self.registered.counters.lock();
                 if bind_flags & flags::REMOTE_READ != 0 {
                     counters.read = Some(Arc::clone(&counter));
@@ -272,7 +272,7 @@ impl Object for MemoryRegion {
                 Ok(())
             }
             sys::FI_CLASS_EP => {
-                let endpoint = other.get::<Endpoint>()?.listed_address();
+                let endpoint = self.domain.own::<Endpoint>(other)?.listed_address();
                 let bound = &self.registered.endpoint;
                 let free = bound.compare_exchange(0, endpoint, Ordering::AcqRel, Ordering::Acquire);
                 free.map(|_| ()).map_err(|_| Errno::EINVAL)

@@ -15,7 +15,7 @@ use crate::{cntr::Counter, cq::CompletionQueue, domain::Domain};
 /// A poll set.
 #[derive(Debug)]
 pub(crate) struct PollSet {
-    _domain: Arc<Domain>,
+    domain: Arc<Domain>,
     members: Mutex<Vec<(Member, Context)>>,
 }
 
@@ -26,10 +26,10 @@ enum Member {
 }
 
 impl Member {
-    fn of(object: &Bound) -> Result<Self> {
+    fn of(domain: &Arc<Domain>, object: &Bound) -> Result<Self> {
         match object.class() {
-            sys::FI_CLASS_CQ => object.get().map(Self::Queue),
-            sys::FI_CLASS_CNTR => object.get().map(Self::Counter),
+            sys::FI_CLASS_CQ => domain.own(object).map(Self::Queue),
+            sys::FI_CLASS_CNTR => domain.own(object).map(Self::Counter),
             _ => Err(Errno::EINVAL),
         }
     }
@@ -54,7 +54,7 @@ impl Member {
 impl PollSet {
     pub(crate) fn open(domain: &Arc<Domain>, flags: u64) -> Result<Self> {
         ffi::object::only(flags, 0)?;
-        Ok(Self { _domain: Arc::clone(domain), members: Mutex::default() })
+        Ok(Self { domain: Arc::clone(domain), members: Mutex::default() })
     }
 }
 
@@ -67,7 +67,7 @@ impl Bindable for PollSet {
 impl ops::poll::PollSet for PollSet {
     fn add(&self, object: &Bound, flags: u64) -> Result<()> {
         ffi::object::only(flags, 0)?;
-        let member = Member::of(object)?;
+        let member = Member::of(&self.domain, object)?;
         let mut members = self.members.lock();
         if members.iter().any(|(other, _)| other.is(&member)) {
             return Err(Errno::EINVAL);
@@ -78,7 +78,7 @@ impl ops::poll::PollSet for PollSet {
 
     fn remove(&self, object: &Bound, flags: u64) -> Result<()> {
         ffi::object::only(flags, 0)?;
-        let member = Member::of(object)?;
+        let member = Member::of(&self.domain, object)?;
         let mut members = self.members.lock();
         let before = members.len();
         members.retain(|(other, _)| !other.is(&member));

@@ -44,7 +44,7 @@ use slab::Slab;
 use crate::{
     attr,
     channel::{node_pool::NodePool, owner::Owner},
-    domain::Domain,
+    domain::{Domain, OfDomain},
     engine::{self, Directed, Engine, Kept, MIN_MULTI_RECV, RecvOp},
     ep::Port,
     flow::Flow,
@@ -368,6 +368,12 @@ impl Bindable for SharedReceive {
     type Raw = sys::fid_ep;
 }
 
+impl OfDomain for SharedReceive {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+}
+
 impl ops::ep::Endpoint for SharedReceive {
     fn send(&self, _op: &Send) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
@@ -460,7 +466,7 @@ impl ops::ep::Endpoint for SharedReceive {
 /// A shared transmit context. Every endpoint sends on its own: there is nothing to share.
 #[derive(Debug)]
 pub(crate) struct SharedTransmit {
-    _domain: Arc<Domain>,
+    domain: Arc<Domain>,
 }
 
 impl SharedTransmit {
@@ -470,7 +476,7 @@ impl SharedTransmit {
         {
             return Err(Errno::EINVAL);
         }
-        Ok(Self { _domain: Arc::clone(domain) })
+        Ok(Self { domain: Arc::clone(domain) })
     }
 }
 
@@ -478,4 +484,10 @@ impl Object for SharedTransmit {}
 
 impl Bindable for SharedTransmit {
     type Raw = sys::fid_stx;
+}
+
+impl OfDomain for SharedTransmit {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
 }

@@ -46,6 +46,61 @@ static void counters(void) {
     OK(fi_close(&received->fid));
 }
 
+// A bind that fails leaves what was bound; what another domain has cannot be bound.
+static void binding(void) {
+    struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
+    struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_NONE};
+    struct fid_domain *first = domain, *second;
+    struct fid_cntr *sent, *other;
+    struct fid_poll *set;
+    struct fid_stx *stx;
+    struct fid_ep *srx;
+    struct fid_eq *eq;
+    struct side mine, theirs;
+    OK(fi_domain(fabric, info, &second, NULL));
+    domain = second;
+    open_unbound(&theirs, 0, 1);
+    OK(fi_srx_context(second, info->rx_attr, &srx, NULL));
+    OK(fi_stx_context(second, info->tx_attr, &stx, NULL));
+    OK(fi_cntr_open(second, &attr, &other, NULL));
+    domain = first;
+    OK(fi_endpoint(domain, info, &mine.ep, NULL));
+    FAILS(FI_EDOMAIN, fi_ep_bind(mine.ep, &theirs.cq->fid, FI_TRANSMIT | FI_RECV));
+    FAILS(FI_EDOMAIN, fi_ep_bind(mine.ep, &theirs.av->fid, 0));
+    FAILS(FI_EDOMAIN, fi_ep_bind(mine.ep, &other->fid, FI_SEND));
+    FAILS(FI_EDOMAIN, fi_ep_bind(mine.ep, &srx->fid, 0));
+    FAILS(FI_EDOMAIN, fi_ep_bind(mine.ep, &stx->fid, 0));
+    OK(fi_poll_open(domain, &(struct fi_poll_attr){0}, &set));
+    FAILS(FI_EDOMAIN, fi_poll_add(set, &other->fid, 0));
+    OK(fi_close(&set->fid));
+    OK(fi_close(&mine.ep->fid));
+    OK(fi_close(&other->fid));
+    OK(fi_close(&stx->fid));
+    OK(fi_close(&srx->fid));
+    close_side(&theirs);
+    OK(fi_close(&second->fid));
+
+    open_unbound(&mine, 0, 2);
+    OK(fi_cntr_open(domain, &attr, &sent, NULL));
+    OK(fi_cntr_open(domain, &attr, &other, NULL));
+    OK(fi_eq_open(fabric, &eq_attr, &eq, NULL));
+    OK(fi_ep_bind(mine.ep, &eq->fid, 0));
+    FAILS(FI_EBUSY, fi_close(&eq->fid));
+    OK(fi_ep_bind(mine.ep, &sent->fid, FI_SEND));
+    FAILS(FI_EINVAL, fi_ep_bind(mine.ep, &other->fid, FI_SEND | FI_RECV));
+    FAILS(FI_EBADFLAGS, fi_ep_bind(mine.ep, &other->fid, FI_RECV | FI_PEEK));
+    FAILS(FI_EINVAL, fi_ep_bind(mine.ep, &a.av->fid, 0));
+    OK(fi_ep_bind(mine.ep, &other->fid, FI_RECV));
+    OK(fi_enable(mine.ep));
+    mine.self = insert(&mine, mine.ep);
+    OK(fi_inject(mine.ep, "x", 1, mine.self));
+    CHECK(fi_cntr_read(sent) == 1 && fi_cntr_read(other) == 0, "%lu", fi_cntr_read(other));
+    close_side(&mine);
+    OK(fi_close(&sent->fid));
+    OK(fi_close(&other->fid));
+    OK(fi_close(&eq->fid));
+}
+
 static void event_queue(void) {
     struct fi_eq_attr attr = {.flags = FI_WRITE, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_eq_entry entry = {.data = 5}, read = {0};
@@ -153,6 +208,7 @@ int main(void) {
     open_domain(FI_MSG | FI_TAGGED, FI_THREAD_SAFE, 0);
     open_pair(&a, &b, 0);
     counters();
+    binding();
     event_queue();
     address_vector();
     waiting();

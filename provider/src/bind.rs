@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_ep_bind`: what an endpoint works with. A bind that fails changes nothing.
+
+use std::sync::Arc;
+
+use ffi::{
+    Errno, Result, flags,
+    object::{Bound, direction},
+    sys,
+};
+
+use crate::{
+    av::AddressVector, cntr::Counter, completion::Reports, cq::CompletionQueue, ep::Endpoint,
+    eq::EventQueue, srx::SharedReceive,
+};
+
+/// Binds what is not bound yet.
+fn bind_once<T>(place: &mut Option<T>, object: T) -> Result<()> {
+    if place.is_some() {
+        return Err(Errno::EINVAL);
+    }
+    *place = Some(object);
+    Ok(())
+}
+
+impl Endpoint {
+    pub(crate) fn bind_object(&self, other: &Bound, bind_flags: u64) -> Result<()> {
+        match other.class() {
+            sys::FI_CLASS_AV => {
+                let av = self.domain.own::<AddressVector>(other)?;
+                self.with(|engine| bind_once(&mut engine.av, Arc::clone(&av)))?;
+                av.endpoints.add(&self.port)
+            }
+            sys::FI_CLASS_CQ => self.bind_cq(&self.domain.own(other)?, bind_flags),
+            sys::FI_CLASS_CNTR => self.bind_cntr(&self.domain.own(other)?, bind_flags),
+            sys::FI_CLASS_SRX_CTX => self.bind_shared_receive(&self.domain.own(other)?),
+            sys::FI_CLASS_STX_CTX => {
+                let stx = self.domain.own(other)?;
+                self.with(|engine| bind_once(&mut engine.stx, stx))
+            }
+            // An endpoint without connections has no events to report.
+            sys::FI_CLASS_EQ => {
+                let eq = other.get::<EventQueue>()?;
+                self.with(|engine| {
+                    engine.eq = Some(eq);
+                    Ok(())
+                })
+            }
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn bind_cq(&self, cq: &Arc<CompletionQueue>, bind_flags: u64) -> Result<()> {
+        ffi::object::only(bind_flags, flags::TRANSMIT | flags::RECV | flags::SELECTIVE_COMPLETION)?;
+        let (transmit, receive) = direction(bind_flags);
+        if !transmit && !receive {
+            return Err(Errno::EINVAL);
+        }
+        let selective = bind_flags & flags::SELECTIVE_COMPLETION != 0;
+        self.with(|engine| {
+            if transmit && engine.tx.cq.is_some() || receive && engine.rx.cq.is_some() {
+                return Err(Errno::EINVAL);
+            }
+            let bind = |reports: &mut Reports| {
+                reports.cq = Some(Arc::clone(cq));
+                reports.selective = selective;
+            };
+            if transmit {
+                bind(&mut engine.tx);
+            }
+            if receive {
+                bind(&mut engine.rx);
+            }
+            Ok(())
+        })?;
+        cq.drivers.add(&self.port)
+    }
+
+    fn bind_cntr(&self, cntr: &Arc<Counter>, bind_flags: u64) -> Result<()> {
+        self.with(|engine| {
+            let mut unknown = bind_flags;
+            let mut places = Vec::new();
+            for (flag, place) in engine.counters.all() {
+                unknown &= !flag;
+                if bind_flags & flag != 0 {
+                    places.push(place);
+                }
+            }
+            ffi::object::only(unknown, 0)?;
+            if places.iter().any(|place| place.is_some()) {
+                return Err(Errno::EINVAL);
+            }
+            for place in places {
+                *place = Some(Arc::clone(cntr));
+            }
+            Ok(())
+        })?;
+        cntr.drivers.add(&self.port)
+    }
+
+    fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {
+        self.with(|engine| {
+            if engine.enabled || engine.device.shared.is_some() {
+                return Err(Errno::EINVAL);
+            }
+            engine.device.shared = Some(srx.join(&self.port));
+            Ok(())
+        })
+    }
+}
