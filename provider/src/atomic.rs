@@ -57,7 +57,7 @@ impl Engine {
     pub(crate) fn atomic(&mut self, own: &Segment, op: &Atomic) -> Result<()> {
         let start = self.start(own, op.peer, op.flags, op.operand.len())?;
         let peer = start.peer;
-        let kind = if op.form == Form::Base { OpKind::Atomic } else { OpKind::Fetch };
+        let kind = OpKind::of_atomic(op.form);
         let number = self.track(SendOp {
             kind,
             peer,

@@ -5,8 +5,9 @@ use std::{
     ffi::c_int,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use ffi::{
@@ -32,6 +33,8 @@ pub(crate) struct Counter {
     seen: [AtomicU64; 2],
     /// The endpoints that count here.
     pub(crate) drivers: Drivers,
+    /// Others count here, too: those whose peers use a region, or whose deferred work is done.
+    elsewhere: AtomicBool,
 }
 
 impl Counter {
@@ -47,18 +50,32 @@ impl Counter {
             errors: AtomicU64::new(0),
             seen: Default::default(),
             drivers: Drivers::with_wait(domain.locked, attr.wait_obj)?,
+            elsewhere: AtomicBool::new(false),
         })
     }
 
-    /// Progress on the endpoints that count here or, for a counter of completions of
-    /// deferred work, on all of the domain.
+    /// Any endpoint of the domain may count here from now on.
+    pub(crate) fn counts_elsewhere(&self) {
+        self.elsewhere.store(true, Ordering::Relaxed);
+    }
+
+    fn is_counted_elsewhere(&self) -> bool {
+        self.elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// Progress on the endpoints that count here.
     fn progress(&self) {
-        if self.drivers.is_empty() {
+        if self.is_counted_elsewhere() || self.drivers.is_empty() {
             self.domain.endpoints.progress();
         } else {
             self.drivers.progress();
         }
         self.domain.triggers.run();
+    }
+
+    /// The failures, without progress.
+    pub(crate) fn failures(&self) -> u64 {
+        self.errors.load(Ordering::Acquire)
     }
 
     /// The count, without progress.
@@ -88,8 +105,13 @@ impl Counter {
 
     /// Makes progress; whether the counts are not what was last read.
     pub(crate) fn has_something(&self) -> bool {
-        self.drivers.progress();
+        self.progress();
         self.has_changed()
+    }
+
+    /// Whether progress that counts here is only made by who looks.
+    fn needs_looks(&self) -> bool {
+        self.is_counted_elsewhere() && self.domain.device.is_none()
     }
 
     fn has_changed(&self) -> bool {
@@ -105,7 +127,10 @@ impl Counter {
     /// # Errors
     /// `EAGAIN` if the counts are not what was last read.
     pub(crate) fn try_wait(&self) -> Result<()> {
-        self.drivers.try_wait(|| self.has_changed())
+        self.progress();
+        // No bell of an endpoint elsewhere rings here.
+        let at_most = if self.needs_looks() { NAP } else { Duration::MAX };
+        self.drivers.try_wait(&self.domain.triggers, at_most, || self.has_changed())
     }
 
     fn look(&self, errors: bool) -> u64 {
@@ -156,11 +181,13 @@ impl ops::cntr::Counter for Counter {
     fn add_errors(&self, value: u64) {
         self.errors.fetch_add(value, Ordering::SeqCst);
         self.drivers.ring();
+        self.domain.triggers.run();
     }
 
     fn set_errors(&self, value: u64) {
         self.errors.store(value, Ordering::SeqCst);
         self.drivers.ring();
+        self.domain.triggers.run();
     }
 
     fn wait(&self, threshold: u64, timeout: c_int) -> Result<()> {
@@ -176,7 +203,8 @@ impl ops::cntr::Counter for Counter {
             if deadline.is_over() {
                 return Err(Errno::ETIMEDOUT);
             }
-            let at_most = if self.drivers.is_empty() { NAP } else { FOR_EVER };
+            let looks = self.needs_looks() || self.drivers.is_empty();
+            let at_most = if looks { NAP } else { FOR_EVER };
             self.drivers.sleep(deadline.left(at_most), || {
                 self.count.load(Ordering::SeqCst) >= threshold
                     || self.errors.load(Ordering::SeqCst) != errors

@@ -5,8 +5,13 @@
 use std::sync::Arc;
 
 use ffi::{
-    Context, Errno, flags,
-    ops::cq::{Completion, Failure},
+    Context, Errno,
+    atomic::Form,
+    flags,
+    ops::{
+        cq::{Completion, Failure},
+        work::Op,
+    },
 };
 use nic::device::{Envelope, Grant};
 
@@ -31,6 +36,11 @@ pub(crate) enum OpKind {
 }
 
 impl OpKind {
+    /// What an atomic operation is.
+    pub(crate) fn of_atomic(form: Form) -> Self {
+        if form == Form::Base { Self::Atomic } else { Self::Fetch }
+    }
+
     /// Flags of its completion.
     #[inline]
     pub(crate) fn flags(self) -> u64 {
@@ -77,6 +87,15 @@ impl Counters {
             OpKind::Write | OpKind::Atomic => self.write.as_ref(),
         }
     }
+}
+
+/// How the operation of deferred work ends.
+#[derive(Debug)]
+pub(crate) struct DeferredOp {
+    /// What counts it.
+    pub(crate) counter: Option<Arc<Counter>>,
+    /// Whether success is told to the endpoint's queue and counters, too.
+    pub(crate) reports: bool,
 }
 
 #[inline]
@@ -144,8 +163,11 @@ impl Engine {
         if received as u64 == envelope.len {
             // The release of a multi-receive buffer is always told.
             let report = op.report || completion_flags & flags::MULTI_RECV != 0;
-            self.rx.complete(report || !self.rx.selective, completion);
-            count(self.counters.recv.as_ref(), false);
+            let is_told = self.is_told(op.work);
+            self.rx.complete(report || is_told && !self.rx.selective, completion);
+            if is_told {
+                count(self.counters.recv.as_ref(), false);
+            }
             self.work_done(op.work, false);
         } else {
             let overflow = (envelope.len - received as u64) as usize;
@@ -159,10 +181,41 @@ impl Engine {
     #[inline]
     pub(crate) fn work_done(&mut self, work: u32, failed: bool) {
         if work != 0
-            && let Some(counter) = self.works.try_remove(work as usize - 1)
+            && let Some(deferred) = self.works.try_remove(work as usize - 1)
         {
-            count(counter.as_ref(), failed);
+            count(deferred.counter.as_ref(), failed);
         }
+    }
+
+    /// Whether the endpoint is told of the success of an operation, which may be deferred work.
+    #[inline]
+    fn is_told(&self, work: u32) -> bool {
+        work == 0 || self.works.get(work as usize - 1).is_none_or(|deferred| deferred.reports)
+    }
+
+    /// Reports an operation that waited for its time in vain.
+    #[cold]
+    pub(crate) fn fail_to_start(&mut self, op: &Op, work: u32, errno: Errno) {
+        let tagged = |tagged| if tagged { OpKind::Tagged } else { OpKind::Msg };
+        let kind = match op {
+            Op::Send(op) => tagged(op.tag.is_some()),
+            Op::Rma(op) if op.write => OpKind::Write,
+            Op::Rma(_) => OpKind::Read,
+            Op::Atomic(op) => OpKind::of_atomic(op.form),
+            Op::Recv(op) => tagged(op.tag.is_some()),
+        };
+        let receives = matches!(op, Op::Recv(_));
+        let completion = Completion {
+            context: op.context(),
+            flags: if receives { kind.flags() ^ flags::SEND | flags::RECV } else { kind.flags() },
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        };
+        let reports = if receives { &self.rx } else { &self.tx };
+        reports.fail(Failure { completion, overflow: 0, errno });
+        let counter = if receives { self.counters.recv.as_ref() } else { self.counters.of(kind) };
+        count(counter, true);
+        self.work_done(work, true);
     }
 
     fn ended(&mut self, op: &SendOp) {
@@ -197,7 +250,9 @@ impl Engine {
             ..Default::default()
         };
         self.tx.complete(report, completion);
-        count(self.counters.of(kind), false);
+        if self.is_told(work) {
+            count(self.counters.of(kind), false);
+        }
         self.work_done(work, false);
     }
 

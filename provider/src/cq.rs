@@ -8,6 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use ffi::{
@@ -109,6 +110,7 @@ impl CompletionQueue {
     /// Makes progress; whether there is something to read.
     pub(crate) fn has_something(&self) -> bool {
         self.drivers.progress();
+        self.domain.triggers.run();
         self.holds(1)
     }
 
@@ -117,7 +119,8 @@ impl CompletionQueue {
     /// # Errors
     /// `EAGAIN` if there is something to read or to do first.
     pub(crate) fn try_wait(&self) -> Result<()> {
-        self.drivers.try_wait(|| self.holds(1) || self.signaled.load(Ordering::SeqCst))
+        let ready = || self.holds(1) || self.signaled.swap(false, Ordering::SeqCst);
+        self.drivers.try_wait(&self.domain.triggers, Duration::MAX, ready)
     }
 
     #[inline]
@@ -191,7 +194,7 @@ impl ops::cq::CompletionQueue for CompletionQueue {
                 done => return done,
             }
             if self.signaled.swap(false, Ordering::SeqCst) {
-                return Err(Errno::ECANCELED);
+                return Err(Errno::EAGAIN);
             }
             if deadline.is_over() {
                 return self.take(entries, 1);

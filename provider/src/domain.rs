@@ -116,7 +116,6 @@ impl Object for Domain {
 
     fn close(&self) -> Result<()> {
         self.eq.lock().take();
-        self.triggers.flush();
         if let Some(device) = &self.device {
             device.stop();
         }
@@ -125,7 +124,7 @@ impl Object for Domain {
 
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
-            Control::QueueWork(work) => self.triggers.queue(&work),
+            Control::QueueWork(work) => self.triggers.queue(self, &work),
             Control::CancelWork(work) => self.triggers.cancel(work.name()),
             Control::FlushWork => {
                 self.triggers.flush();

@@ -41,6 +41,7 @@ use crate::{
     ep::Port,
     idle::{Caller, NAP, Pause},
     progress::Progress,
+    trigger::Triggers,
 };
 
 /// Longest sleep of who has an endpoint: a peer may die, also one that another thread
@@ -422,23 +423,29 @@ impl Drivers {
         ports.map(longest).min().unwrap_or(Duration::MAX)
     }
 
-    /// Gets ready for a sleep on [`Drivers::descriptor`] (`fi_trywait`).
+    /// Gets ready for a sleep on the descriptor (`fi_trywait`), at most so long.
     ///
     /// # Errors
     /// `EAGAIN` if there is something to do first, `EINVAL` without a descriptor.
-    pub(crate) fn try_wait(&self, ready: impl Fn() -> bool) -> Result<()> {
+    pub(crate) fn try_wait(
+        &self,
+        triggers: &Triggers,
+        at_most: Duration,
+        ready: impl Fn() -> bool,
+    ) -> Result<()> {
         let (WaitObj::Fd, Some(descriptors)) = (self.wait_obj, self.descriptors.get()) else {
             return Err(Errno::EINVAL);
         };
         self.progress();
-        let ports = self.ports.lock();
-        for port in &*ports {
+        for port in &*self.ports.lock() {
             port.look_around();
         }
-        let longest = self.arm(descriptors, &ports);
+        triggers.run();
+        let longest = self.arm(descriptors, &self.ports.lock());
         if longest <= SETTLED || ready() {
             return Err(Errno::EAGAIN);
         }
+        let longest = longest.min(at_most);
         if longest < Duration::MAX {
             descriptors.set_timer(longest);
         }

@@ -39,8 +39,7 @@ use crate::{
         wire::{Frame, Header, INLINE},
     },
     clock::Monotonic,
-    cntr::Counter,
-    completion::{Counters, OpKind, Reports},
+    completion::{Counters, DeferredOp, OpKind, Reports},
     domain::Domain,
     eq::EventQueue,
     flow::Flow,
@@ -184,8 +183,8 @@ pub(crate) struct Engine {
     /// The deferred work whose operation is being started: 0, or its index in `works`
     /// and 1. Kept with the operation.
     pub(crate) work: u32,
-    /// Counters of completions of deferred work.
-    pub(crate) works: Slab<Option<Arc<Counter>>>,
+    /// Deferred work that is under way.
+    pub(crate) works: Slab<DeferredOp>,
     /// Elements of an atomic operation that is being served.
     pub(crate) scratch: Vec<u8>,
     pub(crate) next_age: u32,

@@ -31,6 +31,7 @@ use crate::{
         segment::{Segment, pack},
     },
     cntr::Counter,
+    completion::DeferredOp,
     domain::{Domain, OfDomain},
     engine::Engine,
     profile, report, trace,
@@ -163,21 +164,29 @@ impl Endpoint {
         }
     }
 
-    /// Starts deferred work, whose completion a counter counts.
-    pub(crate) fn start_work(&self, op: &Op, completion: Option<&Arc<Counter>>) -> Result<()> {
+    /// Starts an operation that waited for a counter. One that cannot be started ends as one
+    /// that fails later does; it is tried again after `EAGAIN`.
+    pub(crate) fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
         self.with(|engine| {
-            let number = completion.map(|counter| engine.works.insert(Some(Arc::clone(counter))));
-            engine.work = number.map_or(0, |number| number as u32 + 1);
             let own = &self.port.own;
+            let selective = engine.tx.selective;
+            engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
+            engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
             let started = match op {
                 Op::Send(op) => engine.send(own, op),
                 Op::Recv(op) => engine.recv(own, op),
                 Op::Rma(op) => engine.rma(own, op),
                 Op::Atomic(op) => engine.atomic(own, op),
             };
-            engine.work = 0;
-            if let (Err(_), Some(number)) = (started, number) {
-                engine.works.remove(number);
+            let work = std::mem::take(&mut engine.work);
+            engine.tx.selective = selective;
+            match started {
+                Ok(()) => {}
+                Err(Errno::EAGAIN) => {
+                    engine.wants_room = true;
+                    engine.works.try_remove((work as usize).wrapping_sub(1));
+                }
+                Err(errno) => engine.fail_to_start(op, work, errno),
             }
             self.port.wake_device(engine);
             started

@@ -266,8 +266,9 @@ impl Object for MemoryRegion {
                     counters.read = Some(Arc::clone(&counter));
                 }
                 if bind_flags & flags::REMOTE_WRITE != 0 {
-                    counters.write = Some(counter);
+                    counters.write = Some(Arc::clone(&counter));
                 }
+                counter.counts_elsewhere();
                 self.domain.regions.counting.store(true, Ordering::Relaxed);
                 Ok(())
             }

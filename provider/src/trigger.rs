@@ -15,12 +15,12 @@ use std::sync::{
 };
 
 use ffi::{
-    Errno, Result,
+    Errno, Result, flags,
     ops::work::{Deferred, Op, RawWork, Work, WorkName},
 };
 use parking_lot::Mutex;
 
-use crate::{cntr::Counter, ep::Endpoint};
+use crate::{cntr::Counter, completion::DeferredOp, domain::Domain, ep::Endpoint};
 
 /// The work of a domain that waits.
 #[derive(Debug, Default)]
@@ -31,6 +31,7 @@ pub(crate) struct Triggers {
 
 #[derive(Debug)]
 struct Waiting {
+    /// Deferred work has one, an operation with `FI_TRIGGER` none.
     name: Option<WorkName>,
     counter: Weak<Counter>,
     threshold: u64,
@@ -65,19 +66,27 @@ impl Triggers {
     }
 
     /// `FI_QUEUE_WORK`.
-    pub(crate) fn queue(&self, raw: &RawWork) -> Result<()> {
+    pub(crate) fn queue(&self, domain: &Domain, raw: &RawWork) -> Result<()> {
         let Deferred { name, trigger, threshold, completion, work } =
             raw.read::<Endpoint, Counter>()?;
+        let trigger = domain.check_own(trigger)?;
+        let completion = completion.map(|counter| domain.check_own(counter)).transpose()?;
+        let counted = |counter: Arc<Counter>| {
+            counter.counts_elsewhere();
+            Arc::downgrade(&counter)
+        };
         let action = match work {
-            Work::Op(endpoint, op) => Action::Start(Arc::downgrade(&endpoint), op),
-            Work::Set(counter, value) => Action::Set(Arc::downgrade(&counter), value),
-            Work::Add(counter, value) => Action::Add(Arc::downgrade(&counter), value),
+            Work::Op(endpoint, op) => {
+                Action::Start(Arc::downgrade(&domain.check_own(endpoint)?), op)
+            }
+            Work::Set(counter, value) => Action::Set(counted(domain.check_own(counter)?), value),
+            Work::Add(counter, value) => Action::Add(counted(domain.check_own(counter)?), value),
         };
         self.add(Waiting {
             name: Some(name),
             counter: Arc::downgrade(&trigger),
             threshold,
-            completion: completion.as_ref().map(Arc::downgrade),
+            completion: completion.map(counted),
             action,
         });
         Ok(())
@@ -97,9 +106,9 @@ impl Triggers {
         Ok(())
     }
 
-    /// `FI_FLUSH_WORK`: drops what has not been started.
+    /// `FI_FLUSH_WORK`: drops the deferred work that has not been started.
     pub(crate) fn flush(&self) {
-        self.waiting.lock().clear();
+        self.waiting.lock().retain(|work| work.name.is_none());
     }
 
     /// Starts what is ripe.
@@ -113,12 +122,11 @@ impl Triggers {
     #[cold]
     fn run_ripe(&self) {
         loop {
-            let mut ripe = Vec::new();
             let mut waiting = self.waiting.lock();
             waiting.retain(|work| work.counter.strong_count() > 0);
-            while let Some(index) = waiting.iter().position(Waiting::is_ripe) {
-                ripe.push(waiting.remove(index));
-            }
+            let mut ripe: Vec<_> = waiting.extract_if(.., |work| work.is_ripe()).collect();
+            // Stable: of one threshold in the order of submission.
+            ripe.sort_by_key(|work| work.threshold);
             self.any.store(!waiting.is_empty() || !ripe.is_empty(), Ordering::Release);
             drop(waiting);
             let found = ripe.len();
@@ -136,34 +144,34 @@ impl Triggers {
 }
 
 impl Waiting {
+    /// Failures count for deferred work, as `fi_trigger(3)` has it.
     fn is_ripe(&self) -> bool {
-        self.counter.upgrade().is_some_and(|counter| counter.value() >= self.threshold)
+        self.counter.upgrade().is_some_and(|counter| {
+            let errors = if self.name.is_some() { counter.failures() } else { 0 };
+            counter.value().saturating_add(errors) >= self.threshold
+        })
     }
 
     /// Starts it; false if it must be tried again.
     fn start(&self) -> bool {
-        let completion = self.completion.as_ref().and_then(Weak::upgrade);
         match &self.action {
             Action::Start(endpoint, op) => {
                 let Some(endpoint) = endpoint.upgrade() else { return true };
-                match endpoint.start_work(op, completion.as_ref()) {
-                    Ok(()) => return true,
-                    Err(Errno::EAGAIN) => return false,
-                    Err(errno) => tracing::warn!("deferred work failed: {errno}"),
-                }
-                crate::completion::count(completion.as_ref(), true);
+                let deferred = self.name.map(|_| DeferredOp {
+                    counter: self.completion.as_ref().and_then(Weak::upgrade),
+                    reports: op.flags() & flags::COMPLETION != 0,
+                });
+                return endpoint.start_op(op, deferred) != Err(Errno::EAGAIN);
             }
             Action::Set(counter, value) => {
                 if let Some(counter) = counter.upgrade() {
                     counter.put(*value);
                 }
-                crate::completion::count(completion.as_ref(), false);
             }
             Action::Add(counter, value) => {
                 if let Some(counter) = counter.upgrade() {
                     counter.raise(*value);
                 }
-                crate::completion::count(completion.as_ref(), false);
             }
         }
         true

@@ -183,7 +183,7 @@ pub trait CompletionQueue: Bindable<Raw = sys::fid_cq> {
     /// ever) until `threshold` entries can be read.
     ///
     /// # Errors
-    /// Also `EAGAIN` when the time is over, `ECANCELED` after a signal.
+    /// Also `EAGAIN` when the time is over and after a signal.
     fn wait_read(&self, entries: &mut Entries, threshold: usize, timeout: c_int) -> Result<()>;
 
     /// The error that is first.

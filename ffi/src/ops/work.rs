@@ -33,7 +33,9 @@ pub enum Op {
 }
 
 impl Op {
-    fn flags(&self) -> u64 {
+    /// Its own flags.
+    #[must_use]
+    pub fn flags(&self) -> u64 {
         let op_flags = match self {
             Self::Send(op) => op.flags,
             Self::Recv(op) => op.flags,
@@ -46,7 +48,9 @@ impl Op {
         }
     }
 
-    fn context(&self) -> Context {
+    /// What its completion says.
+    #[must_use]
+    pub fn context(&self) -> Context {
         match self {
             Self::Send(op) => op.context,
             Self::Recv(op) => op.context,
