@@ -48,6 +48,7 @@ errnos! {
     ENODATA = libc::ENODATA, "tcam has nothing that satisfies this";
     EMSGSIZE = libc::EMSGSIZE, "message is too long";
     ENOMSG = libc::ENOMSG, "no message matches";
+    ENOPROTOOPT = libc::ENOPROTOOPT, "no such option";
     EOPNOTSUPP = libc::EOPNOTSUPP, "not supported on this object";
     EADDRINUSE = libc::EADDRINUSE, "address is in use";
     EADDRNOTAVAIL = libc::EADDRNOTAVAIL, "address is not one of this host";

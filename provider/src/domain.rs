@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ffi::{
-    Errno, Result,
+    Errno, Result, flags,
     info::{Info, RxAttr, TxAttr},
     object::{Bindable, Bound, Control, Object},
     ops, sys,
@@ -109,7 +109,9 @@ impl Domain {
 }
 
 impl Object for Domain {
-    fn bind(&self, other: &Bound, _flags: u64) -> Result<()> {
+    fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
+        // Memory is registered when the call returns: no event tells of it (FI_REG_MR).
+        ffi::object::only(bind_flags, flags::EVENT)?;
         *self.eq.lock() = Some(other.get::<EventQueue>()?);
         Ok(())
     }

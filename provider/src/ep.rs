@@ -426,7 +426,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn option(&self, name: u32) -> Result<usize> {
         self.with(|engine| match name {
             sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.min_multi_recv),
-            _ => limit_of(name, engine).ok_or(Errno::ENOSYS),
+            _ => limit_of(name, engine).ok_or(Errno::ENOPROTOOPT),
         })
     }
 
@@ -436,8 +436,11 @@ impl ops::ep::Endpoint for Endpoint {
                 engine.min_multi_recv = value;
                 Ok(())
             }
-            _ if limit_of(name, engine).is_some_and(|limit| value <= limit) => Ok(()),
-            _ => Err(Errno::EINVAL),
+            _ => match limit_of(name, engine) {
+                None => Err(Errno::ENOPROTOOPT),
+                Some(limit) if value > limit => Err(Errno::EINVAL),
+                Some(_) => Ok(()),
+            },
         })
     }
 }

@@ -448,7 +448,7 @@ impl ops::ep::Endpoint for SharedReceive {
     fn option(&self, name: u32) -> Result<usize> {
         match name {
             sys::FI_OPT_MIN_MULTI_RECV => Ok(self.min_multi_recv.load(Ordering::Relaxed)),
-            _ => Err(Errno::ENOSYS),
+            _ => Err(Errno::ENOPROTOOPT),
         }
     }
 
@@ -458,7 +458,7 @@ impl ops::ep::Endpoint for SharedReceive {
                 self.min_multi_recv.store(value, Ordering::Relaxed);
                 Ok(())
             }
-            _ => Err(Errno::ENOSYS),
+            _ => Err(Errno::ENOPROTOOPT),
         }
     }
 }

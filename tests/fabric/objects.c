@@ -101,12 +101,22 @@ static void binding(void) {
     OK(fi_close(&eq->fid));
 }
 
+static void options(void) {
+    size_t value = 5, len = sizeof value;
+    OK(fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, sizeof value));
+    FAILS(FI_ENOPROTOOPT, fi_getopt(&a.ep->fid, FI_OPT_ENDPOINT, 99, &value, &len));
+    FAILS(FI_ENOPROTOOPT, fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, 99, &value, sizeof value));
+    FAILS(FI_ENOPROTOOPT, fi_setopt(&a.ep->fid, 99, FI_OPT_MIN_MULTI_RECV, &value, sizeof value));
+    FAILS(FI_EINVAL, fi_setopt(&a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, 1));
+}
+
 static void event_queue(void) {
     struct fi_eq_attr attr = {.flags = FI_WRITE, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_eq_entry entry = {.data = 5}, read = {0};
     struct fid_eq *eq;
     uint32_t event;
     OK(fi_eq_open(fabric, &attr, &eq, NULL));
+    FAILS(FI_EBADFLAGS, fi_domain_bind(domain, &eq->fid, FI_REG_MR));
     FAILS(FI_EAGAIN, fi_eq_read(eq, &event, &read, sizeof read, 0));
     FAILS(FI_EAGAIN, fi_eq_sread(eq, &event, &read, sizeof read, 10, 0));
     CHECK(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof entry, 0) == sizeof entry, "write");
@@ -211,6 +221,7 @@ int main(void) {
     open_pair(&a, &b, 0);
     counters();
     binding();
+    options();
     event_queue();
     address_vector();
     waiting();

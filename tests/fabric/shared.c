@@ -153,6 +153,7 @@ static void multi(void) {
     struct iovec iov = {in, 1000};
     struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
     OK(fi_setopt(&srx->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &minimum, sizeof minimum));
+    FAILS(FI_ENOPROTOOPT, fi_setopt(&srx->fid, FI_OPT_ENDPOINT, 99, &minimum, sizeof minimum));
     for (int i = 0; i < 2; i++) {
         OK(fi_inject(sender, out, 150, to[i]));
         drive();

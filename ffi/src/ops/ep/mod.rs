@@ -122,13 +122,13 @@ pub trait Endpoint: Bindable<Raw = sys::fid_ep> {
     /// `fi_getopt` for an option of the endpoint level: its value as a `size_t`.
     ///
     /// # Errors
-    /// `ENOSYS` for options that are not known.
+    /// `ENOPROTOOPT` for options that are not known.
     fn option(&self, name: u32) -> Result<usize>;
 
     /// `fi_setopt` for an option of the endpoint level.
     ///
     /// # Errors
-    /// `ENOSYS` for options that are not known, `EINVAL` for values that are not possible.
+    /// `ENOPROTOOPT` for options that are not known, `EINVAL` for values that are not possible.
     fn set_option(&self, name: u32, value: usize) -> Result<()>;
 }
 
@@ -225,7 +225,7 @@ unsafe extern "C" fn getopt<E: Endpoint>(
 ) -> c_int {
     guard::call(|| {
         if level.cast_unsigned() != sys::FI_OPT_ENDPOINT {
-            return Err(Errno::ENOSYS);
+            return Err(Errno::ENOPROTOOPT);
         }
         // SAFETY: reached through the endpoint's table; `value` has room of `*len` bytes.
         unsafe {
@@ -251,14 +251,12 @@ unsafe extern "C" fn setopt<E: Endpoint>(
 ) -> c_int {
     guard::call(|| {
         if level.cast_unsigned() != sys::FI_OPT_ENDPOINT {
-            return Err(Errno::ENOSYS);
+            return Err(Errno::ENOPROTOOPT);
         }
         // SAFETY: reached through the endpoint's table; `value` holds `len` bytes.
         unsafe {
             let ep = object::get::<sys::fid_ep, E>(fid.cast())?;
-            if ep.option(name.cast_unsigned()).is_err() {
-                return Err(Errno::ENOSYS);
-            }
+            ep.option(name.cast_unsigned())?;
             if value.is_null() || len != OPTION_LEN {
                 return Err(Errno::EINVAL);
             }
