@@ -94,6 +94,8 @@ struct Alias {
     /// Flags of transmits or receives that have none, if they are not the endpoint's.
     tx: Option<u64>,
     rx: Option<u64>,
+    /// The same for tagged receives, of which not every endpoint takes several messages in one.
+    tagged_rx: Option<u64>,
 }
 
 /// Longest wait at close for peers to take what was sent.
@@ -273,10 +275,13 @@ impl Object for Endpoint {
         };
         ffi::object::only(tx.unwrap_or(0), attr::TX_OP_FLAGS | flags::TRIGGER)?;
         ffi::object::only(rx.unwrap_or(0), attr::RX_OP_FLAGS | flags::TRIGGER)?;
+        let tagged_multi = self.with(|engine| Ok(engine.tagged_multi))?;
+        let ignored = if tagged_multi { 0 } else { flags::MULTI_RECV };
+        let tagged_rx = rx.map(|rx| rx & !ignored);
         Ok(Arc::new(Self {
             domain: Arc::clone(&self.domain),
             port: Arc::clone(&self.port),
-            alias: Some(Alias { of: Arc::clone(self), tx, rx }),
+            alias: Some(Alias { of: Arc::clone(self), tx, rx, tagged_rx }),
         }))
     }
 
@@ -325,9 +330,8 @@ impl Object for Endpoint {
 }
 
 impl Alias {
-    /// Flags of an operation through the alias.
-    fn flags(&self, flags: OpFlags, transmit: bool) -> OpFlags {
-        let own = if transmit { self.tx } else { self.rx };
+    /// Flags of an operation through the alias, which has `own` for those without.
+    fn flags(flags: OpFlags, own: Option<u64>) -> OpFlags {
         match (own, flags) {
             (Some(own), OpFlags::Default) => OpFlags::Given(own),
             _ => flags,
@@ -367,8 +371,8 @@ impl ops::ep::Endpoint for Endpoint {
     #[inline]
     fn send(&self, op: &Send) -> Result<()> {
         if let Some(alias) = &self.alias {
-            return alias
-                .start(&Op::Send(Send { flags: alias.flags(op.flags, true), ..op.clone() }));
+            let flags = Alias::flags(op.flags, alias.tx);
+            return alias.start(&Op::Send(Send { flags, ..op.clone() }));
         }
         self.transmit(|engine, own| engine.send(own, op))
     }
@@ -376,8 +380,9 @@ impl ops::ep::Endpoint for Endpoint {
     #[inline(always)]
     fn recv(&self, op: &Recv) -> Result<()> {
         if let Some(alias) = &self.alias {
-            return alias
-                .start(&Op::Recv(Recv { flags: alias.flags(op.flags, false), ..op.clone() }));
+            let own = if op.tag.is_some() { alias.tagged_rx } else { alias.rx };
+            let flags = Alias::flags(op.flags, own);
+            return alias.start(&Op::Recv(Recv { flags, ..op.clone() }));
         }
         match &mut *self.port.engine.lock() {
             Some(engine) => {
@@ -391,14 +396,15 @@ impl ops::ep::Endpoint for Endpoint {
 
     fn rma(&self, op: &Rma) -> Result<()> {
         if let Some(alias) = &self.alias {
-            return alias.start(&Op::Rma(Rma { flags: alias.flags(op.flags, true), ..op.clone() }));
+            let flags = Alias::flags(op.flags, alias.tx);
+            return alias.start(&Op::Rma(Rma { flags, ..op.clone() }));
         }
         self.transmit(|engine, own| engine.rma(own, op))
     }
 
     fn atomic(&self, op: &Atomic) -> Result<()> {
         if let Some(alias) = &self.alias {
-            let flags = alias.flags(op.flags, true);
+            let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&Op::Atomic(Atomic { flags, ..op.clone() }));
         }
         self.transmit(|engine, own| engine.atomic(own, op))

@@ -33,7 +33,9 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::MSG
     | flags::TAGGED
     | flags::SEND;
-const RECV_FLAGS: u64 = flags::COMPLETION | flags::MORE | flags::MULTI_RECV | flags::RECV;
+/// `FI_TRANSMIT_COMPLETE` allows a receive to be reported before all can see its bytes.
+const RECV_FLAGS: u64 =
+    crate::attr::RX_OP_FLAGS | flags::TRANSMIT_COMPLETE | flags::MORE | flags::RECV;
 
 /// What a receive takes from where it is posted.
 #[derive(Clone, Copy, Debug)]

@@ -89,7 +89,7 @@ pub(crate) struct Start {
 }
 
 impl Engine {
-    /// What every operation on a peer's memory begins with.
+    /// What every operation on a peer's memory begins with; `len` bytes go to the peer.
     #[inline]
     pub(crate) fn start(
         &mut self,
@@ -163,7 +163,7 @@ impl Engine {
         if op.remote.len() != len as u64 {
             return Err(Errno::EINVAL);
         }
-        let start = self.start(own, op.peer, op.flags, len)?;
+        let start = self.start(own, op.peer, op.flags, if op.write { len } else { 0 })?;
         let peer = start.peer;
         let number = self.track(SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },

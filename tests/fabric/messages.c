@@ -145,7 +145,7 @@ static void multi_recv(void) {
     struct iovec iov = {in, 10000};
     struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = in};
     OK(fi_setopt(&b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &minimum, sizeof minimum));
-    OK(fi_recvmsg(b.ep, &msg, FI_MULTI_RECV | FI_COMPLETION));
+    OK(fi_recvmsg(b.ep, &msg, FI_MULTI_RECV | FI_COMPLETION | FI_TRANSMIT_COMPLETE));
     size_t used = 0;
     for (int i = 0; used <= 9000; i++) {
         size_t len = i % 2 ? 3000 : 150;

@@ -179,6 +179,16 @@ static void refused(void) {
     failure(&a, FI_ENOKEY, NULL);
     CHECK(target[0] == before && fi_cntr_read(remote_writes) == count, "memory was touched");
     FAILS(FI_EMSGSIZE, fi_inject_write(a.ep, local, info->tx_attr->inject_size + 1, a.peer, base, key));
+    // What is read is no shorter where all that is sent is injected.
+    size_t longer = info->tx_attr->inject_size + 1;
+    uint64_t usual = FI_TRANSMIT, injects = FI_TRANSMIT | FI_INJECT;
+    OK(fi_control(&a.ep->fid, FI_GETOPSFLAG, &usual));
+    usual |= FI_TRANSMIT;
+    OK(fi_control(&a.ep->fid, FI_SETOPSFLAG, &injects));
+    FAILS(FI_EMSGSIZE, fi_write(a.ep, local, longer, NULL, a.peer, base, key, &a));
+    TRY(fi_read(a.ep, back, longer, NULL, a.peer, base, key, &a));
+    completion(&a);
+    OK(fi_control(&a.ep->fid, FI_SETOPSFLAG, &usual));
     if (!(info->domain_attr->mr_mode & FI_MR_PROV_KEY))
         FAILS(FI_ENOKEY, fi_mr_reg(domain, target, 8, FI_REMOTE_READ, 0, KEY, 0, &read_only, NULL));
     FAILS(FI_EBADFLAGS, fi_mr_reg(domain, target, 8, 1ull << 60, 0, 99, 0, &read_only, NULL));

@@ -214,6 +214,11 @@ static void alias(void) {
     OK(fi_control(&quiet->fid, FI_GETOPSFLAG, &flags));
     CHECK(flags == FI_INJECT, "%#lx", flags);
     OK(fi_close(&quiet->fid));
+    // A tagged receive takes one message, whatever the flags of receives that have none.
+    OK(fi_ep_alias(sender, &other, FI_RECV | FI_MULTI_RECV));
+    OK(fi_trecv(other, &value, 8, NULL, FI_ADDR_UNSPEC, 4, 0, &value));
+    OK(fi_cancel(&other->fid, &value));
+    OK(fi_close(&other->fid));
 }
 
 static void poll_sets(void) {
