@@ -4,9 +4,12 @@
 //! A `fi_addr_t` is an index in both types of vector. Reading takes no lock:
 //! the data path looks up both directions.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
 };
 
 use ffi::{
@@ -54,10 +57,19 @@ pub(crate) struct AddressVector {
     shared: Option<Shared>,
     /// Indices given out so far.
     used: AtomicU64,
-    free: Mutex<Vec<u64>>,
+    indices: Mutex<Indices>,
     eq: Mutex<Option<Arc<EventQueue>>>,
     /// The endpoints that are told how many addresses there are.
     pub(crate) endpoints: Drivers,
+}
+
+/// What is only looked at when addresses come or go.
+#[derive(Debug, Default)]
+struct Indices {
+    /// Given out and removed: the lowest is next.
+    free: BTreeSet<u64>,
+    /// Those besides the one in `by_peer` of peers that were inserted more than once.
+    more: HashMap<u32, BTreeSet<u64>>,
 }
 
 #[derive(Debug)]
@@ -99,7 +111,7 @@ impl AddressVector {
             entries: Words::new(),
             by_peer: Words::new(),
             used: AtomicU64::new(0),
-            free: Mutex::default(),
+            indices: Mutex::default(),
             eq: Mutex::default(),
             endpoints: Drivers::new(domain.locked),
         })
@@ -125,8 +137,13 @@ impl AddressVector {
             return None;
         }
         if shared.seen.get(index) != word {
-            self.enter(index, self.domain.peers.number(unpack(word)));
-            shared.seen.set(index, word);
+            let mut indices = self.indices.lock();
+            // Another thread may have been first.
+            if shared.seen.get(index) != word {
+                let peer = self.domain.peers.number(unpack(word));
+                self.enter(&mut indices, index as u64, peer);
+                shared.seen.set(index, word);
+            }
         }
         (self.entries.get(index) as u32).checked_sub(1)
     }
@@ -164,15 +181,17 @@ impl AddressVector {
         if let Some(shared) = &self.shared {
             return u32::try_from(shared.addresses.used()).unwrap_or(u32::MAX);
         }
-        let free = self.free.lock().len() as u64;
+        let free = self.indices.lock().free.len() as u64;
         u32::try_from(self.used.load(Ordering::Relaxed) - free).unwrap_or(u32::MAX)
     }
 
     pub(crate) fn insert_one(&self, bytes: &[u8]) -> Option<u64> {
         let address = address::from_bytes(bytes)?;
-        let mut free = self.free.lock();
+        let mut indices = self.indices.lock();
+        let free = indices.free.pop_first();
         if let Some(shared) = &self.shared {
-            let index = free.pop().map(|index| index as usize);
+            drop(indices);
+            let index = free.map(|index| index as usize);
             let index = index.or_else(|| shared.addresses.claim()).or_else(|| {
                 tracing::warn!("the shared address vector is full, fi_av_open asked for too few");
                 None
@@ -181,28 +200,43 @@ impl AddressVector {
             return self.shared_peer(shared, index as u64).map(|_| index as u64);
         }
         let peer = self.domain.peers.number(address);
-        let index = free.pop().unwrap_or_else(|| self.used.load(Ordering::Relaxed));
-        self.enter(index as usize, peer);
+        let index = free.unwrap_or_else(|| self.used.load(Ordering::Relaxed));
+        self.enter(&mut indices, index, peer);
         self.used.fetch_max(index + 1, Ordering::AcqRel);
         Some(index)
     }
 
-    fn enter(&self, index: usize, peer: u32) {
+    fn enter(&self, indices: &mut Indices, index: u64, peer: u32) {
+        // Another process may have put this peer in another's place.
+        self.leave(indices, index);
         let address = self.domain.peers.address(peer);
         if address::is_local(*address.ip()) && segment::is_there(address.port()) {
             self.domain.peers.saw(peer);
         }
-        self.entries.set(index, u64::from(peer) + 1);
+        self.entries.set(index as usize, u64::from(peer) + 1);
         if self.by_peer.get(peer as usize) == 0 {
-            self.by_peer.set(peer as usize, index as u64 + 1);
+            self.by_peer.set(peer as usize, index + 1);
+        } else {
+            indices.more.entry(peer).or_default().insert(index);
         }
     }
 
-    /// Indices given out so far.
-    fn used(&self) -> u64 {
-        match &self.shared {
-            Some(shared) => shared.addresses.used() as u64,
-            None => self.used.load(Ordering::Relaxed),
+    /// Empties an index, if there is a peer.
+    fn leave(&self, indices: &mut Indices, index: u64) {
+        let Some(peer) = (self.entries.get(index as usize) as u32).checked_sub(1) else { return };
+        self.entries.set(index as usize, 0);
+        let mut more = indices.more.remove(&peer).unwrap_or_default();
+        if self.by_peer.get(peer as usize) == index + 1 {
+            let other = more.pop_first();
+            self.by_peer.set(peer as usize, other.map_or(0, |other| other + 1));
+            if other.is_none() {
+                self.user_ids.set(peer as usize, 0);
+            }
+        } else {
+            more.remove(&index);
+        }
+        if !more.is_empty() {
+            indices.more.insert(peer, more);
         }
     }
 
@@ -316,22 +350,14 @@ impl ops::av::AddressVector for AddressVector {
             return Err(Errno::EACCES);
         }
         for &address in addresses {
-            let peer = self.peer(address).ok_or(Errno::EINVAL)?;
-            let mut free = self.free.lock();
-            self.entries.set(address as usize, 0);
+            self.peer(address).ok_or(Errno::EINVAL)?;
+            let mut indices = self.indices.lock();
+            self.leave(&mut indices, address);
             if let Some(shared) = &self.shared {
                 shared.addresses.set(address as usize, 0);
                 shared.seen.set(address as usize, 0);
             }
-            if self.by_peer.get(peer as usize) == address + 1 {
-                // The same endpoint may have been inserted twice.
-                let other = (0..self.used()).find(|&other| self.peer(other) == Some(peer));
-                self.by_peer.set(peer as usize, other.map_or(0, |other| other + 1));
-                if other.is_none() {
-                    self.user_ids.set(peer as usize, 0);
-                }
-            }
-            free.push(address);
+            indices.free.insert(address);
         }
         Ok(())
     }

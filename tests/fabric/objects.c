@@ -166,6 +166,19 @@ static void address_vector(void) {
     FAILS(FI_EINVAL, fi_av_remove(av, &address, 1, 0));
     for (int i = 0; i < 1000; i++)
         CHECK(fi_av_insertsvc(av, "127.0.0.1", "4712", NULL, 0, NULL) == 1, "insertsvc %d", i);
+    // The lowest index is used again first.
+    static const fi_addr_t some[] = {7, 3, 5};
+    OK(fi_av_remove(av, (fi_addr_t *)some, 3, 0));
+    CHECK(fi_av_insertsvc(av, "127.0.0.1", "4711", &address, 0, NULL) == 1 && address == 3, "%lu", address);
+    CHECK(fi_av_insertsvc(av, "127.0.0.1", "4711", &address, 0, NULL) == 1 && address == 5, "%lu", address);
+    OK(fi_close(&av->fid));
+    // Removals take no longer the more there are: these took 4 s.
+    OK(fi_av_open(domain, &attr, &av, NULL));
+    struct sockaddr_in many = {.sin_family = AF_INET, .sin_port = htons(5), .sin_addr.s_addr = htonl(0x0a000001)};
+    for (int i = 0; i < 40000; i++) CHECK(fi_av_insert(av, &many, 1, &again, 0, NULL) == 1, "insert %d", i);
+    double start = seconds();
+    for (address = 0; address < 40000; address++) OK(fi_av_remove(av, &address, 1, 0));
+    CHECK(seconds() - start < 2, "%.1f s", seconds() - start);
     OK(fi_close(&av->fid));
 }
 
