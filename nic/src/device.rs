@@ -407,10 +407,20 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Sets the oldest unexpected message that matches aside under a context
     /// (`FI_PEEK | FI_CLAIM`); no other receive can get it.
-    pub fn claim(&mut self, key: &Key, context: u64) -> Option<(Envelope, &M)> {
-        let taken = self.take_unexpected(key)?;
+    ///
+    /// # Errors
+    /// The context has one already.
+    pub fn claim(
+        &mut self,
+        key: &Key,
+        context: u64,
+    ) -> Result<Option<(Envelope, &M)>, AlreadyClaimed> {
+        if self.claimed.contains_key(&context) {
+            return Err(AlreadyClaimed);
+        }
+        let Some(taken) = self.take_unexpected(key) else { return Ok(None) };
         let claimed = self.claimed.entry(context).insert_entry(taken).into_mut();
-        Some((claimed.envelope, &claimed.message))
+        Ok(Some((claimed.envelope, &claimed.message)))
     }
 
     /// The message set aside under a context (`FI_CLAIM`).
@@ -548,6 +558,11 @@ impl<R: Clone, M> Device<R, M> {
         [&mut self.tagged, &mut self.msg]
     }
 }
+
+/// A second message was to be set aside under a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the context has a claimed message already")]
+pub struct AlreadyClaimed;
 
 /// A device that cannot be made.
 #[derive(Debug, thiserror::Error)]

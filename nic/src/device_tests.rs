@@ -126,17 +126,18 @@ fn a_claimed_message_belongs_to_its_context() {
         device.tagged.keep(envelope, name);
     }
     assert_eq!(device.tagged.peek(&key).unwrap().1, &'a');
-    assert_eq!(device.tagged.claim(&key, 77).unwrap().1, &'a');
+    assert_eq!(device.tagged.claim(&key, 77).unwrap().unwrap().1, &'a');
+    assert_eq!(device.tagged.claim(&key, 77), Err(AlreadyClaimed));
     assert_eq!(device.tagged.peek(&key).unwrap().1, &'b');
     assert_eq!(device.tagged.claimed(78), None);
     assert_eq!(device.tagged.claimed(77).unwrap().1, 'a');
     assert_eq!(device.tagged.discard(&key).unwrap().1, 'b');
     assert!(device.tagged.peek(&key).is_none());
-    assert!(device.tagged.claim(&key, 77).is_none());
+    assert_eq!(device.tagged.claim(&key, 77), Ok(None));
     let envelope = Envelope { source: 1, bits: 7, len: 1 };
     assert!(device.tagged.arrive(&envelope).is_none());
     device.tagged.keep(envelope, 'c');
-    assert_eq!(device.tagged.claim(&key, 77).unwrap().1, &'c');
+    assert_eq!(device.tagged.claim(&key, 77).unwrap().unwrap().1, &'c');
     assert_eq!(device.tagged.drop_unexpected(|_, name| *name == 'c'), 1);
     assert_eq!(device.tagged.claimed(77), None);
     let counters = device.tagged.counters();

@@ -317,7 +317,7 @@ impl SharedReceive {
             port.progress();
         }
         let source = self.source_key(op.source, true)?;
-        let found = probe.find(&mut self.state.lock().device, op, source);
+        let found = probe.find(&mut self.state.lock().device, op, source)?;
         let holder = found.as_ref().map(|found| found.holder);
         self.with_member(holder, |engine, port| {
             engine.probed(&port.own, op, found);

@@ -15,7 +15,7 @@ use ffi::{
     ops::ep::Recv,
 };
 use matching::{Key, Source};
-use nic::device::{Device, Envelope, Grant};
+use nic::device::{AlreadyClaimed, Device, Envelope, Grant};
 
 use crate::{
     channel::{
@@ -67,13 +67,16 @@ impl Probe {
     }
 
     /// Looks for the oldest message that matches.
+    ///
+    /// # Errors
+    /// `EBUSY` for a second claim under one context, whose first message would be lost.
     pub(crate) fn find(
         self,
         device: &mut Device<RecvOp, Kept>,
         op: &Recv,
         source: Source,
-    ) -> Option<Found> {
-        let (bits, ignore) = op.tag?;
+    ) -> Result<Option<Found>> {
+        let Some((bits, ignore)) = op.tag else { return Ok(None) };
         let key = Key { bits, ignore, source };
         let found = |(envelope, kept): (Envelope, &Kept)| Found {
             envelope,
@@ -82,17 +85,18 @@ impl Probe {
             holder: kept.holder,
             dropped: None,
         };
-        match self {
+        Ok(match self {
             Self::Peek => device.tagged.peek(&key).map(found),
-            Self::Claim => device.tagged.claim(&key, op.context.0 as u64).map(found),
-            Self::Discard => {
-                let (envelope, kept) = device.tagged.discard(&key)?;
-                let mut found = found((envelope, &kept));
-                found.dropped = Some(kept);
-                Some(found)
+            Self::Claim => {
+                let claimed = device.tagged.claim(&key, op.context.0 as u64);
+                claimed.map_err(|AlreadyClaimed| Errno::EBUSY)?.map(found)
             }
+            Self::Discard => device.tagged.discard(&key).map(|(envelope, kept)| {
+                let found = found((envelope, &kept));
+                Found { dropped: Some(kept), ..found }
+            }),
             Self::TakeClaimed => None,
-        }
+        })
     }
 }
 
@@ -109,7 +113,7 @@ impl Engine {
         // What lies in the ring has arrived, too.
         self.receive(own);
         let source = self.source_key(op.source, true)?;
-        let found = probe.find(&mut self.device.lock(), op, source);
+        let found = probe.find(&mut self.device.lock(), op, source)?;
         self.probed(own, op, found);
         Ok(())
     }

@@ -58,9 +58,15 @@ static void each_size(size_t len) {
     struct fi_msg_tagged six = about(6, 0, &context);
     OK(fi_trecvmsg(b.ep, &six, FI_PEEK | FI_CLAIM));
     next_ok(&b, &a, &context);
+    // A context has one at a time.
+    OK(fi_tsend(a.ep, out, len, NULL, a.peer, 6, in));
+    FAILS(FI_EBUSY, fi_trecvmsg(b.ep, &six, FI_PEEK | FI_CLAIM));
     OK(fi_trecvmsg(b.ep, &six, FI_CLAIM | FI_DISCARD));
     next_ok(&b, &a, &context);
     next_ok(&a, &b, out);
+    OK(fi_trecvmsg(b.ep, &six, FI_PEEK | FI_DISCARD));
+    next_ok(&b, &a, &context);
+    next_ok(&a, &b, in);
 }
 
 static void selective(void) {
