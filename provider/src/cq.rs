@@ -165,8 +165,8 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         self.attr.format
     }
 
-    fn error_has_source(&self) -> bool {
-        init::api_at_least(self.domain.api_version(), 1, 20)
+    fn api_at_least(&self, major: u32, minor: u32) -> bool {
+        init::api_at_least(self.domain.api_version(), major, minor)
     }
 
     #[inline]

@@ -207,6 +207,31 @@ static void waiting(void) {
     OK(pthread_join(thread, NULL));
 }
 
+// Programs from before libfabric 1.5 have shorter error entries.
+static void old_program(void) {
+    struct fi_info *hints = fi_allocinfo(), *of_now = info;
+    struct fid_fabric *fabric_of_now = fabric;
+    struct fid_domain *domain_of_now = domain;
+    struct { char entry[72]; uint64_t behind; } failure = {.behind = 7};
+    struct side side;
+    char byte;
+    hints->fabric_attr->prov_name = strdup("tcam");
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->data_progress = progress;
+    OK(fi_getinfo(FI_VERSION(1, 4), NULL, NULL, 0, hints, &info));
+    OK(fi_fabric(info->fabric_attr, &fabric, NULL));
+    OK(fi_domain(fabric, info, &domain, NULL));
+    open_side(&side, 0, 1);
+    OK(fi_recv(side.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, &byte));
+    OK(fi_cancel(&side.ep->fid, &byte));
+    CHECK(fi_cq_readerr(side.cq, (struct fi_cq_err_entry *)&failure, 0) == 1, "no error");
+    CHECK(failure.behind == 7, "%#lx", failure.behind);
+    close_side(&side);
+    close_domain();
+    info = of_now, fabric = fabric_of_now, domain = domain_of_now;
+    fi_freeinfo(hints);
+}
+
 // Hints that cannot be met are refused.
 static void refused(void) {
     for (int i = 0; i < 5; i++) {
@@ -239,6 +264,7 @@ int main(void) {
     address_vector();
     waiting();
     refused();
+    old_program();
     close_side(&a);
     close_side(&b);
     close_domain();

@@ -170,8 +170,9 @@ pub trait CompletionQueue: Bindable<Raw = sys::fid_cq> {
     /// Format of the entries.
     fn format(&self) -> Format;
 
-    /// Whether `struct fi_cq_err_entry` of the application ends with `src_addr` (API 1.20).
-    fn error_has_source(&self) -> bool;
+    /// Whether the application was written for this version of the API or a later one, which
+    /// says how long its `struct fi_cq_err_entry` is.
+    fn api_at_least(&self, major: u32, minor: u32) -> bool;
 
     /// Makes progress and reads completions.
     ///
@@ -306,8 +307,8 @@ unsafe extern "C" fn readerr<C: CompletionQueue>(
         if to.is_null() {
             return Err(Errno::EINVAL);
         }
-        // SAFETY: reached through the queue's table; every field written below
-        // exists in 1.17's layout, `src_addr` behind it from API 1.20 on.
+        // SAFETY: reached through the queue's table; every field written below exists in the
+        // first layout, but `err_data_size` from API 1.5 and `src_addr` from 1.20 on.
         unsafe {
             let cq = object::get::<_, C>(cq)?;
             let failure = cq.read_error(read_flags)?;
@@ -321,8 +322,10 @@ unsafe extern "C" fn readerr<C: CompletionQueue>(
             (*to).olen = failure.overflow;
             (*to).err = failure.errno.get();
             (*to).prov_errno = failure.errno.get();
-            (*to).err_data_size = 0;
-            if cq.error_has_source() {
+            if cq.api_at_least(1, 5) {
+                (*to).err_data_size = 0;
+            }
+            if cq.api_at_least(1, 20) {
                 to.byte_add(SRC_ADDR_OFFSET).cast::<u64>().write(flags::ADDR_UNSPEC);
             }
         }
