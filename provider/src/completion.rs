@@ -180,9 +180,14 @@ impl Engine {
     /// Counts deferred work that is done, for the counter it names.
     #[inline]
     pub(crate) fn work_done(&mut self, work: u32, failed: bool) {
-        if work != 0
-            && let Some(deferred) = self.works.try_remove(work as usize - 1)
-        {
+        if work != 0 {
+            self.end_work(work, failed);
+        }
+    }
+
+    #[cold]
+    fn end_work(&mut self, work: u32, failed: bool) {
+        if let Some(deferred) = self.works.try_remove(work as usize - 1) {
             count(deferred.counter.as_ref(), failed);
         }
     }
@@ -190,7 +195,12 @@ impl Engine {
     /// Whether the endpoint is told of the success of an operation, which may be deferred work.
     #[inline]
     fn is_told(&self, work: u32) -> bool {
-        work == 0 || self.works.get(work as usize - 1).is_none_or(|deferred| deferred.reports)
+        work == 0 || self.work_reports(work)
+    }
+
+    #[cold]
+    fn work_reports(&self, work: u32) -> bool {
+        self.works.get(work as usize - 1).is_none_or(|deferred| deferred.reports)
     }
 
     /// Reports an operation that waited for its time in vain.
