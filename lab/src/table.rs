@@ -155,11 +155,16 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
         0 => format!("{name} has no table: {spilled} went to the host"),
         _ => format!("{name} overflowed: {spilled} spilled"),
     };
+    let reasons = &queue.block_reasons;
     let size = match unfit(queue) {
         0 => format!("{} would have held all{rank}", entries(peak.elements)),
+        // What went to the host after another element did may have followed one of these.
+        _ if reasons.sticky > 0 || reasons.order > 0 => {
+            "a larger table would not have held all of them".to_owned()
+        }
         unfit => format!("a larger table would not have held {} of them", whole(unfit)),
     };
-    format!("{what}; {size}\n  not in the table: {}", reasons(queue))
+    format!("{what}; {size}\n  not in the table: {}", told(queue))
 }
 
 /// Elements that are not in the table for reasons that its size does not change.
@@ -169,7 +174,7 @@ fn unfit(queue: &QueueCounters) -> u64 {
 }
 
 /// Why elements went to the host, with how many of them were collective.
-fn reasons(queue: &QueueCounters) -> String {
+fn told(queue: &QueueCounters) -> String {
     let collective = queue.kinds.collective.block_reasons.iter();
     let named: Vec<_> = queue
         .block_reasons
@@ -186,21 +191,23 @@ fn reasons(queue: &QueueCounters) -> String {
 /// Upper bounds of the median and the 99th percentile of a histogram of depths, in a queue
 /// that was never longer than this.
 fn depth(histogram: &Histogram, longest: u64) -> String {
-    let searches = u128::from(histogram.total());
-    if searches == 0 {
+    if histogram.total() == 0 {
         return "-".to_owned();
     }
-    let bound = |per_cent| {
-        let mut seen = 0;
-        histogram
-            .buckets()
-            .find(|(_, _, count)| {
-                seen += u128::from(*count);
-                seen * 100 >= searches * per_cent
-            })
-            .map_or(0, |(_, high, _)| high.min(longest))
-    };
-    format!("{} / {}", whole(bound(50)), whole(bound(99)))
+    let [half, most] = [500, 990].map(|share| whole(bound(histogram, share, longest)));
+    format!("{half} / {most}")
+}
+
+/// The depth that so many thousandths of the searches reach at most, in a queue that was never
+/// longer than this.
+pub(crate) fn bound(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
+    let total = u128::from(histogram.total());
+    let mut seen = 0;
+    let reached = histogram.buckets().find(|(_, _, count)| {
+        seen += u128::from(*count);
+        seen * 1000 >= total * u128::from(thousandths)
+    });
+    reached.map_or(0, |(_, high, _)| high.min(longest))
 }
 
 #[cfg(test)]
@@ -208,6 +215,7 @@ mod tests {
     use super::*;
     use crate::reading::Point;
     use crate::reports::tests::sample;
+    use matching::BlockReasons;
     use nic::report::{ChannelCounters, Report};
 
     #[test]
@@ -267,6 +275,13 @@ mod tests {
         let expected = "PRQ overflowed: 15 elements spilled; a larger table would not have held 8 of \
                         them\n  not in the table: table full 7 (0 collective), refused 8 (0 collective)";
         assert_eq!(text, expected);
+        // How many followed the ones that were refused is not counted.
+        for (sticky, order) in [(7, 0), (0, 7)] {
+            let mut queue = queue.clone();
+            queue.block_reasons = BlockReasons { refused: 8, sticky, order, ..Default::default() };
+            let text = verdict("PRQ", &queue, &Peak { elements: 25, rank: Some(0) });
+            assert!(text.contains("; a larger table would not have held all of them\n"), "{text}");
+        }
         let text = verdict("UMQ", &sample(0, 0, 1).tagged.prq, &Peak { elements: 1, rank: None });
         assert!(text.starts_with("UMQ has no table: 1 element went to the host; 1 entry would"));
     }
@@ -305,5 +320,8 @@ mod tests {
         histogram.record(2000);
         assert_eq!(depth(&histogram, 5000), "1 / 127");
         assert_eq!(depth(&histogram, 100), "1 / 100");
+        let bounds = [0, 980, 981, 1000].map(|share| bound(&histogram, share, 1500));
+        assert_eq!(bounds, [1, 1, 127, 1500]);
+        assert_eq!(bound(&Histogram::default(), 500, 1500), 0);
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The tables of an experiment, for the terminal and for a page.
 
-use matching::{Histogram, QueueCounters};
+use matching::QueueCounters;
 
 use super::experiment::{Experiment, Queue, Rank};
 use crate::numbers::{count, percent, share, whole};
 use crate::reports::spilled;
 use crate::sheet::Sheet;
+use crate::table::bound;
 
 /// Ranks shown unless all are asked for.
 pub(super) const WORST: usize = 10;
@@ -122,24 +123,14 @@ fn kinds(experiment: &Experiment) -> Sheet {
     sheet
 }
 
-/// The highest value of the bucket that so many thousandths of the values reach.
-pub(super) fn bound(histogram: &Histogram, thousandths: u64) -> u64 {
-    let total = u128::from(histogram.total());
-    let mut seen = 0;
-    let reached = histogram.buckets().find(|(_, _, count)| {
-        seen += u128::from(*count);
-        seen * 1000 >= total * u128::from(thousandths)
-    });
-    reached.map_or(0, |(_, high, _)| high)
-}
-
 fn depths(experiment: &Experiment) -> Sheet {
     let mut sheet = Sheet::new(
         "Search depth: entries compared (at most, as buckets of the histogram tell)",
         ["searches", "", "number", "mean", "50 %", "90 %", "99 %", "99.9 %", "deepest"],
     );
     for queue in Queue::BOTH {
-        let depth = &queue.of(&experiment.sum.tagged).search_depth;
+        let counters = queue.of(&experiment.sum.tagged);
+        let (depth, longest) = (&counters.search_depth, counters.high_water);
         for (what, histogram, entries) in
             [("found", &depth.hit, depth.hit_entries), ("nothing", &depth.miss, depth.miss_entries)]
         {
@@ -148,8 +139,8 @@ fn depths(experiment: &Experiment) -> Sheet {
             let mut cells = vec![queue.name().to_owned(), what.to_owned(), whole(total)];
             let counted = depth.hit.total() == 0 || depth.hit_entries > 0;
             cells.push(if counted { told(mean(entries, total)) } else { unknown() });
-            cells.extend(SHARES.map(|share| told(whole(bound(histogram, share)))));
-            cells.push(told(whole(bound(histogram, 1000))));
+            cells.extend(SHARES.map(|share| told(whole(bound(histogram, share, longest)))));
+            cells.push(told(whole(bound(histogram, 1000, longest))));
             sheet.row(cells);
         }
     }
@@ -226,12 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_those_of_buckets() {
-        let mut histogram = Histogram::default();
-        assert_eq!(bound(&histogram, 500), 0);
-        for depth in [1, 1, 1, 1, 1, 1, 1, 1, 1, 900] {
-            histogram.record(depth);
-        }
-        assert_eq!([500, 900, 901, 1000].map(|share| bound(&histogram, share)), [1, 1, 1023, 1023]);
+    fn no_search_is_deeper_than_its_queue_was_long() {
+        let sheets = all(&experiment(1, 64), None);
+        // 1,600 receives: the bucket of the deepest search ends at 2,047.
+        assert_eq!(sheets[3].rows[0][8], "1,600");
     }
 }
