@@ -140,6 +140,7 @@ fn silence(
     without: Option<String>,
 ) -> String {
     let mut why = Vec::new();
+    let mut doctor = "`tcam doctor -- COMMAND` checks the rest";
     let status = ended.status;
     match (ended.caught.or(status.signal()), status.code()) {
         (Some(signal), _) => {
@@ -147,10 +148,11 @@ fn silence(
         }
         (None, Some(code)) if code > 128 && signals::is_signal(code - 128) => {
             let name = signals::name_of(code - 128);
-            why.push(format!("{program} ended with exit code {code} ({name})"));
+            return format!("{program} ended with exit code {code} ({name})");
         }
         (None, Some(code)) if code != 0 => {
             why.push(format!("{program} ended with exit code {code}"));
+            doctor = "if MPI_Init failed, `tcam doctor -- COMMAND` says why";
         }
         _ => {}
     }
@@ -168,7 +170,7 @@ fn silence(
                 .to_owned(),
         );
     }
-    why.push("`tcam doctor -- COMMAND` checks the rest".to_owned());
+    why.push(doctor.to_owned());
     why.join("; ")
 }
 
@@ -192,7 +194,7 @@ mod tests {
         let mpi = (Some(Mpi::Open(5)), Some(Mpi::Mpich));
         for (raw, (mpi, real), why) in [
             (9, (None, None), "app was ended by SIGKILL"),
-            (3 << 8, (None, None), "app ended with exit code 3"),
+            (3 << 8, (None, None), "app ended with exit code 3; if MPI_Init failed, `tcam doctor"),
             (139 << 8, (None, None), "app ended with exit code 139 (SIGSEGV)"),
             (255 << 8, (None, None), "app ended with exit code 255"),
             (0, mpi, "--mpi says Open MPI 5, but the launcher is that of MPICH"),
@@ -207,6 +209,9 @@ mod tests {
         assert_eq!(silence("app", ended, None, None, None), "app was ended by SIGINT");
         let ended = Ended { status: ExitStatus::from_raw(3 << 8), caught: None, late: false };
         let told = silence("app", ended, None, None, Some("no libfabric".to_owned()));
-        assert!(told.starts_with("app ended with exit code 3; no libfabric; `tcam"), "{told}");
+        assert!(told.starts_with("app ended with exit code 3; no libfabric; if MPI_Init"), "{told}");
+        let ended = Ended { status: ExitStatus::from_raw(139 << 8), caught: None, late: false };
+        let told = silence("app", ended, None, None, None);
+        assert!(!told.contains("doctor"), "what crashes was started: {told}");
     }
 }
