@@ -33,6 +33,8 @@ use crate::traces::{self, Counted, Endpoint, Trace, TraceClock};
 
 /// Operations from one step of the progress bar to the next.
 const STEP: u64 = 1 << 16;
+/// Bytes of records whose replay takes a second or more.
+pub(crate) const LONG: u64 = 16 << 20;
 const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
 
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
@@ -212,11 +214,19 @@ fn without_times(counters: &ContextCounters) -> ContextCounters {
     counters
 }
 
+/// A bar for all traces, where their replay takes long enough to be seen.
+fn bar(traces: &[Trace]) -> ProgressBar {
+    match traces.iter().map(Trace::records).sum() {
+        0..LONG => ProgressBar::hidden(),
+        length => progress::bar(length, BAR),
+    }
+}
+
 /// Replays every trace, as many at a time as there are cores; those that share a
 /// pool together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
     let params = traces::params(traces, settings)?;
-    let bar = progress::bar(traces.iter().map(|trace| trace.bytes).sum(), BAR);
+    let bar = bar(traces);
     if params.iter().any(|params| params.text("pool") == "node") {
         return together(traces, settings, &bar);
     }
@@ -235,7 +245,7 @@ pub(crate) struct Curves {
 
 /// Replays every trace once for the capacity curves.
 pub(crate) fn curves(traces: &[Trace], settings: &Settings) -> Result<Vec<Curves>, Error> {
-    let bar = progress::bar(traces.iter().map(|trace| trace.bytes).sum(), BAR);
+    let bar = bar(traces);
     each(traces, &bar, |trace, bar| {
         let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
         player.replay.keep_curves();

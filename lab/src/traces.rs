@@ -30,7 +30,7 @@ const BUFFER: usize = 1 << 20;
 pub(crate) struct Trace {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
-    /// Bytes of records at most.
+    /// Bytes of the window and of records.
     pub(crate) bytes: u64,
     /// Whether it may end in the middle of a record.
     pub(crate) cut_off: bool,
@@ -125,6 +125,11 @@ impl Trace {
 
     pub(crate) fn endpoint(&self) -> Endpoint {
         (self.header.host.clone(), self.header.pid, self.header.address.clone())
+    }
+
+    /// Bytes of records, but for those of the window: a short recording leaves it nearly empty.
+    pub(crate) fn records(&self) -> u64 {
+        self.bytes.saturating_sub(u64::from(self.header.window))
     }
 
     pub(crate) fn reader(&self) -> Result<Reader<BufReader<File>>, Error> {
@@ -275,6 +280,21 @@ fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_window_has_no_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, window: u32, more: usize| {
+            let path = directory.path().join(name);
+            let mut bytes = Header { window, ..Header::default() }.to_bytes();
+            bytes.resize(bytes.len() + more, 0);
+            fs::write(&path, bytes).unwrap();
+            Trace::open(path, false).unwrap()
+        };
+        assert_eq!(put("0.trace", 4096, 4096).records(), 0);
+        assert_eq!(put("1.trace", 4096, 3 * 4096).records(), 2 * 4096);
+        assert_eq!(put("2.trace", 0, 40).records(), 40);
+    }
 
     #[test]
     fn earlier_traces_are_found_whole_or_not_and_nothing_else() {
