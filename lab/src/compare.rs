@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam compare`: one recording on several devices, side by side.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use clap::Args;
 use matching::QueueCounters;
@@ -13,7 +14,7 @@ use crate::curve::{self, Replayed};
 use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::fresh;
-use crate::json::{Json, Kind};
+use crate::json::{Json, Kind, Place};
 use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::progress;
 use crate::reading::{Cost, Modelled};
@@ -21,10 +22,7 @@ use crate::replay;
 use crate::reports::{self, Peak, Summary, spilled};
 use crate::sheet::Sheet;
 use crate::table::rank_of;
-use crate::traces;
-
-/// Bytes of traces whose replay takes a second or more.
-const LONG: u64 = 16 << 20;
+use crate::traces::{self, Trace};
 
 /// Compares what devices would do with a recorded program, side by side.
 ///
@@ -55,9 +53,9 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "NAME")]
     timing: Option<String>,
 
-    /// Writes the numbers to this file as well.
+    /// Writes the numbers to this file as well; - is standard output, in place of the table.
     #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    csv: Option<Place>,
 
     #[command(flatten)]
     json: Json,
@@ -108,6 +106,10 @@ struct Compared<'a> {
 /// Prints the comparison. Returns 0.
 pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     environment::note_unused();
+    let csv_output = arguments.csv == Some(Place::Output);
+    if csv_output && arguments.json.takes_output() {
+        return Err(Error::OneOutput);
+    }
     let mut common = Settings::for_replay("--set", &arguments.set)?;
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
@@ -121,7 +123,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let params: Result<Vec<_>, _> =
         lines.iter().map(|line| traces::params(&found, &line.settings)).collect();
     let params = params?;
-    if let Some(path) = &arguments.csv {
+    if let Some(Place::File(path)) = &arguments.csv {
         fresh::check_file(path)?;
     }
     arguments.json.check()?;
@@ -136,10 +138,10 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     }
     // One unit for all lines, or they could not be compared.
     let charged = params.iter().flatten().any(curve::is_charged);
-    let length = found.iter().map(|trace| trace.bytes).sum();
+    let length = found.iter().map(Trace::records).sum();
     let mut replayed = Vec::new();
     for (at, line) in (1..).zip(&lines) {
-        if length >= LONG {
+        if length >= replay::LONG {
             let traces = format!("{} of traces", bytes(length));
             progress::step(&format!("{at} of {}: {}, {traces}", lines.len(), line.name));
         }
@@ -148,15 +150,17 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         }
     }
     let title = curve::title(&found);
-    if !arguments.json.takes_output() {
+    if !arguments.json.takes_output() && !csv_output {
         println!("{}", sheet(&title, &replayed, charged).terminal());
         if let Some((_, first)) = replayed.first() {
             println!("{}", foot(&first.sum, charged));
         }
     }
     let lines: Vec<_> = replayed.iter().map(|(what, of)| Row::of(what, of)).collect();
-    if let Some(path) = &arguments.csv {
-        write(path, &lines)?;
+    match &arguments.csv {
+        Some(Place::File(path)) => fs::write(path, csv(&lines)?).map_err(Error::io(path))?,
+        Some(Place::Output) => print!("{}", csv(&lines)?),
+        None => {}
     }
     arguments.json.write(Kind::Compare, Compared { title, lines })?;
     Ok(0)
@@ -281,13 +285,14 @@ impl<'a> Row<'a> {
     }
 }
 
-fn write(path: &Path, lines: &[Row<'_>]) -> Result<(), Error> {
-    let failed = |error| Error::Csv { path: path.to_owned(), error };
-    let mut csv = csv::Writer::from_path(path).map_err(failed)?;
+/// The lines as CSV.
+fn csv(lines: &[Row<'_>]) -> Result<String, Error> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
     for line in lines {
-        csv.serialize(line).map_err(failed)?;
+        csv.serialize(line).map_err(Error::NoCsv)?;
     }
-    csv.flush().map_err(Error::io(path))
+    let bytes = csv.into_inner().map_err(|error| Error::NoCsv(error.into_error().into()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]

@@ -66,6 +66,12 @@ pub(crate) enum Error {
     #[error("--json -: standard output is the program's; give a file")]
     OutputOfProgram,
 
+    #[error("--csv - and --json -: only one of them can go to standard output")]
+    OneOutput,
+
+    #[error("no CSV can be made of this: {0}")]
+    NoCsv(csv::Error),
+
     #[error("no JSON can be made of this: {0}")]
     Json(serde_json::Error),
 

@@ -209,7 +209,10 @@ mod tests {
         assert_eq!(silence("app", ended, None, None, None), "app was ended by SIGINT");
         let ended = Ended { status: ExitStatus::from_raw(3 << 8), caught: None, late: false };
         let told = silence("app", ended, None, None, Some("no libfabric".to_owned()));
-        assert!(told.starts_with("app ended with exit code 3; no libfabric; if MPI_Init"), "{told}");
+        assert!(
+            told.starts_with("app ended with exit code 3; no libfabric; if MPI_Init"),
+            "{told}"
+        );
         let ended = Ended { status: ExitStatus::from_raw(139 << 8), caught: None, late: false };
         let told = silence("app", ended, None, None, None);
         assert!(!told.contains("doctor"), "what crashes was started: {told}");
