@@ -119,7 +119,14 @@ impl Settings {
             let (name, value) = parts.ok_or(Error::Setting { option, word: word.clone() })?;
             let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
-            settings.0.insert(bare, value.to_owned());
+            if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
+                return Err(Error::SetTwice {
+                    option,
+                    name: bare,
+                    first,
+                    second: value.to_owned(),
+                });
+            }
         }
         Ok(settings)
     }
@@ -263,6 +270,15 @@ mod tests {
         assert!(parse("trace=x").is_ok());
         let wrong = parse("prq_entries=many").unwrap().check().unwrap_err();
         assert!(wrong.to_string().starts_with("FI_TCAM_PRQ_ENTRIES=many"), "{wrong}");
+    }
+
+    #[test]
+    fn what_is_set_twice_is_refused() {
+        let words = ["overflow=spill", "FI_TCAM_OVERFLOW=prefix"].map(str::to_owned);
+        for error in [Settings::parse(&words), Settings::for_replay("--set", &words)] {
+            let expected = "--set overflow=spill and overflow=prefix: give one of them";
+            assert_eq!(error.unwrap_err().to_string(), expected);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) enum Error {
     #[error("{}", hint::explained(.0))]
     Param(#[from] ParamError),
 
-    #[error("{option} {word}: NAME=VALUE is expected, such as kernel=scalar")]
+    #[error("{option} {word}: NAME=VALUE is expected, {}", hint::of_setting(.word))]
     Setting { option: &'static str, word: String },
 
     #[error("--set {name}: use {option}")]
@@ -24,6 +24,9 @@ pub(crate) enum Error {
     /// A parameter of a run, set for a replay.
     #[error("{option} {name}: {why}")]
     OfRuns { option: &'static str, name: String, why: &'static str },
+
+    #[error("{option} {name}={first} and {name}={second}: give one of them")]
+    SetTwice { option: &'static str, name: String, first: String, second: String },
 
     #[error("{option} and --set {name}: give one of them")]
     Twice { option: &'static str, name: &'static str },

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What was meant by a word that is none of those there are.
 
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use nic::params::{PARAMS, PREFIX, ParamError, Values};
 use nic::report::ReportError;
 use nic::trace::TraceError;
@@ -32,6 +35,48 @@ fn list(words: &[String]) -> String {
         [one] => one.clone(),
         [all @ .., last] => format!("{} or {last}", all.join(", ")),
     }
+}
+
+/// What an assignment would have been of a word that is none.
+pub(crate) fn of_setting(word: &str) -> String {
+    let word = word.to_lowercase();
+    let has = |values: &Values| match values {
+        Values::Words(words) | Values::Set(words) => words.contains(&&*word),
+        _ => false,
+    };
+    let params = PARAMS.iter().filter(|param| has(&param.values));
+    let meant: Vec<_> = params.map(|param| format!("{}={word}", param.name)).collect();
+    match meant.as_slice() {
+        [] => "such as kernel=scalar".to_owned(),
+        meant => format!("did you mean {}?", list(meant)),
+    }
+}
+
+/// How to set the parameter that was given as an option, if that is what is wrong.
+pub(crate) fn of_option(
+    error: &clap::Error,
+    words: impl IntoIterator<Item = OsString>,
+) -> Option<String> {
+    let (Some(ContextValue::String(given)), ErrorKind::UnknownArgument) =
+        (error.get(ContextKind::InvalidArg), error.kind())
+    else {
+        return None;
+    };
+    let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let option = match words.get(1)?.as_str() {
+        "run" | "record" | "replay" | "sweep" => &["--set"][..],
+        "compare" => &["--set", "--with"],
+        _ => return None,
+    };
+    let name = given.strip_prefix("--")?.replace('-', "_").to_lowercase();
+    let param = PARAMS.iter().find(|param| param.name == name)?;
+    let value = words.iter().enumerate().find_map(|(at, word)| {
+        let rest = word.strip_prefix(given)?;
+        rest.strip_prefix('=').or_else(|| words.get(at + 1).map(String::as_str))
+    });
+    let value = value.filter(|value| !value.starts_with('-')).unwrap_or("VALUE");
+    let sets = option.iter().map(|option| format!("{option} {}={value}", param.name));
+    Some(format!("{given}: a parameter is set with {}", list(&sets.collect::<Vec<_>>())))
 }
 
 /// What can be done about a trace.
@@ -83,6 +128,8 @@ pub(crate) fn explained(error: &ParamError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Cli;
+    use clap::Parser;
     use nic::params::Params;
 
     fn value(name: &str, value: &str) -> String {
@@ -120,6 +167,33 @@ mod tests {
         }
         assert!(told("{\"format\"").contains("EOF while parsing an object"));
         assert!(told("{}").contains("missing field"));
+    }
+
+    #[test]
+    fn values_without_a_name_get_theirs() {
+        assert_eq!(of_setting("Connectx"), "did you mean device=connectx?");
+        assert_eq!(of_setting("sticky"), "did you mean overflow=sticky?");
+        assert_eq!(of_setting("xyzzy"), "such as kernel=scalar");
+    }
+
+    #[test]
+    fn parameters_given_as_options_are_told_how_to_be_set() {
+        for (line, told) in [
+            ("run --device connectx -- app", Some("--set device=connectx")),
+            ("compare --device=alpu x", Some("--set device=alpu or --with device=alpu")),
+            ("replay x --host-engine", Some("--set host_engine=VALUE")),
+            ("sweep --overflow --out x -- app", Some("--set overflow=VALUE")),
+            ("stats --device alpu x", None),
+            ("run --devices alpu -- app", None),
+            ("run app", None),
+        ] {
+            let words = || ["tcam"].into_iter().chain(line.split(' '));
+            let error = Cli::try_parse_from(words()).unwrap_err();
+            let found = of_option(&error, words().map(OsString::from));
+            let end = told.map(|told| format!(": a parameter is set with {told}"));
+            assert_eq!(found.is_some(), end.is_some(), "{line}: {found:?}");
+            assert!(found.unwrap_or_default().ends_with(&end.unwrap_or_default()), "{line}");
+        }
     }
 
     #[test]

@@ -108,6 +108,10 @@ fn usage(error: &clap::Error) -> ExitCode {
         eprintln!("tcam: `--` is missing before the command: tcam ... -- {word} ...");
         return ExitCode::from(USAGE);
     }
+    if let Some(hint) = hint::of_option(error, std::env::args_os()) {
+        eprintln!("tcam: {hint}");
+        return ExitCode::from(USAGE);
+    }
     match error.print() {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             eprintln!("tcam: standard output: {error}");
