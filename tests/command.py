@@ -171,9 +171,13 @@ def mistakes(arguments, programs):
     for words, code, part in (
         (["record", f"--out={text}", "--", *ring], 125, "text: is no directory"),
         (["plot", f"--out={text}", str(PLACE / "record")], 125, "text: is no directory"),
+        (["plot", "--out=p.svg", str(PLACE / "record")], 125, "several pictures: give a dir"),
+        (["report", "--out=x.pdf", str(PLACE / "record")], 125, "a page of HTML is written"),
         (["run", f"--report={odd}", "--", *ring], 125, "a `%` in the name"),
         (["run", "--set=device=cassini", "--", *ring], 125, "did you mean cassini-hybrid, "),
         (["run", "--set=prq_entrys=3", "--", *ring], 125, "did you mean FI_TCAM_PRQ_ENTRIES?"),
+        (["run", "--set=connectx", "--", *ring], 125, "did you mean device=connectx?"),
+        (["run", "--device", "alpu", "--", *ring], 2, "set with --set device=alpu"),
         (["run", *ring], 2, "`--` is missing before the command"),
         (["run", "--", *killed], 137, "no rank wrote a report: sh was ended by SIGKILL"),
         (["run", "--", "sh", "-c", "exit 3"], 3, "report: sh ended with exit code 3"),

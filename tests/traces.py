@@ -87,6 +87,9 @@ def curve(arguments, programs):
                 summed = sum(report["tagged"][queue][count] for report in found)
                 swept = int(row[f"{queue}_{count}"])
                 check(summed == swept, f"size {size}: {queue} {count} {summed} and {swept}")
+    untagged = sorted(str(path) for path in place.glob("*.msg.trace"))
+    done = tcam(arguments, "sweep", f"--out={out}", "--trace", *untagged)
+    check(done.returncode == 125 and "no tagged message" in done.stderr, f"{done}")
 
 
 def timed(arguments):
@@ -144,6 +147,8 @@ def compared(arguments):
     names = ("what", "prq_entries", "umq_spills")
     lines = [[str(line[name]) for name in names] for line in told["lines"]]
     check(lines == [[row[name] for name in names] for row in rows], f"{lines}")
+    done = tcam(arguments, "compare", "--csv=-", str(place))
+    check(done.stdout.splitlines() == table.read_text().splitlines(), done.stdout)
     lines = ["--with=device=alpu", "--with=prq_entries=5"]
     done = tcam(arguments, "compare", "--prq=3", "--umq=2", *lines, f"--csv={table}", str(place))
     check(done.returncode == 0 and "\n as set " in done.stdout, f"{done.stdout}{done.stderr}")

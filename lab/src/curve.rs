@@ -54,6 +54,9 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     sizes::check(&settings)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.trace, arguments.cut_off)?;
+    if found.iter().all(|trace| trace.header.context != "tagged") {
+        return Err(Error::NothingTagged);
+    }
     let params = traces::params(&found, &settings)?;
     if let Some(mixed) = reports::several(found.iter().map(|trace| &*trace.header.program)) {
         eprintln!("{mixed}");

@@ -63,6 +63,12 @@ pub(crate) enum Error {
     #[error("{path}: is no directory")]
     NoDirectory { path: PathBuf },
 
+    #[error("--out {path}: {expected}")]
+    OtherFile { path: PathBuf, expected: &'static str },
+
+    #[error("no tagged message was recorded here: a sweep is about their tables")]
+    NothingTagged,
+
     #[error("{path}: {error}")]
     Io { path: PathBuf, error: std::io::Error },
 

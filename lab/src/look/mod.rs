@@ -11,7 +11,7 @@ mod page;
 mod sheets;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -141,8 +141,27 @@ pub(crate) enum Format {
     Both,
 }
 
+/// Endings of files that are not a page, or none of several in a directory.
+const FILES: [&str; 14] = [
+    "csv", "eps", "gif", "html", "jpeg", "jpg", "json", "md", "parquet", "pdf", "png", "ps", "svg",
+    "txt",
+];
+
+/// Refuses the name of a file of another kind than what is written.
+fn check_out(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Error> {
+    let ending = out.extension().map(|end| end.to_string_lossy().to_lowercase());
+    match ending {
+        Some(end) if FILES.contains(&&*end) && !fits.contains(&&*end) && !out.is_dir() => {
+            Err(Error::OtherFile { path: out.to_owned(), expected })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Draws the pictures. Returns 0.
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
+    let expected = "there are several pictures: give a directory; --format says svg or png";
+    check_out(&arguments.out, &[], expected)?;
     let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
     let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
@@ -180,6 +199,8 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
 
 /// Writes the files. Returns 0.
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
+    let expected = "there are several files: give a directory; --parquet says of which kind";
+    check_out(&arguments.out, &[], expected)?;
     let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
     let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);
@@ -193,6 +214,7 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
 
 /// Writes the page. Returns 0.
 pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
+    check_out(&arguments.out, &["html"], "a page of HTML is written: give a name such as x.html")?;
     let experiment = Experiment::read(&arguments.from)?;
     let page = page::of(&experiment)?;
     if arguments.out.as_os_str() == "-" {
@@ -207,6 +229,22 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_files_of_other_kinds_are_refused() {
+        let refused = |out: &Path, fits: &[&str]| check_out(out, fits, "expected").is_err();
+        for name in ["x.pdf", "x.PNG", "a.b/p.svg"] {
+            assert!(refused(Path::new(name), &["html"]), "{name}");
+        }
+        for name in ["x.html", "-", "pictures", "run.2", "a.png/x", "/dev/stdout"] {
+            assert!(!refused(Path::new(name), &["html"]), "{name}");
+        }
+        assert!(refused(Path::new("x.html"), &[]));
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join("a.png");
+        fs::create_dir(&odd).unwrap();
+        assert!(!refused(&odd, &[]));
+    }
 
     #[test]
     fn prefixes_are_no_paths() {
