@@ -6,7 +6,7 @@ use matching::Histogram;
 use super::{DEEP, Experiment, Sign, WARM, fill, legend};
 use crate::error::Error;
 use crate::look::experiment::Queue;
-use crate::numbers::{percent, share, whole};
+use crate::numbers::{entries, percent, share, whole};
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::chart::{Chart, Scale, TICK};
 
@@ -50,9 +50,10 @@ pub(super) fn depths(
         );
         let searches = depth.hit.total() + depth.miss.total();
         let note = format!(
-            "{} searches compared {} entries",
+            "{} search{} compared {}",
             whole(searches),
-            whole(depth.hit_entries + depth.miss_entries)
+            if searches == 1 { "" } else { "es" },
+            entries(depth.hit_entries + depth.miss_entries)
         );
         let title = match queue {
             Queue::Prq => "Searches of posted receives (PRQ), by messages that arrive",

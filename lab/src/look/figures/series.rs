@@ -7,7 +7,7 @@ use plotters::prelude::RGBColor;
 use super::{DEEP, Experiment, Sign, WARM, fill, legend};
 use crate::error::Error;
 use crate::look::experiment::{Queue, Rank};
-use crate::numbers::whole;
+use crate::numbers::{entries, whole};
 use crate::plot::canvas::{At, Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
 
@@ -103,12 +103,13 @@ impl<'a> Panel<'a> {
         let worst = self.ranks[0];
         let counters = self.queue.of(&worst.tagged);
         let mut note = format!(
-            "high-water mark {}; table of {} entries",
+            "high-water mark {}; table of {}",
             whole(counters.high_water),
-            whole(counters.entries)
+            entries(counters.entries)
         );
         match worst.lengths.us.len() {
             0 => note += "; no lengths were recorded",
+            _ if worst.lengths.every == 1 => note += "; a sample for each operation",
             _ => note += &format!("; a sample every {} operations", whole(worst.lengths.every)),
         }
         let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
@@ -139,6 +140,15 @@ impl<'a> Panel<'a> {
         let shown = positions.take_while(|(_, time)| *time <= self.times.most);
         shown.map(|(at, time)| chart.at(x.part(time), self.y.part(value(at) as f64))).collect()
     }
+}
+
+/// A line on which what was there at a sample is there up to the next one.
+fn steps(line: &[At]) -> Vec<At> {
+    let corners = line.windows(2).flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]);
+    let mut steps: Vec<_> = corners.chain(line.last().copied()).collect();
+    // Two of the same in a row would hide from `pieces` that a line turns back.
+    steps.dedup();
+    steps
 }
 
 /// A line in pieces that never turn back: a thick line that does has no width there.
@@ -176,7 +186,7 @@ pub(super) fn lengths(
         let chart = panel.begin(canvas)?;
         for (at, rank) in panel.ranks.iter().enumerate().rev() {
             let [table, host] = queue.lengths(&rank.lengths);
-            let line = panel.line(&rank.lengths, |at| table[at] + host[at], &chart);
+            let line = steps(&panel.line(&rank.lengths, |at| table[at] + host[at], &chart));
             let (width, colour) = if at == 0 { (3.0, DEEP) } else { (1.5, PALE) };
             for piece in pieces(&line) {
                 canvas.line(piece, width, colour)?;
@@ -224,6 +234,14 @@ pub(super) fn occupancy(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_length_stays_up_to_the_next_sample() {
+        let line = [(0.0, 5.0), (1.0, 2.0), (4.0, 2.0)];
+        let stairs = [(0.0, 5.0), (1.0, 5.0), (1.0, 2.0), (4.0, 2.0)];
+        assert_eq!(steps(&line), stairs);
+        assert_eq!((steps(&line[..1]), steps(&[])), (line[..1].to_vec(), Vec::new()));
+    }
 
     #[test]
     fn a_line_is_cut_where_it_turns_back() {
