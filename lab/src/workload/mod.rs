@@ -80,15 +80,14 @@ pub(crate) struct Workload {
     )]
     pub(crate) steps: u32,
 
-    /// Messages in flight of shuffle and burst.
+    /// Messages in flight of shuffle and burst, otherwise 1024; no other pattern takes it.
     #[arg(
         long,
         value_name = "M",
-        default_value_t = 1024,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000),
         allow_negative_numbers = true
     )]
-    pub(crate) messages: u32,
+    pub(crate) messages: Option<u32>,
 
     /// Where the traces go, `RANK.PID.PORT.tagged.trace`; it must not have any yet.
     #[arg(long, value_name = "DIR")]
@@ -125,10 +124,18 @@ pub(crate) enum WorkloadError {
     #[error("--rank {rank}: {pattern} sends it nothing, only rank 0 receives")]
     Unreached { rank: u32, pattern: String },
 
+    #[error(
+        "--messages: {pattern} takes --ranks, --rank, --seed and --steps; shuffle and burst have \
+         --messages"
+    )]
+    NoMessages { pattern: String },
+
     #[error("{path}: there are traces in it; give another directory with --out")]
     Occupied { path: PathBuf },
 }
 
+/// Messages in flight unless asked for.
+const MESSAGES: u32 = 1024;
 /// Nanoseconds from one operation to the next in the traces: a time that nothing
 /// depends on.
 const PACE: u64 = 100;
@@ -163,6 +170,9 @@ pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
 }
 
 fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
+    if arguments.messages.is_some() && !arguments.pattern.takes_messages() {
+        return Err(WorkloadError::NoMessages { pattern: arguments.pattern.name() }.into());
+    }
     for &rank in &arguments.rank.0 {
         if rank >= ranks {
             return Err(WorkloadError::NoRank { rank, ranks }.into());
@@ -227,6 +237,7 @@ fn write(
     signals: &mut Signals,
 ) -> Result<ContextCounters, Error> {
     let Workload { pattern, seed, steps, messages, .. } = *arguments;
+    let messages = messages.unwrap_or(MESSAGES);
     let ranks = place.ranks;
     let header = Header {
         window: 0,
@@ -312,7 +323,7 @@ mod tests {
     fn arguments(pattern: Pattern, rank: &str, out: &Path) -> Workload {
         let rank = rank.parse().unwrap();
         let out = out.to_owned();
-        Workload { pattern, ranks: Some(16), seed: 3, rank, steps: 4, messages: 50, out }
+        Workload { pattern, ranks: Some(16), seed: 3, rank, steps: 4, messages: None, out }
     }
 
     #[test]
@@ -349,6 +360,12 @@ mod tests {
         assert_eq!(error(Pattern::Fds, "16"), "--rank 16: there are 16 ranks, 0 to 15");
         let unreached = error(Pattern::Gather, "3");
         assert_eq!(unreached, "--rank 3: gather sends it nothing, only rank 0 receives");
+        let messages =
+            Workload { messages: Some(5), ..arguments(Pattern::Halo, "0", place.path()) };
+        let told = workload(&messages).unwrap_err().to_string();
+        assert!(told.starts_with("--messages: halo takes --ranks, --rank, "), "{told}");
+        let messages = Workload { pattern: Pattern::Burst, ..messages };
+        workload(&Workload { out: place.path().join("burst"), ..messages }).unwrap();
         workload(&arguments(Pattern::Gather, "0", place.path())).unwrap();
         assert!(error(Pattern::Gather, "0").contains("there are traces in it"));
     }

@@ -77,6 +77,11 @@ impl Pattern {
         rank == 0 || !matches!(self, Self::Gather)
     }
 
+    /// Whether the number of messages in flight is asked for.
+    pub(crate) const fn takes_messages(self) -> bool {
+        matches!(self, Self::Shuffle | Self::Burst)
+    }
+
     pub(crate) const fn paper(self) -> Paper {
         let (ranks, prq, umq, source) = match self {
             Self::Radix => (0, "around 10", "around 10", "COL+PNP, section 5.3.1"),
