@@ -190,6 +190,21 @@ def mistakes(arguments, programs):
     check(not odd.exists(), f"{odd} was made")
 
 
+def reports_elsewhere(arguments, programs):
+    """A place for reports in the environment is not used, and it is said."""
+    place = fresh("elsewhere")
+    environment = {"env": os.environ | {"FI_TCAM_REPORT": str(place / "%r")}}
+    ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
+    for task, option in (
+        ("run", "--report"), ("record", "--out"), ("sweep", "--out"),
+    ):  # fmt: skip
+        words = [task, *(["--prq=4"] if task == "sweep" else []), f"{option}={place / task}"]
+        done = tcam(arguments, *words, *ring, **environment)
+        told = f"FI_TCAM_REPORT: not used, the reports are where {option} DIR says"
+        check(done.returncode == 0 and told in done.stderr, f"{task}: {done}")
+        check(not list(place.glob("*.json")), f"{task}: {files(place)}")
+
+
 def numbers(arguments, programs):
     """The summary of a run for programs; what is there stays until there is another."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
@@ -440,6 +455,7 @@ def main():
     some_sizes_fail(arguments, programs)
     runs_that_hang(arguments)
     mistakes(arguments, programs)
+    reports_elsewhere(arguments, programs)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     for mpi in ("mpich", "openmpi5"):

@@ -195,6 +195,15 @@ pub(crate) fn note_unused() {
     }
 }
 
+/// A place for reports in the environment, which a run does not use: said, with the option that is
+/// for that.
+pub(crate) fn note_report(option: &str) {
+    let name = format!("{PREFIX}REPORT");
+    if std::env::var_os(&name).is_some() {
+        eprintln!("{name}: not used, the reports are where {option} says");
+    }
+}
+
 /// Everything a command needs to run over tcam.
 #[derive(Debug)]
 pub(crate) struct Environment {

@@ -2,6 +2,7 @@
 //! What was meant by a word that is none of those there are.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use nic::params::{PARAMS, PREFIX, ParamError, Values};
@@ -77,6 +78,16 @@ pub(crate) fn of_option(
     let value = value.filter(|value| !value.starts_with('-')).unwrap_or("VALUE");
     let sets = option.iter().map(|option| format!("{option} {}={value}", param.name));
     Some(format!("{given}: a parameter is set with {}", list(&sets.collect::<Vec<_>>())))
+}
+
+/// A path as a word of a shell's command line.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |letter: char| letter.is_alphanumeric() || "_-./,:=@%+".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// What can be done about a trace.
@@ -167,6 +178,15 @@ mod tests {
         }
         assert!(told("{\"format\"").contains("EOF while parsing an object"));
         assert!(told("{}").contains("missing field"));
+    }
+
+    #[test]
+    fn paths_are_quoted_where_a_shell_would_part_them() {
+        let quoted = |path: &str| quoted(Path::new(path));
+        assert_eq!(quoted("../tr-1/a.b"), "../tr-1/a.b");
+        assert_eq!(quoted("tr 1"), "'tr 1'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("$HOME"), "'$HOME'");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! `tcam record`: one run, its traces kept.
 
 use crate::cli;
-use crate::environment::Settings;
+use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::fresh::Fresh;
+use crate::hint;
 use crate::json::Json;
 use crate::left::Left;
 use crate::numbers::{self, count};
@@ -23,6 +24,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     }
     settings.give_sizes(arguments.tables)?;
     settings.set("trace_max", &arguments.max);
+    environment::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[reports::old, traces::old])?;
@@ -56,7 +58,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
          ask again",
         count(found.len() as u64, "trace"),
         numbers::bytes(bytes),
-        dir = arguments.out.display()
+        dir = hint::quoted(&arguments.out)
     );
     Ok(code)
 }

@@ -25,7 +25,7 @@ use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::json::{Kind, Sum};
-use crate::numbers::whole;
+use crate::numbers::count;
 use crate::progress;
 use crate::reports::{self, Summary};
 use crate::table;
@@ -69,9 +69,9 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         arguments.json.write(Kind::Summary, Sum::from(&sum))?;
     }
     eprintln!(
-        "{} operations of {} traces in {seconds:.2} s: {:.1} million a second",
-        whole(operations),
-        found.len(),
+        "{} of {} in {seconds:.2} s: {:.1} million a second",
+        count(operations, "operation"),
+        count(found.len() as u64, "trace"),
         operations as f64 / seconds / 1e6
     );
     match live {

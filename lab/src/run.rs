@@ -10,7 +10,7 @@ use nic::report::ReportError;
 
 use crate::cli;
 use crate::doctor;
-use crate::environment::{Environment, Settings};
+use crate::environment::{self, Environment, Settings};
 use crate::error::Error;
 use crate::fresh::Fresh;
 use crate::json::{Json, Kind, Sum};
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
+    environment::note_report("--report DIR");
     let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let Some(directory) = &arguments.report else {

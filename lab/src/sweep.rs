@@ -12,13 +12,13 @@ use indicatif::ProgressBar;
 
 use crate::OWN_FAILURE;
 use crate::cli;
-use crate::environment::Settings;
+use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::fresh;
 use crate::json::Kind;
 use crate::launcher::Mpi;
 use crate::left::Left;
-use crate::numbers::{share, whole};
+use crate::numbers::{count, share, whole};
 use crate::plot;
 use crate::progress;
 use crate::reading::{self, Cost, Point, larger, reading};
@@ -56,6 +56,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     sizes::check(&settings)?;
     let prq = arguments.prq.clone().unwrap_or_else(Sizes::usual);
     let pairs = sizes::pairs(&prq, arguments.umq.as_ref(), &settings.check()?)?;
+    environment::note_report("--out DIR");
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
@@ -315,7 +316,7 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
         .find(|word| word.contains('/') || !word.starts_with('-') && word.parse::<f64>().is_err())
         .map_or("program", |word| word.rsplit('/').next().unwrap_or(word));
     let mpi = mpi.map_or_else(String::new, |mpi| format!(", {mpi}"));
-    format!("{name} on {} ranks{mpi}", run.processes)
+    format!("{name} on {}{mpi}", count(run.processes as u64, "rank"))
 }
 
 /// One line a size, for the terminal.
@@ -369,7 +370,7 @@ mod tests {
         ] {
             let words: Vec<_> = command.split(' ').map(std::ffi::OsString::from).collect();
             let title = title(&words, Some(Mpi::Mpich), &run);
-            assert_eq!(title, format!("{name} on 1 ranks, MPICH"));
+            assert_eq!(title, format!("{name} on 1 rank, MPICH"));
         }
     }
 
