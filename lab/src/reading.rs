@@ -6,7 +6,7 @@ use nic::report::ContextCounters;
 
 use crate::numbers::{entries, share, whole};
 use crate::reports::{Peak, Summary, spilled};
-use crate::sizes::LARGEST;
+use crate::sizes::{LARGEST, Sizes, UmqSizes};
 use crate::traces::Counted;
 
 /// What was measured at one table size: the medians of its runs.
@@ -192,8 +192,9 @@ pub(crate) fn beyond(points: &[Point]) -> Option<u64> {
     points.iter().all(|point| (point.prq as u64) < need).then_some(need)
 }
 
-/// How to ask for tables that hold all, where a sweep had none.
-pub(crate) fn larger(points: &[Point]) -> Option<String> {
+/// How to ask for tables that hold all, where a sweep had none of sizes for which the UMQ's were
+/// given like this.
+pub(crate) fn larger(points: &[Point], given: Option<&UmqSizes>) -> Option<String> {
     let need = beyond(points)?;
     let [prq, umq] = needs(points);
     if never_held(points, &prq, &umq).is_some() {
@@ -203,6 +204,13 @@ pub(crate) fn larger(points: &[Point]) -> Option<String> {
         return Some(format!(
             "no table holds that: {} entries are the most",
             whole(LARGEST as u64)
+        ));
+    }
+    // A list of as many sizes would not fit it.
+    if matches!(given, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1) {
+        let need = whole(need);
+        return Some(format!(
+            "no size of this sweep holds that: --prq needs one of {need} or more"
         ));
     }
     let size = need.next_power_of_two().max(128);
@@ -252,11 +260,22 @@ pub(crate) fn reading(points: &[Point]) -> [String; 2] {
             whole(peak.elements),
         );
     }
+    // What has no table at any size spills at all of them.
+    let has = [|point: &Point| point.prq > 0, |point: &Point| point.umq > 0]
+        .map(|table| points.iter().any(table));
+    let small_of = |point: &&Point| {
+        let spills = point.spills.iter().zip(has).any(|(spills, has)| has && *spills > 0);
+        spills && (!has[0] || point.prq > 0) && (!has[1] || point.umq > 0)
+    };
     // 1,024 entries is a size hardware has; otherwise the largest that is too small.
+    let usual = |point: &Point| {
+        let mut sizes = [point.prq, point.umq].into_iter().zip(has);
+        sizes.all(|(size, has)| !has || size == 1024)
+    };
     let small = points
         .iter()
-        .filter(|point| !point.fits() && point.prq.min(point.umq) > 0)
-        .max_by_key(|point| (point.prq == 1024 && point.umq == 1024, point.prq, point.umq))
+        .filter(small_of)
+        .max_by_key(|point| (usual(point), point.prq, point.umq))
         .or_else(|| points.iter().rfind(|point| !point.fits()));
     let second = match small {
         Some(point) => format!(
@@ -331,6 +350,20 @@ mod tests {
     }
 
     #[test]
+    fn the_example_is_of_the_queue_that_has_a_table() {
+        let points = [0, 64, 1024, 2048].map(|size| {
+            let mut point = point(size, &[100]);
+            (point.umq, point.spills[1]) = (0, 40);
+            point
+        });
+        let second = &reading(&points)[1];
+        assert!(second.starts_with("at 64 + 0 entries "), "{second}");
+        // Where it always fits, what spills is said nevertheless.
+        let second = &reading(&points[2..])[1];
+        assert!(second.starts_with("at 2,048 + 0 entries "), "{second}");
+    }
+
+    #[test]
     fn times_of_one_run_or_within_their_spread_are_told() {
         let told = |seconds: [[f64; 3]; 2]| {
             let points: Vec<_> = (seconds.into_iter())
@@ -347,11 +380,14 @@ mod tests {
 
     #[test]
     fn sizes_that_hold_all_are_told_where_there_were_none() {
-        let told = |posts| larger(&[64, 1024].map(|size| point(size, &[posts])));
+        let told = |posts| larger(&[64, 1024].map(|size| point(size, &[posts])), None);
         assert_eq!(told(1024), None);
         assert!(told(1025).unwrap().ends_with("--prq 0,64,...,2048 has one that does"));
         let most = told(65_537).unwrap();
         assert_eq!(most, "no table holds that: 65,536 entries are the most");
+        let list = UmqSizes::List(Sizes(vec![5, 6]));
+        let told = larger(&[64, 1024].map(|size| point(size, &[1025])), Some(&list)).unwrap();
+        assert!(told.ends_with("--prq needs one of 1,025 or more"), "{told}");
         // The UMQ was not to be held.
         let mut points = [point(64, &[10])];
         points[0].peaks[1].elements = 100;

@@ -236,7 +236,8 @@ pub(crate) fn show(arguments: &cli::Sweep, title: &str, points: &[Point]) -> Res
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
-    let lines = reading(points).into_iter().chain(larger(points)).chain(reading::times(points));
+    let more = larger(points, arguments.umq.as_ref()).into_iter().chain(reading::times(points));
+    let lines = reading(points).into_iter().chain(more);
     for line in lines {
         println!("{line}");
     }
