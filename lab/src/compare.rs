@@ -19,7 +19,7 @@ use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::progress;
 use crate::reading::{Cost, Modelled};
 use crate::replay;
-use crate::reports::{self, Peak, Summary, spilled};
+use crate::reports::{Peak, Summary, spilled};
 use crate::sheet::Sheet;
 use crate::table::rank_of;
 use crate::traces::{self, Trace};
@@ -116,7 +116,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     common.give("timing", "--timing", arguments.timing.as_ref())?;
     let found = traces::find(&arguments.traces, arguments.cut_off)?;
     let lines = lines(first, &arguments.with, &common)?;
-    if let Some(mixed) = reports::several(found.iter().map(|trace| &*trace.header.program)) {
+    if let Some(mixed) = traces::mixed(&found) {
         eprintln!("{mixed}");
     }
     // What is wrong with one of them is said before the first replay.

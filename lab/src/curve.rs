@@ -21,7 +21,7 @@ use crate::json::Kind;
 use crate::numbers::{count, whole};
 use crate::reading::{self, Cost, Modelled, Point};
 use crate::replay::{self, Curves};
-use crate::reports::{self, Summary};
+use crate::reports::Summary;
 use crate::rows::{Row, Runs};
 use crate::sheet::Sheet;
 use crate::sizes::{self, Sizes};
@@ -58,7 +58,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         return Err(Error::NothingTagged);
     }
     let params = traces::params(&found, &settings)?;
-    if let Some(mixed) = reports::several(found.iter().map(|trace| &*trace.header.program)) {
+    if let Some(mixed) = traces::mixed(&found) {
         eprintln!("{mixed}");
     }
     if replay::holds_back(&params) {
@@ -253,6 +253,17 @@ pub(crate) fn title(found: &[Trace]) -> String {
     format!("{name} on {}, {replayed}", count(processes.len() as u64, "rank"))
 }
 
+/// A rank, with its process where several have that number or none is known.
+fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
+    match rank {
+        None => format!("rank {pid}"),
+        Some(number) if all.iter().filter(|other| **other == rank).count() > 1 => {
+            format!("rank {number} ({pid})")
+        }
+        Some(number) => format!("rank {number}"),
+    }
+}
+
 /// The smallest tables for some shares of spills: of all ranks together, of each kind
 /// of traffic, of the ranks that need most.
 fn smallest(passed: &[Curves]) -> comfy_table::Table {
@@ -288,10 +299,23 @@ fn smallest(passed: &[Curves]) -> comfy_table::Table {
         })
         .collect();
     ranks.sort_by_key(|(need, _)| std::cmp::Reverse(*need));
+    let all_ranks: Vec<_> = tagged.iter().map(|of| of.counted.trace.header.rank).collect();
     for (_, of) in ranks.iter().take(RANKS) {
         let header = &of.counted.trace.header;
-        let name = header.rank.map_or_else(|| header.pid.to_string(), |rank| rank.to_string());
-        row(&format!("rank {name}"), [&of.curves[0], &of.curves[1]], &both);
+        row(&name_of(header.rank, header.pid, &all_ranks), [&of.curves[0], &of.curves[1]], &both);
     }
     sheet.table()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_one_number_are_told_apart() {
+        let all = [Some(0), Some(1), Some(1), None];
+        let names = [(Some(0), 7), (Some(1), 8), (Some(1), 9), (None, 10)];
+        let names = names.map(|(rank, pid)| name_of(rank, pid, &all));
+        assert_eq!(names, ["rank 0", "rank 1 (8)", "rank 1 (9)", "rank 10"]);
+    }
 }

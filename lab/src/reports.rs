@@ -192,7 +192,7 @@ impl Summary {
             sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
         }
         sum.processes = processes.len();
-        sum.mixed = mixed(reports);
+        sum.mixed = mixed(reports.iter().map(source));
         let last = ranks.last().copied().unwrap_or(0);
         sum.missing = (0..last).filter(|rank| !ranks.contains(rank)).take(MISSING).collect();
         sum.silent = (last as usize + 1).saturating_sub(ranks.len().max(1));
@@ -213,7 +213,7 @@ impl Summary {
 }
 
 /// Says that these are several programs, if they are.
-pub(crate) fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
+fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
     let programs: BTreeSet<&str> = programs.collect();
     (programs.len() > 1).then(|| {
         let programs: Vec<_> = programs.into_iter().take(MISSING).collect();
@@ -224,17 +224,31 @@ pub(crate) fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<Str
     })
 }
 
-/// Why reports may be of several runs, whose counts tell nothing together.
-fn mixed(reports: &[Report]) -> Option<String> {
-    if let Some(several) = several(reports.iter().map(|report| &*report.program)) {
+/// Who counted something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) host: &'a str,
+    pub(crate) pid: u32,
+    pub(crate) rank: Option<u32>,
+}
+
+/// Why counts of these may be of several runs, which tell nothing together.
+pub(crate) fn mixed<'a>(of: impl Iterator<Item = Source<'a>> + Clone) -> Option<String> {
+    if let Some(several) = several(of.clone().map(|source| source.program)) {
         return Some(several);
     }
     let mut processes = BTreeMap::new();
-    reports.iter().find_map(|report| {
-        let (rank, process) = (report.rank?, (&report.host, report.pid));
+    of.into_iter().find_map(|Source { host, pid, rank, .. }| {
+        let (rank, process) = (rank?, (host, pid));
         let other = processes.insert(rank, process).filter(|other| *other != process)?;
-        Some(format!("Rank {rank} was processes {} and {}: several runs?", other.1, report.pid))
+        Some(format!("Rank {rank} was processes {} and {pid}: several runs?", other.1))
     })
+}
+
+fn source(report: &Report) -> Source<'_> {
+    let Report { program, host, pid, rank, .. } = report;
+    Source { program, host, pid: *pid, rank: *rank }
 }
 
 impl Peak {

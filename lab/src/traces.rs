@@ -21,6 +21,7 @@ use nic::trace::{HEADER, Header, Reader, TraceError};
 
 use crate::environment::Settings;
 use crate::error::Error;
+use crate::reports::{self, Source};
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 20;
@@ -102,6 +103,14 @@ pub(crate) fn find(names: &[PathBuf], cut_off: bool) -> Result<Vec<Trace>, Error
         }
     }
     Ok(traces)
+}
+
+/// Why these may be traces of several runs, whose counts tell nothing together.
+pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
+    reports::mixed(traces.iter().map(|trace| {
+        let Header { program, host, pid, rank, .. } = &trace.header;
+        Source { program, host, pid: *pid, rank: *rank }
+    }))
 }
 
 /// The parameters of each trace, see [`Trace::params`].

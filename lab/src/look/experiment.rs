@@ -196,7 +196,8 @@ impl Experiment {
             None | Some("") => "program",
             Some(name) => name,
         };
-        let ranks = crate::numbers::count(self.ranks.len() as u64, "rank");
+        // As the summary of a run counts them: two of one number may be of several runs.
+        let ranks = crate::numbers::count(self.sum.processes as u64, "rank");
         let replayed = if self.replayed { ", replayed" } else { "" };
         format!("{name} on {ranks}{replayed}")
     }
