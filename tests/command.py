@@ -205,6 +205,16 @@ def reports_elsewhere(arguments, programs):
         check(not list(place.glob("*.json")), f"{task}: {files(place)}")
 
 
+def completed(arguments):
+    """What shells complete; the script for bash is one."""
+    for shell in ("bash", "zsh", "fish"):
+        done = tcam(arguments, "completions", shell)
+        check(done.returncode == 0 and "workload" in done.stdout, f"{shell}: {done}")
+        if shutil.which(shell):
+            read = subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True)
+            check(read.returncode == 0 and not read.stderr, f"{shell}: {read.stderr}")
+
+
 def numbers(arguments, programs):
     """The summary of a run for programs; what is there stays until there is another."""
     ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
@@ -456,6 +466,7 @@ def main():
     runs_that_hang(arguments)
     mistakes(arguments, programs)
     reports_elsewhere(arguments, programs)
+    completed(arguments)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     for mpi in ("mpich", "openmpi5"):

@@ -40,6 +40,7 @@ pub(crate) enum Task {
     Watch(crate::watch::Watch),
     Workload(crate::workload::Workload),
     Reproduce(crate::reproduce::Reproduce),
+    Completions(crate::completions::Completions),
 }
 
 /// What run, record and sweep have in common.

@@ -8,6 +8,7 @@ mod output;
 
 mod cli;
 mod compare;
+mod completions;
 mod curve;
 mod devices;
 mod doctor;
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
         Task::Report(arguments) => look::report(&arguments),
         Task::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Task::Watch(arguments) => watch::watch(&arguments),
+        Task::Completions(arguments) => Ok(completions::completions(&arguments)),
         Task::Workload(arguments) => workload::workload(&arguments),
     };
     let code = done.unwrap_or_else(|error| {
