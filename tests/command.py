@@ -202,7 +202,7 @@ def reports_elsewhere(arguments, programs):
         done = tcam(arguments, *words, *ring, **environment)
         told = f"FI_TCAM_REPORT: not used, the reports are where {option} DIR says"
         check(done.returncode == 0 and told in done.stderr, f"{task}: {done}")
-        check(not list(place.glob("*.json")), f"{task}: {files(place)}")
+        check(not list(place.glob("*.json")), f"{task}: reports in {place}")
 
 
 def completed(arguments):
