@@ -294,6 +294,7 @@ def ends_with_its_program(arguments, programs, mpi):
             names = [path.name for path in place.glob("*")]
             check(any(name.endswith(".trace") for name in names), f"{what}: {names}, {errors}")
             check(not any(name.startswith(".") for name in names), f"{what}: {names}")
+            check("(rank 0, 1): counted from traces" in errors, f"{what}: {errors[-1000:]}")
             check(f"tcam replay {place}" in errors, f"{what}: {errors[-500:]}")
         elif task == "sweep":
             check(f"ended by {number.name}; 0 of 9 runs" in errors, f"{what}: {errors[-500:]}")

@@ -63,6 +63,10 @@ def same(arguments, mpi, programs):
                 continue
             done = tcam(arguments, "replay", f"--against={place}", str(place))
             check(done.returncode == 0, f"{what}: {done.stderr[-2000:]}")
+    one = str(next(place.glob("1.*.tagged.trace")))
+    done = tcam(arguments, "replay", f"--against={place}", one)
+    told = done.returncode == 0 and "No trace of rank 0\n" in done.stderr
+    check(told, f"{mpi}, one rank: {done.returncode} {done.stderr[-1000:]}")
 
 
 def curve(arguments, programs):

@@ -149,6 +149,10 @@ pub(crate) struct Record {
     #[arg(long, value_name = "MIB", default_value_t = 1024, allow_negative_numbers = true)]
     pub(crate) max: u32,
 
+    /// Writes the numbers of the summary to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) common: Common,
 

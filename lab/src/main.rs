@@ -35,6 +35,7 @@ mod rows;
 mod run;
 mod sheet;
 mod signals;
+mod silent;
 mod sizes;
 mod sweep;
 mod table;

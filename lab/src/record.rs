@@ -23,19 +23,22 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
         }
     }
     settings.give_sizes(arguments.tables)?;
+    let json = Json::file(arguments.json.as_ref())?;
     settings.set("trace_max", &arguments.max);
     environment::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[reports::old, traces::old])?;
+    // It may be in there.
+    json.check()?;
     plan.settings.set("trace", &fresh.path().display());
     let left = Left::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     let kept = fresh.keep("trace")?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
-    let code = plan.summarise(directory, &left, ended, &Json::default())?;
     if !kept {
+        let code = plan.summarise(directory, &[], &left, ended, &json)?;
         let nothing = Error::NothingRecorded { path: arguments.out.clone() };
         if code == 0 {
             return Err(nothing);
@@ -46,12 +49,13 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     let found = match traces::find(&[directory.to_owned()], false) {
         Ok(found) => found,
         // What a program leaves that failed or was ended may be cut off anywhere.
-        Err(error) if code != 0 => {
+        Err(error) if ended.code() != 0 => {
             eprintln!("tcam: {error}");
-            return Ok(code);
+            return plan.summarise(directory, &[], &left, ended, &json);
         }
         Err(error) => return Err(error),
     };
+    let code = plan.summarise(directory, &found, &left, ended, &json)?;
     let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
     eprintln!(
         "{} recorded, {}; `tcam replay {dir}` and `tcam sweep --trace {dir}` \

@@ -13,7 +13,7 @@ use nic::report::{ChannelCounters, ContextCounters, Report, ReportError, Written
 use crate::error::Error;
 use crate::fresh;
 use crate::json;
-use crate::numbers::{percent, total};
+use crate::numbers::{percent, total, whole};
 
 /// Files in a directory that end in `.json`, in order.
 fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -135,6 +135,8 @@ pub(crate) struct Summary {
     pub(crate) missing: Vec<u32>,
     /// How many ranks those are.
     pub(crate) silent: usize,
+    /// All of it was replayed.
+    pub(crate) replayed: bool,
     /// Why these may be reports of several runs.
     pub(crate) mixed: Option<String>,
     /// Version of libfabric.
@@ -164,6 +166,25 @@ impl Summary {
             NO_LIBFABRIC => "generated".to_owned(),
             version => format!("over libfabric {version} in {:.2} s", self.seconds),
         }
+    }
+
+    /// Adds up what replays of traces counted; `None` of none.
+    pub(crate) fn of_traces(reports: &[Report]) -> Option<Self> {
+        Self::of(reports).map(|sum| Self { replayed: true, ..sum })
+    }
+
+    /// The ranks below the highest that told nothing, if there are any.
+    pub(crate) fn missing(&self) -> Option<String> {
+        if self.missing.is_empty() {
+            return None;
+        }
+        let what = if self.replayed { "trace" } else { "report" };
+        let missing: Vec<_> = self.missing.iter().map(u32::to_string).collect();
+        let others = match self.silent - missing.len() {
+            0 => String::new(),
+            others => format!(" and {} others", whole(others as u64)),
+        };
+        Some(format!("No {what} of rank {}{others}", missing.join(", ")))
     }
 
     /// Adds reports up; `None` of none.

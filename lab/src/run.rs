@@ -19,7 +19,9 @@ use crate::left::Left;
 use crate::library::Library;
 use crate::reports::{self, Summary};
 use crate::signals::{self, Ended, Signals};
+use crate::silent;
 use crate::table;
+use crate::traces::Trace;
 
 /// Runs the command and prints the summary. Returns the program's exit code.
 pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
@@ -34,7 +36,7 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
         let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
         let left = Left::claim(scratch.path());
         let ended = plan.run(&mut signals, scratch.path())?;
-        return plan.summarise(scratch.path(), &left, ended, &json);
+        return plan.summarise(scratch.path(), &[], &left, ended, &json);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
     // It may be in there.
@@ -43,13 +45,13 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     if !fresh.keep("json")? {
-        return plan.summarise(fresh.path(), &left, ended, &json);
+        return plan.summarise(fresh.path(), &[], &left, ended, &json);
     }
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
     }
-    plan.summarise(fresh.directory(), &left, ended, &json)
+    plan.summarise(fresh.directory(), &[], &left, ended, &json)
 }
 
 /// What is run, and how; all of it checked.
@@ -86,18 +88,28 @@ impl<'a> Plan<'a> {
         Ok(environment.command(self.words))
     }
 
-    /// Prints the sum of the reports in a directory, or what ranks without have counted. Returns
-    /// the exit code.
+    /// Prints the sum of the reports in a directory and of the traces of ranks without, or what
+    /// these have counted. Returns the exit code.
     pub(crate) fn summarise(
         &self,
         directory: &Path,
+        traces: &[Trace],
         left: &Left,
         ended: Ended,
         json: &Json,
     ) -> Result<u8, Error> {
         let code = ended.code();
-        let sum = reports::read(directory)
-            .and_then(|reports| Summary::of(&reports).ok_or_else(|| self.no_reports(ended)));
+        let sum = reports::read(directory).and_then(|mut reports| {
+            if reports.is_empty() && !traces.is_empty() {
+                let why = if code == 0 { unfinished() } else { self.no_reports(ended) };
+                eprintln!("tcam: {why}");
+            }
+            match silent::add(&mut reports, traces) {
+                Ok(silent) => silent.iter().for_each(|silent| eprintln!("{silent}")),
+                Err(error) => eprintln!("tcam: {error}"),
+            }
+            Summary::of(&reports).ok_or_else(|| self.no_reports(ended))
+        });
         match sum {
             Ok(sum) => {
                 eprint!("{}", table::summary(&sum));
@@ -107,8 +119,7 @@ impl<'a> Plan<'a> {
                 (0, None) => return Err(error),
                 (0, Some(left)) => {
                     eprint!("{left}");
-                    let why = "ranks ended by _exit or the like, without MPI_Finalize";
-                    return Err(Error::NoReports { why: why.to_owned() });
+                    return Err(unfinished());
                 }
                 (_, left) => {
                     eprintln!("tcam: {error}");
@@ -129,6 +140,12 @@ impl<'a> Plan<'a> {
         let without = doctor::without_libfabric(self.words);
         Error::NoReports { why: silence(&program(self.words), ended, self.mpi, real, without) }
     }
+}
+
+/// Ranks of a program that did not fail have counted something, and wrote no report.
+fn unfinished() -> Error {
+    let why = "ranks ended by _exit or the like, without MPI_Finalize";
+    Error::NoReports { why: why.to_owned() }
 }
 
 /// Why a program that ended like this wrote no report, run for one MPI by the launcher

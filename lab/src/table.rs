@@ -108,13 +108,8 @@ pub(crate) fn summary(sum: &Summary) -> String {
             count(sum.at_exit as u64, "report")
         );
     }
-    if !sum.missing.is_empty() {
-        let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
-        let others = match sum.silent - missing.len() {
-            0 => String::new(),
-            others => format!(" and {} others", whole(others as u64)),
-        };
-        let _ = writeln!(text, "No report of rank {}{others}: killed?", missing.join(", "));
+    if let Some(missing) = sum.missing() {
+        let _ = writeln!(text, "{missing}{}", if sum.replayed { "" } else { ": killed?" });
     }
     text
 }

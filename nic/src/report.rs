@@ -120,6 +120,12 @@ pub struct ChannelCounters {
 }
 
 impl ContextCounters {
+    /// Whether anything was asked of the context.
+    #[must_use]
+    pub fn has_operations(&self) -> bool {
+        self.posts > 0 || self.arrivals > 0 || self.peeks > 0
+    }
+
     /// Checks that the counts add up (DESIGN, invariant 4): every arrival was
     /// matched in the table, matched on the host or became unexpected; posts likewise.
     ///

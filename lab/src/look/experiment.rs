@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What an experiment left: reports, or traces that are replayed for them.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,11 @@ use nic::trace::TraceError;
 use serde::Serialize;
 
 use super::Sources;
-use crate::environment::Settings;
 use crate::error::Error;
 use crate::json::{Context, Sum};
 use crate::replay;
 use crate::reports::{self, Summary};
+use crate::silent;
 use crate::sweep;
 use crate::traces::{self, Endpoint, Trace};
 
@@ -156,17 +157,18 @@ impl Experiment {
                 traces => traces?,
             },
         };
+        let mut found = each_once(found);
         let replayed = found.is_empty();
-        if replayed && !traces.is_empty() {
-            let settings = Settings::default();
-            found = traces::reports(&replay::all(&traces, &settings)?, &settings)?;
-        }
-        let experiment = Self::of(found, traces, replayed).ok_or_else(|| nothing_in(names))?;
-        if let Some(trace) = experiment.traces.first()
-            && experiment.traces.iter().all(|of| experiment.number_of(&of.endpoint()).is_none())
+        let ours: BTreeSet<_> = found.iter().map(replay::endpoint).collect();
+        if let Some(trace) = traces.first()
+            && !replayed
+            && !traces.iter().any(|trace| ours.contains(&trace.endpoint()))
         {
             return Err(Error::OtherRun(trace.path.clone()));
         }
+        let silent = silent::add(&mut found, &traces)?.filter(|_| !replayed);
+        silent.iter().for_each(|silent| eprintln!("{silent}"));
+        let experiment = Self::of(found, traces, replayed).ok_or_else(|| nothing_in(names))?;
         if let Some(mixed) = &experiment.sum.mixed {
             eprintln!("{mixed}");
         }
@@ -175,7 +177,7 @@ impl Experiment {
 
     /// Of reports and traces that were read; `None` without reports.
     pub(super) fn of(reports: Vec<Report>, traces: Vec<Trace>, replayed: bool) -> Option<Self> {
-        let sum = Summary::of(&reports)?;
+        let sum = if replayed { Summary::of_traces(&reports) } else { Summary::of(&reports) }?;
         let numbers = numbers(&reports);
         let ranks = ranks(&reports, &numbers);
         Some(Self { reports, traces, replayed, ranks, sum, numbers })
@@ -223,6 +225,30 @@ impl Experiment {
         ranks.sort_by_key(|rank| std::cmp::Reverse((rank.need(), rank.compared())));
         ranks
     }
+}
+
+/// Reports of endpoints, each once: a directory and a file in it may both be named.
+fn each_once(reports: Vec<Report>) -> Vec<Report> {
+    let mut once: BTreeMap<Endpoint, Report> = BTreeMap::new();
+    let mut more = Vec::new();
+    for report in reports {
+        match once.entry(replay::endpoint(&report)) {
+            Entry::Vacant(entry) => {
+                entry.insert(report);
+            }
+            Entry::Occupied(entry) if *entry.get() == report => {}
+            Entry::Occupied(_) => more.push(report),
+        }
+    }
+    if let Some(report) = more.first() {
+        eprintln!(
+            "Process {} has two reports of one endpoint, which differ: of a run and its replay?",
+            report.pid
+        );
+    }
+    let mut reports: Vec<_> = once.into_values().chain(more).collect();
+    reports.sort_by_key(|report| (report.rank, report.pid));
+    reports
 }
 
 /// Why there is nothing to look at.
@@ -318,6 +344,18 @@ pub(super) mod tests {
         let experiment = read(true).unwrap();
         assert_eq!((experiment.reports, experiment.traces.len()), (vec![report], 0));
         assert!(!experiment.replayed);
+    }
+
+    #[test]
+    fn a_report_that_is_named_twice_counts_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0.json");
+        fs::write(&path, sample(0, 8, 5).to_json().unwrap()).unwrap();
+        let names = vec![directory.path().to_owned(), path, directory.path().to_owned()];
+        let experiment = Experiment::read(&Sources { names, cut_off: false }).unwrap();
+        assert_eq!(experiment.sum.tagged.posts, 5);
+        let reports = vec![sample(0, 8, 5), sample(0, 8, 6), sample(0, 8, 5)];
+        assert_eq!(each_once(reports).len(), 2);
     }
 
     #[test]

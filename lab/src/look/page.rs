@@ -98,9 +98,8 @@ fn summary(experiment: &Experiment) -> String {
     lines.extend(sum.mixed.clone());
     let cut = experiment.traces.iter().filter_map(Trace::cut).collect::<BTreeSet<_>>();
     lines.extend(cut.into_iter().map(|why| format!("Of traces, only what they have: {why}.")));
-    if !sum.missing.is_empty() {
-        let missing: Vec<_> = sum.missing.iter().map(u32::to_string).collect();
-        lines.push(format!("There is no report of rank {}.", missing.join(", ")));
+    if let Some(missing) = sum.missing() {
+        lines.push(format!("{missing}."));
     }
     let items =
         lines.iter().fold(String::new(), |items, line| items + "<li>" + &escaped(line) + "</li>\n");
