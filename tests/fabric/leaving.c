@@ -177,7 +177,7 @@ static void leave(int number) {
 
 // Handlers of signals may end the process in the middle of a call.
 static void in_a_call(void) {
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 5; i++) {
         int status = 0, ready[2];
         char byte;
         OK(pipe(ready));
