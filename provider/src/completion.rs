@@ -168,12 +168,12 @@ impl Engine {
             if is_told {
                 count(self.counters.recv.as_ref(), false);
             }
-            self.work_done(op.work, false);
+            self.recv_done(op, completion_flags, false);
         } else {
             let overflow = (envelope.len - received as u64) as usize;
             self.rx.fail(Failure { completion, overflow, errno: Errno::ETRUNC });
             count(self.counters.recv.as_ref(), true);
-            self.work_done(op.work, true);
+            self.recv_done(op, completion_flags, true);
         }
     }
 
@@ -181,14 +181,28 @@ impl Engine {
     #[inline]
     pub(crate) fn work_done(&mut self, work: u32, failed: bool) {
         if work != 0 {
-            self.end_work(work, failed);
+            self.count_work(work, failed, true);
+        }
+    }
+
+    /// The same of a receive, of which there is more to come until it gives a buffer for several
+    /// messages back.
+    #[inline]
+    fn recv_done(&mut self, op: &RecvOp, completion_flags: u64, failed: bool) {
+        if op.work != 0 {
+            let over = !op.multi || completion_flags & flags::MULTI_RECV != 0;
+            self.count_work(op.work, failed, over);
         }
     }
 
     #[cold]
-    fn end_work(&mut self, work: u32, failed: bool) {
-        if let Some(deferred) = self.works.try_remove(work as usize - 1) {
+    fn count_work(&mut self, work: u32, failed: bool, over: bool) {
+        let key = work as usize - 1;
+        if let Some(deferred) = self.works.get(key) {
             count(deferred.counter.as_ref(), failed);
+        }
+        if over {
+            self.works.try_remove(key);
         }
     }
 
@@ -315,6 +329,6 @@ impl Engine {
         };
         self.rx.fail(Failure { completion, overflow: 0, errno });
         count(self.counters.recv.as_ref(), true);
-        self.work_done(op.work, true);
+        self.recv_done(op, completion_flags, true);
     }
 }

@@ -82,6 +82,39 @@ static void told(void) {
 }
 
 // What cannot be started fails as what fails later does.
+static void counted(struct fid_cntr *cntr, uint64_t count) {
+    double end = seconds() + 10;
+    while (fi_cntr_read(cntr) < count) CHECK(seconds() < end, "%lu", fi_cntr_read(cntr));
+}
+
+// A receive for several messages that waited: each is counted for it, none for another.
+static void several(void) {
+    static char room[4096];
+    struct iovec to = {room, sizeof room}, other = {&in, 1};
+    struct fi_op_msg many = {.ep = b.ep, .flags = FI_MULTI_RECV};
+    struct fi_op_tagged one = {.ep = b.ep};
+    struct fid_cntr *each = counter(FI_WAIT_NONE), *never = counter(FI_WAIT_NONE);
+    many.msg = (struct fi_msg){.msg_iov = &to, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = room};
+    one.msg = (struct fi_msg_tagged){.msg_iov = &other, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &in};
+    struct fi_deferred_work work[2] = {
+        {.triggering_cntr = go, .completion_cntr = each, .op_type = FI_OP_RECV, .op.msg = &many},
+        {.triggering_cntr = go, .completion_cntr = never, .op_type = FI_OP_TRECV, .op.tagged = &one},
+    };
+    OK(fi_control(&domain->fid, FI_QUEUE_WORK, &work[0]));
+    OK(fi_inject(a.ep, &out, 1, a.peer));
+    counted(each, 1);
+    OK(fi_control(&domain->fid, FI_QUEUE_WORK, &work[1]));
+    OK(fi_inject(a.ep, &out, 1, a.peer));
+    counted(each, 2);
+    CHECK(fi_cntr_read(never) == 0, "counted for another receive");
+    OK(fi_cancel(&b.ep->fid, &in));
+    next_error(&b, &a, FI_ECANCELED);
+    OK(fi_cancel(&b.ep->fid, room));
+    next_error(&b, &a, FI_ECANCELED);
+    OK(fi_close(&each->fid));
+    OK(fi_close(&never->fid));
+}
+
 static void failures(void) {
     static char big[100000];
     struct { uint16_t family, port; uint32_t host; char rest[8]; } nobody = {2, 0x0100, 0x0100007f, {0}};
@@ -220,7 +253,7 @@ static void sleeps(void) {
 }
 
 int main(void) {
-    open_domain(FI_TAGGED | FI_RMA | FI_RMA_EVENT | FI_TRIGGER, FI_THREAD_SAFE, 0);
+    open_domain(FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_RMA | FI_RMA_EVENT | FI_TRIGGER, FI_THREAD_SAFE, 0);
     go = counter(FI_WAIT_NONE), done = counter(FI_WAIT_NONE), sent = counter(FI_WAIT_NONE);
     open_unbound(&a, 0, 4);
     OK(fi_ep_bind(a.ep, &sent->fid, FI_SEND));
@@ -230,6 +263,7 @@ int main(void) {
     order();
     OK(fi_cntr_set(go, 0));
     told();
+    several();
     failures();
     flushed();
     for (enum how how = POLL_QUEUE; how <= TRYWAIT_COUNTER; how++) looks(how);
