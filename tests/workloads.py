@@ -89,8 +89,10 @@ def generated(arguments, pattern):
     shutil.rmtree(place, ignore_errors=True)
     command = [
         str(arguments.tcam), "workload", pattern, f"--ranks={arguments.ranks}",
-        f"--steps={STEPS}", f"--messages={MESSAGES}", f"--out={place}",
+        f"--steps={STEPS}", f"--out={place}",
     ]  # fmt: skip
+    if pattern in ("shuffle", "burst"):
+        command.append(f"--messages={MESSAGES}")
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return read(place)
 
