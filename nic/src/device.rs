@@ -399,8 +399,8 @@ impl<R: Clone, M> Context<R, M> {
         Some((unexpected.envelope, &unexpected.message))
     }
 
-    /// Takes the oldest unexpected message that matches out of the queue
-    /// without receiving it (`FI_DISCARD`).
+    /// Takes the oldest unexpected message that matches out of the queue and drops its bytes
+    /// (`FI_DISCARD`).
     pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
         self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
     }

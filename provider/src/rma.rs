@@ -130,13 +130,14 @@ impl Engine {
     /// (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
     #[cold]
     pub(crate) fn overtakes(&mut self, peer: u32) -> bool {
+        let at_once = self.eager_size.min(PIECE);
         let piecemeal = |op: &SendOp| {
             op.peer == peer
                 && matches!(op.kind, OpKind::Read | OpKind::Write)
-                && op.buffer.len() > self.eager_size.min(PIECE)
+                && op.buffer.len() > at_once
         };
-        let any = self.sends.iter().any(|(_, op)| piecemeal(op));
-        any && self.goes_in_pieces(peer) == Ok(true)
+        // Where the kernel copies, no list is searched before each message.
+        self.goes_in_pieces(peer) == Ok(true) && self.sends.iter().any(|(_, op)| piecemeal(op))
     }
 
     /// Waits, once the endpoint is closed, until no peer copies from or to the memory of
