@@ -110,7 +110,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
 }
 
 /// Most ranks without a report that are named: a report may say any rank.
-const MISSING: usize = 16;
+pub(crate) const MISSING: usize = 16;
 
 /// The most elements one queue ever held, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use crate::environment::Settings;
 use crate::error::Error;
 use crate::numbers::count;
 use crate::replay;
+use crate::reports::MISSING;
 use crate::traces::{self, Trace};
 
 /// Adds what the traces of endpoints count that there is no report of. Says of how many, if
@@ -23,14 +24,11 @@ pub(crate) fn add(reports: &mut Vec<Report>, traces: &[Trace]) -> Result<Option<
     let settings = Settings::default();
     let replayed = traces::reports(&replay::all(&silent, &settings)?, &settings)?;
     let endpoints = count(replayed.len() as u64, "endpoint");
-    let names: Vec<_> = replayed.iter().filter_map(|report| report.rank).take(NAMES).collect();
-    let names: Vec<_> = names.iter().map(u32::to_string).collect();
+    let ranks = replayed.iter().filter_map(|report| report.rank).take(MISSING);
+    let names: Vec<_> = ranks.map(|rank| rank.to_string()).collect();
     let ranks =
         if names.is_empty() { String::new() } else { format!(" (rank {})", names.join(", ")) };
     reports.extend(replayed);
     reports.sort_by_key(|report| (report.rank, report.pid));
     Ok(Some(format!("No report of {endpoints}{ranks}: counted from traces")))
 }
-
-/// Most ranks that are named.
-const NAMES: usize = 16;

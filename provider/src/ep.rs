@@ -21,7 +21,6 @@ use ffi::{
     serial::Serial,
     sys,
 };
-use nic::report::WrittenAt;
 use parking_lot::Mutex;
 
 use crate::{
@@ -233,7 +232,7 @@ impl Object for Endpoint {
         }
         self.linger();
         self.domain.endpoints.remove(&self.port);
-        report::write(&self.port, WrittenAt::Close);
+        report::write(&self.port);
         let engine = self.port.engine.lock().take();
         if let Some(device) = &self.domain.device {
             device.remove(&self.port);

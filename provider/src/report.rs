@@ -93,14 +93,14 @@ pub(crate) fn write_all_open() {
     }
 }
 
-/// Writes the report of an endpoint, if one is wanted. A report that cannot be
-/// written is said on the error output: it is what the run was for.
-pub(crate) fn write(port: &Port, written_at: WrittenAt) {
+/// Writes the report of an endpoint that closes, if one is wanted.
+pub(crate) fn write(port: &Port) {
     if let Some(engine) = &*port.engine.lock() {
-        write_of(port, engine, written_at);
+        write_of(port, engine, WrittenAt::Close);
     }
 }
 
+/// A report that cannot be written is said on the error output: it is what the run was for.
 fn write_of(port: &Port, engine: &Engine, written_at: WrittenAt) {
     let params = &engine.domain.params;
     if params.text("report").is_empty() {
