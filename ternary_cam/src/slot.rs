@@ -7,7 +7,7 @@ use crate::wildcards::Wildcards;
 /// An entry and its link: one cache line.
 ///
 /// ```text
-/// byte 0      8        16       20      24      32     38       64
+/// byte 0      8        16       20      24      32     40       64
 ///      | bits | ignore | source | token | stamp | link | unused |
 /// ```
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ impl Stamp {
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
     /// For an entry in the tray its position there.
-    pub(crate) bucket: u16,
+    pub(crate) bucket: u32,
     /// The next younger; that of the youngest is the oldest.
     pub(crate) next: u16,
     /// The next older; that of the oldest is the youngest.
@@ -138,11 +138,13 @@ impl Slot {
         Wildcards::of(self.ignore, Source(self.source))
     }
 
-    /// Whether it matches, where the key is exact.
+    /// Whether it matches, where the key is exact. Among entries of several classes nobody can
+    /// predict whether one names its source: there is no branch on it.
     #[inline(always)]
     pub(crate) const fn matches_exact(&self, key: &Key) -> bool {
-        (self.bits ^ key.bits) & !self.ignore == 0
-            && (self.source == key.source.0 || self.source == Source::ANY.0)
+        let named = if self.source == Source::ANY.0 { 0 } else { u32::MAX };
+        let source = (self.source ^ key.source.0) & named;
+        (self.bits ^ key.bits) & !self.ignore | source as u64 == 0
     }
 
     #[inline]

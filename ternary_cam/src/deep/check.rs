@@ -11,11 +11,11 @@ impl Deep {
         let classes = || entries(self.slots_used(slots)).map(|(_, slot)| slot.stamp.class());
         let classed = classes().filter(|class| ![Class::TRAY, Class::NONE].contains(class)).count();
         let base = classes().filter(|&class| class == Class::BASE).count();
-        let pattern_of = |slot: &Slot| match slot.stamp.class() {
-            Class::BASE => &self.home.pattern,
-            class => self.classes.pattern(class),
+        let under = |slot: &Slot| match slot.stamp.class() {
+            Class::BASE => (Class::BASE, &self.home.pattern),
+            class => (class, self.classes.pattern(class)),
         };
-        assert_eq!(self.home.index.check(slots, pattern_of), classed);
+        assert_eq!(self.home.index.check(slots, under), classed);
         for which in Bits(self.awake.into()) {
             let side = &self.side[which];
             assert_eq!(side.rings.check(slots, &side.pattern), base);
@@ -30,7 +30,7 @@ impl Deep {
                     (uniform.class, uniform.entries)
                 );
             }
-            self.home.index.check(slots, |_| &uniform.pattern);
+            self.home.index.check(slots, |_| (uniform.class, &uniform.pattern));
         }
     }
 }

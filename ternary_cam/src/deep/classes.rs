@@ -27,7 +27,7 @@ pub(crate) const CLASSES: usize = 6;
 const PAIRED: usize = 4;
 
 /// Room for patterns, a power of two: an index is bounded by a mask.
-const PATTERNS: usize = 8;
+pub(super) const PATTERNS: usize = 8;
 
 /// The classes that have entries, and their patterns.
 #[repr(C)]
@@ -261,10 +261,11 @@ impl Classes {
         self.state().live()
     }
 
-    /// The patterns that have entries.
+    /// The classes that have entries, and their patterns.
     #[inline(always)]
-    pub(crate) fn live_patterns(&self) -> impl Iterator<Item = &Pattern> + '_ {
-        Bits(self.live().into()).map(|class| &self.patterns[class % PATTERNS])
+    pub(crate) fn live_patterns(&self) -> impl Iterator<Item = (Class, &Pattern)> + '_ {
+        let classes = Bits(self.live().into()).map(Class::hashed);
+        classes.map(|class| (class, self.pattern(class)))
     }
 
     /// Whether there are entries of other classes than the base.

@@ -114,7 +114,7 @@ impl Deep {
     #[cold]
     pub(super) fn rebuild_home(&mut self, slots: &mut [Slot], keys: Wildcards) {
         self.set_home(keys);
-        self.home.index.clear();
+        self.home.index.clear(self.classes.live());
         self.home.set_walk_budget(self.high_water.max(self.peak));
         self.fill_home(slots);
         self.refresh_state();
@@ -139,12 +139,13 @@ impl Deep {
     pub(super) fn fill_home(&mut self, slots: &mut [Slot]) {
         let used = self.slots_used(slots);
         for &id in put_in_order(&mut self.order, used) {
-            let pattern = match slots[usize::from(id)].stamp.class() {
+            let class = slots[usize::from(id)].stamp.class();
+            let pattern = match class {
                 Class::BASE => &self.home.pattern,
                 Class::TRAY | Class::NONE => continue,
                 class => self.classes.pattern(class),
             };
-            self.home.index.insert_marked(slots, pattern, id);
+            self.home.index.insert_marked(slots, (class, pattern), id);
         }
     }
 

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A hash of entries by what their patterns compare.
 //!
+//! Each class has buckets of its own: where entries of several are at the same time, those of one
+//! are in no other's way, and consecutive tags have a bucket each (`pattern.rs`).
+//!
+//! ```text
+//! buckets
+//! [ base class: BUCKETS | class 1 | class 2 | ... ]    pages of zeros until a class has entries
+//! ```
+//!
 //! The entries of a bucket are a ring by age. The bucket names the oldest:
 //!
 //! ```text
@@ -24,10 +32,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use crate::bits::Bits;
+use crate::deep::classes::PATTERNS;
 use crate::deep::pattern::Pattern;
 use crate::deep::spread::{BUCKETS, Spread};
 use crate::entry::Key;
-use crate::slot::{Link, Slot};
+use crate::slot::{Class, Link, Slot};
 
 /// An empty bucket: zero, so that a new index is pages nobody has touched.
 const EMPTY: u32 = 0;
@@ -53,6 +63,15 @@ const fn bucket_of(id: u16, mark: u32) -> u32 {
 #[inline(always)]
 const fn mark(hash: u64) -> u32 {
     (hash >> (u64::BITS - BUCKETS.trailing_zeros() - UNMARKED.trailing_zeros())) as u32
+}
+
+/// Buckets of all classes.
+const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
+
+/// The number of a bucket among those of all classes.
+#[inline(always)]
+const fn place(class: Class, hash: u64) -> usize {
+    class.pattern() % PATTERNS * BUCKETS + Spread::bucket(hash)
 }
 
 /// The oldest in a bucket that is not empty.
@@ -81,7 +100,7 @@ impl Offer {
 
 /// See the module.
 pub(crate) struct Index {
-    buckets: Box<[u32; BUCKETS]>,
+    buckets: Box<[u32; ALL_BUCKETS]>,
     spread: Spread,
     /// Entries that searches walked past, but for those credited.
     walked: AtomicU32,
@@ -89,8 +108,8 @@ pub(crate) struct Index {
 
 impl Index {
     pub(crate) fn new() -> Self {
-        let buckets = vec![EMPTY; BUCKETS].into_boxed_slice();
-        let Ok(buckets) = buckets.try_into() else { unreachable!("the length is BUCKETS") };
+        let buckets = vec![EMPTY; ALL_BUCKETS].into_boxed_slice();
+        let Ok(buckets) = buckets.try_into() else { unreachable!("the length is ALL_BUCKETS") };
         Self { buckets, spread: Spread::new(), walked: AtomicU32::new(0) }
     }
 
@@ -106,49 +125,59 @@ impl Index {
         *walked = walked.saturating_sub(entries as u32);
     }
 
-    /// Forgets every entry and how it was searched.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets every entry and how it was searched. Bit `i` of `live`: there may be entries of
+    /// class `i`.
+    pub(crate) fn clear(&mut self, live: u8) {
         self.spread.forget();
-        self.empty();
+        self.empty(live);
     }
 
-    fn empty(&mut self) {
+    fn empty(&mut self, live: u8) {
         *self.walked.get_mut() = 0;
-        self.buckets.fill(EMPTY);
+        for class in Bits(live.into()) {
+            self.buckets[class * BUCKETS..][..BUCKETS].fill(EMPTY);
+        }
     }
 
-    /// Whether it has another hash now, and no entries ([`Spread::changes`]).
-    pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize) -> bool {
+    /// Whether it has another hash now, and no entries ([`Spread::changes`]). Bit `i` of `live`:
+    /// there may have been entries of class `i`.
+    pub(crate) fn spread_anew(&mut self, inserts: usize, entries: usize, live: u8) -> bool {
         let anew = self.spread.changes(inserts, entries);
         if anew {
-            self.empty();
+            self.empty(live);
         }
         anew
     }
 
-    /// The bucket of these bits and this source, and whether it may hold what matches them.
+    /// The bucket of these bits and this source in a class, and whether it may hold what matches
+    /// them.
     #[inline(always)]
-    pub(crate) fn offer(&self, pattern: &Pattern, bits: u64, source: u32) -> (Offer, bool) {
+    pub(crate) fn offer(
+        &self,
+        (class, pattern): (Class, &Pattern),
+        bits: u64,
+        source: u32,
+    ) -> (Offer, bool) {
         let hash = self.spread.hash(pattern, bits, source);
-        let bucket = self.buckets[Spread::bucket(hash)];
+        let bucket = self.buckets[place(class, hash)];
         (Offer(bucket), (bucket ^ (mark(hash) | UNMARKED | OCCUPIED)) < UNMARKED + OCCUPIED)
     }
 
-    /// The oldest entry in the bucket of these bits and this source that matches. It is nearly
-    /// always the first one there.
+    /// The oldest entry in the bucket of these bits and this source in a class that matches. It is
+    /// nearly always the first one there.
     #[inline(always)]
     pub(crate) fn first<'a>(
         &self,
         slots: &'a [Slot],
-        pattern: &Pattern,
+        under: (Class, &Pattern),
         (bits, source): (u64, u32),
         matches: impl Fn(&Slot) -> bool,
     ) -> Option<(u16, &'a Slot)> {
-        let (id, slot) = self.oldest(slots, pattern, bits, source)?;
+        let (id, slot) = self.oldest(slots, under, bits, source)?;
         if matches(slot) { Some((id, slot)) } else { self.first_behind(slots, id, matches) }
     }
 
-    /// The oldest entry that agrees with a key in all that the pattern compares.
+    /// The oldest base entry that agrees with a key in all that the pattern compares.
     #[inline(always)]
     pub(crate) fn first_for<'a>(
         &self,
@@ -157,21 +186,21 @@ impl Index {
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
         let agrees = |slot: &Slot| pattern.agree(slot, key);
-        self.first(slots, pattern, (key.bits, key.source.0), agrees)
+        self.first(slots, (Class::BASE, pattern), (key.bits, key.source.0), agrees)
     }
 
-    /// The oldest entry that agrees with a key, which names its source, in that and in all bits
-    /// that the pattern compares. The pattern, and so the bucket, may be by source or not.
+    /// The oldest entry of a class that agrees with a key, which names its source, in that and in
+    /// all bits that the pattern compares. The pattern, and so the bucket, may be by source or not.
     #[inline(always)]
     pub(crate) fn first_named<'a>(
         &self,
         slots: &'a [Slot],
-        pattern: &Pattern,
+        (class, pattern): (Class, &Pattern),
         key: &Key,
     ) -> Option<(u16, &'a Slot)> {
         let care = pattern.care();
         let equals = move |slot: &Slot| slot.equals(key, care);
-        self.first(slots, pattern, (key.bits, key.source.0), equals)
+        self.first(slots, (class, pattern), (key.bits, key.source.0), equals)
     }
 
     /// The oldest entry of a bucket.
@@ -179,11 +208,11 @@ impl Index {
     fn oldest<'a>(
         &self,
         slots: &'a [Slot],
-        pattern: &Pattern,
+        (class, pattern): (Class, &Pattern),
         bits: u64,
         source: u32,
     ) -> Option<(u16, &'a Slot)> {
-        let first = self.buckets[Spread::bucket(self.spread.hash(pattern, bits, source))];
+        let first = self.buckets[place(class, self.spread.hash(pattern, bits, source))];
         (first != EMPTY).then(|| (head_of(first), &slots[usize::from(head_of(first))]))
     }
 
@@ -226,26 +255,31 @@ impl Index {
         found
     }
 
-    /// Adds an entry younger than every other.
+    /// Adds an entry younger than every other to its class.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16) {
-        self.insert_as::<false>(slots, pattern, id);
+    pub(crate) fn insert(&mut self, slots: &mut [Slot], under: (Class, &Pattern), id: u16) {
+        self.insert_as::<false>(slots, under, id);
     }
 
     /// The same with a mark, by which [`Index::offer`] tells its bucket from others: three
     /// instructions more.
     #[inline(always)]
-    pub(crate) fn insert_marked(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16) {
-        self.insert_as::<true>(slots, pattern, id);
+    pub(crate) fn insert_marked(&mut self, slots: &mut [Slot], under: (Class, &Pattern), id: u16) {
+        self.insert_as::<true>(slots, under, id);
     }
 
     #[inline(always)]
-    fn insert_as<const MARKED: bool>(&mut self, slots: &mut [Slot], pattern: &Pattern, id: u16) {
+    fn insert_as<const MARKED: bool>(
+        &mut self,
+        slots: &mut [Slot],
+        (class, pattern): (Class, &Pattern),
+        id: u16,
+    ) {
         let slot = &mut slots[usize::from(id)];
         let hash = self.spread.hash(pattern, slot.bits, slot.source);
-        let bucket = Spread::bucket(hash);
+        let bucket = place(class, hash);
         let own = &mut slot.link;
-        own.bucket = bucket as u16;
+        own.bucket = bucket as u32;
         let first = self.buckets[bucket];
         if first == EMPTY {
             (own.next, own.prev) = (id, id);
@@ -267,7 +301,7 @@ impl Index {
     #[inline(always)]
     pub(crate) fn remove(&mut self, slots: &mut [Slot], id: u16) {
         let Link { bucket, next, prev } = slots[usize::from(id)].link;
-        let bucket = &mut self.buckets[usize::from(bucket) % BUCKETS];
+        let bucket = &mut self.buckets[bucket as usize % ALL_BUCKETS];
         if next == id {
             *bucket = EMPTY;
             return;
@@ -286,7 +320,7 @@ impl Index {
     pub(crate) fn check<'a>(
         &self,
         slots: &'a [Slot],
-        pattern_of: impl Fn(&'a Slot) -> &'a Pattern,
+        under: impl Fn(&'a Slot) -> (Class, &'a Pattern),
     ) -> usize {
         let mut entries = 0;
         for (bucket, &first) in
@@ -297,12 +331,12 @@ impl Index {
             loop {
                 let slot = &slots[usize::from(at)];
                 let link = slot.link;
-                let hash = self.spread.hash(pattern_of(slot), slot.bits, slot.source);
-                assert_eq!(Spread::bucket(hash), bucket);
-                let key = (slot.bits, slot.source);
-                let offer = self.offer(pattern_of(slot), key.0, key.1);
+                let (class, pattern) = under(slot);
+                let hash = self.spread.hash(pattern, slot.bits, slot.source);
+                assert_eq!(place(class, hash), bucket);
+                let offer = self.offer((class, pattern), slot.bits, slot.source);
                 assert_eq!((offer.0.0, offer.1), (first, true));
-                assert_eq!(usize::from(link.bucket), bucket);
+                assert_eq!(link.bucket as usize, bucket);
                 assert_eq!(slots[usize::from(link.next)].link.prev, at);
                 assert!(before < Some(slot.stamp), "by age");
                 before = Some(slot.stamp);
@@ -324,8 +358,13 @@ mod tests {
     use crate::deep::spread::{LONG, Spread, colliding};
     use crate::entry::{Entry, Key, Source};
     use crate::kernel::Kernel;
-    use crate::slot::Slot;
+    use crate::slot::{Class, Slot};
     use crate::table::Table;
+
+    const BASE: (Class, &Pattern) = (Class::BASE, &Pattern::EXACT);
+
+    /// Only the base class has entries.
+    const LIVE: u8 = 1;
 
     #[test]
     fn consecutive_tags_and_sources_share_no_bucket() {
@@ -353,15 +392,15 @@ mod tests {
         let mut index = Index::new();
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
-                index.insert(&mut slots, &Pattern::EXACT, id);
+                index.insert(&mut slots, BASE, id);
             }
             for (id, slot) in slots.iter().enumerate() {
                 let key = (slot.bits, 1);
-                let found = index.first(&slots, &Pattern::EXACT, key, |it| it.bits == key.0);
+                let found = index.first(&slots, BASE, key, |it| it.bits == key.0);
                 assert_eq!(found.map(|(found, _)| usize::from(found)), Some(id));
             }
-            assert_eq!(index.spread_anew(0, slots.len()), expected);
-            index.clear();
+            assert_eq!(index.spread_anew(0, slots.len(), LIVE), expected);
+            index.clear(LIVE);
         }
     }
 

@@ -105,7 +105,7 @@ impl Deep {
         for id in ids {
             let slot = &mut slots[usize::from(id)];
             slot.stamp = slot.stamp.with_class(class);
-            self.home.index.insert(slots, pattern, id);
+            self.home.index.insert(slots, (class, pattern), id);
         }
         true
     }
@@ -140,7 +140,7 @@ impl Deep {
         let slot = &mut slots[usize::from(id)];
         if self.classes.enter_base(slot.wildcards()) {
             slot.stamp = slot.stamp.with_class(Class::BASE);
-            self.home.index.insert(slots, &self.home.pattern, id);
+            self.home.index.insert(slots, (Class::BASE, &self.home.pattern), id);
             if self.awake != 0 {
                 self.insert_in_side(slots, [id]);
             }
@@ -166,7 +166,7 @@ impl Deep {
             home.pattern = self.classes.base();
         }
         if home.keys == Wildcards::NONE {
-            home.index.insert_marked(slots, self.classes.pattern(class), id);
+            home.index.insert_marked(slots, (class, self.classes.pattern(class)), id);
         } else {
             self.rebuild_home(slots, Wildcards::NONE);
         }

@@ -27,9 +27,10 @@
 use super::{Deep, entries};
 use crate::deep::pattern::Pattern;
 use crate::deep::state::State;
+use crate::deep::uniform::Uniform;
 use crate::deep::wishes::Wish;
 use crate::entry::Key;
-use crate::slot::Slot;
+use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
 
 /// Slots that are passed over without a wish for something quicker.
@@ -49,18 +50,18 @@ impl Deep {
         if state != State::ONLY_BASE {
             return self.first_match_exact(slots, key);
         }
-        self.first_match_with_source(slots, key, &self.classes.base())
+        self.first_match_with_source(slots, key, (Class::BASE, &self.classes.base()))
     }
 
-    /// One pattern, which compares the source, serves all entries and this key.
+    /// One pattern, which compares the source, serves all entries, of one class, and this key.
     #[inline(always)]
     fn first_match_with_source<'a>(
         &self,
         slots: &'a [Slot],
         key: &Key,
-        pattern: &Pattern,
+        (class, pattern): (Class, &Pattern),
     ) -> Option<(u16, &'a Slot)> {
-        self.home.index.first_named(slots, &pattern.with_source(true), key)
+        self.home.index.first_named(slots, (class, &pattern.with_source(true)), key)
     }
 
     /// The key is exact, and there is only the home index.
@@ -75,15 +76,15 @@ impl Deep {
     /// One pattern serves all entries and this key.
     #[inline(never)]
     fn first_match_uniform<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
-        let pattern = &self.classes.uniform().pattern;
+        let Uniform { class, ref pattern, .. } = *self.classes.uniform();
         if !pattern.wildcards().any_source {
-            return self.first_match_with_source(slots, key, pattern);
+            return self.first_match_with_source(slots, key, (class, pattern));
         }
         let pattern = pattern.with_source(false);
         let care = pattern.care();
         // Not Index::first_for, with which this function would save more registers.
         let agrees = move |slot: &Slot| (slot.bits ^ key.bits) & care == 0;
-        self.home.index.first(slots, &pattern, (key.bits, key.source.0), agrees)
+        self.home.index.first(slots, (class, &pattern), (key.bits, key.source.0), agrees)
     }
 
     /// The key has wildcards, or there is more than the home index.
@@ -141,7 +142,7 @@ impl Deep {
     fn first_match_named<'a>(&self, slots: &'a [Slot], key: &Key) -> Option<(u16, &'a Slot)> {
         self.home.keep.note_use();
         let pattern = self.home.pattern.with_source(false);
-        let found = self.home.index.first_named(slots, &pattern, key);
+        let found = self.home.index.first_named(slots, (Class::BASE, &pattern), key);
         if self.home.is_walked_too_far() {
             self.wish(Wish::SplitHome);
         }

@@ -8,7 +8,7 @@ use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
 use crate::wildcards::GOLDEN_RATIO;
 
-/// Buckets of every index. A constant spares each operation a load and a bounds
+/// Buckets of every class, and of every side index. A constant spares each operation a load and a bounds
 /// check; pages that are never used are never touched. At 5120 entries there are
 /// three buckets an entry, and no fewer than one in four at 65,536.
 pub(super) const BUCKETS: usize = 1 << 14;

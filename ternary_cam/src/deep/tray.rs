@@ -106,7 +106,7 @@ impl Tray {
     fn set(&mut self, at: usize, slots: &mut [Slot], id: u16) {
         let (at, slot) = (at % POSITIONS, &mut slots[usize::from(id)]);
         slot.stamp = slot.stamp.with_class(Class::TRAY);
-        slot.link.bucket = at as u16;
+        slot.link.bucket = at as u32;
         self.entries.block.set(at, slot.bits, slot.ignore, slot.source);
         self.entries.ids[at] = id;
     }
@@ -166,7 +166,7 @@ impl Tray {
 /// The position of an entry in the tray.
 #[inline(always)]
 fn position_of(slot: &Slot) -> usize {
-    usize::from(slot.link.bucket) % POSITIONS
+    slot.link.bucket as usize % POSITIONS
 }
 
 impl Deep {

@@ -57,7 +57,7 @@ impl Deep {
         slot.stamp = slot.stamp.with_class(Class::hashed(CLASS));
         let pattern =
             self.classes.pattern(Class::hashed(CLASS)).with_source(CLASS.is_multiple_of(2));
-        self.home.index.insert_marked(slots, &pattern, id);
+        self.home.index.insert_marked(slots, (Class::hashed(CLASS), &pattern), id);
     }
 
     /// [`Deep::insert_one`], not inlined.
@@ -108,7 +108,8 @@ impl Deep {
                 .classes
                 .pattern(Class::hashed(class & !1))
                 .with_source(class.is_multiple_of(2));
-            let (offer, is_good) = index.offer(&pattern, key.bits, key.source.0);
+            let (offer, is_good) =
+                index.offer((Class::hashed(class), &pattern), key.bits, key.source.0);
             other = if is_good { best } else { other };
             best = if is_good { offer } else { best };
         }
@@ -132,8 +133,8 @@ impl Deep {
         let key = &Key { bits, ignore: 0, source };
         let index = &self.home.index;
         let mut oldest = None;
-        for pattern in self.classes.live_patterns() {
-            let (offer, is_good) = index.offer(pattern, bits, source.0);
+        for under in self.classes.live_patterns() {
+            let (offer, is_good) = index.offer(under, bits, source.0);
             if is_good {
                 let found = index.first_offered(slots, offer, |slot| slot.matches_exact(key));
                 oldest = older(oldest, found);

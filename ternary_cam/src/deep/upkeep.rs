@@ -95,7 +95,7 @@ impl Deep {
     /// Builds each index in which a search walked far anew with another hash, unless that was done
     /// not long ago.
     fn spread_anew(&mut self, slots: &mut [Slot], inserts: usize) {
-        if self.home.index.spread_anew(inserts, self.high_water) {
+        if self.home.index.spread_anew(inserts, self.high_water, self.classes.live()) {
             self.fill_home(slots);
         }
         for which in Bits(self.awake.into()) {
