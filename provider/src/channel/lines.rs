@@ -29,6 +29,18 @@ pub(super) fn expect_writes(at: *const u8, len: usize) {
     let _ = (at, len, LINE);
 }
 
+/// Has the line at this address fetched, to be read. Only a hint: any address will do.
+#[inline(always)]
+pub(super) fn expect_read(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this architecture has the instruction, which cannot fault.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use std::{arch::x86_64::__cpuid, sync::LazyLock};
@@ -51,7 +63,7 @@ mod x86_64 {
 
 #[cfg(test)]
 mod tests {
-    use super::expect_writes;
+    use super::{expect_read, expect_writes};
 
     #[test]
     fn a_hint_changes_nothing() {
@@ -60,6 +72,8 @@ mod tests {
             expect_writes(bytes.as_ptr(), len);
         }
         expect_writes(std::ptr::null(), 4096);
+        expect_read(bytes.as_ptr());
+        expect_read(std::ptr::null());
         assert_eq!(bytes, [7; 1000]);
     }
 }

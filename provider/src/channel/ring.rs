@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     bytes::SharedBytes,
+    lines,
     protocol::{self, Ring},
     segment::{SLOTS, Segment, slot_word},
     wire::{Header, PAYLOAD},
@@ -147,6 +148,10 @@ impl Receiver {
         if !protocol::is_filled(own, self.head) {
             return None;
         }
+        // A receiver looks at the next slot as soon as it has handled this one: its line may well
+        // come meanwhile. Rejected: that a sender fetches the line of its next slot ahead, which
+        // the receiver then takes from it (half a round trip 12 % longer).
+        lines::expect_read(own.slot(self.head.wrapping_add(1)));
         let slot = own.slot(self.head);
         // SAFETY: the slot lies in our own mapping.
         let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
