@@ -158,7 +158,11 @@ impl Engine {
         // Out of `links` for a moment, so that the bytes can be lent to `arrive`.
         let Some(link) = self.links[from as usize].take() else { return };
         let matched = match link.buffer(header.count, header.len) {
-            Some(bytes) => self.arrive(from, header, bytes),
+            Some(bytes) => {
+                // They come while the receive is looked for. Of bytes in a slot that gains nothing.
+                bytes.expect();
+                self.arrive(from, header, bytes)
+            }
             None => {
                 tracing::warn!("a message in a buffer that does not exist");
                 false

@@ -9,7 +9,7 @@ use ffi::{
     ops::ep::rma::{RemotePart, RemoteParts},
 };
 
-use super::segment::Segment;
+use super::{lines, segment::Segment};
 
 /// Segments of a rendezvous message, as the wire has them.
 pub(crate) type Remote = [memory::Segment; memory::IOV_LIMIT];
@@ -56,6 +56,12 @@ impl<'a> SharedBytes<'a> {
     #[inline]
     pub(crate) fn len(self) -> usize {
         self.len
+    }
+
+    /// Has them fetched, to be copied soon.
+    #[inline]
+    pub(crate) fn expect(self) {
+        lines::expect_reads(self.start, self.len);
     }
 
     /// Copies into memory of our own, as much as there is room for.

@@ -5,6 +5,9 @@
 /// Bytes of a line.
 pub(super) const LINE: usize = 64;
 
+/// Lines that are read ahead at a time.
+const READS: usize = 16;
+
 /// Has the lines of `len` bytes from `at` on fetched, to be written.
 ///
 /// What a peer read last is in its cache. Stores would fetch one line after the other from there,
@@ -27,6 +30,15 @@ pub(super) fn expect_writes(at: *const u8, len: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (at, len, LINE);
+}
+
+/// Has the first of the lines of `len` bytes from `at` on fetched, to be read: as many as a core
+/// fetches at a time. A copy has the others fetched.
+#[inline]
+pub(super) fn expect_reads(at: *const u8, len: usize) {
+    for offset in (0..len.min(READS * LINE)).step_by(LINE) {
+        expect_read(at.wrapping_add(offset));
+    }
 }
 
 /// Has the line at this address fetched, to be read. Only a hint: any address will do.
@@ -63,17 +75,17 @@ mod x86_64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{expect_read, expect_writes};
+    use super::{expect_reads, expect_writes};
 
     #[test]
     fn a_hint_changes_nothing() {
         let bytes = [7_u8; 1000];
         for len in [0, 1, 64, 65, 1000] {
             expect_writes(bytes.as_ptr(), len);
+            expect_reads(bytes.as_ptr(), len);
         }
         expect_writes(std::ptr::null(), 4096);
-        expect_read(bytes.as_ptr());
-        expect_read(std::ptr::null());
+        expect_reads(std::ptr::null(), 4096);
         assert_eq!(bytes, [7; 1000]);
     }
 }
