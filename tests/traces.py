@@ -179,6 +179,11 @@ def as_json(arguments):
     words = ["sweep", f"--trace={place}", "--prq=0,8", f"--out={out}"]
     told = json_of(tcam(arguments, *words, "--json=-"))
     check([run["prq_inserts"] for run in told["runs"]] == [summed] * 2, f"{told}")
+    smallest = told["smallest_tables"]
+    check(smallest[0]["of"] == "all ranks", f"{smallest}")
+    for queue in ("prq", "umq"):
+        ranks = [of["no_spill"] for of in smallest if of["queue"] == queue and "rank " in of["of"]]
+        check(len(ranks) == 4 and max(ranks) == told[f"{queue}_high_water"], f"{smallest}")
     file = PLACE / "sweep.json"
     done = tcam(arguments, *words, f"--json={file}")
     check(done.returncode == 0 and "needs " in done.stdout, f"{done.stdout}{done.stderr}")

@@ -7,7 +7,6 @@
 
 use std::path::Path;
 
-use matching::Curve;
 use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
@@ -18,21 +17,16 @@ use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::fresh;
 use crate::json::Kind;
-use crate::numbers::{count, whole};
+use crate::numbers::count;
 use crate::reading::{self, Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::Summary;
 use crate::rows::{Row, Runs};
-use crate::sheet::Sheet;
 use crate::sizes::{self, Sizes};
+use crate::smallest;
 use crate::sweep::show;
 use crate::traces::{self, Counted, Trace};
 
-/// Shares of the elements that may spill, in per cent, for which the smallest table
-/// is told.
-const SHARES: [f64; 4] = [0.0, 1.0, 5.0, 10.0];
-/// Ranks that are told apart in the table of the smallest tables.
-const RANKS: usize = 8;
 /// Smallest size beside 0, and largest, of a curve without sizes asked for.
 const FEWEST: usize = 16;
 const MOST: usize = 65_536;
@@ -70,12 +64,14 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params[0]);
     let first = pairs(&prq)?;
     let charged = params.iter().any(is_charged);
+    let mut smallest = Vec::new();
     let (points, rows) = if charged || !params.iter().all(is_plain) {
         replays(&first, &found, &settings, charged)?
     } else {
         let passed = replay::curves(&found, &settings)?;
+        smallest = smallest::smallest(&passed);
         if !arguments.json.takes_output() {
-            println!("{}", smallest(&passed));
+            println!("{}", smallest::table(&smallest));
         }
         let swept = points_of(&first, &passed, &settings)?;
         match reading::beyond(&swept.0).filter(|_| arguments.prq.is_none()) {
@@ -90,7 +86,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     write(&arguments.out, &rows)?;
     let title = title(&found);
     show(arguments, &title, &points)?;
-    arguments.json.write(Kind::Sweep, Runs::new(&title, &rows, &points, Vec::new()))?;
+    arguments.json.write(Kind::Sweep, Runs::of_traces(&title, &rows, &points, smallest))?;
     Ok(0)
 }
 
@@ -251,71 +247,4 @@ pub(crate) fn title(found: &[Trace]) -> String {
     let whole = found.iter().all(|trace| trace.cut().is_none());
     let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
     format!("{name} on {}, {replayed}", count(processes.len() as u64, "rank"))
-}
-
-/// A rank, with its process where several have that number or none is known.
-fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
-    match rank {
-        None => format!("rank {pid}"),
-        Some(number) if all.iter().filter(|other| **other == rank).count() > 1 => {
-            format!("rank {number} ({pid})")
-        }
-        Some(number) => format!("rank {number}"),
-    }
-}
-
-/// The smallest tables for some shares of spills: of all ranks together, of each kind
-/// of traffic, of the ranks that need most.
-fn smallest(passed: &[Curves]) -> comfy_table::Table {
-    let tagged: Vec<_> =
-        passed.iter().filter(|of| of.counted.trace.header.context == "tagged").collect();
-    let mut sum = [Curve::default(), Curve::default()];
-    for Curves { curves, .. } in &tagged {
-        sum[0].merge(&curves[0]);
-        sum[1].merge(&curves[1]);
-    }
-    let mut sheet = Sheet::new("", ["smallest table with", "queue"]);
-    sheet.header.extend(SHARES.map(|share| match share {
-        0.0 => "no spill".to_owned(),
-        share => format!("{share} % spilled"),
-    }));
-    let both = |[collective, rest]: [u64; 2]| collective + rest;
-    let mut row = |what: &str, curves: [&Curve; 2], which: &dyn Fn([u64; 2]) -> u64| {
-        for (queue, curve) in ["PRQ", "UMQ"].iter().zip(curves) {
-            let mut cells = vec![what.to_owned(), (*queue).to_owned()];
-            cells.extend(SHARES.map(|share| whole(curve.smallest(share / 100.0, which) as u64)));
-            sheet.row(cells);
-        }
-    };
-    let all = [&sum[0], &sum[1]];
-    row("all ranks", all, &both);
-    row("collective", all, &|[collective, _]| collective);
-    row("point-to-point", all, &|[_, rest]| rest);
-    let mut ranks: Vec<_> = tagged
-        .iter()
-        .map(|of| {
-            let need = of.curves.each_ref().map(|curve| curve.smallest(0.0, both));
-            (need[0].max(need[1]), of)
-        })
-        .collect();
-    ranks.sort_by_key(|(need, _)| std::cmp::Reverse(*need));
-    let all_ranks: Vec<_> = tagged.iter().map(|of| of.counted.trace.header.rank).collect();
-    for (_, of) in ranks.iter().take(RANKS) {
-        let header = &of.counted.trace.header;
-        row(&name_of(header.rank, header.pid, &all_ranks), [&of.curves[0], &of.curves[1]], &both);
-    }
-    sheet.table()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_of_one_number_are_told_apart() {
-        let all = [Some(0), Some(1), Some(1), None];
-        let names = [(Some(0), 7), (Some(1), 8), (Some(1), 9), (None, 10)];
-        let names = names.map(|(rank, pid)| name_of(rank, pid, &all));
-        assert_eq!(names, ["rank 0", "rank 1 (8)", "rank 1 (9)", "rank 10"]);
-    }
 }

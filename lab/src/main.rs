@@ -37,6 +37,7 @@ mod sheet;
 mod signals;
 mod silent;
 mod sizes;
+mod smallest;
 mod sweep;
 mod table;
 mod traces;

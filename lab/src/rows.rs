@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::reading::{Cost, Modelled, Point, needs};
 use crate::reports::Summary;
+use crate::smallest::Smallest;
 
 /// One line of `sweep.csv`: one run, or one replay.
 #[derive(Debug, Serialize)]
@@ -56,6 +57,8 @@ pub(crate) struct Runs<'a> {
     runs: &'a [Row],
     /// Sizes that failed, and how.
     failed: Vec<String>,
+    /// Of traces, where the table holds the oldest elements.
+    smallest_tables: Vec<Smallest>,
 }
 
 impl<'a> Runs<'a> {
@@ -74,7 +77,17 @@ impl<'a> Runs<'a> {
             umq_high_water_rank: umq.rank,
             runs,
             failed,
+            smallest_tables: Vec::new(),
         }
+    }
+
+    pub(crate) fn of_traces(
+        title: &'a str,
+        runs: &'a [Row],
+        points: &[Point],
+        smallest_tables: Vec<Smallest>,
+    ) -> Self {
+        Self { smallest_tables, ..Self::new(title, runs, points, Vec::new()) }
     }
 }
 
