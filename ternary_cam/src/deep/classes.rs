@@ -147,7 +147,9 @@ impl Classes {
 
     /// Has [`Classes::uniform`] hold in no state.
     pub(crate) fn suspend_uniform(&mut self) {
-        (self.uniform.state, self.uniform.quiet_state) = (State::EMPTY, State::EMPTY);
+        self.uniform.state = State::EMPTY;
+        self.uniform.insert_state = State::EMPTY;
+        self.uniform.quiet_state = State::EMPTY;
     }
 
     /// Has the next search with uniform keys wish for [`super::wishes::Wish::HomeUsed`], if these
@@ -162,9 +164,10 @@ impl Classes {
         self.home_used = true;
     }
 
-    /// Finds out what is uniform from now on. `keys` are those that the home index serves;
-    /// `side_indexes` says that nothing but side indexes is kept up beside it.
-    pub(crate) fn find_uniform(&mut self, keys: Wildcards, side_indexes: bool) {
+    /// Finds out what is uniform from now on, where every entry is in the home index. `keys` are
+    /// those that it serves; `side_indexes` says that there are some, `others` that more than these
+    /// is kept up beside it.
+    pub(crate) fn find_uniform(&mut self, keys: Wildcards, side_indexes: bool, others: bool) {
         let last = std::mem::replace(&mut self.uniform, Uniform::NOTHING).class;
         let class = match self.live() {
             0 if keys == Wildcards::NONE => last,
@@ -173,7 +176,7 @@ impl Classes {
         };
         let state = self.state().with_class(class);
         let is_only_class = state.live().is_power_of_two();
-        if !is_only_class || state.has_extra_work() && !side_indexes {
+        if !is_only_class {
             return;
         }
         let entries = *self.pattern(class);
@@ -187,9 +190,12 @@ impl Classes {
             keys if are_exact => Pattern::new(keys),
             _ => return,
         };
-        let quiet_state = if self.home_used { state } else { State::EMPTY };
+        // Searches with exact keys leave no wish where there are no others.
+        let is_quiet = self.home_used || keys == Wildcards::NONE && !side_indexes;
+        let quiet_state = if is_quiet { state } else { State::EMPTY };
+        let insert_state = if others { State::EMPTY } else { state };
         let entries = entries.wildcards();
-        self.uniform = Uniform { state, quiet_state, class, entries, keys, pattern };
+        self.uniform = Uniform { state, insert_state, quiet_state, class, entries, keys, pattern };
     }
 
     /// The pattern of the base class.

@@ -13,6 +13,9 @@ use crate::wildcards::Wildcards;
 pub(crate) struct Uniform {
     /// The state in which all entries are these; [`State::EMPTY`] if none is.
     pub(crate) state: State,
+    /// The same where inserts have nothing to care for but the home index and side indexes;
+    /// otherwise [`State::EMPTY`].
+    pub(crate) insert_state: State,
     /// The same where searches need not wish for [`crate::deep::wishes::Wish::HomeUsed`];
     /// otherwise [`State::EMPTY`].
     pub(crate) quiet_state: State,
@@ -26,6 +29,7 @@ impl Uniform {
     /// Holds for no entry.
     pub(crate) const NOTHING: Self = Self {
         state: State::EMPTY,
+        insert_state: State::EMPTY,
         quiet_state: State::EMPTY,
         class: Class::BASE,
         entries: Wildcards::NONE,
@@ -45,10 +49,11 @@ impl Uniform {
         state == self.quiet_state
     }
 
-    /// Whether all entries are these once one of them was added in this state.
+    /// Whether all entries are these once one of them was added in this state, to the home index
+    /// and side indexes alone.
     #[inline(always)]
     pub(crate) fn will_hold(&self, state: State) -> bool {
-        state.with_class(self.class) == self.state
+        state.with_class(self.class) == self.insert_state
     }
 
     /// Whether the entries are exact.

@@ -57,8 +57,11 @@ impl Deep {
 
     /// Finds out if one pattern serves all entries, and the keys that side indexes do not.
     pub(super) fn find_uniform(&mut self) {
-        let side_indexes = self.awake != 0 && !self.is_more_than_indexes();
-        self.classes.find_uniform(self.home.keys, side_indexes);
+        if self.unclassed != 0 {
+            return self.classes.suspend_uniform();
+        }
+        let others = self.is_more_than_indexes();
+        self.classes.find_uniform(self.home.keys, self.awake != 0, others);
     }
 
     /// Whether there is more to care for than the indexes.
@@ -177,6 +180,29 @@ mod tests {
                 "{entries:?}, {keys:?}"
             );
         }
+    }
+
+    /// What is kept up for ranks costs inserts and removes something, and searches nothing.
+    #[test]
+    fn searches_are_uniform_while_somebody_asks_for_ranks() {
+        let mut table = Table::new(256, Kernel::Scalar).unwrap();
+        let bits = |token: u32| u64::from(token * 7 % 100);
+        for token in 0..if cfg!(miri) { 300 } else { 5000 } {
+            let entry = Entry { bits: bits(token), ignore: 0, source: Source::new(1), token };
+            table.insert(entry).unwrap();
+            let Some(oldest) = token.checked_sub(80) else { continue };
+            let key = Key { bits: bits(oldest), ignore: 0, source: Source::new(1) };
+            let hit = table.first_match(&key).unwrap();
+            assert_eq!((hit.token, table.depth(hit.handle)), (oldest, 1));
+            table.remove(hit.handle).unwrap();
+            if token % 50 == 0 {
+                table.check();
+            }
+        }
+        let deep = table.deep();
+        assert!(deep.scan_keep.is_awake());
+        let (uniform, state) = (deep.classes.uniform(), deep.classes.state());
+        assert!(uniform.holds_quietly(state) && !uniform.will_hold(state));
     }
 
     /// Receives that ignore something, then plain ones, which must count as exact in the end:
