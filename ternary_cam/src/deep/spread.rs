@@ -8,9 +8,9 @@ use crate::deep::keep::Keep;
 use crate::deep::pattern::Pattern;
 use crate::wildcards::GOLDEN_RATIO;
 
-/// Buckets of every class, and of every side index. A constant spares each operation a load and a bounds
-/// check; pages that are never used are never touched. At 5120 entries there are
-/// three buckets an entry, and no fewer than one in four at 65,536.
+/// Buckets of every class, and of every side index. A constant spares each operation a load and a
+/// bounds check; pages that are never used are never touched. At 5120 entries there are three
+/// buckets an entry, and no fewer than one in four at 65,536.
 pub(super) const BUCKETS: usize = 1 << 14;
 
 /// Entries that a search passes in a bucket before another hash is worth the building of the index.
