@@ -33,7 +33,7 @@ pub(super) fn expect_writes(at: *const u8, len: usize) {
 }
 
 /// Has the first of the lines of `len` bytes from `at` on fetched, to be read: as many as a core
-/// fetches at a time. A copy has the others fetched.
+/// fetches at a time. The others come as the first are copied.
 #[inline]
 pub(super) fn expect_reads(at: *const u8, len: usize) {
     for offset in (0..len.min(READS * LINE)).step_by(LINE) {
