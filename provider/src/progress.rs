@@ -77,6 +77,9 @@ impl Engine {
         let mut count = 0;
         while count < BATCH {
             let Some(slot) = self.receiver.peek(own) else { break };
+            if count > 0 {
+                self.receiver.expect_more(own);
+            }
             match slot.header {
                 Some(header) if self.flow.holds_ring() && self.is_held_back(own, &header) => break,
                 Some(header) => self.handle(own, &header, slot.payload),

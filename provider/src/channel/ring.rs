@@ -125,6 +125,10 @@ impl Sender {
     }
 }
 
+/// How far ahead a receiver has slots fetched while several wait: as many as it handles until a
+/// line has come from another core, and one more.
+const AHEAD: u64 = 4;
+
 /// The receiving end of an endpoint's own ring.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Receiver {
@@ -157,6 +161,13 @@ impl Receiver {
         let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
         let header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
         Some(Slot { header, payload: own.payload(self.head) })
+    }
+
+    /// Has a slot further on fetched. For a receiver that found several: of one that waits for the
+    /// next message it would take lines from a sender who is about to write them.
+    #[inline]
+    pub(crate) fn expect_more(&self, own: &Segment) {
+        lines::expect_read(own.slot(self.head.wrapping_add(AHEAD)));
     }
 
     /// Gives the slot that `peek` answered back.
