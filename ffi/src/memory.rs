@@ -289,6 +289,12 @@ impl Buffer {
         if self.is_copied() {
             return 0;
         }
+        if self.parts.is_none() {
+            let len = len.min(self.whole.len);
+            // SAFETY: as below.
+            unsafe { copy(source, self.whole.addr as *mut u8, len) };
+            return len;
+        }
         let mut done = 0;
         for segment in self.segments() {
             let take = segment.len.min(len - done);
@@ -322,6 +328,12 @@ impl Buffer {
     /// `target` is valid for writes of `len` bytes and overlaps no segment.
     #[inline]
     pub unsafe fn copy_out(&self, target: *mut u8, len: usize) -> usize {
+        if self.parts.is_none() {
+            let len = len.min(self.whole.len);
+            // SAFETY: as below.
+            unsafe { copy(self.whole.addr as *const u8, target, len) };
+            return len;
+        }
         let mut done = 0;
         for segment in self.segments() {
             let take = segment.len.min(len - done);
@@ -333,6 +345,35 @@ impl Buffer {
             done += take;
         }
         done
+    }
+}
+
+/// [`ptr::copy_nonoverlapping`], but of a few bytes without a call, which would take longer than
+/// they do: as two words that overlap.
+///
+/// # Safety
+/// That of [`ptr::copy_nonoverlapping`].
+#[inline]
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    /// # Safety
+    /// The same, and `len` is between one and two words of this type.
+    #[inline(always)]
+    unsafe fn both_ends<Word: Copy>(from: *const u8, to: *mut u8, len: usize) {
+        let last = len - size_of::<Word>();
+        // SAFETY: each word lies within the `len` bytes.
+        unsafe {
+            let words = [0, last].map(|at| from.add(at).cast::<Word>().read_unaligned());
+            to.cast::<Word>().write_unaligned(words[0]);
+            to.add(last).cast::<Word>().write_unaligned(words[1]);
+        }
+    }
+    // SAFETY: the caller vouches for the memory.
+    unsafe {
+        match len {
+            8..=16 => both_ends::<u64>(from, to, len),
+            4..8 => both_ends::<u32>(from, to, len),
+            _ => ptr::copy_nonoverlapping(from, to, len),
+        }
     }
 }
 
@@ -447,6 +488,23 @@ mod tests {
         assert_eq!(&out, b"llo");
         assert_eq!(buffer.fill(b"0123456789"), 7);
         assert_eq!((&a, &b), (b"012", b"3456"));
+    }
+
+    #[test]
+    fn every_length_is_copied_and_no_byte_beside_it() {
+        let bytes: [u8; 40] = std::array::from_fn(|at| at as u8 + 1);
+        for (start, len) in (0..3).flat_map(|start| (0..=20).map(move |len| (start, len))) {
+            let expected: [u8; 40] = std::array::from_fn(|at| {
+                if (start..start + len).contains(&at) { bytes[at - start] } else { 0 }
+            });
+            let mut memory = [0_u8; 40];
+            assert_eq!(buffer(&mut [&mut memory[start..start + len]]).fill(&bytes), len);
+            assert_eq!(memory, expected);
+            let (mut from, mut out) = (bytes, [0_u8; 40]);
+            let room = &mut out[start..start + len];
+            assert_eq!(buffer(&mut [&mut from]).read_to(room), len);
+            assert_eq!(out, expected);
+        }
     }
 
     #[test]
