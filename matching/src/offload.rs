@@ -272,6 +272,28 @@ impl Offload {
         if self.depths {
             self.note_depth(found);
         }
+        self.count_search(key, found);
+        self.matched = found;
+        found
+    }
+
+    /// [`Offload::search`], quicker where there is no element, as with unexpected messages most
+    /// of the time.
+    #[inline(always)]
+    pub fn search_if_any(&mut self, key: &Key) -> Option<Found> {
+        if !self.is_empty() || self.observed {
+            return self.search(key);
+        }
+        self.settle();
+        if self.depths {
+            self.note_depth(None);
+        }
+        self.count_search(key, None);
+        None
+    }
+
+    #[inline(always)]
+    fn count_search(&mut self, key: &Key, found: Option<Found>) {
         let collective = self.classifier.is_collective(key.bits, key.ignore);
         let counters = self.counters.kinds.of_mut(collective);
         counters.searches += 1;
@@ -280,8 +302,6 @@ impl Offload {
             Some(Found { place: Place::Host, .. }) => counters.host_matches += 1,
             None => counters.misses += 1,
         }
-        self.matched = found;
-        found
     }
 
     /// The oldest element that matches, neither counted nor charged.

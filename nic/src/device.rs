@@ -285,7 +285,7 @@ impl<R: Clone, M> Context<R, M> {
         self.count_operation();
         let number = self.counters.posts - self.taken;
         self.counters.posts += 1;
-        if let Some(found) = self.umq.search(&receive.key) {
+        if let Some(found) = self.umq.search_if_any(&receive.key) {
             self.umq.remove_matched(found.token);
             let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
             let grant = grant(receive, envelope.len);
