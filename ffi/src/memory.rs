@@ -289,24 +289,11 @@ impl Buffer {
         if self.is_copied() {
             return 0;
         }
-        if self.parts.is_none() {
-            let len = len.min(self.whole.len);
-            // SAFETY: as below.
-            unsafe { copy(source, self.whole.addr as *mut u8, len) };
-            return len;
-        }
-        let mut done = 0;
-        for segment in self.segments() {
-            let take = segment.len.min(len - done);
-            if take == 0 {
-                continue;
-            }
+        self.first_bytes(len, |addr, at, len| {
             // SAFETY: the application vouches for the segment, the caller for
             // the source; a user buffer never overlaps our own memory.
-            unsafe { ptr::copy_nonoverlapping(source.add(done), segment.addr as *mut u8, take) };
-            done += take;
-        }
-        done
+            unsafe { copy(source.add(at), addr as *mut u8, len) };
+        })
     }
 
     /// Copies bytes into the buffer; returns how many fitted.
@@ -328,20 +315,26 @@ impl Buffer {
     /// `target` is valid for writes of `len` bytes and overlaps no segment.
     #[inline]
     pub unsafe fn copy_out(&self, target: *mut u8, len: usize) -> usize {
-        if self.parts.is_none() {
-            let len = len.min(self.whole.len);
-            // SAFETY: as below.
-            unsafe { copy(self.whole.addr as *const u8, target, len) };
-            return len;
-        }
-        let mut done = 0;
-        for segment in self.segments() {
-            let take = segment.len.min(len - done);
-            if take == 0 {
-                continue;
-            }
+        self.first_bytes(len, |addr, at, len| {
             // SAFETY: as in `fill_from`, the other way round.
-            unsafe { ptr::copy_nonoverlapping(segment.addr as *const u8, target.add(done), take) };
+            unsafe { copy(addr as *const u8, target.add(at), len) };
+        })
+    }
+
+    /// Goes through the first `len` bytes, or all if there are fewer: `each` gets the address of
+    /// those that lie together, where among all they begin, and how many they are. Answers how
+    /// many all are.
+    #[inline(always)]
+    fn first_bytes(&self, len: usize, mut each: impl FnMut(usize, usize, usize)) -> usize {
+        let Some(parts) = &self.parts else {
+            let len = len.min(self.whole.len);
+            each(self.whole.addr, 0, len);
+            return len;
+        };
+        let mut done = 0;
+        for segment in parts.segments() {
+            let take = segment.len.min(len - done);
+            each(segment.addr, done, take);
             done += take;
         }
         done
