@@ -46,6 +46,7 @@ impl<R: Clone> Receives<R> {
         let posted = &mut self.entries[token as usize];
         posted.number = number;
         // One by one: as a whole they were loaded as vectors, for which their stores must be over.
+        // Of most there is no more than that they are no multi-receive.
         let Key { bits, ignore, source } = receive.key;
         posted.receive.key.bits = bits;
         posted.receive.key.ignore = ignore;

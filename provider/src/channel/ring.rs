@@ -133,8 +133,8 @@ impl Sender {
     }
 }
 
-/// How far ahead a receiver has slots fetched while several wait: as many as it handles until a
-/// line has come from another core, and one more.
+/// How far ahead a receiver has slots fetched while several wait: further than it gets until a
+/// line has come from another core. 3 to 6 are alike, 10 gains nothing.
 const AHEAD: u64 = 4;
 
 /// The receiving end of an endpoint's own ring.

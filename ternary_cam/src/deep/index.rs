@@ -70,7 +70,7 @@ const ALL_BUCKETS: usize = PATTERNS * BUCKETS;
 
 /// The number of a bucket among those of all classes. Each part is narrowed by itself, and what
 /// reaches a bucket takes class and number one by one: otherwise the compiler makes one shift over
-/// both of them, which is six operations on AMD's processors.
+/// both of them (`shld`), which is slow on AMD's processors.
 #[inline(always)]
 const fn place(class: Class, hash: u64) -> u32 {
     (class.pattern() % PATTERNS * BUCKETS) as u32 + Spread::bucket(hash) as u32
