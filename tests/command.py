@@ -305,7 +305,7 @@ def others_come_first(arguments, programs):
     leave, runs before the command ends; and nothing of them stays."""
     halo, ring = (f"{MPIEXEC} -n 2 {programs / name}" for name in ("patterns", "ring"))
     script = f"{halo} halo 1000000 50; env -u FI_TCAM_REPORT {ring}; exit 7"
-    before = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.left.*")}
+    before = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.*/left.*")}
     words = ["run", "--mpi=mpich", "--", "sh", "-c", script]
     with subprocess.Popen(
         [str(arguments.tcam), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -319,7 +319,7 @@ def others_come_first(arguments, programs):
     check(child.returncode == 7, f"others come first: {child.returncode} {errors[-500:]}")
     told = "What 2 endpoints had counted" in errors
     check(told, f"others come first: {errors[-1000:]}")
-    left = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.left.*")} - before
+    left = {path.name for path in pathlib.Path("/dev/shm").glob("tcam.*/left.*")} - before
     check(not left, f"others come first: {left} stays")
 
 

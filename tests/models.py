@@ -92,7 +92,7 @@ def pool(arguments, mpi):
     if found:
         share = queues(found[0], "pool_share")
         check(share > 1000, f"rank 0 held its share {share} times")
-    left = list(pathlib.Path("/dev/shm").glob(f"tcam.pool.{os.geteuid()}.*.{entries}"))
+    left = list(pathlib.Path("/dev/shm").glob(f"tcam.{os.geteuid()}/pool.*.{entries}"))
     check(not left, f"{left} is left behind")
 
 

@@ -77,7 +77,7 @@ pub(crate) fn doctor(arguments: &cli::Doctor) -> u8 {
     }
     findings.extend(software::mpi(command));
     findings.push(checks::shared_memory(command));
-    findings.extend(checks::leftovers());
+    findings.extend(checks::directory());
     findings.push(checks::kernel_copy());
     findings.push(checks::processor());
     findings.extend(checks::peers(command));

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Endpoints that run, and those whose process was ended: the first pages of their segments in
-//! `/dev/shm`. Nothing in them is taken for a length.
+//! Endpoints that run, and those whose process was ended: the first pages of their segments
+//! ([`host::directory`]). Nothing in them is taken for a length.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use nic::live::{self, LEFT, Live, PAGE, Page, SEGMENTS};
-use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
+use host::directory::{self, Directory};
+use host::owner::remove_if_dead;
+use nic::live::{self, LEFT, Live, PAGE, Page, SEGMENT_NAME};
 
 use crate::error::Error;
 
-const DIRECTORY: &str = "/dev/shm";
 /// Readings of a page that is written meanwhile.
 const TRIES: usize = 20;
 
@@ -70,10 +70,10 @@ impl Endpoint {
 
 /// Endpoints of this user, by rank.
 pub(crate) fn all() -> Result<Vec<Endpoint>, Error> {
-    let user = rustix::process::geteuid().as_raw();
+    let Some(directory) = open()? else { return Ok(Vec::new()) };
     // What ends meanwhile is no error.
-    let lives = |path: PathBuf| endpoint(&path, user).ok().flatten();
-    let mut found: Vec<_> = segments(SEGMENTS, user)?.filter_map(lives).collect();
+    let lives = |name: String| endpoint(&directory, &name).ok().flatten();
+    let mut found: Vec<_> = names(&directory, SEGMENT_NAME)?.filter_map(lives).collect();
     found.sort_by_key(|of| (of.live().map_or(Some(u32::MAX), |live| live.rank), of.id()));
     Ok(found)
 }
@@ -81,71 +81,55 @@ pub(crate) fn all() -> Result<Vec<Endpoint>, Error> {
 /// What the processes of a job that were ended had counted, by rank. Their segments, which
 /// nobody needs any more, are removed; processes that are being ended are waited for so long.
 pub(crate) fn left_by(job: u64, patience: Duration) -> Result<Vec<Live>, Error> {
-    let user = rustix::process::geteuid().as_raw();
+    let Some(directory) = open()? else { return Ok(Vec::new()) };
     let deadline = Instant::now() + patience;
     let mut left = BTreeMap::new();
-    // Those that others come across meanwhile are found in the second place.
-    for path in segments(SEGMENTS, user)?.chain(segments(LEFT, user)?) {
-        let Ok(Some(Page { pid, started, port, live: Some(live) })) = page_of(&path, user) else {
-            continue;
-        };
-        if live.job == job {
-            while !remove_if_dead(&path) && Instant::now() < deadline {
-                sleep(Duration::from_millis(10));
-            }
-            left.insert((live.rank, pid, started, port), live);
+    let of_job = |name: &str| {
+        let page = page_of(&directory, name).ok().flatten();
+        page.and_then(|page| page.live.filter(|live| live.job == job).map(|live| (page, live)))
+    };
+    for name in names(&directory, SEGMENT_NAME)? {
+        let Some((page, live)) = of_job(&name) else { continue };
+        let is_there = || directory.inode(&name).is_some();
+        while !remove_if_dead(&directory, &name) && is_there() && Instant::now() < deadline {
+            sleep(Duration::from_millis(10));
         }
+        left.insert((live.rank, page.pid, page.started, page.port), live);
+    }
+    // Those too that somebody else came across, or we did.
+    for name in names(&directory, LEFT)? {
+        let Some((page, live)) = of_job(&name) else { continue };
+        left.insert((live.rank, page.pid, page.started, page.port), live);
+        let _ = directory.remove(&name);
     }
     Ok(left.into_values().collect())
 }
 
-/// Removes a segment unless its owner lives; whether it is gone. As the provider does
-/// (`channel/owner.rs`): an owner holds one lock as long as it lives, and who removes takes turns
-/// by another, since the path may else be another segment's by now.
-fn remove_if_dead(path: &Path) -> bool {
-    let Ok(file) = open(OpenOptions::new().read(true).write(true), path) else {
-        return !path.exists();
-    };
-    let alone = FlockOperation::NonBlockingLockExclusive;
-    flock(&file, alone).is_ok()
-        && fcntl_lock(&file, alone).is_ok()
-        && file.metadata().is_ok_and(|meta| {
-            let is_this = fs::symlink_metadata(path).is_ok_and(|now| now.ino() == meta.ino());
-            !is_this || fs::remove_file(path).is_ok()
-        })
-}
-
-/// Opens a file of `/dev/shm`, not what somebody linked there, and waits for nobody.
-fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    options.custom_flags(flags.bits().cast_signed()).open(path)
-}
-
-/// Files of this user that are named like segments, or like those of the dead.
-fn segments(kind: &str, user: u32) -> Result<impl Iterator<Item = PathBuf>, Error> {
-    let directory = Path::new(DIRECTORY);
-    let entries = fs::read_dir(directory).map_err(Error::io(directory))?;
-    let prefix = format!("{kind}{user}.");
-    let ours = entries
-        .flatten()
-        .filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    Ok(ours.map(|entry| entry.path()))
-}
-
-/// The endpoint whose segment this is, if it is one of this user that lives.
-fn endpoint(path: &Path, user: u32) -> io::Result<Option<Endpoint>> {
-    let endpoint = |page| Some(Endpoint { program: program(&page)?, page });
-    Ok(page_of(path, user)?.and_then(endpoint))
-}
-
-/// The first page of a segment, if it is one of this user.
-fn page_of(path: &Path, user: u32) -> io::Result<Option<Page>> {
-    let file = open(OpenOptions::new().read(true), path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() || meta.uid() != user || meta.mode() & 0o077 != 0 {
-        return Ok(None);
+/// The directory of this user; none if nothing of tcam has run.
+pub(crate) fn open() -> Result<Option<Directory>, Error> {
+    match Directory::open() {
+        Ok(directory) => Ok(Some(directory)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::Directory(
+            directory::obstacle()
+                .unwrap_or_else(|| format!("{}: {error}", directory::path().display())),
+        )),
     }
-    page(&file)
+}
+
+fn names(directory: &Directory, prefix: &str) -> Result<impl Iterator<Item = String>, Error> {
+    directory.names(prefix).map_err(Error::io(&directory::path()))
+}
+
+/// The endpoint whose segment this is, if it lives.
+fn endpoint(directory: &Directory, name: &str) -> io::Result<Option<Endpoint>> {
+    let endpoint = |page| Some(Endpoint { program: program(&page)?, page });
+    Ok(page_of(directory, name)?.and_then(endpoint))
+}
+
+/// The first page of a segment.
+fn page_of(directory: &Directory, name: &str) -> io::Result<Option<Page>> {
+    page(&directory.file(name)?)
 }
 
 /// The name of the program that owns a segment; nothing if it has ended.
@@ -203,43 +187,34 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_goes_only_when_its_owner_is_dead() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("tcam.0.1.2");
-        fs::write(&path, segment()).unwrap();
-        let owner = File::open(&path).unwrap();
-        flock(&owner, FlockOperation::NonBlockingLockExclusive).unwrap();
-        assert!(!remove_if_dead(&path) && path.exists());
-        drop(owner);
-        assert!(remove_if_dead(&path) && !path.exists());
-        assert!(remove_if_dead(&path), "gone already");
-    }
-
-    #[test]
     fn only_what_is_ours_and_lives_is_shown() {
-        let directory = tempfile::tempdir().unwrap();
-        let user = rustix::process::geteuid().as_raw();
-        let path = directory.path().join("tcam.0.1.2");
+        // No namespace has this number.
+        let name = format!("{SEGMENT_NAME}0.{}", std::process::id());
+        let path = directory::path().join(&name);
+        // The owner's lock: provider tests that run meanwhile remove what has none.
+        let _owner = directory::create_locked(&name).unwrap();
+        let directory = Directory::open().unwrap();
         let mut page = segment();
         let put = |page: &[u8], mode| {
             fs::write(&path, page).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         };
-        let is_shown = |user| endpoint(&path, user).is_ok_and(|found| found.is_some());
+        let is_shown = || endpoint(&directory, &name).is_ok_and(|found| found.is_some());
         put(&page, 0o600);
-        let found = endpoint(&path, user).unwrap().unwrap();
+        let found = endpoint(&directory, &name).unwrap().unwrap();
         assert_eq!((found.page.pid, found.live()), (std::process::id(), None));
         assert!(!found.program.is_empty());
-        assert!(!is_shown(user + 1), "another user's");
         put(&page, 0o644);
-        assert!(!is_shown(user), "open to others");
+        assert!(!is_shown(), "open to others");
         put(&page[..PAGE - 1], 0o600);
-        assert!(!is_shown(user), "too short");
+        assert!(!is_shown(), "too short");
         page[live::STARTED] ^= 1;
         put(&page, 0o600);
-        assert!(!is_shown(user), "an earlier process of this number");
-        let link = directory.path().join("link");
-        symlink(&path, &link).unwrap();
-        assert!(endpoint(&link, user).is_err(), "a link");
+        assert!(!is_shown(), "an earlier process of this number");
+        let link = format!("{name}.link");
+        symlink(&path, directory::path().join(&link)).unwrap();
+        assert!(endpoint(&directory, &link).is_err(), "a link");
+        directory.remove(&link).unwrap();
+        directory.remove(&name).unwrap();
     }
 }

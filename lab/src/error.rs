@@ -57,6 +57,10 @@ pub(crate) enum Error {
     #[error("{path}: libfabric takes a `:` for the end of a directory: put the provider elsewhere")]
     Colon { path: PathBuf },
 
+    /// What is in the way of the directory that endpoints meet in.
+    #[error("{0}")]
+    Directory(String),
+
     #[error("{path}: is neither a file nor a directory")]
     NoFile { path: PathBuf },
 

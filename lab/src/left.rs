@@ -2,13 +2,15 @@
 //! What ranks had counted that were ended before they wrote a report: the counters that
 //! `tcam watch` would have shown last.
 
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use host::directory::{self, Directory};
+use host::owner::remove_if_dead;
 use matching::Tallies;
 use nic::live::{Live, LiveContext, claim_of, job_of};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 
 use crate::endpoints::left_by;
 use crate::numbers::{count, whole};
@@ -27,14 +29,14 @@ const LINES: usize = 16;
 pub(crate) struct Left {
     job: u64,
     /// Says so; without it others may be first.
-    _claim: Option<OwnedFd>,
+    claim: Option<File>,
 }
 
 impl Left {
     /// Of a run, before it starts, whose ranks write their reports to a directory.
     pub(crate) fn claim(place: &Path) -> Self {
         let job = job_of(&place.join(PATTERN).to_string_lossy());
-        Self { job, _claim: socket_named(&claim_of(job)).ok() }
+        Self { job, claim: claim(&claim_of(job)).ok() }
     }
 
     /// What was counted by ranks that were ended, if they counted anything.
@@ -50,13 +52,22 @@ impl Drop for Left {
     fn drop(&mut self) {
         // The next who needs the room removes what is left now.
         let _ = left_by(self.job, Duration::ZERO);
+        if let (Some(_), Ok(directory)) = (self.claim.take(), Directory::open()) {
+            let _ = directory.remove(&claim_of(self.job));
+        }
     }
 }
 
-fn socket_named(name: &str) -> rustix::io::Result<OwnedFd> {
-    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-    Ok(socket)
+/// Locks a claim, unless somebody else has it.
+fn claim(name: &str) -> io::Result<File> {
+    match directory::create_locked(name) {
+        // One that was killed has left its own.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let _ = remove_if_dead(&Directory::open()?, name);
+            directory::create_locked(name)
+        }
+        claimed => claimed,
+    }
 }
 
 fn table(left: &[Live]) -> String {

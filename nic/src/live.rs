@@ -25,10 +25,16 @@ pub const PID: usize = 8;
 pub const ADDRESS: usize = 16;
 /// Where the start of the process is, in clock ticks since boot.
 pub const STARTED: usize = 64;
+/// Where the number of the process's namespace is; 0 if it is not known.
+pub const PROCESSES: usize = STARTED + 8;
 /// Where the state is.
 pub const STATE: usize = 128;
 /// State of an endpoint that lives.
 pub const OPEN: u32 = 1;
+/// State of an endpoint that was closed.
+pub const CLOSED: u32 = 2;
+/// State of an endpoint whose process died, as whoever found that out says.
+pub const DEAD: u32 = 3;
 /// Where the counters are.
 pub const COUNTERS: usize = 2048;
 /// Where the job is.
@@ -91,15 +97,19 @@ pub fn job_of(pattern: &str) -> u64 {
 }
 
 /// What the names of segments begin with.
-pub const SEGMENTS: &str = "tcam.";
+pub const SEGMENT_NAME: &str = "segment.";
 /// The same of those that dead endpoints left to who has the claim of their job. Their inode
-/// follows the name they had.
-pub const LEFT: &str = "tcam.left.";
+/// follows the rest of the name they had.
+pub const LEFT: &str = "left.";
+/// What the names of the sockets begin with that endpoints sleep on.
+pub const BELL: &str = "bell.";
+/// What the names of claims begin with.
+pub const CLAIM: &str = "claim.";
 
-/// Name of the datagram socket (unix(7), abstract) of who wants what the dead of a job leave.
+/// Name of the file that is locked by who wants what the dead of a job leave.
 #[must_use]
 pub fn claim_of(job: u64) -> String {
-    format!("tcam.job.{job:016x}")
+    format!("{CLAIM}{job:016x}")
 }
 
 fn words_of(tallies: &Tallies) -> [u64; QUEUE] {

@@ -7,10 +7,15 @@ use std::{
     net::{Ipv4Addr, SocketAddr, SocketAddrV4, ToSocketAddrs as _},
     os::fd::OwnedFd,
     sync::LazyLock,
+    time::Duration,
 };
 
 use ffi::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
+
+/// How often, and after which time, a port is asked for again that somebody holds.
+const TRIES: u32 = 10;
+const WAIT: Duration = Duration::from_millis(2);
 
 /// Length of `struct sockaddr_in`.
 pub(crate) const LEN: usize = 16;
@@ -105,10 +110,22 @@ pub(crate) fn hold_port(address: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4)
         tracing::warn!("{address} is not an address of this host");
         return Err(Errno::EADDRNOTAVAIL);
     }
-    let (socket, port) = hold(address.port()).map_err(|error| {
-        tracing::warn!("cannot hold port {}: {error}", address.port());
-        io::Error::from(error)
-    })?;
+    let mut tries = 0;
+    let (socket, port) = loop {
+        match hold(address.port()) {
+            // Who asks whether the port is held has it for a moment, and who closes just now too.
+            Err(rustix::io::Errno::ADDRINUSE) if address.port() != 0 && tries < TRIES => {
+                tries += 1;
+                std::thread::sleep(WAIT);
+            }
+            held => {
+                break held.map_err(|error| {
+                    tracing::warn!("cannot hold port {}: {error}", address.port());
+                    io::Error::from(error)
+                })?;
+            }
+        }
+    };
     let ip = if address.ip().is_unspecified() { of_this_host() } else { *address.ip() };
     Ok((socket, SocketAddrV4::new(ip, port)))
 }

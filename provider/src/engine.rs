@@ -8,8 +8,8 @@
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},
-    sync::{Arc, Once},
-    time::{Duration, Instant},
+    sync::Arc,
+    time::Instant,
 };
 
 use ffi::{Buffer, Context, Errno, Result, flags, info::Info, ops::ep::rma::RemoteParts};
@@ -25,7 +25,7 @@ use nic::{
 use slab::Slab;
 
 use crate::{
-    attr,
+    absence, attr,
     av::AddressVector,
     channel::{
         bytes::Remote,
@@ -402,10 +402,9 @@ impl Engine {
             tracing::warn!("{address} is on another host, and there is no network channel");
             return Err(Errno::ENETUNREACH);
         }
-        let link = Link::open(address.port(), self.address).inspect_err(|&errno| {
-            if errno == Errno::ECONNREFUSED {
-                explain(address.port());
-            }
+        let link = Link::open(address.port(), self.address).map_err(|errno| match errno {
+            Errno::ECONNREFUSED => absence::explain(address.port()),
+            errno => errno,
         })?;
         let index = peer as usize;
         if self.links.len() <= index {
@@ -509,25 +508,6 @@ impl Engine {
     pub(crate) fn source_of_address(&self, address: u64) -> Result<Source> {
         let peer = self.av.as_ref().and_then(|av| av.peer(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)
-    }
-}
-
-/// Says once why a peer has no segment that seems to run. One that is closing has its port for a
-/// moment longer, and who else asks this holds it for a moment.
-#[cold]
-fn explain(port: u16) {
-    static SAID: Once = Once::new();
-    let is_held = |look: u64| {
-        std::thread::sleep(Duration::from_millis(look));
-        crate::address::is_held(port)
-    };
-    if !SAID.is_completed() && (0..8).all(is_held) {
-        SAID.call_once(|| {
-            tracing::error!(
-                "the segment of the endpoint at port {port} is not in this /dev/shm: containers \
-                 must share one (docker run --ipc), and nobody may remove what is in it"
-            );
-        });
     }
 }
 

@@ -7,6 +7,7 @@
 //! decides which receive gets which message.
 #![deny(unsafe_code)]
 
+mod absence;
 mod address;
 mod atomic;
 mod attr;

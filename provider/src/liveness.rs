@@ -9,13 +9,13 @@ use std::{
 };
 
 use ffi::{Errno, Result};
+use host::owner::Look;
 use matching::Source;
 
 use crate::{
     channel::{
         bell::Bell,
         cores::{self, Cores},
-        owner::Look,
         segment::{self, Liveness, PEERS, Segment},
         wire::TAGGED,
     },

@@ -104,7 +104,7 @@ static long run(int asks, int answers) {
 static int others(void) {
     char segments[64];
     glob_t found;
-    snprintf(segments, sizeof segments, "/dev/shm/tcam.%u.*", geteuid());
+    snprintf(segments, sizeof segments, "/dev/shm/tcam.%u/segment.*", geteuid());
     int none = glob(segments, 0, NULL, &found);
     if (!none) globfree(&found);
     return !none;

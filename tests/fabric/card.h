@@ -3,7 +3,7 @@
 // told to the others of it, and its segment in /dev/shm.
 #pragma once
 #include "fabric.h"
-#include <dirent.h>
+#include <glob.h>
 #include <unistd.h>
 
 // What an endpoint tells the others through a pipe.
@@ -56,18 +56,15 @@ static struct card hear(int from) {
 
 // How many segments there are of an endpoint, and the path of the last.
 static int segments_of(const struct card *of, char path[300]) {
-    char suffix[16];
-    int found = 0;
-    snprintf(suffix, sizeof suffix, ".%d", (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3]);
-    DIR *shm = opendir("/dev/shm");
-    for (struct dirent *entry; shm && (entry = readdir(shm));) {
-        size_t len = strlen(entry->d_name), tail = strlen(suffix);
-        if (strncmp(entry->d_name, "tcam.", 5) || len <= tail || strcmp(entry->d_name + len - tail, suffix)) continue;
-        if (path) snprintf(path, 300, "/dev/shm/%s", entry->d_name);
-        found++;
-    }
-    closedir(shm);
-    return found;
+    char pattern[64];
+    glob_t found;
+    int port = (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3];
+    snprintf(pattern, sizeof pattern, "/dev/shm/tcam.*/segment.*.%d", port);
+    if (glob(pattern, 0, NULL, &found)) return 0;
+    int count = (int)found.gl_pathc;
+    if (path) snprintf(path, 300, "%s", found.gl_pathv[count - 1]);
+    globfree(&found);
+    return count;
 }
 
 static int leftovers(const struct card *of) {

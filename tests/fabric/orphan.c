@@ -80,7 +80,7 @@ int main(void) {
     CHECK(seconds() - start < 5, "noticed after %.1f s", seconds() - start);
     CHECK(kill(orphan, 0) == 0, "the orphan is gone");
     FAILS(FI_ECONNREFUSED, fi_tinject(mine.ep, "again", 5, peer, 1));
-    snprintf(path, sizeof path, "ls /dev/shm/tcam.*.%d 2>/dev/null", (unsigned char)theirs[2] << 8 | (unsigned char)theirs[3]);
+    snprintf(path, sizeof path, "ls /dev/shm/tcam.*/segment.*.%d 2>/dev/null", (unsigned char)theirs[2] << 8 | (unsigned char)theirs[3]);
     CHECK(system(path) != 0, "the dead left a segment");
     exchange();
     kill(orphan, SIGKILL);

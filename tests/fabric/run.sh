@@ -15,13 +15,14 @@ clients=("$@")
 run() {
     local name=$1
     shift
-    if output=$(timeout 60 "$@" 2>&1); then
+    # Into a file: a child that outlives its client would keep a pipe open.
+    if timeout 60 "$@" >"$build/output" 2>&1; then
         passed=$((passed + 1))
-        grep skipped <<<"$output"
+        grep skipped "$build/output"
     else
         failed=$((failed + 1))
         echo "$name: failed"
-        echo "$output" | tail -n 5
+        tail -n 5 "$build/output"
     fi
 }
 for client in "${clients[@]}"; do

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nic::live::{PEERS, SEGMENT};
+use host::directory;
+use nic::live::{LEFT, PEERS, SEGMENT, SEGMENT_NAME};
 use rustix::fs::FlockOperation;
 
 use super::Finding;
+use crate::endpoints;
 use crate::environment::Settings;
 use crate::launcher;
 use crate::library::Library;
@@ -199,30 +201,41 @@ fn judge_shared_memory(size: u64, free: u64, ranks: Option<usize>) -> Finding {
     }
 }
 
-/// Segments in /dev/shm: an owner that lives holds a lock on its own.
-pub(super) fn leftovers() -> Vec<Finding> {
-    let Ok(entries) = std::fs::read_dir("/dev/shm") else { return Vec::new() };
+/// The directory that endpoints meet in: another user may have taken its name.
+pub(super) fn directory() -> Vec<Finding> {
+    let shown = directory::path().display().to_string();
+    match directory::obstacle() {
+        Some(obstacle) => vec![Finding::bad(
+            obstacle,
+            format!("no endpoint can be opened before: ls -ld {shown}"),
+        )],
+        None => leftovers(),
+    }
+}
+
+/// Segments: an owner that lives holds a lock on its own.
+fn leftovers() -> Vec<Finding> {
+    let Ok(Some(directory)) = endpoints::open() else { return Vec::new() };
     let (mut living, mut dead) = (0, 0);
-    for entry in entries.filter_map(Result::ok) {
-        if !entry.file_name().to_string_lossy().starts_with("tcam.") {
-            continue;
-        }
-        let Ok(file) = std::fs::File::open(entry.path()) else { continue };
+    let segments = directory.names(SEGMENT_NAME).into_iter().flatten();
+    for name in segments.chain(directory.names(LEFT).into_iter().flatten()) {
+        let Ok(file) = directory.file(&name) else { continue };
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => dead += 1,
             Err(_) => living += 1,
         }
     }
+    let shown = directory::path().display().to_string();
     let mut findings = Vec::new();
     if living > 0 {
         findings.push(Finding::note(
             format!("{} of tcam open on this host now", count(living, "endpoint")),
-            "if you started none, a program still runs or hangs: fuser -v /dev/shm/tcam.*",
+            format!("if you started none, a program still runs or hangs: fuser -v {shown}/*"),
         ));
     }
     if dead > 0 {
         findings.push(Finding::note(
-            format!("/dev/shm holds {} of tcam whose owner died", count(dead, "segment")),
+            format!("{shown} holds {} whose owner died", count(dead, "segment")),
             "the next start removes them",
         ));
     }

@@ -13,30 +13,37 @@
 //! until then.
 //!
 //! The bell is rung by a futex, or, for who sleeps on a file descriptor, with an empty
-//! datagram to a socket of the owner. The kernel names that socket, so that nobody
-//! else can have had its name, and who sends it anything else only wakes us. The bell
-//! stays set as long as the socket is empty: [`Bell::arm_socket`] first empties it.
+//! datagram to a socket of the owner. That socket is in the private directory of the user
+//! ([`host::directory`]): nobody else can ring it, or take its place. Who sends it anything else
+//! only wakes us. The bell stays set as long as the socket is empty: [`Bell::arm_socket`] first
+//! empties it.
 //!
 //! Rejected: an event descriptor (the sender had to be given it), a datagram to the
-//! endpoint's port (slower, and hosts without a loopback interface have none).
+//! endpoint's port (slower, and hosts without a loopback interface have none), an abstract socket
+//! (every user of the host can ring it, and have the owner awake all the time).
 
 use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    path::Path,
     sync::{OnceLock, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use ffi::{Errno, Result};
+use ffi::Result;
 use parking_lot::Mutex;
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
-    getsockname, recv, sendto, socket_with,
+use rustix::{
+    fs::unlink,
+    io::Errno,
+    net::{
+        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recv,
+        sendto, socket_with,
+    },
 };
 
 use super::{
     copy,
     protocol::{self, Flags as _},
-    segment::Segment,
+    segment::{Segment, bell_of},
 };
 
 /// Bits of the bell: threads sleep on the word itself.
@@ -51,6 +58,9 @@ const DEVICE: u32 = 4;
 const CROWDED: u32 = 1;
 /// Somebody has waited for this endpoint.
 const WAITED: u32 = 2;
+
+/// Datagrams that are taken from the socket at a time: more than its queue holds.
+const MOST_RINGS: usize = 1024;
 
 /// Longest sleep until every sender knows that we sleep.
 pub(crate) const SETTLED: Duration = Duration::from_millis(1);
@@ -132,7 +142,9 @@ impl Bell {
 
     fn empty(&self) {
         if let Some(socket) = self.socket.get() {
-            while recv(socket, &mut [0_u8; 1], RecvFlags::DONTWAIT).is_ok() {}
+            let is_emptied = |_: &usize| recv(socket, &mut [0_u8; 1], RecvFlags::DONTWAIT).is_err();
+            // Who rings all the time, which no peer in good health does, must not keep us here.
+            let _ = (0..MOST_RINGS).find(is_emptied);
         }
     }
 
@@ -143,11 +155,10 @@ impl Bell {
     pub(crate) fn socket(&self, own: &Segment) -> Result<BorrowedFd<'_>> {
         let _once = self.state.lock();
         if self.socket.get().is_none() {
-            let (socket, name) = named_socket().map_err(std::io::Error::from)?;
-            own.bell_name().store(name, Ordering::Release);
+            let socket = socket_at(&bell_of(own.port())).map_err(std::io::Error::from)?;
             let _ = self.socket.set(socket);
         }
-        self.socket.get().map(|socket| socket.as_fd()).ok_or(Errno::EOTHER)
+        self.socket.get().map(|socket| socket.as_fd()).ok_or(ffi::Errno::EOTHER)
     }
 
     /// Whether polls may sleep because endpoints outnumber cores.
@@ -177,21 +188,19 @@ pub(crate) fn wake(segment: &Segment) {
     }
     // A thread that is woken makes progress itself.
     if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
-        knock(segment.bell_name().load(Ordering::Acquire));
+        knock(&bell_of(segment.port()));
     }
 }
 
-/// A socket that the kernel named (unix(7), autobind), and its name as a word: its
-/// length, then its bytes.
-fn named_socket() -> rustix::io::Result<(OwnedFd, u64)> {
+/// A socket in a place of ours. What is there was left by an earlier endpoint of our port.
+fn socket_at(place: &Path) -> rustix::io::Result<OwnedFd> {
     let socket = unnamed_socket()?;
-    bind(&socket, &SocketAddrUnix::new_unnamed())?;
-    let name = SocketAddrUnix::try_from(getsockname(&socket)?)?;
-    let name = name.abstract_name().unwrap_or_default();
-    let mut word = [0; 8];
-    word.get_mut(1..=name.len()).ok_or(rustix::io::Errno::NAMETOOLONG)?.copy_from_slice(name);
-    word[0] = name.len() as u8;
-    Ok((socket, u64::from_be_bytes(word)))
+    let address = SocketAddrUnix::new(place)?;
+    if bind(&socket, &address) == Err(Errno::ADDRINUSE) {
+        unlink(place)?;
+        bind(&socket, &address)?;
+    }
+    Ok(socket)
 }
 
 fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
@@ -199,15 +208,18 @@ fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
     socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
 }
 
-/// Sends an empty datagram to the socket with a name. One whose queue is full is awake.
-fn knock(name: u64) {
-    static SENDER: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let [len, name @ ..] = name.to_be_bytes();
-    let sender = SENDER.get_or_init(|| unnamed_socket().ok());
-    if let (Some(sender), Some(name)) = (sender, name.get(..usize::from(len)))
-        && !name.is_empty()
-        && let Ok(address) = SocketAddrUnix::new_abstract_name(name)
-    {
+/// Sends an empty datagram to the socket in a place. One whose queue is full is awake.
+fn knock(place: &Path) {
+    static SENDER: OnceLock<OwnedFd> = OnceLock::new();
+    let sender = match SENDER.get() {
+        Some(sender) => sender,
+        None => match unnamed_socket() {
+            Ok(socket) => SENDER.get_or_init(|| socket),
+            // Without a descriptor the sleeper wakes by itself, and is rung the next time.
+            Err(_) => return,
+        },
+    };
+    if let Ok(address) = SocketAddrUnix::new(place) {
         let _ = sendto(sender, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &address);
     }
 }
@@ -291,9 +303,34 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_not_called() {
-        for name in [0, u64::MAX, 7 << 56] {
-            knock(name);
-        }
+    fn what_an_earlier_endpoint_left_is_no_obstacle() {
+        let own = segment(114);
+        let place = bell_of(114);
+        let left = socket_at(&place).unwrap();
+        let bell = Bell::default();
+        let socket = bell.socket(&own).unwrap();
+        drop(left);
+        bell.arm_socket(&own);
+        ring(&own);
+        assert!(is_readable(socket));
+        drop(own);
+        assert!(!place.exists());
+        knock(&place);
+    }
+
+    #[test]
+    fn who_rings_all_the_time_keeps_nobody_awake() {
+        let (own, bell) = (segment(115), Bell::default());
+        bell.socket(&own).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    knock(&bell_of(115));
+                }
+            });
+            (0..100).for_each(|_| bell.empty());
+            done.store(true, Ordering::Relaxed);
+        });
     }
 }

@@ -2,34 +2,38 @@
 //! Who else is on this host: endpoints are counted, and what dead ones left is removed.
 
 use std::{
-    fs::DirEntry,
-    io,
     os::unix::fs::FileExt as _,
-    path::Path,
     time::{Duration, Instant, SystemTime},
 };
 
+use host::{
+    directory::Directory,
+    owner::{remove_if_dead, remove_if_unclaimed},
+};
+use nic::live::{BELL, CLAIM, LEFT, SEGMENT_NAME};
+
 use super::{
     cores::{self, Cores, WHOLE},
-    owner::{left_name, remove_if_dead, remove_if_unclaimed},
-    segment::{CORES, DIRECTORY, options, own_count, prefix, user},
+    segment::{CORES, own_count, prefix},
 };
 
-/// Removes the segments of owners that died, and counts those that live.
+/// Removes what owners left that died, in whichever network namespace, and counts the endpoints
+/// of this one that live.
 pub(crate) fn clean_up() -> usize {
-    let own = prefix(user());
-    let left = left_name(&own).and_then(|left| entries(left).ok());
-    for entry in left.into_iter().flatten() {
-        remove_if_unclaimed(&entry.path());
+    let Ok(directory) = Directory::open() else { return 0 };
+    let names = |prefix| directory.names(prefix).into_iter().flatten();
+    names(LEFT).for_each(|name| remove_if_unclaimed(&directory, &name));
+    names(CLAIM).for_each(|name| _ = remove_if_dead(&directory, &name));
+    let own = prefix();
+    let living = names(SEGMENT_NAME).filter(|name| !remove_if_dead(&directory, name));
+    let living = living.filter(|name| name.starts_with(&own)).count();
+    for name in names(BELL) {
+        let segment = name.replacen(BELL, SEGMENT_NAME, 1);
+        if directory.inode(&segment).is_none() {
+            let _ = directory.remove(&name);
+        }
     }
-    let Ok(segments) = entries(own) else { return 0 };
-    segments.filter(|entry| !remove_if_dead(&entry.path())).count()
-}
-
-/// Files whose names begin so.
-fn entries(prefix: String) -> io::Result<impl Iterator<Item = DirEntry>> {
-    let entries = std::fs::read_dir(DIRECTORY)?.flatten();
-    Ok(entries.filter(move |entry| entry.file_name().to_string_lossy().starts_with(&prefix)))
+    living
 }
 
 /// Time between two counts, for each endpoint there is: with as many endpoints that count,
@@ -83,18 +87,19 @@ impl Census {
         if since < rest.min(LONGEST) {
             return;
         }
-        let changed = std::fs::metadata(DIRECTORY).and_then(|meta| meta.modified()).ok();
+        // Without a descriptor to read it with, it is as it was.
+        let Ok(directory) = Directory::open() else { return };
+        let changed = directory.changed();
         let is_known = changed.is_some() && changed == self.changed && *cores == self.cores;
         if is_known && since < LONGEST {
             return;
         }
         let settled = |at: &SystemTime| at.elapsed().is_ok_and(|since| since > TICK);
         let mut changed = changed.filter(settled);
-        // Without a descriptor to read it with, it is as it was.
-        let Ok(segments) = entries(prefix(user())) else { return };
+        let Ok(segments) = directory.names(&prefix()) else { return };
         (self.load, self.endpoints) = (0, 0);
-        for entry in segments {
-            let theirs = cores_of(&entry.path());
+        for name in segments {
+            let theirs = cores_of(&directory, &name);
             if theirs.is_none() {
                 // It has just been made.
                 changed = None;
@@ -114,9 +119,9 @@ fn more_crowded(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
 }
 
 /// The processors that the owner of a segment may run on, if it says so.
-fn cores_of(path: &Path) -> Option<Cores> {
+fn cores_of(directory: &Directory, name: &str) -> Option<Cores> {
     let mut bytes = [0; 8 * cores::WORDS];
-    options().open(path).ok()?.read_exact_at(&mut bytes, CORES as u64).ok()?;
+    directory.file(name).ok()?.read_exact_at(&mut bytes, CORES as u64).ok()?;
     let mut words = [0; cores::WORDS];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
         *word = u64::from_ne_bytes(*bytes);

@@ -6,13 +6,13 @@
 use std::{ptr, sync::atomic::Ordering};
 
 use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
+use host::owner::Look;
 
 use super::{
     bell,
     bytes::{Remote, SharedBytes},
     fills::Fills,
     lines,
-    owner::Look,
     ring::Sender,
     segment::{BUFFER, Liveness, PEERS, Segment},
     wire::{Header, INLINE, Kind},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The pool of table entries that the endpoints of a user on this host share: a file
-//! in `/dev/shm` for each size of pool, with the words of a [`Ledger`].
+//! for each size of pool, with the words of a [`Ledger`].
 //!
 //! ```text
 //!  0      header: identity | entries
@@ -20,11 +20,11 @@ use std::{
     fs::File,
     io,
     os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
 };
 
 use ffi::Errno;
+use host::directory::Directory;
 use matching::pool::{EntryPool, Ledger, MAX_MEMBERS, Refusal, Share, Words};
 use memmap2::{MmapOptions, MmapRaw};
 use parking_lot::Mutex;
@@ -35,7 +35,7 @@ use rustix::{
 
 use super::{
     owner::Owner,
-    segment::{DIRECTORY, give_memory, namespace, options, user},
+    segment::{give_memory, namespace},
 };
 
 const IDENTITY: usize = 0;
@@ -137,35 +137,31 @@ impl Words for Map {
     }
 }
 
-/// `/dev/shm/tcam.pool.<user>.<network namespace>.`
-fn prefix() -> String {
-    format!("tcam.pool.{}.{}.", user(), namespace())
-}
+/// What the names of pools begin with.
+const NAMES: &str = "pool.";
 
-fn path_of(entries: u32) -> PathBuf {
-    Path::new(DIRECTORY).join(format!("{}{entries}", prefix()))
+fn name_of(entries: u32) -> String {
+    format!("{NAMES}{}.{entries}", namespace())
 }
 
 /// Removes the pools that nobody is a member of.
 pub(crate) fn clean_up() {
-    let prefix = prefix();
-    for entry in std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            let _turn = TURN.lock();
-            if let Ok(file) = options().open(entry.path()) {
-                remove_if_alone(&file, &entry.path());
-            }
+    let Ok(directory) = Directory::open() else { return };
+    for name in directory.names(NAMES).into_iter().flatten() {
+        let _turn = TURN.lock();
+        if let Ok(file) = directory.file(&name) {
+            remove_if_alone(&directory, &file, &name);
         }
     }
 }
 
 /// Removes a pool without members.
-fn remove_if_alone(file: &File, path: &Path) {
+fn remove_if_alone(directory: &Directory, file: &File, name: &str) {
     let alone = fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
         && flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
     // Who waits for the lock sees that its file is unlinked and starts over.
     if alone && file.metadata().is_ok_and(|meta| meta.nlink() > 0) {
-        let _ = std::fs::remove_file(path);
+        let _ = directory.remove(name);
     }
 }
 
@@ -176,7 +172,7 @@ pub(crate) struct NodePool {
     entries: u32,
     number: u16,
     share: Share,
-    path: PathBuf,
+    name: String,
     /// With the shared lock; none once it left.
     file: Mutex<Option<File>>,
     /// The process that joined: a child that was forked is no member.
@@ -194,25 +190,24 @@ impl NodePool {
     /// `ENOSPC` `/dev/shm` or the pool is full, `EINVAL` more would be reserved than
     /// there is.
     pub(crate) fn join(entries: u32, share: Share, owner: &Owner) -> Result<Self, Errno> {
-        let path = path_of(entries);
+        let name = name_of(entries);
         loop {
             let _turn = TURN.lock();
-            let file = options().create(true).truncate(false).open(&path).map_err(|error| {
-                tracing::error!("cannot open {}: {error}", path.display());
-                error
-            })?;
-            let meta = file.metadata()?;
-            if meta.uid() != user() || meta.mode() & 0o077 != 0 {
-                tracing::error!("{} belongs to another user or is open to others", path.display());
-                return Err(Errno::EACCES);
-            }
+            let directory = Directory::make()?;
+            let file = match directory.file_or_new(&name) {
+                // The directory went with its last file.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.inspect_err(|error| {
+                    tracing::error!("cannot open the pool {name}: {error}");
+                })?,
+            };
             let only = Only::lock(&file, FlockOperation::LockExclusive)?;
             if file.metadata()?.nlink() == 0 {
                 continue;
             }
-            let joined = Self::join_file(&file, entries, &path, share, owner);
+            let joined = Self::join_file(&file, entries, &name, share, owner);
             if joined.is_err() {
-                remove_if_alone(&file, &path);
+                remove_if_alone(&directory, &file, &name);
             }
             drop(only);
             let (ledger, number) = joined?;
@@ -221,7 +216,7 @@ impl NodePool {
                 entries,
                 number,
                 share,
-                path,
+                name,
                 file: Mutex::new(Some(file)),
                 pid: std::process::id(),
                 next: AtomicU16::new(0),
@@ -233,12 +228,12 @@ impl NodePool {
     fn join_file(
         file: &File,
         entries: u32,
-        path: &Path,
+        name: &str,
         share: Share,
         owner: &Owner,
     ) -> Result<(Ledger<Map>, u16), Errno> {
         let damaged = |_| {
-            tracing::error!("{} is damaged or of another version of tcam", path.display());
+            tracing::error!("the pool {name} is damaged or of another version of tcam");
             Errno::EPROTO
         };
         let fresh = flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
@@ -319,13 +314,15 @@ impl NodePool {
             self.say_damaged();
         }
         self.ledger.words().clear_owner(self.number);
-        remove_if_alone(&file, &self.path);
+        if let Ok(directory) = Directory::open() {
+            remove_if_alone(&directory, &file, &self.name);
+        }
     }
 
     #[cold]
     fn say_damaged(&self) {
         if !self.said.swap(true, Ordering::Relaxed) {
-            tracing::error!("{} is damaged: it gives no entries", self.path.display());
+            tracing::error!("the pool {} is damaged: it gives no entries", self.name);
         }
     }
 

@@ -13,6 +13,10 @@ fn segment(port: u16) -> Segment {
     Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
 }
 
+fn place(entries: u32) -> std::path::PathBuf {
+    host::directory::path().join(name_of(entries))
+}
+
 /// A pool of a size that no other test uses.
 fn join(entries: u32, of: &Segment) -> Result<NodePool, Errno> {
     NodePool::join(entries, SHARE, &of.owner())
@@ -30,11 +34,11 @@ fn endpoints_share_entries_and_the_last_removes_the_file() {
     first.give_back();
     drop(first);
     assert_eq!(second.ledger.taken(), Ok(60));
-    assert!(path_of(1001).exists());
+    assert!(place(1001).exists());
     clean_up();
-    assert!(path_of(1001).exists(), "it has a member");
+    assert!(place(1001).exists(), "it has a member");
     drop(second);
-    assert!(!path_of(1001).exists());
+    assert!(!place(1001).exists());
 }
 
 #[test]
@@ -63,13 +67,13 @@ fn what_a_dead_member_held_is_returned() {
 fn a_pool_without_members_is_made_anew_whatever_it_holds() {
     let one = segment(94);
     for content in [vec![], vec![0xff; LENGTH], vec![7; 100]] {
-        std::fs::write(path_of(1003), content).unwrap();
+        std::fs::write(place(1003), content).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(path_of(1003), mode).unwrap();
+        std::fs::set_permissions(place(1003), mode).unwrap();
         let pool = join(1003, &one).unwrap();
         assert_eq!((pool.take(), pool.ledger.taken()), (Ok(()), Ok(1)));
     }
-    assert!(!path_of(1003).exists());
+    assert!(!place(1003).exists());
 }
 
 #[test]
@@ -97,17 +101,17 @@ fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
     let refused = NodePool::join(1005, share, &other.owner()).unwrap_err();
     assert_eq!(refused, Errno::EINVAL);
     drop(pool);
-    std::fs::write(path_of(1006), "").unwrap();
+    std::fs::write(place(1006), "").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    std::fs::set_permissions(path_of(1006), mode).unwrap();
+    std::fs::set_permissions(place(1006), mode).unwrap();
     assert_eq!(join(1006, &one).unwrap_err(), Errno::EACCES);
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(path_of(1006), mode).unwrap();
+    std::fs::set_permissions(place(1006), mode).unwrap();
     // Only root can give files away.
-    if std::os::unix::fs::chown(path_of(1006), Some(54_321), None).is_ok() {
+    if std::os::unix::fs::chown(place(1006), Some(54_321), None).is_ok() {
         assert_eq!(join(1006, &one).unwrap_err(), Errno::EACCES);
     }
-    std::fs::remove_file(path_of(1006)).unwrap();
+    std::fs::remove_file(place(1006)).unwrap();
 }
 
 /// Port of the process that [`killed_processes_leave_accounts_that_add_up`] starts.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The shared segment of an endpoint: a file in `/dev/shm` that only its user
-//! may open.
+//! The shared segment of an endpoint: a file in the directory of its user
+//! ([`host::directory`]).
 //!
 //! ```text
 //!  0      header: identity | started, process namespace | state | tail | head | bell |
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The owner holds a lock on the file (`flock`) as long as it lives, however it
-//! dies: who gets the lock knows that the owner is gone and removes the file ([`super::owner`]).
+//! dies: who gets the lock knows that the owner is gone and removes the file ([`host::owner`]).
 //! The pages are reserved when the file is made, so that a full `/dev/shm` is an
 //! error then and not a `SIGBUS` later.
 //!
@@ -23,24 +23,28 @@
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io,
     net::SocketAddrV4,
-    os::{
-        fd::AsRawFd as _,
-        unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _},
-    },
-    path::{Path, PathBuf},
+    os::unix::fs::{FileExt as _, MetadataExt as _},
+    path::PathBuf,
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
 };
 
 use ffi::Errno;
+use host::{
+    directory::{self, Directory, SHM},
+    owner::{self, Look, PROCESS_NAMESPACE},
+};
 use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
-use nic::live::{self, ADDRESS, IDENTITY, Live, MAGIC, OPEN, PID, SEGMENTS, STARTED, STATE};
+use nic::live::{
+    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, Live, MAGIC, OPEN, PID, PROCESSES, SEGMENT_NAME,
+    STARTED, STATE,
+};
 use rustix::{
-    fs::{FallocateFlags, FlockOperation, OFlags, fallocate, flock},
-    io::{fcntl_dupfd_cloexec, retry_on_intr},
+    fs::{FallocateFlags, fallocate},
+    io::retry_on_intr,
     process::{Resource, getrlimit},
 };
 
@@ -48,7 +52,7 @@ use super::{
     bytes::SharedBytes,
     cores::{self, Cores},
     lines::LINE,
-    owner::{Look, Owner, PROCESS_NAMESPACE, own_start, owner_lives, remove_if_dead},
+    owner::Owner,
     wire::{INLINE, PAYLOAD, SLOT},
 };
 
@@ -59,12 +63,9 @@ pub(crate) const BUFFERS: usize = 64;
 /// Bytes of a buffer.
 pub(crate) const BUFFER: usize = 16 * 1024;
 
-/// Number of the owner's process namespace; 0 if it does not know.
-pub(super) const PROCESSES: usize = STARTED + 8;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
-const BELL: usize = 8 * LINE;
-const BELL_NAME: usize = BELL + 8;
+const BELL_WORD: usize = 8 * LINE;
 const SLEEPS: usize = 10 * LINE;
 const INTENT: usize = 12 * LINE;
 const REACH: usize = 14 * LINE;
@@ -79,9 +80,8 @@ pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
 const _: () = assert!(LENGTH == live::SEGMENT);
 const _: () = assert!(CORES + 8 * cores::WORDS <= live::COUNTERS);
 
-pub(super) const DIRECTORY: &str = "/dev/shm";
-
-const CLOSED: u32 = 2;
+/// Tries to take the place of a segment that others remove at the same time.
+const TRIES: usize = 100;
 
 /// What is known of a segment's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,8 @@ pub(crate) enum Liveness {
 #[derive(Debug)]
 pub(crate) struct Segment {
     map: MmapRaw,
-    path: PathBuf,
+    /// As it was named by, whatever stands in it.
+    port: u16,
     inode: u64,
     /// The owner's file with its lock.
     lock: Option<File>,
@@ -134,40 +135,19 @@ pub(super) fn namespace() -> u64 {
     inherited.unwrap_or_else(|| std::process::id().into())
 }
 
-/// `/dev/shm/tcam.<user>.<network namespace>.`
-pub(super) fn prefix(user: u32) -> String {
-    format!("{SEGMENTS}{user}.{}.", namespace())
+/// What the names of the segments of this network namespace begin with.
+pub(super) fn prefix() -> String {
+    format!("{SEGMENT_NAME}{}.", namespace())
 }
 
-pub(super) fn user() -> u32 {
-    rustix::process::geteuid().as_raw()
+/// The name of the segment of a port (see [`host::directory`]).
+pub(super) fn name_of(port: u16) -> String {
+    format!("{}{port}", prefix())
 }
 
-pub(super) fn path_of(user: u32, port: u16) -> PathBuf {
-    Path::new(DIRECTORY).join(format!("{}{port}", prefix(user)))
-}
-
-pub(super) fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options
-        .read(true)
-        .write(true)
-        .mode(0o600)
-        .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC).bits().cast_signed());
-    options
-}
-
-pub(super) fn try_lock(file: &File) -> bool {
-    flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
-}
-
-/// The same file with a number that no standard stream has: where these are closed, as those of
-/// daemons are, what the program prints would go into it.
-pub(super) fn behind_streams(file: File) -> io::Result<File> {
-    if file.as_raw_fd() > libc::STDERR_FILENO {
-        return Ok(file);
-    }
-    Ok(fcntl_dupfd_cloexec(&file, libc::STDERR_FILENO + 1)?.into())
+/// The place of the socket that the owner of a port sleeps on.
+pub(super) fn bell_of(port: u16) -> PathBuf {
+    directory::path().join(format!("{BELL}{}.{port}", namespace()))
 }
 
 /// Gives a new file its memory at once: a full `/dev/shm` would be a `SIGBUS` later.
@@ -190,7 +170,7 @@ pub(super) fn give_memory(file: &File, length: usize, what: &str) -> io::Result<
     };
     given.inspect_err(|error| {
         tracing::error!(
-            "{DIRECTORY} has no room for a {what} of {length} bytes ({error}): \
+            "{SHM} has no room for a {what} of {length} bytes ({error}): \
              enlarge it (mount -o remount,size=...) or remove what fills it"
         );
     })
@@ -204,45 +184,44 @@ pub(crate) fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
+/// Removes what an endpoint of this process has in the directory.
+fn remove_files(port: u16) {
+    let _ = std::fs::remove_file(bell_of(port));
+    if let Ok(directory) = Directory::open() {
+        let _ = directory.remove(&name_of(port));
+    }
+}
+
 /// Whether a port of this host has a segment of this user.
 pub(crate) fn is_there(port: u16) -> bool {
-    path_of(user(), port).exists()
+    Directory::open().is_ok_and(|directory| directory.inode(&name_of(port)).is_some())
 }
 
 impl Segment {
     /// Makes the segment of an endpoint with this address.
     ///
     /// # Errors
-    /// `EADDRINUSE` if a live endpoint has the port, `ENOSPC` if `/dev/shm` is full.
+    /// `EADDRINUSE` if a live endpoint has the port, `EACCES` if another user is in the way,
+    /// `ENOSPC` if `/dev/shm` is full.
     pub(crate) fn create(address: SocketAddrV4) -> Result<Self, Errno> {
-        let path = path_of(user(), address.port());
+        let name = name_of(address.port());
+        let mut tries = 0;
         let file = loop {
-            match options().create_new(true).open(&path) {
-                Ok(file) => {
-                    retry_on_intr(|| flock(&file, FlockOperation::LockExclusive))
-                        .map_err(io::Error::from)?;
-                    if file.metadata()?.nlink() > 0 {
-                        break behind_streams(file)?;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if !remove_if_dead(&path) && path.exists() {
+            match directory::create_locked(&name) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
+                    tries += 1;
+                    let directory = Directory::open()?;
+                    if !owner::remove_if_dead(&directory, &name) && directory.inode(&name).is_some()
+                    {
                         return Err(Errno::EADDRINUSE);
                     }
                 }
-                Err(error) => {
-                    tracing::error!(
-                        "cannot make {} ({error}): {DIRECTORY} must be a tmpfs that users may \
-                         write to",
-                        path.display()
-                    );
-                    return Err(error.into());
-                }
+                made => break directory::behind_streams(made?)?,
             }
         };
-        let segment = Self::reserve(&file, &path, address);
+        let segment = Self::reserve(&file, address);
         if segment.is_err() {
-            let _ = std::fs::remove_file(&path);
+            remove_files(address.port());
         }
         let mut segment = segment?;
         segment.lock = Some(file);
@@ -250,12 +229,12 @@ impl Segment {
         Ok(segment)
     }
 
-    fn reserve(file: &File, path: &Path, address: SocketAddrV4) -> Result<Self, Errno> {
+    fn reserve(file: &File, address: SocketAddrV4) -> Result<Self, Errno> {
         give_memory(file, LENGTH, "segment")?;
-        let segment = Self::map(file, path)?;
+        let segment = Self::map(file, address.port())?;
         segment.word32(PID).store(std::process::id(), Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
-        segment.word(STARTED).store(own_start(), Ordering::Relaxed);
+        segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
         segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
         segment.show_cores(&Cores::of_thread());
         segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
@@ -263,7 +242,7 @@ impl Segment {
         Ok(segment)
     }
 
-    fn map(file: &File, path: &Path) -> Result<Self, Errno> {
+    fn map(file: &File, port: u16) -> Result<Self, Errno> {
         let map = MmapOptions::new().len(LENGTH).map_raw(file).map_err(|error| {
             if error.kind() != io::ErrorKind::WouldBlock {
                 return error.into();
@@ -276,63 +255,39 @@ impl Segment {
             Errno::ENOMEM
         })?;
         let inode = file.metadata()?.ino();
-        Ok(Self { map, path: path.to_owned(), inode, lock: None })
+        Ok(Self { map, port, inode, lock: None })
     }
 
     /// Opens the segment of the endpoint that holds a port of this host.
     ///
     /// # Errors
-    /// `ECONNREFUSED` nobody has it, `EACCES` another user has it, `EPROTO` it
+    /// `ECONNREFUSED` nobody has it, `EACCES` another user is in the way, `EPROTO` it
     /// is damaged or of another version of tcam.
     pub(crate) fn open(port: u16) -> Result<Self, Errno> {
-        let path = path_of(user(), port);
-        let file = match options().open(&path) {
-            Ok(file) => file,
+        let name = name_of(port);
+        let opened = Directory::open().and_then(|directory| directory.file(&name));
+        let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Self::explain_absence(port));
+                return Err(Errno::ECONNREFUSED);
             }
-            Err(error) => return Err(error.into()),
+            opened => opened?,
         };
-        let meta = file.metadata()?;
-        if meta.uid() != user() || meta.mode() & 0o077 != 0 {
-            tracing::warn!("{} belongs to another user or is open to others", path.display());
-            return Err(Errno::EACCES);
-        }
         // A file shorter than the mapping would be a SIGBUS later.
-        if meta.len() != LENGTH as u64 {
-            tracing::warn!("{} has a wrong length", path.display());
+        if file.metadata()?.len() != LENGTH as u64 {
+            tracing::warn!("{name} has a wrong length");
             return Err(Errno::EPROTO);
         }
-        let segment = Self::map(&file, &path)?;
+        let segment = Self::map(&file, port)?;
         match segment.word32(STATE).load(Ordering::Acquire) {
             OPEN => {}
-            CLOSED => return Err(Errno::ECONNREFUSED),
+            CLOSED | DEAD => return Err(Errno::ECONNREFUSED),
             _ => return Err(Errno::EPROTO),
         }
         if segment.word(IDENTITY).load(Ordering::Relaxed) != MAGIC {
-            tracing::warn!("{} is damaged or of another version of tcam", path.display());
+            tracing::warn!("{name} is damaged or of another version of tcam");
             return Err(Errno::EPROTO);
         }
         Ok(segment)
-    }
-
-    fn explain_absence(port: u16) -> Errno {
-        let suffix = format!(".{port}");
-        let foreign =
-            std::fs::read_dir(DIRECTORY).ok().into_iter().flatten().flatten().any(|entry| {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                name.starts_with("tcam.") && name.ends_with(&suffix)
-            });
-        if foreign {
-            tracing::warn!(
-                "the endpoint at port {port} is another user's or in another network namespace"
-            );
-            Errno::EACCES
-        } else {
-            tracing::warn!("no endpoint on this host has port {port}");
-            Errno::ECONNREFUSED
-        }
     }
 
     /// Whether its owner has not closed it. One that dies closes nothing.
@@ -342,15 +297,17 @@ impl Segment {
 
     /// Whether the owner of this (opened) segment still lives.
     pub(crate) fn liveness(&self, look: Look) -> Liveness {
-        let is_closed = || self.word32(STATE).load(Ordering::Acquire) == CLOSED;
-        if is_closed() {
-            return Liveness::Closed;
+        let state = || self.word32(STATE).load(Ordering::Acquire);
+        match state() {
+            CLOSED => return Liveness::Closed,
+            DEAD => return Liveness::Dead,
+            _ => {}
         }
         let started = self.word(STARTED).load(Ordering::Relaxed);
-        match owner_lives(&self.path, self.inode, self.pid(), started, look) {
+        match owner::lives(&name_of(self.port), self.inode, self.pid(), started, look) {
             true => Liveness::Alive,
             // It may have closed while we looked.
-            false if is_closed() => Liveness::Closed,
+            false if state() == CLOSED => Liveness::Closed,
             false => Liveness::Dead,
         }
     }
@@ -371,18 +328,23 @@ impl Segment {
     pub(crate) fn abandon(&self) {
         if self.is_ours() {
             self.close();
-            let _ = std::fs::remove_file(&self.path);
+            remove_files(self.port());
         }
     }
 
     /// Names the endpoint whose segment this is.
     pub(crate) fn owner(&self) -> Owner {
         Owner {
-            port: unpack(self.word(ADDRESS).load(Ordering::Relaxed)).port(),
+            port: self.port(),
             inode: self.inode,
             pid: self.pid(),
             started: self.word(STARTED).load(Ordering::Relaxed),
         }
+    }
+
+    /// The port of the endpoint.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Tells the segment from all others there are.
@@ -440,12 +402,7 @@ impl Segment {
 
     /// How the owner sleeps, if it does (see [`super::bell`]).
     pub(crate) fn bell(&self) -> &AtomicU32 {
-        self.word32(BELL)
-    }
-
-    /// Name of the socket that the owner sleeps on.
-    pub(crate) fn bell_name(&self) -> &AtomicU64 {
-        self.word(BELL_NAME)
+        self.word32(BELL_WORD)
     }
 
     /// Not zero if the owner may sleep at all.

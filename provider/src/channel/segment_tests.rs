@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Segments: found, left behind, damaged.
 
-use std::{
-    net::Ipv4Addr,
-    os::{
-        linux::net::SocketAddrExt as _,
-        unix::net::{SocketAddr, UnixDatagram},
-    },
-};
+use std::net::Ipv4Addr;
 
-use super::{
-    super::owner::{left_name, remove, remove_if_unclaimed},
-    *,
-};
+use host::owner::{left_name, remove, remove_if_dead, remove_if_unclaimed, try_lock};
+use rustix::fs::{FlockOperation, flock};
+
+use super::*;
+
+fn directory() -> Directory {
+    Directory::open().unwrap()
+}
+
+fn is_file(port: u16) -> bool {
+    directory::path().join(name_of(port)).symlink_metadata().is_ok()
+}
 
 /// A port of our choice, different per test.
 fn address(port: u16) -> SocketAddrV4 {
@@ -38,7 +40,9 @@ fn what_a_dead_owner_left_is_removed() {
     // The lock goes as it does when a process is killed; the file stays.
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
-    assert!(!path_of(user(), 62).exists());
+    assert!(!is_file(62));
+    assert!(!opened.is_open(), "who removes it says so in it");
+    assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
 }
 
 #[test]
@@ -47,22 +51,21 @@ fn what_somebody_claims_is_left_to_them() {
     let own = Segment::create(address(71)).unwrap();
     own.show(&Live { job, ..Live::default() });
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
-    let name = SocketAddr::from_abstract_name(live::claim_of(job)).unwrap();
-    let claim = UnixDatagram::bind_addr(&name).unwrap();
-    let path = path_of(user(), 71);
-    let file = options().open(&path).unwrap();
-    assert!(remove_if_dead(&path) && !path.exists());
+    let claim = directory::create_locked(&live::claim_of(job)).unwrap();
+    let name = name_of(71);
+    let file = directory().file(&name).unwrap();
+    assert!(remove_if_dead(&directory(), &name) && !is_file(71));
     assert_eq!(Segment::open(71).unwrap_err(), Errno::ECONNREFUSED);
     let next = Segment::create(address(71)).unwrap();
-    assert!(!remove(&file, &path));
+    assert!(!remove(&directory(), &file, &name));
     assert_eq!(Segment::open(71).unwrap().inode, next.inode);
-    let name = left_name(path.file_name().unwrap().to_str().unwrap()).unwrap();
-    let left = path.with_file_name(format!("{name}-{}", own.inode));
-    remove_if_unclaimed(&left);
-    assert!(left.exists());
+    let left = format!("{}-{}", left_name(&name).unwrap(), own.inode);
+    remove_if_unclaimed(&directory(), &left);
+    assert!(directory().inode(&left).is_some());
     drop(claim);
-    remove_if_unclaimed(&left);
-    assert!(!left.exists());
+    remove_if_unclaimed(&directory(), &left);
+    assert!(directory().inode(&left).is_none());
+    directory().remove(&live::claim_of(job)).unwrap();
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn a_lock_that_a_child_holds_does_not_make_its_parent_live() {
     // The lock is held still, and no process with this number started then.
     own.word(STARTED).store(1, Ordering::Relaxed);
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
-    assert!(!path_of(user(), 68).exists());
+    assert!(!is_file(68));
 }
 
 #[test]
@@ -88,10 +91,10 @@ fn a_process_that_cannot_be_seen_lives_while_the_lock_is_held() {
 #[test]
 fn a_file_that_is_gone_takes_no_other_with_it() {
     let first = Segment::create(address(70)).unwrap();
-    let file = options().open(path_of(user(), 70)).unwrap();
+    let file = directory().file(&name_of(70)).unwrap();
     drop(first);
     let second = Segment::create(address(70)).unwrap();
-    assert!(!remove(&file, &path_of(user(), 70)));
+    assert!(!remove(&directory(), &file, &name_of(70)));
     assert_eq!(Segment::open(70).unwrap().inode, second.inode);
 }
 
@@ -99,7 +102,7 @@ fn a_file_that_is_gone_takes_no_other_with_it() {
 fn who_lost_only_its_file_lives() {
     let own = Segment::create(address(67)).unwrap();
     let opened = Segment::open(67).unwrap();
-    std::fs::remove_file(path_of(user(), 67)).unwrap();
+    directory().remove(&name_of(67)).unwrap();
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
     drop(own);
     assert_eq!(opened.liveness(Look::Closely), Liveness::Closed);
@@ -108,8 +111,8 @@ fn who_lost_only_its_file_lives() {
 /// A file in place of a segment, locked while the test looks at it: programs that start
 /// meanwhile remove what no owner holds.
 fn put(port: u16, content: &[u8], mode: u32) -> File {
-    let mut file = File::create(path_of(user(), port)).unwrap();
-    assert!(try_lock(&file));
+    let mut file = directory::create_locked(&name_of(port)).unwrap();
+    assert!(!try_lock(&directory().file(&name_of(port)).unwrap()));
     std::io::Write::write_all(&mut file, content).unwrap();
     file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     file
@@ -124,7 +127,7 @@ fn damaged_files_are_refused() {
     ] {
         let _file = put(port, &content, 0o600);
         assert_eq!(Segment::open(port).unwrap_err(), errno);
-        std::fs::remove_file(path_of(user(), port)).unwrap();
+        directory().remove(&name_of(port)).unwrap();
     }
 }
 
@@ -132,7 +135,7 @@ fn damaged_files_are_refused() {
 fn files_open_to_others_are_refused() {
     let _file = put(66, &[0; LENGTH], 0o666);
     assert_eq!(Segment::open(66).unwrap_err(), Errno::EACCES);
-    std::fs::remove_file(path_of(user(), 66)).unwrap();
+    directory().remove(&name_of(66)).unwrap();
 }
 
 #[test]

@@ -13,19 +13,21 @@
 
 use std::{
     fs::File,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use ffi::Errno;
+use host::{
+    directory::{self, Directory},
+    owner::remove_if_dead,
+};
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::{
-    owner::remove_if_dead,
-    segment::{DIRECTORY, give_memory, namespace, options, try_lock, user},
-};
+use super::segment::{give_memory, namespace};
+
+/// What the names of vectors begin with.
+const NAMES: &str = "av.";
 
 /// "tcam-av" and the version of this layout.
 const MAGIC: u64 = u64::from_be_bytes(*b"tcam-av\x01");
@@ -47,7 +49,7 @@ pub(crate) struct SharedAddresses {
     capacity: usize,
     writable: bool,
     /// The maker's file with its lock, and the process.
-    made: Option<(File, PathBuf, u32)>,
+    made: Option<(File, String, u32)>,
 }
 
 // SAFETY: the mapping is shared with other processes anyway; every access is atomic.
@@ -65,32 +67,29 @@ impl SharedAddresses {
             tracing::info!("{name:?} is no name for an address vector");
             return Err(Errno::EINVAL);
         }
-        let file = format!("tcam-av.{}.{}.{name}", user(), namespace());
-        let path = Path::new(DIRECTORY).join(file);
+        let name = format!("{NAMES}{}.{name}", namespace());
         loop {
-            remove_if_dead(&path);
-            match Self::open_made(&path, read_only) {
+            match Directory::open().map_err(Errno::from).and_then(|directory| {
+                _ = remove_if_dead(&directory, &name);
+                Self::open_made(&directory, &name, read_only)
+            }) {
                 Err(Errno::ENOENT) if !read_only => {}
                 opened => return opened,
             }
-            match Self::make(path.clone(), count.clamp(LEAST, MOST)) {
+            match Self::make(name.clone(), count.clamp(LEAST, MOST)) {
                 Err(Errno::EEXIST) => {}
                 made => return made,
             }
         }
     }
 
-    fn make(path: PathBuf, capacity: usize) -> Result<Self, Errno> {
-        let file = options().create_new(true).open(&path)?;
-        // Only somebody who found no lock holds it, and then removes the file.
-        if !try_lock(&file) || file.metadata()?.nlink() == 0 {
-            return Err(Errno::EEXIST);
-        }
+    fn make(name: String, capacity: usize) -> Result<Self, Errno> {
+        let file = directory::create_locked(&name)?;
         let length = HEADER + capacity * ENTRY;
         let map = give_memory(&file, length, "shared address vector")
             .and_then(|()| MmapOptions::new().len(length).map_raw(&file))
-            .inspect_err(|_| drop(std::fs::remove_file(&path)))?;
-        let made = Some((file, path, std::process::id()));
+            .inspect_err(|_| remove(&name))?;
+        let made = Some((file, name, std::process::id()));
         let addresses = Self { map, capacity, writable: true, made };
         for index in 0..capacity {
             addresses.word(HEADER + index * 8).store(u64::MAX, Ordering::Relaxed);
@@ -99,12 +98,8 @@ impl SharedAddresses {
         Ok(addresses)
     }
 
-    fn open_made(path: &Path, read_only: bool) -> Result<Self, Errno> {
-        let file = options().open(path)?;
-        let meta = file.metadata()?;
-        if meta.uid() != user() || meta.mode() & 0o077 != 0 {
-            return Err(Errno::EACCES);
-        }
+    fn open_made(directory: &Directory, name: &str, read_only: bool) -> Result<Self, Errno> {
+        let file = directory.file(name)?;
         // Its maker may be at it.
         for _ in 0..1000 {
             let length = file.metadata()?.len() as usize;
@@ -124,7 +119,7 @@ impl SharedAddresses {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        tracing::warn!("{} is damaged or of another version of tcam", path.display());
+        tracing::warn!("{name} is damaged or of another version of tcam");
         Err(Errno::EPROTO)
     }
 
@@ -178,20 +173,25 @@ impl SharedAddresses {
 
 impl Drop for SharedAddresses {
     fn drop(&mut self) {
-        if let Some((_, path, pid)) = &self.made
+        if let Some((_, name, pid)) = &self.made
             && *pid == std::process::id()
         {
-            let _ = std::fs::remove_file(path);
+            remove(name);
         }
+    }
+}
+
+fn remove(name: &str) {
+    if let Ok(directory) = Directory::open() {
+        let _ = directory.remove(name);
     }
 }
 
 /// Removes the vectors of makers that died.
 pub(crate) fn clean_up() {
-    let prefix = format!("tcam-av.{}.{}.", user(), namespace());
-    let entries = std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix)) {
-        remove_if_dead(&entry.path());
+    let Ok(directory) = Directory::open() else { return };
+    for name in directory.names(NAMES).into_iter().flatten() {
+        let _ = remove_if_dead(&directory, &name);
     }
 }
 

@@ -20,10 +20,9 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
+use host::directory::behind_streams;
 use memmap2::{MmapOptions, MmapRaw};
 use nic::trace::{FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, state};
-
-use super::segment;
 
 /// Bytes of the window; a multiple of the page size.
 pub(crate) const WINDOW: usize = 64 * 1024;
@@ -55,7 +54,7 @@ impl Tape {
     pub(crate) fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(path)?;
         // A file with less than a header would take the place of an earlier recording.
-        segment::behind_streams(file)
+        behind_streams(file)
             .and_then(|file| Self::begin(file, header, max))
             .inspect_err(|_| drop(std::fs::remove_file(path)))
     }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Why a peer cannot be found, for who reads the log.
+
+use std::collections::BTreeSet;
+
+use ffi::Errno;
+use host::directory;
+use parking_lot::Mutex;
+
+use crate::address;
+
+/// Ports that are explained: a job that asks for thousands of them has one reason.
+const MOST: usize = 16;
+
+/// Says, once a port, why it has no segment, as far as can be told from here; the error of the
+/// operation that wanted it.
+///
+/// Nobody waits here for a peer that opens or closes just now: where 128 ranks share a core that
+/// takes longer than any wait.
+#[cold]
+pub(crate) fn explain(port: u16) -> Errno {
+    static SAID: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let others = directory::other_users();
+    let is_held = address::is_held(port);
+    let is_theirs = is_held && !others.is_empty();
+    let mut said = SAID.lock();
+    if said.len() < MOST && said.insert(port) {
+        let place = directory::path();
+        let place = place.display();
+        if !is_held {
+            tracing::warn!("no endpoint on this host has port {port}");
+        } else if is_theirs {
+            tracing::warn!(
+                "{place} has no endpoint at port {port}, which somebody holds: it is of {}, of \
+                 another network namespace, or just being opened or closed",
+                others.join(", ")
+            );
+        } else {
+            tracing::error!(
+                "{place} has no endpoint at port {port}, which somebody holds: unless that one is \
+                 just being opened or closed, it is not in this {}: containers must share one \
+                 (docker run --ipc), and nobody may remove what is in it",
+                directory::SHM
+            );
+        }
+    }
+    if is_theirs { Errno::EACCES } else { Errno::ECONNREFUSED }
+}
