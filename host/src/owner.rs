@@ -60,9 +60,10 @@ pub fn try_lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
-/// Whether the owner of a file lives; if not, the file is removed.
+/// Whether the owner of a file lives; if not, the file is removed. `process` is its number and
+/// when it started, if it can be seen from here.
 #[must_use]
-pub fn lives(name: &str, inode: u64, pid: u32, started: u64, look: Look) -> bool {
+pub fn lives(name: &str, inode: u64, process: Option<(u32, u64)>, look: Look) -> bool {
     let opened = Directory::open().and_then(|directory| Ok((directory.file(name)?, directory)));
     match opened {
         Ok((file, directory)) if file.metadata().is_ok_and(|meta| meta.ino() == inode) => {
@@ -73,9 +74,9 @@ pub fn lives(name: &str, inode: u64, pid: u32, started: u64, look: Look) -> bool
             !dead
         }
         Err(error) if is_short(&error) => true,
-        // The file is gone or cannot be opened: by somebody who found its owner
-        // dead, or who cleans directories. The process itself tells.
-        _ => process_lives(pid, started),
+        // Somebody cleaned the directory: who finds an owner dead says so in the file before it
+        // goes. The process itself tells, where it can be seen.
+        _ => process.is_none_or(|(pid, started)| process_lives(pid, started)),
     }
 }
 

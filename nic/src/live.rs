@@ -3,7 +3,7 @@
 //! `provider/src/channel/segment.rs`), written by the provider and read by the lab.
 //!
 //! ```text
-//!  0     identity | process id, 4 bytes | address
+//!  0     identity | process id, 4 bytes | address | incarnation
 //!  64    start of the process
 //!  128   state, 4 bytes
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
@@ -16,13 +16,15 @@
 use matching::Tallies;
 
 /// "tcamshm" and the version of a segment's layout.
-pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x02");
+pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x03");
 /// Where the identity is, in bytes.
 pub const IDENTITY: usize = 0;
 /// Where the process id is.
 pub const PID: usize = 8;
 /// Where the address is.
 pub const ADDRESS: usize = 16;
+/// Where the port is, and below it the incarnation of the endpoint there.
+pub const INCARNATION: usize = 24;
 /// Where the start of the process is, in clock ticks since boot.
 pub const STARTED: usize = 64;
 /// Where the number of the process's namespace is; 0 if it is not known.
@@ -42,10 +44,11 @@ pub const JOB: usize = COUNTERS + 32;
 /// Bytes of the page.
 pub const PAGE: usize = 4096;
 
-/// Bytes that a segment takes of `/dev/shm`.
-pub const SEGMENT: usize = 1_351_680;
-/// Most endpoints that can send to one.
-pub const PEERS: usize = 4096;
+/// Bytes that a segment takes of `/dev/shm`, with up to 512 endpoints that send to it; 4 KiB more
+/// for each further 512.
+pub const SEGMENT: usize = 1_323_008;
+/// Most endpoints that can send to one at a time: as many as there are ports.
+pub const PEERS: usize = 65_536;
 
 /// "tcamliv" and the version of the counters.
 pub const VERSION: u64 = u64::from_be_bytes(*b"tcamliv\x02");

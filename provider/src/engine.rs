@@ -7,7 +7,7 @@
 //! that die in `liveness`.
 
 use std::{
-    collections::{BTreeSet, HashSet, VecDeque},
+    collections::{BTreeSet, VecDeque},
     sync::Arc,
     time::Instant,
 };
@@ -25,11 +25,12 @@ use nic::{
 use slab::Slab;
 
 use crate::{
-    absence, attr,
+    attr,
     av::AddressVector,
     channel::{
         bytes::Remote,
         census::Census,
+        identity::Identity,
         link::{Link, fill_bytes},
         node_pool::NodePool,
         owner::Owner,
@@ -93,6 +94,8 @@ pub(crate) struct Kept {
     pub(crate) op: u64,
     /// Number of the endpoint in a shared receive context.
     pub(crate) holder: u32,
+    /// Which of those that had the sender's address it is of ([`Engine::epoch`]).
+    pub(crate) epoch: u32,
     pub(crate) body: Body,
 }
 
@@ -163,10 +166,12 @@ pub(crate) struct Engine {
     pub(crate) address: u64,
     pub(crate) receiver: Receiver,
     pub(crate) pool: Pool,
-    /// By peer number; none where nothing was sent yet.
+    /// By peer number, which stands for an address: the endpoint that is there.
     pub(crate) links: Vec<Option<Box<Link>>>,
-    /// Peers that died or closed, until they are sent to again.
-    pub(crate) gone: HashSet<u32>,
+    /// The peers that have links.
+    pub(crate) linked: Vec<u32>,
+    /// By peer number: how many endpoints that were there before are gone.
+    pub(crate) epochs: Vec<u32>,
     /// Peers without a link that receives name.
     pub(crate) awaited: BTreeSet<u32>,
     /// The one that is looked for first at the next look.
@@ -177,6 +182,14 @@ pub(crate) struct Engine {
     pub(crate) stuck: Option<u64>,
     /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
     pub(crate) sources: Vec<u32>,
+    /// By peer number: under which number in our list the endpoint there sends, if it has sent.
+    pub(crate) numbers: Vec<Option<(u16, Identity)>>,
+    /// Peers that sent and whose endpoint is gone without a link, until their slots are handled.
+    pub(crate) passing: Vec<u32>,
+    /// The page of our list that is looked at next.
+    pub(crate) next_page: usize,
+    /// A slot waits for a descriptor or memory.
+    pub(crate) is_short: bool,
     /// Control messages that found a full ring.
     pub(crate) deferred: VecDeque<(u32, Header, Box<[u8]>)>,
     pub(crate) sends: Slab<SendOp>,
@@ -212,6 +225,7 @@ pub(crate) struct Engine {
     pub(crate) checked: Instant,
     /// How far the rounds over all links have come.
     pub(crate) check_next: usize,
+    pub(crate) closed_next: usize,
     pub(crate) channels: Channels,
     /// For who watches the counters.
     pub(crate) rank: Option<u32>,
@@ -330,12 +344,17 @@ impl Engine {
             receiver: Receiver::default(),
             pool: Pool::new(),
             links: Vec::new(),
-            gone: HashSet::new(),
+            linked: Vec::new(),
+            epochs: Vec::new(),
             awaited: BTreeSet::new(),
             awaited_next: 0,
             leaving: Vec::new(),
             stuck: None,
             sources: Vec::new(),
+            numbers: Vec::new(),
+            passing: Vec::new(),
+            next_page: 0,
+            is_short: false,
             deferred: VecDeque::new(),
             sends: Slab::with_capacity(256),
             work: 0,
@@ -364,6 +383,7 @@ impl Engine {
             census: Census::default(),
             checked: Instant::now(),
             check_next: 0,
+            closed_next: 0,
             channels: Channels::default(),
             rank: report::rank(),
             job: nic::live::job_of(params.text("report")),
@@ -378,63 +398,6 @@ impl Engine {
             self.processes = n;
             self.device.lock().set_processes(n);
         }
-    }
-
-    /// Whether there is a link to a peer.
-    #[inline]
-    pub(crate) fn is_linked(&self, peer: u32) -> bool {
-        matches!(self.links.get(peer as usize), Some(Some(_)))
-    }
-
-    /// The link to a peer, opened when first needed.
-    #[inline]
-    pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Link> {
-        if !self.is_linked(peer) {
-            self.open_link(peer)?;
-        }
-        self.links[peer as usize].as_deref_mut().ok_or(Errno::EOTHER)
-    }
-
-    #[cold]
-    fn open_link(&mut self, peer: u32) -> Result<()> {
-        let address = self.domain.peers.address(peer);
-        if !crate::address::is_local(*address.ip()) {
-            tracing::warn!("{address} is on another host, and there is no network channel");
-            return Err(Errno::ENETUNREACH);
-        }
-        let link = Link::open(address.port(), self.address).map_err(|errno| match errno {
-            Errno::ECONNREFUSED => absence::explain(address.port()),
-            errno => errno,
-        })?;
-        let index = peer as usize;
-        if self.links.len() <= index {
-            self.links.resize_with(index + 1, || None);
-        }
-        self.links[index] = Some(Box::new(link));
-        self.gone.remove(&peer);
-        self.domain.peers.saw(peer);
-        Ok(())
-    }
-
-    /// The peer with a number in our segment's list.
-    #[inline]
-    pub(crate) fn source_of(&mut self, own: &Segment, number: u16) -> Option<u32> {
-        match self.sources.get(usize::from(number)) {
-            Some(&peer) if peer != UNKNOWN => Some(peer),
-            _ => self.learn_source(own, number),
-        }
-    }
-
-    #[cold]
-    fn learn_source(&mut self, own: &Segment, number: u16) -> Option<u32> {
-        let index = usize::from(number);
-        let peer = self.domain.peers.number(own.listed(number)?);
-        if self.sources.len() <= index {
-            self.sources.resize(index + 1, UNKNOWN);
-        }
-        self.sources[index] = peer;
-        self.domain.peers.saw(peer);
-        Some(peer)
     }
 
     /// Sends a control message, now or when the peer's ring has room.
@@ -461,15 +424,14 @@ impl Engine {
         if bytes.len() <= INLINE {
             return Ok(self.link(peer)?.push_bytes(own, header, bytes));
         }
-        self.link(peer)?;
         let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
         fill_bytes(own, buffer, bytes);
         header.count = Frame { buffer: Some(buffer as u16), ..Frame::default() }.pack();
-        let sent = self.link(peer)?.push_bare(own, header);
-        if !sent {
+        let sent = self.link(peer).map(|link| link.push_bare(own, header));
+        if sent != Ok(true) {
             self.pool.untake(own);
         }
-        Ok(sent)
+        sent
     }
 
     /// Tries the control messages that found a full ring again. None passes another to the

@@ -18,7 +18,7 @@ fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
     let (there, other) = endpoint(142);
     let address = crate::channel::segment::unpack(other.address);
     let peer = engine.domain.peers.number(address);
-    engine.link(peer).unwrap();
+    engine.link_to(&own, peer).unwrap();
     let answer = |flags, len| {
         let (kind, len) = (Kind::Answer, len as u64);
         Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 1 }

@@ -23,10 +23,7 @@ use ffi::Errno;
 use nic::{device::Envelope, params::Params};
 
 use crate::{
-    channel::{
-        segment::Segment,
-        wire::{Header, Kind},
-    },
+    channel::wire::{Header, Kind},
     engine::Engine,
     progress::is_tagged,
 };
@@ -101,7 +98,7 @@ impl Flow {
 impl Engine {
     /// Whether the next message in the ring is to stay there.
     #[cold]
-    pub(crate) fn is_held_back(&mut self, own: &Segment, header: &Header) -> bool {
+    pub(crate) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
         if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {
             return false;
         }
@@ -110,7 +107,6 @@ impl Engine {
             self.flow.ring = None;
             return false;
         }
-        let Some(source) = self.source_of(own, header.peer) else { return false };
         let envelope = Envelope { source, bits: header.bits, len: header.len };
         let mut device = self.device.lock();
         let context = device.context(is_tagged(header));

@@ -4,7 +4,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
-    sync::{Arc, LazyLock, atomic::Ordering},
+    sync::{Arc, LazyLock},
     time::Instant,
 };
 
@@ -115,6 +115,7 @@ struct Play {
     own: Segment,
     engine: Engine,
     peer: Segment,
+    healthy: Segment,
     memory: Window,
     sender: Sender,
     /// Whether somebody wrote into our own segment, so that anything may be lost.
@@ -126,8 +127,10 @@ impl Play {
         let ports = Ports::of_process();
         let (own, mut engine) = endpoint(ports.own);
         let peer = Segment::create(address_of(ports.peer)).unwrap();
-        for (number, port) in [ports.peer, ports.healthy].into_iter().enumerate() {
-            own.peer(number as u16).store(pack(address_of(port)), Ordering::Release);
+        let healthy = Segment::create(address_of(ports.healthy)).unwrap();
+        let (opened, file) = Segment::open(ports.own).unwrap();
+        for (number, who) in [peer.identity(), healthy.identity()].into_iter().enumerate() {
+            assert_eq!(opened.enter(&file, who), Ok(number as u16));
         }
         // The kernel's copy takes addresses of who asks, which are our own here.
         engine.kernel_copy = false;
@@ -138,8 +141,8 @@ impl Play {
         if let Some(av) = &engine.av {
             assert_eq!(av.insert_one(&address::to_bytes(address_of(ports.peer))), Some(0));
         }
-        let sender = Sender::new(ports.own);
-        Self { ports, own, engine, peer, memory: memory.clone(), sender, damaged: false }
+        let sender = Sender::new(own.identity());
+        Self { ports, own, engine, peer, healthy, memory: memory.clone(), sender, damaged: false }
     }
 
     fn buffer(&self, input: &mut Input<'_>) -> Buffer {
@@ -274,8 +277,7 @@ impl Play {
 
     /// Messages of the healthy peer arrive, each once and in order.
     fn check(&mut self) {
-        let healthy = Segment::create(address_of(self.ports.healthy)).unwrap();
-        let mut sender = Sender::new(self.ports.own);
+        let mut sender = Sender::new(self.own.identity());
         for count in 0..3 {
             let header = Header {
                 kind: Kind::Inline,
@@ -288,7 +290,7 @@ impl Play {
                 op: 0,
             };
             self.progress();
-            assert!(sender.push(&healthy, &self.own, &header, |_| ()), "no room");
+            assert!(sender.push(&self.healthy, &self.own, &header, |_| ()), "no room");
         }
         self.progress();
         // The other peer may well have written these bits.

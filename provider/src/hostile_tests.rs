@@ -2,8 +2,6 @@
 //! An endpoint whose peer writes anything into its ring: no panic, no access
 //! outside of the segments, and messages of others still arrive.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
-
 use ffi::{
     Buffer, Context, flags,
     memory::Window,
@@ -15,11 +13,7 @@ use ffi::{
 use proptest::prelude::*;
 
 use crate::{
-    channel::{
-        ring::Sender,
-        segment::{PEERS, Segment, pack},
-        wire::INLINE,
-    },
+    channel::{ring::Sender, segment::Segment, wire::INLINE},
     engine::Engine,
     fuzzing::{endpoint, survive},
     progress::Progress,
@@ -76,8 +70,8 @@ proptest! {
     fn anything_in_the_ring_is_survived(slots in prop::collection::vec((words(), payload()), 1..300)) {
         let (own, mut engine) = endpoint(91);
         let (peer, _) = endpoint(92);
-        own.peer(0).store(pack(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 92)), std::sync::atomic::Ordering::Release);
-        prop_assert!(own.peer(PEERS as u16 - 1).load(std::sync::atomic::Ordering::Acquire) == 0);
+        let (opened, file) = Segment::open(91).unwrap();
+        prop_assert_eq!(opened.enter(&file, peer.identity()), Ok(0));
         let memory: &'static mut [u8] = vec![0; 64].leak();
         let (before, region) = memory.split_at_mut(16);
         let (region, after) = region.split_at_mut(32);
@@ -86,7 +80,7 @@ proptest! {
         for requested_key in 0..8 {
             engine.domain.regions.register(&mr::Attr { requested_key, ..attr.clone() }).unwrap();
         }
-        let mut sender = Sender::new(91);
+        let mut sender = Sender::new(own.identity());
         for (index, (words, payload)) in slots.iter().enumerate() {
             if index % 3 == 0 {
                 post(&mut engine, &own, Some((0, u64::MAX)));

@@ -17,6 +17,7 @@ mod channel;
 mod clock;
 mod cntr;
 mod completion;
+mod contact;
 mod cq;
 mod device_thread;
 mod domain;

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ffi::{Errno, Result};
+use ffi::Errno;
 use host::owner::Look;
 use matching::Source;
 
@@ -16,10 +16,11 @@ use crate::{
     channel::{
         bell::Bell,
         cores::{self, Cores},
-        segment::{self, Liveness, PEERS, Segment},
+        link::Link,
+        segment::{self, Liveness, Segment},
         wire::TAGGED,
     },
-    engine::{Body, Engine, UNKNOWN},
+    engine::{Body, Engine},
     idle,
     progress::Progress,
 };
@@ -36,6 +37,8 @@ const PEERS_A_LOOK: usize = 8;
 /// Peers that are few enough to be looked at closely each time, and rounds of which one
 /// looks closely where they are more.
 const FEW: usize = 32;
+/// Peers whose segment is asked each time whether they have closed it.
+const STATES_A_LOOK: usize = 1024;
 const CLOSE: usize = 4;
 
 impl Engine {
@@ -51,7 +54,13 @@ impl Engine {
         self.device.lock().idle();
         self.skip_stuck(own);
         self.update_population(own);
-        self.meet_sources();
+        host::directory::look_around();
+        self.strike_silent(own, PEERS_A_LOOK);
+        for peer in std::mem::take(&mut self.passing) {
+            if !self.part(own, peer) {
+                self.passing.push(peer);
+            }
+        }
         self.meet_awaited(own);
         self.end_leaving(now);
         if let Some(pool) = &self.node_pool {
@@ -62,14 +71,18 @@ impl Engine {
 
     /// Looks at the peers whose turn it is after so long a time.
     fn look_at_some(&mut self, own: &Segment, since: Duration) {
-        let peers = self.links.len();
+        let peers = self.linked.len();
         let due = (peers as f64 * since.div_duration_f64(ROUND)).ceil() as usize;
         for _ in 0..due.max(PEERS_A_LOOK).min(peers) {
-            let (round, peer) = (self.check_next / peers, self.check_next % peers);
+            let (round, at) = (self.check_next / peers, self.check_next % peers);
             self.check_next = (self.check_next + 1) % (CLOSE * peers);
-            let closely = round == 0 || peers <= FEW;
-            self.look_at(own, peer as u32, if closely { Look::Closely } else { Look::Briefly });
+            let closely = round % CLOSE == 0 || peers <= FEW;
+            // Fewer may be left by now.
+            if let Some(&peer) = self.linked.get(at) {
+                self.look_at(own, peer, if closely { Look::Closely } else { Look::Briefly });
+            }
         }
+        self.look_at_closed(own);
     }
 
     /// Counts who else polls on the processors that this thread may run on.
@@ -80,35 +93,6 @@ impl Engine {
         let ask: fn() -> bool = cores::is_one_idle;
         self.idle.set_population(population, cores, (cores == cores::online()).then_some(ask));
         Bell::set_crowded(own, self.idle.is_crowded());
-    }
-
-    /// Opens the segments of peers that have only sent so far: one that dies
-    /// must be noticed.
-    fn meet_sources(&mut self) {
-        let unmet: Vec<u32> = self
-            .sources
-            .iter()
-            .copied()
-            .filter(|&peer| peer != UNKNOWN && !self.is_linked(peer))
-            .filter(|peer| !self.gone.contains(peer))
-            .take(PEERS_A_LOOK)
-            .collect();
-        for peer in unmet {
-            if self.link(peer).is_err() {
-                self.gone.insert(peer);
-            }
-        }
-    }
-
-    /// Opens the link to a peer. One that has closed may have come back at the same address:
-    /// what is sent to its old ring is lost.
-    #[inline]
-    pub(crate) fn link_anew(&mut self, own: &Segment, peer: u32) -> Result<()> {
-        if !self.link(peer)?.segment().is_open() {
-            self.forget(own, peer, false);
-            self.link(peer)?;
-        }
-        Ok(())
     }
 
     /// Has the peer looked at that a receive names: it may die before anything else was
@@ -141,8 +125,9 @@ impl Engine {
             if segment::is_there(address.port()) {
                 // One that cannot be linked, another version's or one with too many peers,
                 // will not be at the next look.
-                if self.link(peer).err() != Some(Errno::ECONNREFUSED) {
-                    self.awaited.remove(&peer);
+                match self.link_to(own, peer) {
+                    Err(Errno::ECONNREFUSED | Errno::EAGAIN) => {}
+                    _ => _ = self.awaited.remove(&peer),
                 }
             } else if self.domain.peers.was_seen(peer) && self.has_received_all(own) {
                 self.awaited.remove(&peer);
@@ -153,7 +138,7 @@ impl Engine {
     }
 
     /// Takes what was sent before; false if some of it is still being written.
-    fn has_received_all(&mut self, own: &Segment) -> bool {
+    pub(crate) fn has_received_all(&mut self, own: &Segment) -> bool {
         let end = own.tail().load(Ordering::Acquire);
         while self.receiver.position() < end && self.receive(own) == Progress::Some {}
         self.receiver.position() >= end
@@ -175,37 +160,64 @@ impl Engine {
 
     /// Whether a living peer, also one that nothing has come from yet, announced the claim
     /// of the position our ring stands at.
-    fn is_intended(&mut self, own: &Segment) -> bool {
-        let port = segment::unpack(self.address).port();
-        (0..PEERS as u16).map_while(|number| own.listed(number)).any(|address| {
-            let peer = self.domain.peers.number(address);
-            let receiver = self.receiver;
-            self.link(peer).is_ok_and(|link| {
-                receiver.is_intent_of(port, link.segment())
-                    && link.liveness(Look::Closely) == Liveness::Alive
-            })
-        })
+    fn is_intended(&self, own: &Segment) -> bool {
+        let mut senders = (0..own.list_pages()).flat_map(|page| own.listed_in(page));
+        senders.any(|(_, who)| self.may_intend(own, who))
     }
 
     fn look_at(&mut self, own: &Segment, peer: u32, look: Look) {
         let Some(Some(link)) = self.links.get(peer as usize) else { return };
-        match link.liveness(look) {
-            Liveness::Alive => {}
-            Liveness::Closed => self.forget(own, peer, false),
-            Liveness::Dead => self.forget(own, peer, true),
+        if link.liveness(look) != Liveness::Alive {
+            self.part(own, peer);
         }
     }
 
-    /// Ends everything that waits for a peer.
-    fn forget(&mut self, own: &Segment, peer: u32, died: bool) {
+    /// Parts with those that say that they are gone, for which a look into the segment is enough:
+    /// what they held of memory is free only then.
+    fn look_at_closed(&mut self, own: &Segment) {
+        let from = self.closed_next.min(self.linked.len());
+        let to = (from + STATES_A_LOOK).min(self.linked.len());
+        self.closed_next = if to == self.linked.len() { 0 } else { to };
+        let is_closed = |&&peer: &&u32| {
+            let link = self.links.get(peer as usize).and_then(Option::as_deref);
+            link.is_some_and(|link| !link.segment().is_open())
+        };
+        let closed: Vec<u32> = self.linked[from..to].iter().filter(is_closed).copied().collect();
+        for peer in closed {
+            self.part(own, peer);
+        }
+    }
+
+    /// Handles what a peer sent that is gone, and forgets it; false if that cannot be yet, since
+    /// somebody is in the midst of a message before it.
+    pub(crate) fn part(&mut self, own: &Segment, peer: u32) -> bool {
+        let who = |engine: &Self| {
+            let link = engine.links.get(peer as usize).and_then(Option::as_deref);
+            let number = engine.numbers.get(peer as usize).copied().flatten();
+            link.map(Link::identity).or(number.map(|(_, who)| who))
+        };
+        let Some(gone) = who(self) else { return true };
+        if !self.has_received_all(own) {
+            return false;
+        }
+        // Its successor may have sent as well, and was met.
+        if who(self) == Some(gone) {
+            self.forget(own, peer);
+        }
+        true
+    }
+
+    /// Ends everything that waits for the endpoint at a peer's address, which is gone, and all
+    /// that it sent was handled.
+    pub(crate) fn forget(&mut self, own: &Segment, peer: u32) {
         let address = self.domain.peers.address(peer);
+        let link = self.links.get(peer as usize).and_then(Option::as_deref);
+        let died = link.is_some_and(|link| link.liveness(Look::Briefly) == Liveness::Dead);
         if died {
             tracing::warn!("{address} died");
         } else {
             tracing::info!("{address} closed its endpoint");
         }
-        // What it sent before has arrived, if nobody is in the middle of a message.
-        self.has_received_all(own);
         self.deferred.retain(|(to, ..)| *to != peer);
         self.streams.retain(|stream| stream.peer != peer);
         let failed: Vec<usize> =
@@ -227,25 +239,28 @@ impl Engine {
             let last = transfer.grant.last;
             self.fail_recv(&transfer.grant.data, tagged, bits, last, Errno::ECONNABORTED);
         }
+        let (holder, epoch) = (self.device.holder(), self.epoch(peer));
         for tagged in [true, false] {
             let mut device = self.device.lock();
             let lost = device.context(tagged).drop_unexpected(|envelope, kept| {
-                envelope.source == peer && matches!(kept.body, Body::Remote(_))
+                envelope.source == peer
+                    && (kept.holder, kept.epoch) == (holder, epoch)
+                    && matches!(kept.body, Body::Remote(_))
             });
             drop(device);
             if lost > 0 {
                 tracing::warn!("{lost} long messages of {address} are lost with it");
             }
         }
-        if died {
-            self.end_directed(peer);
-        } else {
+        self.pool.reclaim(own, peer);
+        self.drop_link(own, peer);
+        if !died {
             // It may come back, at the same address.
             self.domain.peers.saw_close(peer);
+        } else if !segment::is_there(address.port()) {
+            // What names the address may otherwise come from whoever is there now.
+            self.end_directed(peer);
         }
-        self.pool.reclaim(own, peer);
-        self.links[peer as usize] = None;
-        self.gone.insert(peer);
     }
 
     /// Fails the receives that name a peer which is gone; those of a shared context later,

@@ -12,8 +12,9 @@ use matching::Source;
 
 use crate::{
     channel::{
+        identity::Identity,
         ring::Sender,
-        segment::{Segment, pack},
+        segment::Segment,
         wire::{Header, Kind},
     },
     completion::OpKind,
@@ -28,8 +29,9 @@ fn address(port: u16) -> SocketAddrV4 {
 }
 
 /// Enters a peer into a list, as it does before it sends.
-fn enter(own: &Segment, number: u16, port: u16) {
-    own.peer(number).store(pack(address(port)), Ordering::Release);
+fn enter(own: &Segment, number: u16, who: Identity) {
+    let (opened, file) = Segment::open(own.port()).unwrap();
+    assert_eq!(opened.enter(&file, who), Ok(number));
 }
 
 fn header(number: u16) -> Header {
@@ -38,9 +40,9 @@ fn header(number: u16) -> Header {
 }
 
 /// An operation towards a peer that answers nothing.
-fn wait_for(engine: &mut Engine, port: u16) -> u64 {
+fn wait_for(engine: &mut Engine, own: &Segment, port: u16) -> u64 {
     let peer = engine.domain.peers.number(address(port));
-    engine.link(peer).unwrap();
+    engine.link_to(own, peer).unwrap();
     engine.track(SendOp {
         kind: OpKind::Msg,
         peer,
@@ -58,11 +60,11 @@ fn wait_for(engine: &mut Engine, port: u16) -> u64 {
 fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
     let (own, mut engine) = endpoint(121);
     let (living, _other) = endpoint(122);
-    enter(&own, 0, 122);
-    // The dead one entered its address and claimed a position; its file is gone.
-    enter(&own, 1, 123);
+    enter(&own, 0, living.identity());
+    // The dead one entered its identity and claimed a position; its file is gone.
+    enter(&own, 1, Identity::new(123).unwrap());
     own.tail().store(1, Ordering::Relaxed);
-    assert!(Sender::new(121).push(&living, &own, &header(0), |_| ()));
+    assert!(Sender::new(own.identity()).push(&living, &own, &header(0), |_| ()));
     let started = Instant::now();
     while engine.receiver.position() < 2 {
         assert!(started.elapsed() < LONGEST, "the ring stands still");
@@ -76,9 +78,9 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
 fn a_claim_of_the_living_is_waited_for() {
     let (own, mut engine) = endpoint(124);
     let (living, _other) = endpoint(125);
-    enter(&own, 0, 125);
+    enter(&own, 0, living.identity());
     // Between claim and turn.
-    living.intent().store(124 << 48 | 1, Ordering::Release);
+    living.intent().store(u64::from(own.identity().ring()) << 32, Ordering::Release);
     own.tail().store(1, Ordering::Relaxed);
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(300) {
@@ -92,14 +94,14 @@ fn a_claim_of_the_living_is_waited_for() {
 fn a_death_is_noticed_while_messages_of_others_come() {
     let (own, mut engine) = endpoint(126);
     let (living, _other) = endpoint(127);
-    enter(&own, 0, 127);
+    enter(&own, 0, living.identity());
     let (dying, _its_engine) = endpoint(128);
-    let number = wait_for(&mut engine, 128);
+    let number = wait_for(&mut engine, &own, 128);
     let to = engine.domain.peers.number(address(128));
     while engine.pool.take(&own, to).is_some() {}
     // Its file goes with it.
     drop(dying);
-    let (mut sender, started) = (Sender::new(126), Instant::now());
+    let (mut sender, started) = (Sender::new(own.identity()), Instant::now());
     while engine.is_send_to(to, number) {
         assert!(started.elapsed() < LONGEST, "the death is not noticed");
         assert!(sender.push(&living, &own, &header(0), |_| ()));

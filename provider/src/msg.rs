@@ -111,7 +111,7 @@ impl Engine {
         let ack = !silent && op_flags & (flags::DELIVERY_COMPLETE | flags::MATCH_COMPLETE) != 0;
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = av.peer(op.dest).ok_or(Errno::EINVAL)?;
-        self.link_anew(own, peer)?;
+        self.link_to(own, peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
         }
@@ -316,11 +316,11 @@ impl Engine {
                 let to = grant.data.buffer.part(grant.offset as usize, bytes.len());
                 let received = to.fill(&bytes);
                 self.complete_recv(&grant, envelope, message.flags, message.data, received);
-                if message.flags & ACK != 0 {
+                if message.flags & ACK != 0 && message.epoch == self.epoch(envelope.source) {
                     self.answer(own, envelope.source, Kind::Done, message.op, 0);
                 }
             }
-            Body::Remote(remote) => {
+            Body::Remote(remote) if message.epoch == self.epoch(envelope.source) => {
                 self.fetch(
                     own,
                     grant,
@@ -328,6 +328,11 @@ impl Engine {
                     (message.flags, message.data, message.op),
                     &remote,
                 );
+            }
+            Body::Remote(_) => {
+                let tagged = message.flags & TAGGED != 0;
+                let (bits, last) = (envelope.bits, grant.last);
+                self.fail_recv(&grant.data, tagged, bits, last, Errno::ECONNABORTED);
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::{
         segment::{self, BUFFER, Segment},
         wire::{ACK, COPIED, Header, INLINE, Kind},
     },
+    contact::Unknown,
     engine::{Body, Engine, Kept},
     ep::Port,
     idle::{self, Caller, Pause, SPINS},
@@ -81,8 +82,21 @@ impl Engine {
                 self.receiver.expect_more(own);
             }
             match slot.header {
-                Some(header) if self.flow.holds_ring() && self.is_held_back(own, &header) => break,
-                Some(header) => self.handle(own, &header, slot.payload),
+                Some(header) => match self.source_of(own, &header) {
+                    Ok(from) => {
+                        if self.flow.holds_ring() && self.is_held_back(from, &header) {
+                            break;
+                        }
+                        self.handle(own, from, &header, slot.payload);
+                    }
+                    Err(Unknown::Unlisted) => {
+                        tracing::warn!("a message of a peer that is not listed");
+                    }
+                    Err(Unknown::Short) => {
+                        self.is_short = true;
+                        break;
+                    }
+                },
                 None => tracing::warn!("a peer wrote a slot that is no message"),
             }
             self.receiver.release();
@@ -92,15 +106,12 @@ impl Engine {
             return Progress::None;
         }
         self.receiver.publish(own);
+        self.is_short = false;
         Progress::Some
     }
 
     #[inline]
-    fn handle(&mut self, own: &Segment, header: &Header, payload: SharedBytes<'_>) {
-        let Some(from) = self.source_of(own, header.peer) else {
-            tracing::warn!("a message of a peer that is not listed");
-            return;
-        };
+    fn handle(&mut self, own: &Segment, from: u32, header: &Header, payload: SharedBytes<'_>) {
         match header.kind {
             Kind::Inline if header.len <= INLINE as u64 => {
                 let bytes = payload.first(header.len as usize);
@@ -128,7 +139,7 @@ impl Engine {
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
         self.channels.shm.received += 1;
         self.channels.shm.received_bytes += header.len;
-        let holder = self.device.holder();
+        let (holder, epoch) = (self.device.holder(), self.epoch(from));
         let mut device = self.device.lock();
         let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
@@ -144,7 +155,7 @@ impl Engine {
                 true
             }
             None => {
-                context.keep(envelope, kept(header, holder, Body::Bytes(bytes.keep())));
+                context.keep(envelope, kept(header, holder, epoch, Body::Bytes(bytes.keep())));
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -197,7 +208,7 @@ impl Engine {
             return;
         }
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
-        let holder = self.device.holder();
+        let (holder, epoch) = (self.device.holder(), self.epoch(from));
         let mut device = self.device.lock();
         let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
@@ -208,7 +219,7 @@ impl Engine {
                 self.fetch(own, grant, &envelope, about, &remote);
             }
             None => {
-                context.keep(envelope, kept(header, holder, Body::Remote(remote)));
+                context.keep(envelope, kept(header, holder, epoch, Body::Remote(remote)));
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -221,8 +232,8 @@ pub(crate) fn is_tagged(header: &Header) -> bool {
     header.flags & crate::channel::wire::TAGGED != 0
 }
 
-fn kept(header: &Header, holder: u32, body: Body) -> Kept {
-    Kept { flags: header.flags, data: header.data, op: header.op, holder, body }
+fn kept(header: &Header, holder: u32, epoch: u32, body: Body) -> Kept {
+    Kept { flags: header.flags, data: header.data, op: header.op, holder, epoch, body }
 }
 
 impl Port {

@@ -63,6 +63,7 @@ pub(crate) struct LongCopy {
     to: Buffer,
     grant: Grant<RecvOp>,
     envelope: Envelope,
+    epoch: u32,
     /// Flags, remote CQ data, operation of the sender.
     about: (u8, u64, u64),
 }
@@ -107,6 +108,7 @@ impl Engine {
         // One part of a multi-receive buffer may be the one that gives it back.
         let later = self.domain.device.is_some() && wanted >= UNLOCKED && !grant.data.multi;
         let about = (message_flags, data, op);
+        let epoch = self.epoch(peer);
         let copied = match self.link(peer) {
             Ok(link) if later && kernel_copy && !link.kernel_refuses => {
                 let pid = link.segment().pid();
@@ -117,6 +119,7 @@ impl Engine {
                     to,
                     grant,
                     envelope: *envelope,
+                    epoch,
                     about,
                 });
                 return;
@@ -139,7 +142,9 @@ impl Engine {
     /// A copy was made without the lock; its sender may have gone meanwhile.
     pub(crate) fn copied(&mut self, own: &Segment, copy: &LongCopy, copied: Result<(), CopyError>) {
         let LongCopy { grant, envelope, about, to, .. } = copy;
+        let is_there = copy.epoch == self.epoch(envelope.source);
         let copied = match (copied, self.link(envelope.source)) {
+            _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
             (Err(CopyError::Refused), Ok(link)) => {
                 link.kernel_refuses = true;
                 Err(CopyError::Refused)

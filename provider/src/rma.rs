@@ -118,7 +118,7 @@ impl Engine {
         }
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = av.peer(peer).ok_or(Errno::EINVAL)?;
-        self.link_anew(own, peer)?;
+        self.link_to(own, peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
         }

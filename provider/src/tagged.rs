@@ -175,7 +175,8 @@ impl Engine {
 
     /// Tells the sender of a message that is dropped that it is done with.
     fn drop_kept(&mut self, own: &Segment, peer: u32, kept: &Kept) {
-        if kept.flags & ACK != 0 || matches!(kept.body, Body::Remote(_)) {
+        let is_awaited = kept.flags & ACK != 0 || matches!(kept.body, Body::Remote(_));
+        if is_awaited && kept.epoch == self.epoch(peer) {
             self.answer(own, peer, Kind::Done, kept.op, 0);
         }
     }

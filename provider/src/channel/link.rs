@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A peer as an endpoint sees it: its segment, the sending end of its ring,
-//! and our number in its list of peers.
+//! and our number in its list of senders.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
-use std::{ptr, sync::atomic::Ordering};
+use std::{fs::File, ptr, sync::atomic::Ordering};
 
 use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
 use host::owner::Look;
@@ -12,9 +12,10 @@ use super::{
     bell,
     bytes::{Remote, SharedBytes},
     fills::Fills,
+    identity::Identity,
     lines,
     ring::Sender,
-    segment::{BUFFER, Liveness, PEERS, Segment},
+    segment::{BUFFER, Liveness, Segment},
     wire::{Header, INLINE, Kind},
 };
 
@@ -23,7 +24,7 @@ use super::{
 pub(crate) struct Link {
     segment: Segment,
     sender: Sender,
-    /// Our number in the peer's list.
+    /// Our number in the peer's list of senders.
     number: u16,
     /// How quickly buffers fill for the peer.
     pub(crate) fills: Fills,
@@ -34,26 +35,28 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Opens the endpoint that holds `port` and enters `address` (see
-    /// [`super::segment::pack`]) into its list of peers.
+    /// Opens whichever endpoint holds `port` now, and enters us into its list of senders.
     ///
     /// # Errors
-    /// As [`Segment::open`]; `ENOSPC` if the list is full.
-    pub(crate) fn open(port: u16, address: u64) -> Result<Self, Errno> {
-        let segment = Segment::open(port)?;
-        let number = (0..PEERS as u16).find(|&number| {
-            let entry = segment.peer(number);
-            let free = entry.compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire);
-            free.is_ok() || free == Err(address)
-        });
-        let Some(number) = number else {
-            tracing::warn!("the endpoint at port {port} has {PEERS} peers already");
-            return Err(Errno::ENOSPC);
-        };
+    /// As [`Segment::open`]; `ENOSPC` if there is no room for the list.
+    pub(crate) fn open(own: &Segment, port: u16) -> Result<Self, Errno> {
+        Self::enter(own, Segment::open(port)?)
+    }
+
+    /// The same of one endpoint and of no other that has its port since.
+    ///
+    /// # Errors
+    /// As [`Link::open`]; `ECONNREFUSED` if it is gone.
+    pub(crate) fn open_only(own: &Segment, peer: Identity) -> Result<Self, Errno> {
+        Self::enter(own, Segment::open_only(peer)?)
+    }
+
+    fn enter(own: &Segment, (segment, file): (Segment, File)) -> Result<Self, Errno> {
+        let number = segment.enter(&file, own.identity())?;
         let kernel_refuses = !segment.is_of_our_processes();
         Ok(Self {
+            sender: Sender::new(segment.identity()),
             segment,
-            sender: Sender::new(port),
             number,
             fills: Fills::new(),
             kernel_refuses,
@@ -64,6 +67,11 @@ impl Link {
     /// The peer's segment.
     pub(crate) fn segment(&self) -> &Segment {
         &self.segment
+    }
+
+    /// Who the peer is.
+    pub(crate) fn identity(&self) -> Identity {
+        self.segment.identity()
     }
 
     /// Whether the peer lives.

@@ -5,9 +5,10 @@
 //!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
 //!   larger ones through buffers of the sender's own segment ([`bytes`] are what is
 //!   read there).
-//! - [`owner`], [`census`], [`cores`]: whether the owner of a segment lives, how many there are,
-//!   and how many of them want the processors that we may run on.
-//! - [`protocol`]: the steps of rings and bells, which loom checks.
+//! - [`identity`], [`senders`]: who an endpoint is, and who sends to it.
+//! - [`census`], [`cores`]: how many endpoints there are, and how many of them want the processors
+//!   that we may run on. Whether the owner of a segment lives is a question of [`host`].
+//! - [`protocol`]: the steps of rings, of lists of senders and of bells, which loom checks.
 //! - [`bell`]: senders wake who sleeps until a message comes.
 //! - [`fills`]: messages of a medium length take whichever way is quicker, through buffers or
 //!   by kernel copy.
@@ -19,7 +20,7 @@
 //!   endpoints share (`FI_TCAM_POOL=node`). Neither does [`tape`], the file of a
 //!   trace (`FI_TCAM_TRACE`), nor [`shared_av`], the addresses of a named vector.
 //!
-//! Memory is a constant an endpoint ([`segment::LENGTH`], 1.3 MiB), none a peer.
+//! Memory is a constant an endpoint (1.3 MiB), and 8 bytes a peer beyond 512.
 //!
 //! ```text
 //!  sender                                          receiver
@@ -35,6 +36,7 @@ pub(crate) mod census;
 pub(crate) mod copy;
 pub(crate) mod cores;
 pub(crate) mod fills;
+pub(crate) mod identity;
 mod lines;
 pub(crate) mod link;
 pub(crate) mod node_pool;
@@ -44,6 +46,7 @@ mod protocol;
 mod reach;
 pub(crate) mod ring;
 pub(crate) mod segment;
+pub(crate) mod senders;
 pub(crate) mod shared_av;
 pub(crate) mod tape;
 pub(crate) mod wire;

@@ -23,6 +23,6 @@ impl Owner {
 
     /// Whether it lives still.
     pub(crate) fn lives(&self) -> bool {
-        lives(&name_of(self.port), self.inode, self.pid, self.started, Look::Closely)
+        lives(&name_of(self.port), self.inode, Some((self.pid, self.started)), Look::Closely)
     }
 }

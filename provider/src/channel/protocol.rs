@@ -42,15 +42,16 @@ pub(crate) trait Ring {
     fn turn(&self, position: u64) -> &Self::Word;
 }
 
-/// The claim of a port's ring at a position, as one word that is never zero.
-pub(crate) fn intent(port: u16, position: u64) -> u64 {
-    u64::from(port) << 48 | position.wrapping_add(1) & ((1 << 48) - 1)
+/// The claim of a ring ([`super::identity::Identity::ring`]) at a position, as one word that is
+/// not zero for any port but 0.
+pub(crate) fn intent(ring: u32, position: u64) -> u64 {
+    u64::from(ring) << 32 | u64::from(position as u32)
 }
 
 /// Claims the next position of a ring, announced as `own`; none if it is full. `head` is
 /// the sender's copy of the ring's.
 #[inline]
-pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, port: u16, head: &mut u64) -> Option<u64> {
+pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64) -> Option<u64> {
     let mut position = ring.tail().load(Ordering::Relaxed);
     loop {
         // A damaged head or tail makes this wrong, never unsafe: positions
@@ -64,7 +65,7 @@ pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, port: u16, head: &mut u64)
             }
         }
         // Who sees a later intent sees the turn of what was claimed before.
-        own.store(intent(port, position), Ordering::Release);
+        own.store(intent(name, position), Ordering::Release);
         match ring.tail().replace(position, position.wrapping_add(1)) {
             Ok(_) => return Some(position),
             Err(now) => position = now,
@@ -89,15 +90,74 @@ pub(crate) fn is_claimed<R: Ring>(ring: &R, position: u64) -> bool {
     ring.tail().load(Ordering::Acquire).wrapping_sub(position).wrapping_sub(1) < R::SLOTS
 }
 
-/// Whether a sender announced the claim of a position of a port's ring.
-pub(crate) fn is_intent(announced: &impl Word, port: u16, position: u64) -> bool {
-    announced.load(Ordering::Acquire) == intent(port, position)
+/// Whether a sender announced the claim of a position of a ring.
+pub(crate) fn is_intent(announced: &impl Word, name: u32, position: u64) -> bool {
+    announced.load(Ordering::Acquire) == intent(name, position)
 }
 
 /// Lets senders use what is before a position.
 #[inline]
 pub(crate) fn give_back<R: Ring>(ring: &R, position: u64) {
     ring.head().store(position, Ordering::Release);
+}
+
+/// The words of a list of senders.
+pub(crate) trait List {
+    type Word: Word;
+    const NUMBERS: u64;
+
+    /// Where a free number is looked for first: none below it is free, as far as known.
+    fn next(&self) -> &Self::Word;
+    /// Behind the highest number that was ever given.
+    fn end(&self) -> &Self::Word;
+    /// Who has a number; 0 if nobody.
+    fn entry(&self, number: u64) -> &Self::Word;
+}
+
+/// Enters a sender at the first number that is found free; none if there is no such number. Each
+/// is made ready before it is looked at.
+///
+/// The end is raised first: whoever is killed in here leaves nothing behind it that the owner
+/// would not come across. `next` may pass over a number that is given back at the same time; it is
+/// found again when no other is free.
+pub(crate) fn enter<L: List, E>(
+    list: &L,
+    who: u64,
+    mut make_ready: impl FnMut(u64) -> Result<(), E>,
+) -> Result<Option<u64>, E> {
+    let first = list.next().load(Ordering::Acquire);
+    for step in 0..L::NUMBERS {
+        let number = first.wrapping_add(step) % L::NUMBERS;
+        make_ready(number)?;
+        if list.entry(number).load(Ordering::Relaxed) != 0 {
+            continue;
+        }
+        change(list.end(), |end| (end <= number).then_some(number + 1));
+        if change(list.entry(number), |now| (now == 0).then_some(who)) {
+            change(list.next(), |next| (next == first).then_some(number + 1));
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
+}
+
+/// Gives the number of a sender back that is gone.
+pub(crate) fn strike<L: List>(list: &L, number: u64, who: u64) {
+    if change(list.entry(number), |now| (now == who).then_some(0)) {
+        change(list.next(), |next| (next > number).then_some(number));
+    }
+}
+
+/// Changes a word, unless it is as it should be; whether it was changed.
+fn change(word: &impl Word, to: impl Fn(u64) -> Option<u64>) -> bool {
+    let mut now = word.load(Ordering::Acquire);
+    while let Some(new) = to(now) {
+        match word.replace(now, new) {
+            Ok(_) => return true,
+            Err(other) => now = other,
+        }
+    }
+    false
 }
 
 /// A word of a bell.

@@ -49,7 +49,7 @@ impl Flags for Flag {
 }
 
 const SLOTS: usize = 2;
-const PORT: u16 = 7;
+const RING: u32 = 7;
 
 /// A ring of two slots whose payloads must never be touched by two at once: loom sees to it.
 struct Small {
@@ -88,7 +88,7 @@ impl Small {
 
     /// False if the ring is full: who spins has no end for loom.
     fn send(&self, own: &Number, head: &mut u64, value: u64) -> bool {
-        let Some(position) = claim(self, own, PORT, head) else { return false };
+        let Some(position) = claim(self, own, RING, head) else { return false };
         // SAFETY: the claim makes this the only writer; loom checks that it does.
         self.payloads[position as usize % SLOTS].with_mut(|payload| unsafe { *payload = value });
         fill(self, position);
@@ -153,7 +153,7 @@ fn a_claim_of_the_dead_is_passed_and_none_of_the_living() {
             let ring = Arc::clone(&ring);
             // Killed between claim and turn; nobody looks at its intent any more.
             thread::spawn(move || {
-                let _ = claim(&*ring, &Number::new(0), PORT, &mut 0);
+                let _ = claim(&*ring, &Number::new(0), RING, &mut 0);
             })
         };
         let sender = sender(&ring, &living, 1..3);
@@ -164,7 +164,7 @@ fn a_claim_of_the_dead_is_passed_and_none_of_the_living() {
                 return true;
             }
             let passed = is_claimed(&*ring, position)
-                && !is_intent(&*living, PORT, position)
+                && !is_intent(&*living, RING, position)
                 && !is_filled(&*ring, position);
             if passed {
                 position += 1;
@@ -200,5 +200,59 @@ fn who_sleeps_is_rung_or_has_seen_the_message() {
         let seen = ring.take(&mut 0).is_some();
         let rung = sender.join().unwrap();
         assert!(seen || rung, "sleeps for ever");
+    });
+}
+
+/// A list of three numbers.
+struct Three {
+    next: Number,
+    end: Number,
+    entries: [Number; 3],
+}
+
+impl List for Three {
+    type Word = Number;
+    const NUMBERS: u64 = 3;
+
+    fn next(&self) -> &Number {
+        &self.next
+    }
+
+    fn end(&self) -> &Number {
+        &self.end
+    }
+
+    fn entry(&self, number: u64) -> &Number {
+        &self.entries[number as usize]
+    }
+}
+
+#[test]
+fn two_senders_never_have_one_number_while_another_is_given_back() {
+    model(3, || {
+        let list = Arc::new(Three {
+            next: Number::new(1),
+            end: Number::new(1),
+            entries: [Number::new(9), Number::new(0), Number::new(0)],
+        });
+        let enters = |who: u64| {
+            let list = Arc::clone(&list);
+            thread::spawn(move || {
+                let ready = |_| Ok::<(), ()>(());
+                enter(&*list, who, ready).ok().flatten()
+            })
+        };
+        let senders = [1, 2].map(|who| (who, enters(who)));
+        strike(&*list, 0, 9);
+        let numbers = senders.map(|(who, sender)| {
+            let number = sender.join().unwrap().expect("a number is free");
+            assert_eq!(list.entry(number).load(Ordering::Relaxed), who);
+            assert!(list.end().load(Ordering::Relaxed) > number, "the owner looks so far");
+            number
+        });
+        assert_ne!(numbers[0], numbers[1]);
+        // However the steps fell, the third number is found as well.
+        let third = enter(&*list, 3, |_| Ok::<(), ()>(())).ok().flatten();
+        assert_eq!(numbers.iter().sum::<u64>() + third.expect("the last is free"), 3);
     });
 }

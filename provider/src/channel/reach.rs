@@ -49,8 +49,8 @@ mod tests {
     fn nobody_reaches_who_has_closed() {
         let make = |port| Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
         let (own, other) = (make(60), make(61));
-        let peer = Segment::open(61).unwrap();
-        let seen = Segment::open(60).unwrap();
+        let peer = Segment::open(61).unwrap().0;
+        let seen = Segment::open(60).unwrap().0;
         assert!(!seen.reaches(&other));
         let reach = own.reach(&peer).unwrap();
         assert!(seen.reaches(&other) && !seen.reaches(&own));

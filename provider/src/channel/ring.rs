@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
     bytes::SharedBytes,
+    identity::Identity,
     lines,
     protocol::{self, Ring},
     segment::{SLOTS, Segment, slot_word},
@@ -58,15 +59,16 @@ impl Ring for Segment {
 /// The sending end of a peer's ring.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    port: u16,
+    /// The name of the peer's ring.
+    ring: u32,
     head: u64,
     /// The position behind the slot that was filled last.
     next: u64,
 }
 
 impl Sender {
-    pub(crate) fn new(port: u16) -> Self {
-        Self { port, head: 0, next: 0 }
+    pub(crate) fn new(peer: Identity) -> Self {
+        Self { ring: peer.ring(), head: 0, next: 0 }
     }
 
     /// Whether the ring takes another slot.
@@ -111,7 +113,7 @@ impl Sender {
         words: [u64; 5],
         payload: impl FnOnce(*mut u8),
     ) -> bool {
-        let claimed = protocol::claim(peer, own.intent(), self.port, &mut self.head);
+        let claimed = protocol::claim(peer, own.intent(), self.ring, &mut self.head);
         let Some(position) = claimed else { return false };
         let slot = peer.slot(position);
         // SAFETY: the slot lies in the peer's mapping; the claim makes this
@@ -204,8 +206,8 @@ impl Receiver {
     }
 
     /// Whether a peer announced the claim of the next position.
-    pub(crate) fn is_intent_of(&self, port: u16, peer: &Segment) -> bool {
-        protocol::is_intent(peer.intent(), port, self.head)
+    pub(crate) fn is_intent_of(&self, own: &Segment, peer: &Segment) -> bool {
+        protocol::is_intent(peer.intent(), own.identity().ring(), self.head)
     }
 
     /// Goes past a position that a dead peer claimed.
@@ -232,7 +234,7 @@ mod tests {
     #[test]
     fn slots_come_out_in_order_over_many_laps_and_a_full_ring_says_so() {
         let (own, peer) = (segment(71), segment(72));
-        let (mut sender, mut receiver) = (Sender::new(72), Receiver::default());
+        let (mut sender, mut receiver) = (Sender::new(peer.identity()), Receiver::default());
         let (mut sent, mut received) = (0, 0);
         for round in 0..10 {
             while sender.push(&own, &peer, &header(sent), |_| ()) {
@@ -257,7 +259,7 @@ mod tests {
             for (number, own) in (0..).zip(&senders) {
                 let peer = &receiver_segment;
                 scope.spawn(move || {
-                    let mut sender = Sender::new(73);
+                    let mut sender = Sender::new(peer.identity());
                     for count in 0..EACH {
                         let header = Header { peer: number, ..header(count) };
                         while !sender.push(own, peer, &header, |_| ()) {
@@ -289,12 +291,12 @@ mod tests {
     #[test]
     fn a_claim_of_a_dead_peer_is_skipped() {
         let (own, peer) = (segment(77), segment(78));
-        let (mut sender, mut receiver) = (Sender::new(78), Receiver::default());
+        let (mut sender, mut receiver) = (Sender::new(peer.identity()), Receiver::default());
         // What a sender killed after its claim leaves.
-        own.intent().store(protocol::intent(78, 0), Ordering::Relaxed);
+        own.intent().store(protocol::intent(peer.identity().ring(), 0), Ordering::Relaxed);
         peer.tail().store(1, Ordering::Relaxed);
         assert!(receiver.peek(&peer).is_none());
-        assert!(receiver.is_claimed(&peer) && receiver.is_intent_of(78, &own));
+        assert!(receiver.is_claimed(&peer) && receiver.is_intent_of(&peer, &own));
         receiver.skip(&peer);
         assert!(!receiver.is_claimed(&peer));
         assert!(sender.push(&own, &peer, &header(5), |_| ()));

@@ -3,20 +3,21 @@
 //! ([`host::directory`]).
 //!
 //! ```text
-//!  0      header: identity | started, process namespace | state | tail | head | bell |
-//!         sleeps | intent | reach | cores
+//!  0      header: identity, incarnation | started, process namespace | state | senders | tail |
+//!         head | bell | sleeps | intent | reach | cores
 //!  2 K    counters for `tcam watch`
-//!  4 K    peers: 4096 words, the address of each endpoint that sends here
-//!  36 K   buffer states: 64 words, a line each
-//!  40 K   ring: 1024 slots of 256 bytes
-//!  296 K  buffers: 64 of 16 KiB
-//!  1320 K end
+//!  4 K    buffer states: 64 words, a line each
+//!  8 K    ring: 1024 slots of 256 bytes
+//!  264 K  buffers: 64 of 16 KiB
+//!  1288 K senders: 65,536 words, the identity of each endpoint that sends here
+//!  1800 K end
 //! ```
 //!
 //! The owner holds a lock on the file (`flock`) as long as it lives, however it
 //! dies: who gets the lock knows that the owner is gone and removes the file ([`host::owner`]).
 //! The pages are reserved when the file is made, so that a full `/dev/shm` is an
-//! error then and not a `SIGBUS` later.
+//! error then and not a `SIGBUS` later; of the list of senders only the first page, the others as
+//! they are needed ([`super::senders`]).
 //!
 //! Rejected: locks of POSIX (the first descriptor that is closed releases them, whoever
 //! opened it) or process ids in the header alone (another process namespace has others).
@@ -39,11 +40,11 @@ use host::{
 use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
 use nic::live::{
-    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, Live, MAGIC, OPEN, PID, PROCESSES, SEGMENT_NAME,
-    STARTED, STATE,
+    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, INCARNATION, Live, MAGIC, OPEN, PID, PROCESSES,
+    SEGMENT_NAME, STARTED, STATE,
 };
 use rustix::{
-    fs::{FallocateFlags, fallocate},
+    fs::{FallocateFlags, fallocate, ftruncate},
     io::retry_on_intr,
     process::{Resource, getrlimit},
 };
@@ -51,6 +52,7 @@ use rustix::{
 use super::{
     bytes::SharedBytes,
     cores::{self, Cores},
+    identity::Identity,
     lines::LINE,
     owner::Owner,
     wire::{INLINE, PAYLOAD, SLOT},
@@ -63,6 +65,8 @@ pub(crate) const BUFFERS: usize = 64;
 /// Bytes of a buffer.
 pub(crate) const BUFFER: usize = 16 * 1024;
 
+pub(super) const SENDERS_NEXT: usize = 3 * LINE;
+pub(super) const SENDERS_END: usize = SENDERS_NEXT + 8;
 const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL_WORD: usize = 8 * LINE;
@@ -71,13 +75,16 @@ const INTENT: usize = 12 * LINE;
 const REACH: usize = 14 * LINE;
 /// The processors that the owner may run on.
 pub(super) const CORES: usize = 16 * LINE;
-const PEER_TABLE: usize = 4096;
-const BUFFER_STATES: usize = PEER_TABLE + PEERS * 8;
+const BUFFER_STATES: usize = live::PAGE;
 const RING: usize = BUFFER_STATES + BUFFERS * LINE;
 const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
+/// Where the list of senders is.
+pub(super) const SENDERS: usize = BUFFER_AREA + BUFFERS * BUFFER;
+/// Bytes that are reserved at once.
+const RESERVED: usize = SENDERS + live::PAGE;
 /// Length of a segment in bytes.
-pub(crate) const LENGTH: usize = BUFFER_AREA + BUFFERS * BUFFER;
-const _: () = assert!(LENGTH == live::SEGMENT);
+pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
+const _: () = assert!(RESERVED == live::SEGMENT);
 const _: () = assert!(CORES + 8 * cores::WORDS <= live::COUNTERS);
 
 /// Tries to take the place of a segment that others remove at the same time.
@@ -98,9 +105,8 @@ pub(crate) enum Liveness {
 #[derive(Debug)]
 pub(crate) struct Segment {
     map: MmapRaw,
-    /// As it was named by, whatever stands in it.
-    port: u16,
     inode: u64,
+    identity: Identity,
     /// The owner's file with its lock.
     lock: Option<File>,
 }
@@ -230,8 +236,16 @@ impl Segment {
     }
 
     fn reserve(file: &File, address: SocketAddrV4) -> Result<Self, Errno> {
-        give_memory(file, LENGTH, "segment")?;
-        let segment = Self::map(file, address.port())?;
+        give_memory(file, RESERVED, "segment")?;
+        let again = fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64);
+        if again == Err(rustix::io::Errno::OPNOTSUPP) {
+            // Nor could senders reserve the rest.
+            give_memory(file, LENGTH, "segment")?;
+        }
+        ftruncate(file, LENGTH as u64).map_err(io::Error::from)?;
+        let identity = Identity::new(address.port())?;
+        let segment = Self::map(file, identity)?;
+        segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
         segment.word32(PID).store(std::process::id(), Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
@@ -242,7 +256,7 @@ impl Segment {
         Ok(segment)
     }
 
-    fn map(file: &File, port: u16) -> Result<Self, Errno> {
+    fn map(file: &File, identity: Identity) -> Result<Self, Errno> {
         let map = MmapOptions::new().len(LENGTH).map_raw(file).map_err(|error| {
             if error.kind() != io::ErrorKind::WouldBlock {
                 return error.into();
@@ -255,7 +269,7 @@ impl Segment {
             Errno::ENOMEM
         })?;
         let inode = file.metadata()?.ino();
-        Ok(Self { map, port, inode, lock: None })
+        Ok(Self { map, inode, identity, lock: None })
     }
 
     /// Opens the segment of the endpoint that holds a port of this host.
@@ -263,7 +277,7 @@ impl Segment {
     /// # Errors
     /// `ECONNREFUSED` nobody has it, `EACCES` another user is in the way, `EPROTO` it
     /// is damaged or of another version of tcam.
-    pub(crate) fn open(port: u16) -> Result<Self, Errno> {
+    pub(crate) fn open(port: u16) -> Result<(Self, File), Errno> {
         let name = name_of(port);
         let opened = Directory::open().and_then(|directory| directory.file(&name));
         let file = match opened {
@@ -277,7 +291,14 @@ impl Segment {
             tracing::warn!("{name} has a wrong length");
             return Err(Errno::EPROTO);
         }
-        let segment = Self::map(&file, port)?;
+        let mut words = [0; 8];
+        file.read_exact_at(&mut words, INCARNATION as u64)?;
+        let identity = Identity::of_word(u64::from_ne_bytes(words));
+        let Some(identity) = identity.filter(|identity| identity.port() == port) else {
+            tracing::warn!("{name} is damaged or of another version of tcam");
+            return Err(Errno::EPROTO);
+        };
+        let segment = Self::map(&file, identity)?;
         match segment.word32(STATE).load(Ordering::Acquire) {
             OPEN => {}
             CLOSED | DEAD => return Err(Errno::ECONNREFUSED),
@@ -287,7 +308,27 @@ impl Segment {
             tracing::warn!("{name} is damaged or of another version of tcam");
             return Err(Errno::EPROTO);
         }
-        Ok(segment)
+        Ok((segment, file))
+    }
+
+    /// Opens the segment of one endpoint, and of no other that has its port since.
+    ///
+    /// # Errors
+    /// As [`Segment::open`]; `ECONNREFUSED` if it is gone.
+    pub(crate) fn open_only(who: Identity) -> Result<(Self, File), Errno> {
+        let (segment, file) = Self::open(who.port())?;
+        if segment.identity == who { Ok((segment, file)) } else { Err(Errno::ECONNREFUSED) }
+    }
+
+    /// Tells the endpoint from every other there ever was at its port.
+    #[inline]
+    pub(crate) fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The owner's file.
+    pub(super) fn file(&self) -> Option<&File> {
+        self.lock.as_ref()
     }
 
     /// Whether its owner has not closed it. One that dies closes nothing.
@@ -304,7 +345,8 @@ impl Segment {
             _ => {}
         }
         let started = self.word(STARTED).load(Ordering::Relaxed);
-        match owner::lives(&name_of(self.port), self.inode, self.pid(), started, look) {
+        let process = self.is_of_our_processes().then(|| (self.pid(), started));
+        match owner::lives(&name_of(self.port()), self.inode, process, look) {
             true => Liveness::Alive,
             // It may have closed while we looked.
             false if state() == CLOSED => Liveness::Closed,
@@ -344,7 +386,7 @@ impl Segment {
 
     /// The port of the endpoint.
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.identity.port()
     }
 
     /// Tells the segment from all others there are.
@@ -415,17 +457,6 @@ impl Segment {
         self.word(INTENT)
     }
 
-    /// Address of the peer with a number; zero if there is none.
-    pub(crate) fn peer(&self, number: u16) -> &AtomicU64 {
-        self.word(PEER_TABLE + usize::from(number) % PEERS * 8)
-    }
-
-    /// The address that a peer entered under its number.
-    pub(crate) fn listed(&self, number: u16) -> Option<SocketAddrV4> {
-        let word = self.peer(number).load(Ordering::Acquire);
-        (word != 0 && usize::from(number) < PEERS).then(|| unpack(word))
-    }
-
     /// Zero if the buffer is free.
     pub(crate) fn buffer_state(&self, buffer: usize) -> &AtomicU32 {
         self.word32(BUFFER_STATES + buffer % BUFFERS * LINE)
@@ -469,7 +500,7 @@ impl Segment {
     }
 
     #[inline]
-    fn word(&self, offset: usize) -> &AtomicU64 {
+    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LENGTH);
         // SAFETY: aligned and within the mapping, which lives as long as self.
         // Only atomics are ever referenced; other processes use them as such.

@@ -25,7 +25,7 @@ fn address(port: u16) -> SocketAddrV4 {
 fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
     let own = Segment::create(address(61)).unwrap();
     assert_eq!(Segment::create(address(61)).unwrap_err(), Errno::EADDRINUSE);
-    let opened = Segment::open(61).unwrap();
+    let opened = Segment::open(61).unwrap().0;
     assert_eq!(opened.pid(), std::process::id());
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
     drop(own);
@@ -36,7 +36,7 @@ fn a_segment_is_found_by_its_port_and_goes_with_its_owner() {
 #[test]
 fn what_a_dead_owner_left_is_removed() {
     let own = Segment::create(address(62)).unwrap();
-    let opened = Segment::open(62).unwrap();
+    let opened = Segment::open(62).unwrap().0;
     // The lock goes as it does when a process is killed; the file stays.
     flock(own.lock.as_ref().unwrap(), FlockOperation::Unlock).unwrap();
     assert_eq!(opened.liveness(Look::Closely), Liveness::Dead);
@@ -58,7 +58,7 @@ fn what_somebody_claims_is_left_to_them() {
     assert_eq!(Segment::open(71).unwrap_err(), Errno::ECONNREFUSED);
     let next = Segment::create(address(71)).unwrap();
     assert!(!remove(&directory(), &file, &name));
-    assert_eq!(Segment::open(71).unwrap().inode, next.inode);
+    assert_eq!(Segment::open(71).unwrap().0.inode, next.inode);
     let left = format!("{}-{}", left_name(&name).unwrap(), own.inode);
     remove_if_unclaimed(&directory(), &left);
     assert!(directory().inode(&left).is_some());
@@ -71,7 +71,7 @@ fn what_somebody_claims_is_left_to_them() {
 #[test]
 fn a_lock_that_a_child_holds_does_not_make_its_parent_live() {
     let own = Segment::create(address(68)).unwrap();
-    let opened = Segment::open(68).unwrap();
+    let opened = Segment::open(68).unwrap().0;
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
     // The lock is held still, and no process with this number started then.
     own.word(STARTED).store(1, Ordering::Relaxed);
@@ -82,7 +82,7 @@ fn a_lock_that_a_child_holds_does_not_make_its_parent_live() {
 #[test]
 fn a_process_that_cannot_be_seen_lives_while_the_lock_is_held() {
     let own = Segment::create(address(69)).unwrap();
-    let opened = Segment::open(69).unwrap();
+    let opened = Segment::open(69).unwrap().0;
     own.word(STARTED).store(1, Ordering::Relaxed);
     own.word(PROCESSES).store(*PROCESS_NAMESPACE + 1, Ordering::Relaxed);
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
@@ -95,13 +95,13 @@ fn a_file_that_is_gone_takes_no_other_with_it() {
     drop(first);
     let second = Segment::create(address(70)).unwrap();
     assert!(!remove(&directory(), &file, &name_of(70)));
-    assert_eq!(Segment::open(70).unwrap().inode, second.inode);
+    assert_eq!(Segment::open(70).unwrap().0.inode, second.inode);
 }
 
 #[test]
 fn who_lost_only_its_file_lives() {
     let own = Segment::create(address(67)).unwrap();
-    let opened = Segment::open(67).unwrap();
+    let opened = Segment::open(67).unwrap().0;
     directory().remove(&name_of(67)).unwrap();
     assert_eq!(opened.liveness(Look::Closely), Liveness::Alive);
     drop(own);

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Who is at an address: an endpoint of ours knows one there at a time.
+//!
+//! Matching compares addresses (a *peer number* each), since that is what receives name. All else
+//! is had with one endpoint, which is told from those before it by its identity: a link, a number
+//! in our list of senders, operations under way, long messages that wait in its memory.
+//!
+//! ```text
+//! we send, nobody known       open whoever is there
+//! we send, it is gone         handle what it sent, forget it, open whoever is there now
+//! somebody new sends          open it and no other; whoever was at that address is gone, and all
+//!                             that one sent was before this in the ring: forget it first
+//! ```
+//!
+//! So what one endpoint sent, held or was owed never reaches the next one at its address. What
+//! outlives it here, messages that nobody received yet, says of which it is ([`Engine::epoch`]).
+//!
+//! Short of descriptors or memory nobody can be opened: what is sent then is to be sent again
+//! (`FI_EAGAIN`), and a slot stays in the ring until its sender can be opened. Nothing is lost.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ffi::{Errno, Result};
+use host::owner::Look;
+
+use crate::{
+    absence, address,
+    channel::{
+        identity::Identity,
+        link::Link,
+        segment::{self, Liveness, Segment},
+        wire::Header,
+    },
+    engine::{Engine, UNKNOWN},
+};
+
+/// Why nobody knows who sent a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    /// Nobody has its number.
+    Unlisted,
+    /// It cannot be opened now.
+    Short,
+}
+
+/// Whether an error says that this process or host lacks something for now.
+fn is_short(errno: Errno) -> bool {
+    host::directory::is_short(&std::io::Error::from_raw_os_error(errno.get()))
+}
+
+/// Says once what is lacking.
+#[cold]
+fn say_short(errno: Errno) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        tracing::error!(
+            "peers cannot be opened ({errno}): their messages wait until they can; raise ulimit \
+             -n, vm.max_map_count or the room in {}, whichever is short",
+            host::directory::SHM
+        );
+    }
+}
+
+impl Engine {
+    /// Whether there is a link to a peer.
+    #[inline]
+    pub(crate) fn is_linked(&self, peer: u32) -> bool {
+        matches!(self.links.get(peer as usize), Some(Some(_)))
+    }
+
+    /// The link to a peer.
+    ///
+    /// # Errors
+    /// `ECONNABORTED` if there is none: it is gone.
+    #[inline]
+    pub(crate) fn link(&mut self, peer: u32) -> Result<&mut Link> {
+        match self.links.get_mut(peer as usize) {
+            Some(Some(link)) => Ok(link),
+            _ => Err(Errno::ECONNABORTED),
+        }
+    }
+
+    /// Tells an endpoint from others that were, or will be, at its address.
+    #[inline]
+    pub(crate) fn epoch(&self, peer: u32) -> u32 {
+        self.epochs.get(peer as usize).copied().unwrap_or(0)
+    }
+
+    /// Has a link to whoever is at a peer's address, for an operation that starts.
+    ///
+    /// # Errors
+    /// Nobody is there, or `EAGAIN`: it cannot be opened yet.
+    #[inline]
+    pub(crate) fn link_to(&mut self, own: &Segment, peer: u32) -> Result<()> {
+        if self.is_open(peer) { Ok(()) } else { self.meet(own, peer) }
+    }
+
+    /// Whether there is a link to a peer that has not closed.
+    #[inline]
+    fn is_open(&self, peer: u32) -> bool {
+        matches!(self.links.get(peer as usize), Some(Some(link)) if link.segment().is_open())
+    }
+
+    #[cold]
+    fn meet(&mut self, own: &Segment, peer: u32) -> Result<()> {
+        let address = self.domain.peers.address(peer);
+        if !address::is_local(*address.ip()) {
+            tracing::warn!("{address} is on another host, and there is no network channel");
+            return Err(Errno::ENETUNREACH);
+        }
+        // What somebody sent that was there before is handled before its successor is met.
+        if !self.part(own, peer) || !self.has_received_all(own) {
+            return Err(Errno::EAGAIN);
+        }
+        if self.is_linked(peer) {
+            return Ok(());
+        }
+        match Link::open(own, address.port()) {
+            Ok(link) => {
+                self.take_link(peer, link);
+                Ok(())
+            }
+            Err(Errno::ECONNREFUSED) => Err(absence::explain(address.port())),
+            // Without memory for a mapping, there may never be any (mlockall).
+            Err(Errno::ENOMEM) => Err(Errno::ENOMEM),
+            Err(errno) if is_short(errno) => {
+                say_short(errno);
+                Err(Errno::EAGAIN)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    fn take_link(&mut self, peer: u32, link: Link) {
+        let index = peer as usize;
+        if self.links.len() <= index {
+            self.links.resize_with(index + 1, || None);
+        }
+        self.links[index] = Some(Box::new(link));
+        self.linked.push(peer);
+        self.domain.peers.saw(peer);
+    }
+
+    /// Drops the link to a peer, and the number it had in our list.
+    pub(crate) fn drop_link(&mut self, own: &Segment, peer: u32) {
+        let index = peer as usize;
+        if let Some(link) = self.links.get_mut(index)
+            && link.take().is_some()
+            && let Some(at) = self.linked.iter().position(|&other| other == peer)
+        {
+            self.linked.swap_remove(at);
+        }
+        if let Some(Some((number, who))) = self.numbers.get_mut(index).map(Option::take) {
+            self.sources[usize::from(number)] = UNKNOWN;
+            own.strike(number, who);
+        }
+        if self.epochs.len() <= index {
+            self.epochs.resize(index + 1, 0);
+        }
+        self.epochs[index] = self.epochs[index].wrapping_add(1);
+    }
+
+    /// Who sent a slot.
+    #[inline]
+    pub(crate) fn source_of(
+        &mut self,
+        own: &Segment,
+        header: &Header,
+    ) -> std::result::Result<u32, Unknown> {
+        match self.sources.get(usize::from(header.peer)) {
+            Some(&peer) if peer != UNKNOWN => Ok(peer),
+            _ => self.learn_source(own, header.peer),
+        }
+    }
+
+    #[cold]
+    fn learn_source(&mut self, own: &Segment, number: u16) -> std::result::Result<u32, Unknown> {
+        let who = own.listed(number).ok_or(Unknown::Unlisted)?;
+        let peer = self.peer_at(who.port());
+        if self.links.get(peer as usize).and_then(Option::as_deref).map(Link::identity) != Some(who)
+        {
+            let opened = Link::open_only(own, who);
+            if let Err(errno) = opened
+                && is_short(errno)
+            {
+                say_short(errno);
+                return Err(Unknown::Short);
+            }
+            if opened.is_err() && self.is_open(peer) {
+                // Those before it were met before it: somebody wrote over our list.
+                return Err(Unknown::Unlisted);
+            }
+            if self.is_linked(peer) || self.is_numbered(peer) {
+                self.forget(own, peer);
+            }
+            match opened {
+                Ok(link) => self.take_link(peer, link),
+                Err(errno) => {
+                    tracing::debug!(
+                        "port {}: gone before its messages were read: {errno}",
+                        who.port()
+                    );
+                    self.passing.push(peer);
+                }
+            }
+        }
+        let index = usize::from(number);
+        if self.sources.len() <= index {
+            self.sources.resize(index + 1, UNKNOWN);
+        }
+        self.sources[index] = peer;
+        if self.numbers.len() <= peer as usize {
+            self.numbers.resize(peer as usize + 1, None);
+        }
+        self.numbers[peer as usize] = Some((number, who));
+        Ok(peer)
+    }
+
+    /// The peer at a port of this host.
+    fn peer_at(&self, port: u16) -> u32 {
+        let mut address = segment::unpack(self.address);
+        address.set_port(port);
+        self.domain.peers.number(address)
+    }
+
+    /// Whether what a peer sent has a number in our list.
+    pub(crate) fn is_numbered(&self, peer: u32) -> bool {
+        self.numbers.get(peer as usize).is_some_and(Option::is_some)
+    }
+
+    /// Whether one that sends to us lives: it may hold a position of our ring.
+    pub(crate) fn may_intend(&self, own: &Segment, who: Identity) -> bool {
+        let intends = |segment: &Segment| {
+            self.receiver.is_intent_of(own, segment)
+                && segment.liveness(Look::Closely) == Liveness::Alive
+        };
+        let peer = self.peer_at(who.port());
+        match self.links.get(peer as usize).and_then(Option::as_deref) {
+            Some(link) if link.identity() == who => intends(link.segment()),
+            _ => match Segment::open_only(who) {
+                Ok((segment, _)) => intends(&segment),
+                // Nothing is known of it: it may live.
+                Err(errno) => is_short(errno),
+            },
+        }
+    }
+
+    /// Gives back the numbers of some that entered our list and are gone without a message.
+    pub(crate) fn strike_silent(&mut self, own: &Segment, most: usize) {
+        let page = self.next_page % own.list_pages();
+        self.next_page = page + 1;
+        let unknown = |sources: &[u32], number: u16| {
+            sources.get(usize::from(number)).is_none_or(|&peer| peer == UNKNOWN)
+        };
+        let silent = own.listed_in(page).into_iter();
+        let silent = silent.filter(|&(number, _)| unknown(&self.sources, number));
+        let gone = |&(_, who): &(u16, Identity)| {
+            let opened = Segment::open_only(who);
+            opened.err().is_some_and(|errno| !is_short(errno))
+        };
+        let gone: Vec<_> = silent.take(most).filter(gone).collect();
+        // What they sent before they went may be in the ring.
+        if !gone.is_empty() && self.has_received_all(own) {
+            for (number, who) in gone.into_iter().filter(|&(n, _)| unknown(&self.sources, n)) {
+                own.strike(number, who);
+            }
+        }
+    }
+}
