@@ -95,6 +95,13 @@ impl Engine {
         if self.is_open(peer) { Ok(()) } else { self.meet(own, peer) }
     }
 
+    /// The endpoint that is known at a peer's address.
+    pub(crate) fn who_is_at(&self, peer: u32) -> Option<Identity> {
+        let link = self.links.get(peer as usize).and_then(Option::as_deref);
+        let number = self.numbers.get(peer as usize).copied().flatten();
+        link.map(Link::identity).or(number.map(|(_, who)| who))
+    }
+
     /// Whether there is a link to a peer that has not closed.
     #[inline]
     fn is_open(&self, peer: u32) -> bool {
@@ -109,7 +116,11 @@ impl Engine {
             return Err(Errno::ENETUNREACH);
         }
         // What somebody sent that was there before is handled before its successor is met.
-        if !self.part(own, peer) || !self.has_received_all(own) {
+        let parted = match self.who_is_at(peer) {
+            Some(gone) => self.part(own, peer, gone),
+            None => self.has_received_all(own),
+        };
+        if !parted {
             return Err(Errno::EAGAIN);
         }
         if self.is_linked(peer) {
@@ -177,8 +188,7 @@ impl Engine {
     fn learn_source(&mut self, own: &Segment, number: u16) -> std::result::Result<u32, Unknown> {
         let who = own.listed(number).ok_or(Unknown::Unlisted)?;
         let peer = self.peer_at(who.port());
-        if self.links.get(peer as usize).and_then(Option::as_deref).map(Link::identity) != Some(who)
-        {
+        if self.who_is_at(peer) != Some(who) {
             let opened = Link::open_only(own, who);
             if let Err(errno) = opened
                 && is_short(errno)
@@ -190,7 +200,7 @@ impl Engine {
                 // Those before it were met before it: somebody wrote over our list.
                 return Err(Unknown::Unlisted);
             }
-            if self.is_linked(peer) || self.is_numbered(peer) {
+            if self.who_is_at(peer).is_some() {
                 self.forget(own, peer);
             }
             match opened {
@@ -200,7 +210,8 @@ impl Engine {
                         "port {}: gone before its messages were read: {errno}",
                         who.port()
                     );
-                    self.passing.push(peer);
+                    self.domain.peers.saw(peer);
+                    self.passing.push((peer, who));
                 }
             }
         }
@@ -221,11 +232,6 @@ impl Engine {
         let mut address = segment::unpack(self.address);
         address.set_port(port);
         self.domain.peers.number(address)
-    }
-
-    /// Whether what a peer sent has a number in our list.
-    pub(crate) fn is_numbered(&self, peer: u32) -> bool {
-        self.numbers.get(peer as usize).is_some_and(Option::is_some)
     }
 
     /// Whether one that sends to us lives: it may hold a position of our ring.

@@ -185,7 +185,7 @@ pub(crate) struct Engine {
     /// By peer number: under which number in our list the endpoint there sends, if it has sent.
     pub(crate) numbers: Vec<Option<(u16, Identity)>>,
     /// Peers that sent and whose endpoint is gone without a link, until their slots are handled.
-    pub(crate) passing: Vec<u32>,
+    pub(crate) passing: Vec<(u32, Identity)>,
     /// The page of our list that is looked at next.
     pub(crate) next_page: usize,
     /// A slot waits for a descriptor or memory.

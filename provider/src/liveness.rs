@@ -16,7 +16,7 @@ use crate::{
     channel::{
         bell::Bell,
         cores::{self, Cores},
-        link::Link,
+        identity::Identity,
         segment::{self, Liveness, Segment},
         wire::TAGGED,
     },
@@ -56,9 +56,9 @@ impl Engine {
         self.update_population(own);
         host::directory::look_around();
         self.strike_silent(own, PEERS_A_LOOK);
-        for peer in std::mem::take(&mut self.passing) {
-            if !self.part(own, peer) {
-                self.passing.push(peer);
+        for (peer, gone) in std::mem::take(&mut self.passing) {
+            if !self.part(own, peer, gone) {
+                self.passing.push((peer, gone));
             }
         }
         self.meet_awaited(own);
@@ -168,7 +168,8 @@ impl Engine {
     fn look_at(&mut self, own: &Segment, peer: u32, look: Look) {
         let Some(Some(link)) = self.links.get(peer as usize) else { return };
         if link.liveness(look) != Liveness::Alive {
-            self.part(own, peer);
+            let gone = link.identity();
+            self.part(own, peer, gone);
         }
     }
 
@@ -178,30 +179,24 @@ impl Engine {
         let from = self.closed_next.min(self.linked.len());
         let to = (from + STATES_A_LOOK).min(self.linked.len());
         self.closed_next = if to == self.linked.len() { 0 } else { to };
-        let is_closed = |&&peer: &&u32| {
-            let link = self.links.get(peer as usize).and_then(Option::as_deref);
-            link.is_some_and(|link| !link.segment().is_open())
+        let closed = |&peer: &u32| {
+            let link = self.links.get(peer as usize)?.as_deref()?;
+            (!link.segment().is_open()).then(|| (peer, link.identity()))
         };
-        let closed: Vec<u32> = self.linked[from..to].iter().filter(is_closed).copied().collect();
-        for peer in closed {
-            self.part(own, peer);
+        let closed: Vec<_> = self.linked[from..to].iter().filter_map(closed).collect();
+        for (peer, gone) in closed {
+            self.part(own, peer, gone);
         }
     }
 
-    /// Handles what a peer sent that is gone, and forgets it; false if that cannot be yet, since
-    /// somebody is in the midst of a message before it.
-    pub(crate) fn part(&mut self, own: &Segment, peer: u32) -> bool {
-        let who = |engine: &Self| {
-            let link = engine.links.get(peer as usize).and_then(Option::as_deref);
-            let number = engine.numbers.get(peer as usize).copied().flatten();
-            link.map(Link::identity).or(number.map(|(_, who)| who))
-        };
-        let Some(gone) = who(self) else { return true };
+    /// Handles what an endpoint sent that is gone, and forgets it; false if that cannot be yet,
+    /// since somebody is in the midst of a message before it.
+    pub(crate) fn part(&mut self, own: &Segment, peer: u32, gone: Identity) -> bool {
         if !self.has_received_all(own) {
             return false;
         }
         // Its successor may have sent as well, and was met.
-        if who(self) == Some(gone) {
+        if self.who_is_at(peer) == Some(gone) {
             self.forget(own, peer);
         }
         true
@@ -212,8 +207,8 @@ impl Engine {
     pub(crate) fn forget(&mut self, own: &Segment, peer: u32) {
         let address = self.domain.peers.address(peer);
         let link = self.links.get(peer as usize).and_then(Option::as_deref);
-        let died = link.is_some_and(|link| link.liveness(Look::Briefly) == Liveness::Dead);
-        if died {
+        let end = link.map(|link| link.liveness(Look::Briefly));
+        if end == Some(Liveness::Dead) {
             tracing::warn!("{address} died");
         } else {
             tracing::info!("{address} closed its endpoint");
@@ -254,10 +249,10 @@ impl Engine {
         }
         self.pool.reclaim(own, peer);
         self.drop_link(own, peer);
-        if !died {
+        if end == Some(Liveness::Closed) {
             // It may come back, at the same address.
             self.domain.peers.saw_close(peer);
-        } else if !segment::is_there(address.port()) {
+        } else if end.is_some() && !segment::is_there(address.port()) {
             // What names the address may otherwise come from whoever is there now.
             self.end_directed(peer);
         }
