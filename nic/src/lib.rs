@@ -14,6 +14,7 @@ mod json;
 pub mod lengths;
 pub mod live;
 pub mod models;
+mod names;
 pub mod params;
 mod receives;
 pub mod replay;
