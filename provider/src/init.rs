@@ -176,7 +176,7 @@ fn addresses(query: &Query<'_>) -> Result<(Option<SocketAddrV4>, Option<SocketAd
 }
 
 /// Whether an API version has a feature that came with another.
-pub(crate) fn api_at_least(version: u32, major: u32, minor: u32) -> bool {
+pub(crate) const fn api_at_least(version: u32, major: u32, minor: u32) -> bool {
     version >= major << 16 | minor
 }
 

@@ -3,6 +3,7 @@
 # Builds the C clients of libtcam-fi.so and runs each with tables of 0, 1, 7 and
 # 4096 entries, with and without the kernel's copy, under the libfabric installed.
 #   run.sh DIRECTORY-OF-THE-PROVIDER [CLIENT...]
+# LIBFABRIC_2 may be the directory of a libfabric 2.x, for what only programs of its API have.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export FI_PROVIDER_PATH=$1 FI_PROVIDER=tcam
@@ -45,6 +46,9 @@ if [ -x "$build/rma" ]; then
         done
     done
     run "rma, nothing eager" env FI_TCAM_EAGER_SIZE=0 "$build/rma"
+fi
+if [ -x "$build/directed" ] && [ -n "${LIBFABRIC_2:-}" ]; then
+    run "directed, libfabric 2.x" env LD_LIBRARY_PATH="$LIBFABRIC_2" "$build/directed"
 fi
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/flow" "$here/flow.c" -lfabric || exit 1
 for exhausted in spill fail; do
