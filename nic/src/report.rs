@@ -12,6 +12,8 @@ use crate::{json, lengths::Lengths};
 
 /// Value of [`Report::format`].
 pub const FORMAT: &str = "tcam-report";
+/// What a report for people begins with.
+pub const FIRST_WORD: &str = "tcam ";
 /// Value of [`Report::version`] that this crate writes and reads.
 pub const VERSION: u32 = 1;
 
@@ -209,6 +211,19 @@ impl Report {
         Ok(report)
     }
 
+    /// The process that a report was written by, of whatever version; none if this is no report
+    /// of tcam.
+    #[must_use]
+    pub fn writer(text: &[u8]) -> Option<u32> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            pid: u32,
+        }
+        let head: Head = serde_json::from_slice(text).ok()?;
+        (head.format == FORMAT).then_some(head.pid)
+    }
+
     /// The report as JSON.
     ///
     /// # Errors
@@ -270,7 +285,8 @@ impl fmt::Display for Report {
     /// A table for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rank = self.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-        writeln!(f, "tcam {} on libfabric {}: {rank}pid {}", self.tcam, self.libfabric, self.pid)?;
+        let Self { tcam, libfabric, pid, .. } = self;
+        writeln!(f, "{FIRST_WORD}{tcam} on libfabric {libfabric}: {rank}pid {pid}")?;
         write!(f, "{} at {}, {:.3} s", self.program, self.address, self.elapsed_s)?;
         match self.modelled_s() {
             0.0 => writeln!(f)?,
