@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam compare`: one recording on several devices, side by side.
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +12,7 @@ use crate::cli::Tables;
 use crate::curve::{self, Replayed};
 use crate::environment::{self, Settings};
 use crate::error::Error;
-use crate::fresh;
+use crate::file;
 use crate::json::{Json, Kind, Place};
 use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::progress;
@@ -124,7 +123,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         lines.iter().map(|line| traces::params(&found, &line.settings)).collect();
     let params = params?;
     if let Some(Place::File(path)) = &arguments.csv {
-        fresh::check_file(path)?;
+        file::check(path)?;
     }
     arguments.json.check()?;
     let held: Vec<_> = lines
@@ -158,7 +157,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     }
     let lines: Vec<_> = replayed.iter().map(|(what, of)| Row::of(what, of)).collect();
     match &arguments.csv {
-        Some(Place::File(path)) => fs::write(path, csv(&lines)?).map_err(Error::io(path))?,
+        Some(Place::File(path)) => file::write(path, csv(&lines)?)?,
         Some(Place::Output) => print!("{}", csv(&lines)?),
         None => {}
     }

@@ -15,6 +15,7 @@ use nic::timings::COSTS;
 use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
+use crate::file::NewFile;
 use crate::fresh;
 use crate::json::Kind;
 use crate::numbers::count;
@@ -229,11 +230,11 @@ fn add((points, rows): &mut Swept, (prq, umq): (usize, usize), sum: &Summary, co
 fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
     let path = out.join("sweep.csv");
     let failed = |error| Error::Csv { path: path.clone(), error };
-    let mut csv = csv::Writer::from_path(&path).map_err(failed)?;
+    let mut csv = csv::Writer::from_writer(NewFile::create(&path)?);
     for row in rows {
         csv.serialize(row).map_err(failed)?;
     }
-    csv.flush().map_err(Error::io(&path))
+    csv.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()
 }
 
 /// Headline: the program and its ranks.

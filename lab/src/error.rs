@@ -60,6 +60,9 @@ pub(crate) enum Error {
     #[error("{path}: is neither a file nor a directory")]
     NoFile { path: PathBuf },
 
+    #[error("{path}: is there and no report of tcam; it stays as it is: give another directory")]
+    NoReportThere { path: PathBuf },
+
     #[error("{path}: is no directory")]
     NoDirectory { path: PathBuf },
 

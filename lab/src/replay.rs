@@ -24,6 +24,7 @@ use nic::trace::{Op, Reader, Stop, Timed, TraceError};
 use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
+use crate::file;
 use crate::json::{Kind, Sum};
 use crate::numbers::count;
 use crate::progress;
@@ -150,12 +151,12 @@ fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
             further => format!("{rank}.{further}"),
         };
         *endpoint += 1;
-        let file = |extension: &str| directory.join(format!("{name}.{extension}"));
-        let (json, text) = (file("json"), file("txt"));
+        let at = |extension: &str| directory.join(format!("{name}.{extension}"));
+        let (json, text) = (at("json"), at("txt"));
         let content =
             report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
-        fs::write(&json, content).map_err(Error::io(&json))?;
-        fs::write(&text, report.to_string()).map_err(Error::io(&text))?;
+        file::write_first(&json, content)?;
+        file::write_first(&text, report.to_string())?;
     }
     Ok(())
 }
