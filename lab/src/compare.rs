@@ -21,7 +21,7 @@ use crate::replay;
 use crate::reports::{Peak, Summary, spilled};
 use crate::sheet::Sheet;
 use crate::table::rank_of;
-use crate::traces::{self, Trace};
+use crate::traces::{self, Take, Trace};
 
 /// Compares what devices would do with a recorded program, side by side.
 ///
@@ -59,9 +59,8 @@ pub(crate) struct Compare {
     #[command(flatten)]
     json: Json,
 
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
-    #[arg(long)]
-    cut_off: bool,
+    #[command(flatten)]
+    take: Take,
 
     /// Traces, or directories of traces.
     #[arg(required = true, value_name = "TRACE")]
@@ -113,7 +112,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = traces::find(&arguments.traces, arguments.cut_off)?;
+    let found = traces::find(&arguments.traces, arguments.take)?;
     let lines = lines(first, &arguments.with, &common)?;
     if let Some(mixed) = traces::mixed(&found) {
         eprintln!("{mixed}");

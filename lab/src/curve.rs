@@ -26,7 +26,7 @@ use crate::rows::{Row, Runs};
 use crate::sizes::{self, Sizes};
 use crate::smallest;
 use crate::sweep::show;
-use crate::traces::{self, Counted, Trace};
+use crate::traces::{self, Counted, Take, Trace};
 
 /// Smallest size beside 0, and largest, of a curve without sizes asked for.
 const FEWEST: usize = 16;
@@ -48,7 +48,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &common.set)?;
     sizes::check(&settings)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = traces::find(&arguments.trace, arguments.cut_off)?;
+    let take = Take { cut_off: arguments.cut_off, max_queue: arguments.max_queue };
+    let found = traces::find(&arguments.trace, take)?;
     if found.iter().all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
     }

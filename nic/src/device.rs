@@ -500,6 +500,12 @@ impl<R: Clone, M> Context<R, M> {
         self.prq.len()
     }
 
+    /// Messages that nothing has matched.
+    #[must_use]
+    pub fn unexpected(&self) -> usize {
+        self.umq.len()
+    }
+
     /// A part of what this context counted so far, which costs little to tell.
     #[must_use]
     pub fn live(&self) -> LiveContext {

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::file;
 use crate::fresh::{self, Earlier};
 use crate::json::{Json, Kind};
+use crate::traces::Take;
 use experiment::Experiment;
 
 /// Draws what the tables of an experiment did.
@@ -128,9 +129,8 @@ pub(crate) struct Sources {
     #[arg(required = true, value_name = "DIR|FILE")]
     names: Vec<PathBuf>,
 
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
-    #[arg(long)]
-    cut_off: bool,
+    #[command(flatten)]
+    take: Take,
 }
 
 /// Value of `--format`.

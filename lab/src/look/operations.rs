@@ -233,7 +233,7 @@ fn play(rank: u32, trace: &Trace, lines: &mut Lines, qstat: &mut Qstat) -> Resul
             Mark::of(player.replay().context().search_depths()[queue as usize])
         };
         let before = queue.map(|queue| mark(&player, queue));
-        player.step((ns, op));
+        player.step((ns, op))?;
         if let (Some(queue), Some(before)) = (queue, before) {
             let search = before.search(mark(&player, queue), queue);
             (row.found, row.depth) = (Some(search.found), Some(search.depth));
