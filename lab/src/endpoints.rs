@@ -13,6 +13,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use nic::live::{self, LEFT, Live, PAGE, Page, SEGMENTS};
+use nic::plain::plain;
 use rustix::fs::{FlockOperation, OFlags, fcntl_lock, flock};
 
 use crate::error::Error;
@@ -159,7 +160,7 @@ fn program(page: &Page) -> Option<String> {
     let name = fs::read_link(process.join("exe")).unwrap_or_default();
     let program = name.file_name().unwrap_or_default().to_string_lossy();
     // It goes to the terminal.
-    Some(program.chars().map(|char| if char.is_control() { '?' } else { char }).collect())
+    Some(plain(&program).into_owned())
 }
 
 fn page(file: &File) -> io::Result<Option<Page>> {

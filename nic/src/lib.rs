@@ -16,6 +16,7 @@ pub mod live;
 pub mod models;
 mod names;
 pub mod params;
+pub mod plain;
 mod receives;
 pub mod replay;
 pub mod report;
