@@ -457,6 +457,52 @@ def two_programs(arguments, programs):
     check(found == ["0", "0", "1", "1"] and {"0.json", "1.json"} <= set(files(place)), f"{found}")
 
 
+def others_write_too(arguments, programs):
+    """What others wrote commands nothing to the terminal, and a link that they left where a file
+    goes is replaced."""
+    evil, place = "x\x1b]0;pwned\x07\u009b31m\u202egnp", fresh("others")
+    ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
+    done = tcam(arguments, "record", f"--out={place}", *ring)
+    check(done.returncode == 0, done.stderr)
+    for path in place.glob("*.json"):
+        report = json.loads(path.read_text())
+        report |= {"program": evil, "tcam": evil, "libfabric": evil}
+        path.write_text(json.dumps(report | {"channels": {evil: report["channels"]["shm"]}}))
+    out, odd = place / "out", place / f"{evil}.trace"
+    for path in list(place.glob("*.trace")):
+        header, program = path.read_bytes()[:8192], json.dumps(str(programs / "ring")).encode()
+        check(program in header, f"{path}: another header")
+        header = header.replace(program, json.dumps(evil).encode()).rstrip(b"\0 ")
+        # Their window is behind the header, and what is written of it at the header's end.
+        path.write_bytes(header.ljust(8176) + path.read_bytes()[8176:])
+    odd.write_bytes(b"none")
+    out.mkdir()
+    (place / "precious").write_text("precious")
+    for name in ("page.html", "x.json", "x.csv"):
+        (out / name).symlink_to(place / "precious")
+    traces = list(place.glob("[0-9]*.trace"))
+    for words, code in (
+        (["stats", place], 125),
+        (["stats", *place.glob("*.json")], 0),
+        (["stats", f"--json={out / 'x.json'}", *traces], 0),
+        (["report", f"--out={out / 'page.html'}", *place.glob("*.json"), *traces], 0),
+        (["plot", f"--out={out}", "--format=svg", *traces], 0),
+        (["export", f"--out={out}", *traces], 0),
+        (["replay", f"--report={out / 'replayed'}", *traces], 0),
+        (["compare", f"--csv={out / 'x.csv'}", "--with=host_engine=list", *traces], 0),
+        (["sweep", f"--out={out / 'sweep'}", "--trace", *traces], 0),
+        (["replay", odd], 125),
+    ):
+        done = tcam(arguments, *words)
+        check(done.returncode == code, f"{words[0]}: {done.returncode} {done.stderr[-500:]}")
+        told = [done.stdout, done.stderr]
+        if words[0] != "stats":
+            told += [path.read_text() for end in ("html", "svg", "txt") for path in out.rglob(f"*.{end}")]
+        found = {char for char in "\x1b\x07\u009b\u202e" for text in told if char in text}
+        check(not found, f"{words[0]}: {found}")
+    check((place / "precious").read_text() == "precious", "a link was followed")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -477,6 +523,7 @@ def main():
     surroundings(arguments, programs)
     ctrl_c(arguments)
     two_programs(arguments, programs)
+    others_write_too(arguments, programs)
     return exit_code()
 
 

@@ -20,7 +20,7 @@ build_tcam
 say "fi_info"
 tests/fi_info.sh
 say "C clients of the provider"
-tests/fabric/run.sh "$target/provider"
+LIBFABRIC_2=$venvs/mpich/lib/mpich tests/fabric/run.sh "$target/provider"
 say "Bad days"
 tests/faults.sh "$target/provider"
 say "MPI programs"

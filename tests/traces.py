@@ -12,7 +12,9 @@ import json
 import os
 import pathlib
 import shutil
+import resource
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -309,6 +311,18 @@ def damaged(arguments):
         path.write_bytes(content)
         done = tcam(arguments, "replay", str(path))
         check(done.returncode == 125 and reason in done.stderr, f"{name}: {done.stderr}")
+    # A receive, again and again: a few bytes of it are millions of elements.
+    path = place / "repeats.trace"
+    header = whole[:8192].replace(b'"window":65536', b'"window":0    ')
+    path.write_bytes(header + struct.pack("<II", 5, 15 | 255 << 16) * 20_000)
+    out = ["--out", str(place / "looked-at")]
+    limit = resource.RLIMIT_AS, (3 << 30, 3 << 30)
+    for task in (["replay"], ["compare"], ["stats"], ["export", *out], ["sweep", *out, "--trace"]):
+        done = tcam(arguments, *task, str(path), preexec_fn=lambda: resource.setrlimit(*limit))
+        told = "has more than 4000000 elements" in done.stderr and "--max-queue" in done.stderr
+        check(done.returncode == 125 and told, f"{task}: {done.stderr}")
+    done = tcam(arguments, "replay", "--max-queue=5120000", str(path))
+    check(done.returncode == 0, done.stderr)
     path = place / "end.trace"
     # Of short traces all that is recorded is in the window.
     whole = max((PLACE / "bounded").glob("*.trace"), key=lambda trace: trace.stat().st_size)

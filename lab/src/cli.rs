@@ -11,6 +11,7 @@ use crate::json::Json;
 use crate::launcher::Mpi;
 use crate::look;
 use crate::sizes::{self, Sizes, UmqSizes};
+use crate::traces::{MAX_QUEUE, Take};
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -195,9 +196,8 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
 
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
-    #[arg(long)]
-    pub(crate) cut_off: bool,
+    #[command(flatten)]
+    pub(crate) take: Take,
 
     /// Traces, or directories of traces.
     #[arg(required = true, value_name = "TRACE")]
@@ -267,6 +267,11 @@ pub(crate) struct Sweep {
     /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
     #[arg(long, requires = "trace")]
     pub(crate) cut_off: bool,
+
+    /// Ends a replay, with an error, in which a queue has more elements. Each takes 150 to 250
+    /// bytes; as many traces are replayed at a time as there are cores.
+    #[arg(long, value_name = "N", default_value_t = MAX_QUEUE, requires = "trace")]
+    pub(crate) max_queue: usize,
 
     /// Costs of searches, for the time that matching takes and the latency that the host
     /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,

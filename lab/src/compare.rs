@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam compare`: one recording on several devices, side by side.
 
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +12,7 @@ use crate::cli::Tables;
 use crate::curve::{self, Replayed};
 use crate::environment::{self, Settings};
 use crate::error::Error;
-use crate::fresh;
+use crate::file;
 use crate::json::{Json, Kind, Place};
 use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::progress;
@@ -22,7 +21,7 @@ use crate::replay;
 use crate::reports::{Peak, Summary, spilled};
 use crate::sheet::Sheet;
 use crate::table::rank_of;
-use crate::traces::{self, Trace};
+use crate::traces::{self, Take, Trace};
 
 /// Compares what devices would do with a recorded program, side by side.
 ///
@@ -60,9 +59,8 @@ pub(crate) struct Compare {
     #[command(flatten)]
     json: Json,
 
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
-    #[arg(long)]
-    cut_off: bool,
+    #[command(flatten)]
+    take: Take,
 
     /// Traces, or directories of traces.
     #[arg(required = true, value_name = "TRACE")]
@@ -114,7 +112,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = traces::find(&arguments.traces, arguments.cut_off)?;
+    let found = traces::find(&arguments.traces, arguments.take)?;
     let lines = lines(first, &arguments.with, &common)?;
     if let Some(mixed) = traces::mixed(&found) {
         eprintln!("{mixed}");
@@ -124,7 +122,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         lines.iter().map(|line| traces::params(&found, &line.settings)).collect();
     let params = params?;
     if let Some(Place::File(path)) = &arguments.csv {
-        fresh::check_file(path)?;
+        file::check(path)?;
     }
     arguments.json.check()?;
     let held: Vec<_> = lines
@@ -158,7 +156,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     }
     let lines: Vec<_> = replayed.iter().map(|(what, of)| Row::of(what, of)).collect();
     match &arguments.csv {
-        Some(Place::File(path)) => fs::write(path, csv(&lines)?).map_err(Error::io(path))?,
+        Some(Place::File(path)) => file::write(path, csv(&lines)?)?,
         Some(Place::Output) => print!("{}", csv(&lines)?),
         None => {}
     }

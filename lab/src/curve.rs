@@ -15,6 +15,7 @@ use nic::timings::COSTS;
 use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
+use crate::file::NewFile;
 use crate::fresh;
 use crate::json::Kind;
 use crate::numbers::count;
@@ -25,7 +26,7 @@ use crate::rows::{Row, Runs};
 use crate::sizes::{self, Sizes};
 use crate::smallest;
 use crate::sweep::show;
-use crate::traces::{self, Counted, Trace};
+use crate::traces::{self, Counted, Take, Trace};
 
 /// Smallest size beside 0, and largest, of a curve without sizes asked for.
 const FEWEST: usize = 16;
@@ -47,7 +48,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &common.set)?;
     sizes::check(&settings)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = traces::find(&arguments.trace, arguments.cut_off)?;
+    let take = Take { cut_off: arguments.cut_off, max_queue: arguments.max_queue };
+    let found = traces::find(&arguments.trace, take)?;
     if found.iter().all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
     }
@@ -229,11 +231,11 @@ fn add((points, rows): &mut Swept, (prq, umq): (usize, usize), sum: &Summary, co
 fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
     let path = out.join("sweep.csv");
     let failed = |error| Error::Csv { path: path.clone(), error };
-    let mut csv = csv::Writer::from_path(&path).map_err(failed)?;
+    let mut csv = csv::Writer::from_writer(NewFile::create(&path)?);
     for row in rows {
         csv.serialize(row).map_err(failed)?;
     }
-    csv.flush().map_err(Error::io(&path))
+    csv.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()
 }
 
 /// Headline: the program and its ranks.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use host::directory::{self, Directory};
 use host::owner::remove_if_dead;
 use nic::live::{self, LEFT, Live, PAGE, Page, SEGMENT_NAME};
+use nic::plain::plain;
 
 use crate::error::Error;
 
@@ -143,7 +144,7 @@ fn program(page: &Page) -> Option<String> {
     let name = fs::read_link(process.join("exe")).unwrap_or_default();
     let program = name.file_name().unwrap_or_default().to_string_lossy();
     // It goes to the terminal.
-    Some(program.chars().map(|char| if char.is_control() { '?' } else { char }).collect())
+    Some(plain(&program).into_owned())
 }
 
 fn page(file: &File) -> io::Result<Option<Page>> {

@@ -64,6 +64,9 @@ pub(crate) enum Error {
     #[error("{path}: is neither a file nor a directory")]
     NoFile { path: PathBuf },
 
+    #[error("{path}: is there and no report of tcam; it stays as it is: give another directory")]
+    NoReportThere { path: PathBuf },
+
     #[error("{path}: is no directory")]
     NoDirectory { path: PathBuf },
 
@@ -96,6 +99,12 @@ pub(crate) enum Error {
 
     #[error("{0}: no trace (*.trace) there; `tcam record` makes them")]
     NoTraces(PathBuf),
+
+    #[error(
+        "{path}: the {queue} of {of} has more than {limit} elements; if there is memory for more, \
+         --max-queue says how many"
+    )]
+    QueueTooLong { path: PathBuf, queue: &'static str, of: String, limit: usize },
 
     #[error("the program left no trace; {path} is as it was")]
     NothingRecorded { path: PathBuf },

@@ -3,7 +3,7 @@
 //! something new in its place.
 
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -148,16 +148,6 @@ pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether a file can be written, before the work for it is done. What is in it stays until there
-/// is something new.
-pub(crate) fn check_file(path: &Path) -> Result<(), Error> {
-    // A link that leads nowhere is there, too.
-    let existed = path.symlink_metadata().is_ok();
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    file.map_err(Error::io(path))?;
-    if existed { Ok(()) } else { fs::remove_file(path).map_err(Error::io(path)) }
-}
-
 /// Makes a directory. Returns its full path.
 pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
     if directory.exists() && !directory.is_dir() {
@@ -237,19 +227,6 @@ mod tests {
         fs::write(place.join("map.svg"), "new").unwrap();
         fs::write(place.join("curve.svg"), "new").unwrap();
         assert_eq!(earlier.left(), ["map.png"]);
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_known_before() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("old.csv");
-        check_file(&path).unwrap();
-        assert!(!path.exists());
-        fs::write(&path, "old").unwrap();
-        check_file(&path).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        let error = check_file(&directory.path().join("none/x.csv")).unwrap_err().to_string();
-        assert!(error.contains("none/x.csv: No such file"), "{error}");
     }
 
     #[test]

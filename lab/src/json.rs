@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,7 +12,7 @@ use nic::report::{ChannelCounters, ContextCounters, KindTraffic};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::fresh;
+use crate::file;
 use crate::reports::Summary;
 
 /// Version of all formats.
@@ -93,7 +92,7 @@ impl Json {
     /// Whether it can be written, before the work for it is done.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match &self.place {
-            Some(Place::File(path)) => fresh::check_file(path),
+            Some(Place::File(path)) => file::check(path),
             _ => Ok(()),
         }
     }
@@ -107,7 +106,7 @@ impl Json {
         text.push('\n');
         match place {
             Place::Output => print!("{text}"),
-            Place::File(path) => fs::write(path, text).map_err(Error::io(path))?,
+            Place::File(path) => file::write(path, text)?,
         }
         Ok(())
     }
@@ -192,7 +191,7 @@ mod tests {
         assert!(!path.exists(), "only looked at");
         json.write(Kind::Summary, Sum::from(&sum)).unwrap();
         let value = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
-        let text = fs::read_to_string(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
         assert!(is_ours(&text) && !is_ours(&reports[0].to_json().unwrap()));
         let written = value(&text);
         assert_eq!(written["format"], "tcam-summary");

@@ -16,6 +16,7 @@ mod ending;
 mod endpoints;
 mod environment;
 mod error;
+mod file;
 mod fresh;
 mod hint;
 mod json;

@@ -9,12 +9,12 @@ pub(crate) mod chart;
 mod panel;
 pub(crate) mod picture;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use plotters::prelude::RGBColor;
 
 use crate::error::Error;
+use crate::file;
 use crate::numbers::whole;
 use crate::reading::{Cost, Point, needs, reading};
 use canvas::{Align, Canvas, DARK, GREY, Surface};
@@ -50,7 +50,7 @@ impl Picture for Curve<'_> {
 pub(crate) fn draw(directory: &Path, title: &str, points: &[Point]) -> Result<[PathBuf; 2], Error> {
     let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
     let curve = Curve { title, points };
-    fs::write(&paths[0], picture::svg(&curve)?).map_err(Error::io(&paths[0]))?;
+    file::write(&paths[0], picture::svg(&curve)?)?;
     picture::png(&curve, &paths[1])?;
     Ok(paths)
 }
@@ -163,7 +163,7 @@ mod tests {
         for part in ["app on 1 ranks", "entries of each table", "needs 700"] {
             assert!(text.contains(part), "{part}");
         }
-        let header = png::Decoder::new(std::io::BufReader::new(fs::File::open(png).unwrap()));
+        let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(png).unwrap()));
         let header = header.read_info().unwrap();
         assert_eq!(header.info().size(), SIZE);
     }

@@ -12,7 +12,7 @@ use crate::numbers::{self, count};
 use crate::reports;
 use crate::run::Plan;
 use crate::signals::Signals;
-use crate::traces;
+use crate::traces::{self, Take};
 
 /// Runs the command and says what was recorded. Returns the program's exit code.
 pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
@@ -46,7 +46,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
         eprintln!("tcam: {nothing}");
         return Ok(code);
     }
-    let found = match traces::find(&[directory.to_owned()], false) {
+    let found = match traces::find(&[directory.to_owned()], Take::default()) {
         Ok(found) => found,
         // What a program leaves that failed or was ended may be cut off anywhere.
         Err(error) if ended.code() != 0 => {

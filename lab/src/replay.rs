@@ -24,6 +24,7 @@ use nic::trace::{Op, Reader, Stop, Timed, TraceError};
 use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
+use crate::file;
 use crate::json::{Kind, Sum};
 use crate::numbers::count;
 use crate::progress;
@@ -44,7 +45,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give_sizes(arguments.tables)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = traces::find(&arguments.traces, arguments.cut_off)?;
+    let found = traces::find(&arguments.traces, arguments.take)?;
     if let Some(directory) = &arguments.report {
         spare_runs(directory)?;
     }
@@ -150,12 +151,12 @@ fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
             further => format!("{rank}.{further}"),
         };
         *endpoint += 1;
-        let file = |extension: &str| directory.join(format!("{name}.{extension}"));
-        let (json, text) = (file("json"), file("txt"));
+        let at = |extension: &str| directory.join(format!("{name}.{extension}"));
+        let (json, text) = (at("json"), at("txt"));
         let content =
             report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
-        fs::write(&json, content).map_err(Error::io(&json))?;
-        fs::write(&text, report.to_string()).map_err(Error::io(&text))?;
+        file::write_first(&json, content)?;
+        file::write_first(&text, report.to_string())?;
     }
     Ok(())
 }
@@ -318,7 +319,7 @@ impl<'a> Player<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<Timed>, Error> {
         let next: Option<Result<Timed, TraceError>> = self.reader.next();
         match next.transpose() {
-            Err(cut @ TraceError::Cut(_)) if self.trace.cut_off => {
+            Err(cut @ TraceError::Cut(_)) if self.trace.take.cut_off => {
                 self.trace.tell(&cut.to_string());
                 Ok(None)
             }
@@ -326,12 +327,27 @@ impl<'a> Player<'a> {
         }
     }
 
-    pub(crate) fn step(&mut self, (time, op): Timed) {
+    pub(crate) fn step(&mut self, (time, op): Timed) -> Result<(), Error> {
         note_stop(self.trace, &op);
         self.clock.set(time);
         self.replay.play(&op);
         self.last = time;
         self.operations += 1;
+        let context = self.replay.context();
+        for (queue, elements) in [("PRQ", context.posted()), ("UMQ", context.unexpected())] {
+            if elements > self.trace.take.max_queue {
+                return Err(self.too_long(queue));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn too_long(&self, queue: &'static str) -> Error {
+        let Trace { path, header, take, .. } = self.trace;
+        let of =
+            header.rank.map_or(format!("process {}", header.pid), |rank| format!("rank {rank}"));
+        Error::QueueTooLong { path: path.clone(), queue, of, limit: take.max_queue }
     }
 
     /// What it is played to.
@@ -343,7 +359,7 @@ impl<'a> Player<'a> {
     fn play(&mut self, bar: &ProgressBar) -> Result<(), Error> {
         let mut told = 0;
         while let Some(timed) = self.next()? {
-            self.step(timed);
+            self.step(timed)?;
             if self.operations.is_multiple_of(STEP) {
                 bar.inc(self.reader.taken() - told);
                 told = self.reader.taken();
@@ -405,7 +421,7 @@ fn together(
     while let Some(Reverse((_, at))) = queue.pop() {
         let player = &mut players[at];
         if let Some(timed) = next[at].take() {
-            player.step(timed);
+            player.step(timed)?;
         }
         let before = player.reader.taken();
         next[at] = player.next()?;
@@ -462,7 +478,9 @@ mod tests {
             fs::write(place.join(name), header.to_bytes()).unwrap();
         };
         trace("0.trace", report.pid);
-        let read = || reports_of(place, &traces::find(&[place.to_owned()], false).unwrap());
+        let read = || {
+            reports_of(place, &traces::find(&[place.to_owned()], traces::Take::default()).unwrap())
+        };
         assert!(read().unwrap_err().to_string().ends_with("no report (*.json) there"));
         let put = |report: &Report| {
             fs::write(place.join("0.json"), report.to_json().unwrap()).unwrap();
@@ -473,6 +491,33 @@ mod tests {
         assert_eq!(read().unwrap().len(), 1);
         trace("1.trace", 8);
         assert!(read().unwrap_err().to_string().starts_with("no report of process 8"));
+    }
+
+    #[test]
+    fn a_queue_that_grows_too_long_ends_the_replay() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.trace");
+        let header = Header { rank: Some(3), layout: "mpich".to_owned(), ..Header::default() };
+        let envelope = nic::device::Envelope { source: 1, bits: 2, len: 0 };
+        let mut bytes = header.to_bytes();
+        nic::trace::Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
+        bytes.extend(nic::trace::again(99).to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        let play = |max_queue| {
+            let take = traces::Take { max_queue, ..Default::default() };
+            let found = traces::find(std::slice::from_ref(&path), take).unwrap();
+            let settings = Settings::default();
+            (
+                all(&found, &settings).map(|of| of.len()),
+                curves(&found, &settings).map(|of| of.len()),
+            )
+        };
+        assert!(matches!(play(100), (Ok(1), Ok(1))));
+        let (one, other) = play(99);
+        for error in [one.unwrap_err(), other.unwrap_err()] {
+            let expected = "x.trace: the UMQ of rank 3 has more than 99 elements";
+            assert!(error.to_string().contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -29,17 +29,33 @@ fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Files of the reports of an earlier run; others are not ours.
+///
+/// # Errors
+/// One of the others has the name of a report, in whose place one may come.
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in json_files(directory)? {
-        let text = fs::read_to_string(&path).map_err(Error::io(&path))?;
-        if matches!(Report::from_json(&text), Ok(_) | Err(ReportError::Counts(_))) {
+        let text = fs::read(&path).map_err(Error::io(&path))?;
+        if is_report(&text) {
             let twin = path.with_extension("txt");
             files.extend(twin.is_file().then_some(twin));
             files.push(path);
+        } else if !text.is_empty() && Report::writer(&text).is_none() && is_of_rank(&path) {
+            return Err(Error::NoReportThere { path });
         }
     }
     Ok(files)
+}
+
+fn is_report(text: &[u8]) -> bool {
+    let report = std::str::from_utf8(text).map(Report::from_json);
+    matches!(report, Ok(Ok(_) | Err(ReportError::Counts(_))))
+}
+
+/// Whether its name is that of a report: `RANK.json`, or with more numbers behind.
+fn is_of_rank(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.split('.').all(|word| word.parse::<u64>().is_ok()))
 }
 
 /// Makes a directory for reports and removes those of an earlier run; files
@@ -408,6 +424,19 @@ pub(crate) mod tests {
         }
         assert_eq!((found("1.json").as_deref(), found("1.txt")), (Some("1.8"), None));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 11);
+    }
+
+    #[test]
+    fn what_has_the_name_of_a_report_and_is_none_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        put("0.json", "");
+        put("1.json", "{\"format\": \"tcam-report\", \"pid\": 3, \"version\": 9}");
+        put("package.json", "{}");
+        prepare(directory.path()).unwrap();
+        put("2.7.json", "{\"pid\": 3}");
+        let error = prepare(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("2.7.json: is there and no report of tcam"), "{error}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::file;
 use crate::reading::{Cost, Modelled, Point, needs};
 use crate::reports::Summary;
 use crate::smallest::Smallest;
@@ -101,10 +102,8 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn create(out: &Path) -> Result<Self, Error> {
         let path = out.join("sweep.csv");
-        match csv::Writer::from_path(&path) {
-            Ok(writer) => Ok(Self { path, writer, all: Vec::new() }),
-            Err(error) => Err(Error::Csv { path, error }),
-        }
+        let writer = csv::Writer::from_writer(file::begin(&path)?);
+        Ok(Self { path, writer, all: Vec::new() })
     }
 
     pub(crate) fn put(&mut self, row: Row) -> Result<(), Error> {

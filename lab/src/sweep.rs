@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep`: one run a table size, then the capacity curve.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,6 +14,7 @@ use crate::OWN_FAILURE;
 use crate::cli;
 use crate::environment::{self, Settings};
 use crate::error::Error;
+use crate::file;
 use crate::fresh;
 use crate::json::Kind;
 use crate::launcher::Mpi;
@@ -266,7 +267,7 @@ fn one(
     let mut settings = plan.settings.clone();
     settings.set("prq_entries", &prq);
     settings.set("umq_entries", &umq);
-    let output = File::create(&log).map_err(Error::io(&log))?;
+    let output = file::begin(&log)?;
     let errors = output.try_clone().map_err(Error::io(&log))?;
     let mut command = plan.command(&settings, &directory)?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use clap::Args;
 use matching::TagLayout;
 use matching::measured::Clock;
 use matching::timing::{Costs, Pace, Timing};
@@ -33,11 +34,32 @@ pub(crate) struct Trace {
     pub(crate) header: Header,
     /// Bytes of the window and of records.
     pub(crate) bytes: u64,
-    /// Whether it may end in the middle of a record.
-    pub(crate) cut_off: bool,
+    pub(crate) take: Take,
     /// Why it is not whole, once that was noticed.
     cut: Arc<OnceLock<String>>,
 }
+
+/// Which traces are taken, and how much of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub(crate) struct Take {
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
+    #[arg(long)]
+    pub(crate) cut_off: bool,
+
+    /// Ends a replay, with an error, in which a queue has more elements. Each takes 150 to 250
+    /// bytes; as many traces are replayed at a time as there are cores.
+    #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
+    pub(crate) max_queue: usize,
+}
+
+impl Default for Take {
+    fn default() -> Self {
+        Self { cut_off: false, max_queue: MAX_QUEUE }
+    }
+}
+
+/// A gigabyte, or a file of 62 KB: records say how often they repeat.
+pub(crate) const MAX_QUEUE: usize = 4_000_000;
 
 /// Host, process and address: what the traces of both contexts have in common.
 pub(crate) type Endpoint = (String, u32, String);
@@ -68,7 +90,7 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// The traces named, and those in the directories named, in order. If that is allowed they may
 /// be cut off and are played up to there; those without a whole header are left out, and told.
-pub(crate) fn find(names: &[PathBuf], cut_off: bool) -> Result<Vec<Trace>, Error> {
+pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Vec<Trace>, Error> {
     let mut paths = Vec::new();
     for name in names {
         if name.is_dir() {
@@ -81,11 +103,11 @@ pub(crate) fn find(names: &[PathBuf], cut_off: bool) -> Result<Vec<Trace>, Error
     paths.dedup();
     let mut traces = Vec::new();
     for path in paths {
-        match Trace::open(path, cut_off) {
+        match Trace::open(path, take) {
             Err(Error::Trace {
                 path,
                 error: error @ (TraceError::Empty | TraceError::Short(_)),
-            }) if cut_off => {
+            }) if take.cut_off => {
                 eprintln!("{}: {error}; left out", path.display());
             }
             trace => traces.push(trace?),
@@ -119,7 +141,7 @@ pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params
 }
 
 impl Trace {
-    fn open(path: PathBuf, cut_off: bool) -> Result<Self, Error> {
+    fn open(path: PathBuf, take: Take) -> Result<Self, Error> {
         let meta = fs::metadata(&path).map_err(Error::io(&path))?;
         // To open a pipe would wait for who writes to it.
         if !meta.is_file() {
@@ -129,7 +151,7 @@ impl Trace {
         let reader = reader(&path)?;
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
-        Ok(Self { path, header, bytes, cut_off, cut: Arc::default() })
+        Ok(Self { path, header, bytes, take, cut: Arc::default() })
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -298,7 +320,7 @@ mod tests {
             let mut bytes = Header { window, ..Header::default() }.to_bytes();
             bytes.resize(bytes.len() + more, 0);
             fs::write(&path, bytes).unwrap();
-            Trace::open(path, false).unwrap()
+            Trace::open(path, Take::default()).unwrap()
         };
         assert_eq!(put("0.trace", 4096, 4096).records(), 0);
         assert_eq!(put("1.trace", 4096, 3 * 4096).records(), 2 * 4096);

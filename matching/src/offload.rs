@@ -421,6 +421,12 @@ impl Offload {
         }
     }
 
+    /// Whether an element has this token.
+    #[must_use]
+    pub fn contains(&self, token: u32) -> bool {
+        !matches!(self.locations.get(token as usize), None | Some(Location::Nowhere))
+    }
+
     /// Elements in table and host.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -285,6 +285,7 @@ impl<R: Clone, M> Context<R, M> {
         self.count_operation();
         let number = self.counters.posts - self.taken;
         self.counters.posts += 1;
+        self.posted.expect(number);
         if let Some(found) = self.umq.search_if_any(&receive.key) {
             self.umq.remove_matched(found.token);
             let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
@@ -448,10 +449,22 @@ impl<R: Clone, M> Context<R, M> {
     /// Cancels the earliest posted receive that `which` accepts.
     pub fn cancel(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Option<Receive<R>> {
         let token = self.prq.iter_tokens().find(|&token| which(self.posted.get(token)))?;
+        Some(self.withdraw(token))
+    }
+
+    /// Cancels the earliest posted receive whose caller's part has this name. It takes no longer
+    /// where more are posted; `name_of` must always tell the same of a receive.
+    pub fn cancel_named(&mut self, name: u64, name_of: impl Fn(&R) -> u64) -> Option<Receive<R>> {
+        let prq = &self.prq;
+        let token = self.posted.first_named(name, name_of, |token| prq.contains(token))?;
+        Some(self.withdraw(token))
+    }
+
+    fn withdraw(&mut self, token: u32) -> Receive<R> {
         self.prq.cancel(token);
         let Posted { number, receive } = self.posted.remove(token);
         self.note(|| Op::Cancel(number));
-        Some(receive)
+        receive
     }
 
     /// Drops unexpected messages that `which` accepts, claimed ones as well; answers how many.
@@ -485,6 +498,12 @@ impl<R: Clone, M> Context<R, M> {
     #[must_use]
     pub fn posted(&self) -> usize {
         self.prq.len()
+    }
+
+    /// Messages that nothing has matched.
+    #[must_use]
+    pub fn unexpected(&self) -> usize {
+        self.umq.len()
     }
 
     /// A part of what this context counted so far, which costs little to tell.

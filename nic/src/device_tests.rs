@@ -151,6 +151,12 @@ enum Op {
     Post { bits: u64, ignore: u64, source: Option<u32> },
     Arrive { bits: u64, source: u32 },
     Cancel(u32),
+    CancelNamed(u32),
+}
+
+/// Several receives have the same name.
+fn name_of(data: u32) -> u64 {
+    u64::from(data % 7)
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -160,6 +166,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(bits, ignore, source)| Op::Post { bits, ignore, source }),
         (bits, 0_u32..3).prop_map(|(bits, source)| Op::Arrive { bits, source }),
         (0_u32..64).prop_map(Op::Cancel),
+        (0_u32..8).prop_map(Op::CancelNamed),
     ]
 }
 
@@ -225,6 +232,15 @@ proptest! {
                 Op::Cancel(which) => {
                     let expected = posts.iter().position(|post| post.3 == which);
                     let cancelled = device.tagged.cancel(|receive| receive.data == which);
+                    prop_assert_eq!(
+                        cancelled.map(|receive| receive.data),
+                        expected.map(|index| posts.remove(index).3)
+                    );
+                }
+                Op::CancelNamed(name) => {
+                    let name = u64::from(name);
+                    let expected = posts.iter().position(|post| name_of(post.3) == name);
+                    let cancelled = device.tagged.cancel_named(name, |&data| name_of(data));
                     prop_assert_eq!(
                         cancelled.map(|receive| receive.data),
                         expected.map(|index| posts.remove(index).3)

@@ -10,7 +10,7 @@
 
 use matching::Key;
 
-use crate::device::Receive;
+use crate::{device::Receive, names::Names};
 
 /// A posted receive.
 pub(crate) struct Posted<R> {
@@ -24,6 +24,8 @@ pub(crate) struct Receives<R> {
     /// By token; those that are free are as they were, until they are taken again.
     entries: Vec<Posted<R>>,
     free: Vec<u32>,
+    /// For cancels, while they come.
+    names: Option<Box<Names>>,
 }
 
 impl<R> Receives<R> {
@@ -36,7 +38,29 @@ impl<R> Receives<R> {
 impl<R: Clone> Receives<R> {
     /// None, and room for so many without allocation.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self { entries: Vec::with_capacity(capacity), free: Vec::with_capacity(capacity) }
+        Self {
+            entries: Vec::with_capacity(capacity),
+            free: Vec::with_capacity(capacity),
+            names: None,
+        }
+    }
+
+    /// Tells, before a receive is posted, that it will have this number. It may be matched and
+    /// not be added. (Once it is added there is more in registers that a call would save.)
+    #[inline(always)]
+    pub(crate) fn expect(&mut self, number: u64) {
+        if self.names.is_some() {
+            self.log(number);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn log(&mut self, number: u64) {
+        let token = self.free.last().map_or(self.entries.len() as u32, |&token| token);
+        if !self.names.as_mut().is_some_and(|names| names.log(token, number)) {
+            self.names = None;
+        }
     }
 
     /// Adds one; its token.
@@ -85,6 +109,31 @@ impl<R: Clone> Receives<R> {
     pub(crate) fn take_data(&mut self, token: u32) -> R {
         self.free.push(token);
         self.entries[token as usize].receive.data.clone()
+    }
+
+    /// The oldest of those with a name (see [`Names`]) that are posted, which is taken out next.
+    pub(crate) fn first_named(
+        &mut self,
+        name: u64,
+        name_of: impl Fn(&R) -> u64,
+        is_posted: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let entries = &self.entries;
+        let name_of = |token: u32| name_of(&entries[token as usize].receive.data);
+        let names = self.names.get_or_insert_with(|| {
+            let mut names = Names::new(entries.len());
+            let mut posted: Vec<u32> =
+                (0..entries.len() as u32).filter(|&token| is_posted(token)).collect();
+            posted.sort_unstable_by_key(|&token| entries[token as usize].number);
+            posted.into_iter().for_each(|token| names.add(token, name_of(token)));
+            Box::new(names)
+        });
+        names.catch_up(|token, number| {
+            let posted = entries.get(token as usize);
+            let is_current = posted.is_some_and(|posted| posted.number as u32 == number);
+            (is_current && is_posted(token)).then(|| name_of(token))
+        });
+        names.take(name, is_posted)
     }
 
     /// Takes one out.

@@ -58,7 +58,7 @@ impl Replay {
                 self.context.discard(key);
             }
             Op::Cancel(number) => {
-                self.context.cancel(|receive| receive.data == *number);
+                self.context.cancel_named(*number, |number| *number);
             }
             Op::Drop(number) => {
                 self.context.drop_unexpected(|_, message| message == number);

@@ -8,10 +8,16 @@ use matching::timing::ModelledTime;
 use matching::{ByKind, KindCounters, QueueCounters};
 use serde::{Deserialize, Serialize};
 
-use crate::{json, lengths::Lengths};
+use crate::{
+    json,
+    lengths::Lengths,
+    plain::{self, plain},
+};
 
 /// Value of [`Report::format`].
 pub const FORMAT: &str = "tcam-report";
+/// What a report for people begins with.
+pub const FIRST_WORD: &str = "tcam ";
 /// Value of [`Report::version`] that this crate writes and reads.
 pub const VERSION: u32 = 1;
 
@@ -196,17 +202,40 @@ impl ContextCounters {
 }
 
 impl Report {
-    /// Reads a report and checks its format, version and counts.
+    /// Reads a report and checks its format, version and counts. Its texts are made
+    /// [`plain`](mod@crate::plain).
     ///
     /// # Errors
     /// [`ReportError`] says what is wrong with the text.
     pub fn from_json(text: &str) -> Result<Self, ReportError> {
-        let report: Self = serde_json::from_str(text)?;
+        let mut report: Self = serde_json::from_str(text)?;
+        report.make_plain();
         if report.format != FORMAT || report.version != VERSION {
             return Err(ReportError::Foreign { format: report.format, version: report.version });
         }
         report.check().map_err(ReportError::Counts)?;
         Ok(report)
+    }
+
+    fn make_plain(&mut self) {
+        let Self { format, tcam, libfabric, host, address, program, config, channels, .. } = self;
+        let texts = [format, tcam, libfabric, host, address, program];
+        plain::make_plain(texts.into_iter().chain(config.values_mut()));
+        plain::make_keys_plain(config);
+        plain::make_keys_plain(channels);
+    }
+
+    /// The process that a report was written by, of whatever version; none if this is no report
+    /// of tcam.
+    #[must_use]
+    pub fn writer(text: &[u8]) -> Option<u32> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            pid: u32,
+        }
+        let head: Head = serde_json::from_slice(text).ok()?;
+        (head.format == FORMAT).then_some(head.pid)
     }
 
     /// The report as JSON.
@@ -270,8 +299,12 @@ impl fmt::Display for Report {
     /// A table for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rank = self.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
-        writeln!(f, "tcam {} on libfabric {}: {rank}pid {}", self.tcam, self.libfabric, self.pid)?;
-        write!(f, "{} at {}, {:.3} s", self.program, self.address, self.elapsed_s)?;
+        // Who makes a report may have any name.
+        let [tcam, libfabric, program, address] =
+            [&self.tcam, &self.libfabric, &self.program, &self.address].map(|text| plain(text));
+        let pid = self.pid;
+        writeln!(f, "{FIRST_WORD}{tcam} on libfabric {libfabric}: {rank}pid {pid}")?;
+        write!(f, "{program} at {address}, {:.3} s", self.elapsed_s)?;
         match self.modelled_s() {
             0.0 => writeln!(f)?,
             modelled => writeln!(f, ", of which {modelled:.6} s are modelled time")?,
@@ -291,6 +324,7 @@ impl fmt::Display for Report {
             "channel", "sent", "bytes", "received", "bytes"
         )?;
         for (name, channel) in &self.channels {
+            let name = plain(name);
             writeln!(
                 f,
                 "{name:<16}{:>14}{:>18}{:>14}{:>18}",
@@ -408,4 +442,44 @@ fn write_measured(
         writeln!(f, "  {name:<22}{:>16}{:>16}", ratios(of, prq), ratios(of, umq))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_a_report_are_plain_once_they_are_shown_or_read() {
+        let evil = || "a\u{1b}[31m\u{202e}".to_owned();
+        let report = Report {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            program: evil(),
+            host: evil(),
+            config: BTreeMap::from([("kernel".to_owned(), evil())]),
+            channels: BTreeMap::from([(evil(), ChannelCounters::default())]),
+            ..Report::default()
+        };
+        let read = Report::from_json(&report.to_json().unwrap()).unwrap();
+        assert_eq!(
+            (&*read.program, &*read.host, &*read.config["kernel"]),
+            ("a?[31m?", "a?[31m?", "a?[31m?")
+        );
+        assert!(read.channels.contains_key("a?[31m?"));
+        let text = report.to_string();
+        assert!(text.contains("a?[31m? at") && !text.contains(['\u{1b}', '\u{202e}']), "{text}");
+    }
+
+    #[test]
+    fn who_wrote_a_report_is_told_of_whatever_version() {
+        let report = Report { format: FORMAT.to_owned(), pid: 7, ..Report::default() };
+        assert_eq!(Report::writer(report.to_json().unwrap().as_bytes()), Some(7));
+        let other = br#"{"format": "tcam-report", "version": 9, "pid": 3, "new": {}}"#;
+        assert_eq!(Report::writer(other), Some(3));
+        for none in
+            [&b"{\"format\": \"tcam-summary\", \"pid\": 3}"[..], b"{\"pid\": 3}", b"[", b"\xff"]
+        {
+            assert_eq!(Report::writer(none), None);
+        }
+    }
 }

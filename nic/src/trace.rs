@@ -62,6 +62,7 @@ use serde::{Deserialize, Serialize};
 use self::code::{Decoder, NoRecord, Record, Words};
 pub use self::code::{Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_time, state};
 use crate::device::{Envelope, MultiRecv};
+use crate::plain;
 
 /// First bytes of a trace.
 pub const MAGIC: &str = "tcam-trace 3\n";
@@ -108,6 +109,13 @@ pub struct Header {
 }
 
 impl Header {
+    fn make_plain(&mut self) {
+        let Self { context, tcam, libfabric, host, address, program, layout, config, .. } = self;
+        let texts = [context, tcam, libfabric, host, address, program, layout];
+        plain::make_plain(texts.into_iter().chain(config.values_mut()));
+        plain::make_keys_plain(config);
+    }
+
     /// The header as it stands in a file. Where it would be too long, paths are left
     /// out: what a replay needs is short.
     #[must_use]
@@ -292,7 +300,8 @@ impl<R: Read> Reader<R> {
             return Err(TraceError::Short(len));
         }
         let (text, state) = bytes.split_at(HEADER - STATE);
-        let header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
+        let mut header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
+        header.make_plain();
         let mut words = [0; STATE / WORD];
         for (word, bytes) in words.iter_mut().zip(state.chunks_exact(WORD)) {
             *word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));

@@ -36,14 +36,13 @@ const FREE: u64 =
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
 /// The same, but only told to who asks: MPICH asks for whatever it is told of, and
-/// receives without a source would fail.
+/// receives without a source would fail. They came with libfabric 2.0; before, the bit of
+/// `FI_EXACT_DIRECTED_RECV` was that of `FI_VARIABLE_MSG`.
 const UNTOLD: u64 =
     flags::TAGGED_DIRECTED_RECV | flags::EXACT_DIRECTED_RECV | flags::TAGGED_MULTI_RECV;
 
 /// What is told of without hints.
 const TOLD: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
-/// Every capability.
-pub(crate) const CAPS: u64 = TOLD | UNTOLD;
 const TX_CAPS: u64 =
     PRIMARY | flags::SEND | flags::READ | flags::WRITE | flags::FENCE | flags::TRIGGER;
 const RX_CAPS: u64 = PRIMARY
@@ -57,6 +56,11 @@ const RX_CAPS: u64 = PRIMARY
     | UNTOLD;
 pub(crate) const DOMAIN_CAPS: u64 =
     flags::LOCAL_COMM | flags::REMOTE_COMM | flags::SHARED_AV | flags::AV_USER_ID;
+
+/// Every capability that the bits of an API version can name.
+pub(crate) const fn caps_of(api_version: u32) -> u64 {
+    if crate::init::api_at_least(api_version, 2, 0) { TOLD | UNTOLD } else { TOLD }
+}
 
 /// Default flags a transmit may have.
 pub(crate) const TX_OP_FLAGS: u64 = flags::COMPLETION
@@ -221,7 +225,9 @@ const SOCKADDR_IP: u32 = 17;
 /// # Errors
 /// `ENODATA` if they cannot be met.
 pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
-    bits("caps", hints.caps, CAPS)?;
+    let api_version = info.fabric.as_ref().map_or(0, |fabric| fabric.api_version);
+    let known = caps_of(api_version);
+    bits("caps", hints.caps, known)?;
     info.caps = capabilities(hints.caps);
     one_of(
         "addr_format",
@@ -235,7 +241,7 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
         meet_tx(tx, wanted)?;
     }
     if let (Some(wanted), Some(rx)) = (&hints.rx, &mut info.rx) {
-        meet_rx(rx, wanted)?;
+        meet_rx(rx, wanted, known)?;
     }
     if let (Some(tx), Some(rx)) = (&mut info.tx, &mut info.rx) {
         tx.caps &= info.caps;
@@ -244,7 +250,6 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     if let (Some(wanted), Some(ep)) = (&hints.ep, &mut info.ep) {
         meet_ep(ep, wanted)?;
     }
-    let api_version = info.fabric.as_ref().map_or(0, |fabric| fabric.api_version);
     if let (Some(wanted), Some(domain)) = (&hints.domain, &mut info.domain) {
         meet_domain(domain, wanted, api_version)?;
     }
@@ -282,8 +287,8 @@ fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
     Ok(())
 }
 
-fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr) -> Result<(), Errno> {
-    bits("rx caps", wanted.caps, RX_CAPS | DOMAIN_CAPS)?;
+fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr, known: u64) -> Result<(), Errno> {
+    bits("rx caps", wanted.caps, RX_CAPS & known | DOMAIN_CAPS)?;
     bits("rx op_flags", wanted.op_flags, RX_OP_FLAGS)?;
     bits("rx msg_order", wanted.msg_order, ORDER)?;
     bits("rx comp_order", wanted.comp_order, 0)?;
@@ -395,13 +400,32 @@ mod tests {
         }
     }
 
+    fn answer_to(api_version: u32, hints: &Info) -> Result<Info, Errno> {
+        meet(offer(8192, 0, api_version), hints)
+    }
+
     fn answer(hints: &Info) -> Result<Info, Errno> {
-        meet(offer(8192, 0, 1 << 16 | 14), hints)
+        answer_to(2 << 16, hints)
     }
 
     #[test]
     fn empty_hints_get_everything() {
-        assert_eq!(answer(&hints()).unwrap(), offer(8192, 0, 1 << 16 | 14));
+        assert_eq!(answer(&hints()).unwrap(), offer(8192, 0, 2 << 16));
+    }
+
+    #[test]
+    fn bits_that_meant_something_else_are_unknown_to_older_programs() {
+        for bit in [45, 46, 48] {
+            let caps = flags::TAGGED | 1 << bit;
+            let of_info = Info { caps, ..hints() };
+            let of_rx = Info { rx: Some(RxAttr { caps, ..Default::default() }), ..hints() };
+            for hints in [of_info, of_rx] {
+                for minor in [4, 9, 14, 22] {
+                    assert_eq!(answer_to(1 << 16 | minor, &hints), Err(Errno::ENODATA));
+                }
+                assert!(answer(&hints).is_ok());
+            }
+        }
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Endpoint {
         if kind != sys::FI_EP_UNSPEC && !attr::EP_TYPES.contains(&kind) {
             return Err(Errno::EINVAL);
         }
-        if info.caps & !attr::CAPS != 0 {
+        if info.caps & !attr::caps_of(domain.api_version()) != 0 {
             tracing::warn!("an endpoint with capabilities that fi_getinfo did not offer");
             return Err(Errno::EINVAL);
         }

@@ -158,14 +158,16 @@ fn addresses(query: &Query<'_>) -> Result<(Option<SocketAddrV4>, Option<SocketAd
         let numeric = query.flags & flags::NUMERICHOST != 0;
         let named = address::resolve(query.node, query.service, numeric)?;
         if query.flags & flags::SOURCE != 0 {
-            if !address::is_local(*named.ip()) {
-                tracing::info!("{named} is not an address of this host");
-                return Err(Errno::ENODATA);
-            }
             source = Some(named);
         } else {
             dest = Some(named);
         }
+    }
+    if let Some(source) = source
+        && !address::is_local(*source.ip())
+    {
+        tracing::info!("the source {source} is not an address of this host");
+        return Err(Errno::ENODATA);
     }
     let source = source.unwrap_or_else(|| {
         let loopback = dest.is_some_and(|dest| dest.ip().is_loopback());
@@ -176,7 +178,7 @@ fn addresses(query: &Query<'_>) -> Result<(Option<SocketAddrV4>, Option<SocketAd
 }
 
 /// Whether an API version has a feature that came with another.
-pub(crate) fn api_at_least(version: u32, major: u32, minor: u32) -> bool {
+pub(crate) const fn api_at_least(version: u32, major: u32, minor: u32) -> bool {
     version >= major << 16 | minor
 }
 

@@ -341,8 +341,8 @@ impl Engine {
     pub(crate) fn cancel(&mut self, context: Context) -> Result<()> {
         for tagged in [true, false] {
             let mut device = self.device.lock();
-            let cancelled =
-                device.context(tagged).cancel(|receive| receive.data.context == context);
+            let named = |op: &RecvOp| op.context.0 as u64;
+            let cancelled = device.context(tagged).cancel_named(context.0 as u64, named);
             if let Some(receive) = &cancelled {
                 device.begin(&receive.data, true);
             }

@@ -3,7 +3,9 @@
 //! process exits with it open.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read as _, Write as _},
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Weak},
     time::Instant,
@@ -12,13 +14,10 @@ use std::{
 use nic::{
     device::Device,
     params::{ParamError, Params},
-    report::{FORMAT, Report, VERSION, WrittenAt},
+    report::{FIRST_WORD, FORMAT, Report, VERSION, WrittenAt},
 };
 use parking_lot::Mutex;
-use rustix::{
-    fs::{CWD, RenameFlags},
-    io::Errno,
-};
+use tempfile::NamedTempFile;
 
 use crate::{
     engine::{Engine, Kept, RecvOp},
@@ -214,63 +213,90 @@ fn expand(pattern: &str, report: &Report) -> PathBuf {
 /// Writes `base.json` and `base.txt`, each whole or not at all: what an earlier run left stays
 /// where there is no room for more. A process with several endpoints gets `base.1.json` and so on
 /// for all but the first.
+///
+/// Others may write to the directory, too: no file is opened for writing by a name that they can
+/// know, and links are replaced, not followed.
 fn save(base: &Path, report: &Report) -> io::Result<()> {
-    if let Some(directory) = base.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let beside = |ending: &str| {
-        let mut path = base.as_os_str().to_owned();
-        path.push(ending);
-        PathBuf::from(path)
+    let directory = match base.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
     };
-    // Endpoints of a process have the same names for what is not whole yet.
+    fs::create_dir_all(directory)?;
+    // Endpoints of a process must not take the same number.
     static SAVING: Mutex<()> = Mutex::new(());
     let _saving = SAVING.lock();
     let json = report.to_json().map_err(io::Error::other)?;
-    let written = [("json", json), ("txt", report.to_string())].map(|(extension, text)| {
-        let new = New(beside(&format!(".{}.{extension}.new", report.pid)));
-        fs::write(&new.0, text).map(|()| new)
-    });
-    let [json, text] = written;
-    let (json, text) = (json?, text?);
+    let (json, text) = (new_file(directory, &json)?, new_file(directory, &report.to_string())?);
     for number in 0_u32.. {
         let number = if number == 0 { String::new() } else { format!(".{number}") };
-        let to = beside(&format!("{number}.json"));
-        match rustix::fs::renameat_with(CWD, &json.0, CWD, &to, RenameFlags::NOREPLACE) {
-            // Is there one, or can this file system not but replace it?
-            Err(Errno::EXIST | Errno::INVAL | Errno::NOSYS) => {
-                if to.exists() && !is_of_another_process(&to, report.pid) {
-                    continue;
-                }
-                fs::rename(&json.0, &to)?;
-            }
-            done => done?,
+        let [to_json, to_text] = ["json", "txt"].map(|extension| {
+            let mut path = base.as_os_str().to_owned();
+            path.push(format!("{number}.{extension}"));
+            PathBuf::from(path)
+        });
+        let writer = match head_of(&to_json, MOST)? {
+            Some(head) => Some(Report::writer(&head).ok_or_else(|| is_other(&to_json))?),
+            None => None,
+        };
+        if writer == Some(report.pid) {
+            continue;
         }
-        return fs::rename(&text.0, beside(&format!("{number}.txt")));
+        let head = head_of(&to_text, FIRST_WORD.len())?;
+        if head.is_some_and(|head| head != FIRST_WORD.as_bytes()) {
+            return Err(is_other(&to_text));
+        }
+        json.persist(to_json)?;
+        text.persist(to_text)?;
+        return Ok(());
     }
     Ok(())
 }
 
 /// A file that goes unless it is renamed.
-struct New(PathBuf);
-
-impl Drop for New {
-    fn drop(&mut self) {
-        // Fails as it should where it was.
-        let _ = fs::remove_file(&self.0);
-    }
+fn new_file(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new()
+        .prefix(".tcam-")
+        .suffix(".new")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(directory)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
-/// Whether a report was left by an earlier run: it is replaced.
-fn is_of_another_process(path: &Path, pid: u32) -> bool {
-    fs::read_to_string(path)
-        .ok()
-        .and_then(|text| Report::from_json(&text).ok())
-        .is_none_or(|report| report.pid != pid)
+/// More than any report takes.
+const MOST: usize = 16 << 20;
+
+/// So many bytes of the file with this name. There is nothing to keep in a file that is empty or
+/// in a link.
+fn head_of(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
+    let about = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        about => about?,
+    };
+    if about.is_symlink() || about.is_file() && about.len() == 0 {
+        return Ok(None);
+    }
+    // Others may put something else there meanwhile.
+    let no_link = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = fs::File::options().read(true).custom_flags(no_link).open(path);
+    let file = file.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+    if !file.metadata()?.is_file() {
+        return Err(is_other(path));
+    }
+    let mut head = Vec::new();
+    file.take(most as u64).read_to_end(&mut head)?;
+    Ok(Some(head))
+}
+
+fn is_other(path: &Path) -> io::Error {
+    let why = format!("{} is there and no report of tcam; it stays as it is", path.display());
+    io::Error::new(io::ErrorKind::AlreadyExists, why)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -285,12 +311,15 @@ mod tests {
         assert_eq!(super::expand("%r", &without), Path::new("42"));
     }
 
+    fn report(pid: u32) -> Report {
+        Report { format: FORMAT.to_owned(), version: VERSION, pid, ..Default::default() }
+    }
+
     #[test]
     fn earlier_runs_are_replaced_and_a_second_endpoint_gets_a_name_of_its_own() {
-        let directory = std::env::temp_dir().join(format!("tcam-report-{}", std::process::id()));
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
         let base = directory.join("0");
-        let report =
-            |pid| Report { format: FORMAT.to_owned(), version: VERSION, pid, ..Default::default() };
         for pid in [1, 2, 2] {
             save(&base, &report(pid)).unwrap();
         }
@@ -299,7 +328,48 @@ mod tests {
             Report::from_json(&text).unwrap().pid
         };
         assert_eq!((pid("0.json"), pid("0.1.json")), (2, 2));
-        assert_eq!(fs::read_dir(&directory).unwrap().count(), 4, "and two texts");
-        fs::remove_dir_all(directory).unwrap();
+        assert_eq!(fs::read_dir(directory).unwrap().count(), 4, "and two texts");
+    }
+
+    #[test]
+    fn what_a_link_leads_to_is_neither_written_nor_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let precious = report(7).to_json().unwrap();
+        fs::write(place("precious"), &precious).unwrap();
+        for name in ["0.json", "0.txt", "0.7.json.new", "0.7.txt.new"] {
+            symlink("precious", place(name)).unwrap();
+        }
+        // Its report is there, if links are followed.
+        save(&place("0"), &report(7)).unwrap();
+        assert_eq!(fs::read_to_string(place("precious")).unwrap(), precious);
+        for name in ["0.json", "0.txt"] {
+            assert!(fs::symlink_metadata(place(name)).unwrap().is_file(), "{name}");
+        }
+        assert!(!place("0.1.json").exists());
+    }
+
+    #[test]
+    fn files_of_another_kind_stay() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        fs::write(place("a.json"), "{\"pid\": 1}").unwrap();
+        fs::write(place("b.txt"), "notes").unwrap();
+        fs::create_dir(place("c.json")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, place("d.json"), 0o600.into()).unwrap();
+        let count = || fs::read_dir(directory.path()).unwrap().count();
+        let before = count();
+        for name in ["a.json", "b.txt", "c.json", "d.json"] {
+            let error = save(&place(&name[..1]), &report(1)).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("no report of tcam"), "{error}");
+        }
+        assert_eq!(count(), before);
+        assert_eq!(fs::read_to_string(place("b.txt")).unwrap(), "notes");
+        // What tells nothing is replaced, and so is what another tcam wrote.
+        fs::write(place("e.json"), "").unwrap();
+        fs::write(place("f.json"), "{\"format\": \"tcam-report\", \"pid\": 1, \"x\": 2}").unwrap();
+        for name in ["e", "f"] {
+            save(&place(name), &report(2)).unwrap();
+        }
     }
 }

@@ -189,7 +189,7 @@ impl State {
 impl SharedReceive {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &RxAttr) -> Result<Self> {
         static OPENED: AtomicU32 = AtomicU32::new(0);
-        if attr.caps & !(attr::CAPS | attr::DOMAIN_CAPS) != 0
+        if attr.caps & !(attr::caps_of(domain.api_version()) | attr::DOMAIN_CAPS) != 0
             || attr.op_flags & !attr::RX_OP_FLAGS != 0
         {
             return Err(Errno::EINVAL);
@@ -471,7 +471,7 @@ pub(crate) struct SharedTransmit {
 
 impl SharedTransmit {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &TxAttr) -> Result<Self> {
-        if attr.caps & !(attr::CAPS | attr::DOMAIN_CAPS) != 0
+        if attr.caps & !(attr::caps_of(domain.api_version()) | attr::DOMAIN_CAPS) != 0
             || attr.op_flags & !attr::TX_OP_FLAGS != 0
         {
             return Err(Errno::EINVAL);

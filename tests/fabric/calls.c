@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A benchmark: nanoseconds of each call of a short message, to an endpoint from itself, so
 // that one core does all and no cache line travels. Best of many rounds; with FI_TCAM_REPORT
-// set, with all that a report counts.
+// set, with all that a report counts. Then fi_cancel, by how many receives are posted.
 #include "fabric.h"
 
 enum { DEPTH = 256, ROUNDS = 500, BATCH = 8 };
@@ -30,6 +30,34 @@ static void complete(void) {
     }
 }
 
+// Cancels receives from the middle of those posted, and posts as many again.
+static void cancel_among(int receives) {
+    enum { CANCELS = 100, MOST = 100000 };
+    static char of[MOST];
+    int batch = receives < CANCELS ? receives : CANCELS;
+    double cancel = 1, post = 1;
+    for (int i = 0; i < receives; i++)
+        OK(fi_trecv(side.ep, buffer, sizeof buffer, NULL, side.self, (uint64_t)i, 0, &of[i]));
+    for (int round = 0; round < 20; round++) {
+        struct fi_cq_err_entry error = {0};
+        int first = (receives - batch) / 2;
+        double start = seconds(), time;
+        for (int i = first; i < first + batch; i++) OK(fi_cancel(&side.ep->fid, &of[i]));
+        if ((time = (seconds() - start) / batch) < cancel) cancel = time;
+        for (int i = 0; i < batch; i++) CHECK(fi_cq_readerr(side.cq, &error, 0) == 1, "no error");
+        start = seconds();
+        for (int i = first; i < first + batch; i++)
+            OK(fi_trecv(side.ep, buffer, sizeof buffer, NULL, side.self, (uint64_t)i, 0, &of[i]));
+        if ((time = (seconds() - start) / batch) < post) post = time;
+    }
+    printf("%d posted: fi_cancel %.0f ns, then fi_trecv %.0f ns\n", receives, cancel * 1e9, post * 1e9);
+    for (int i = 0; i < receives; i++) {
+        struct fi_cq_err_entry error = {0};
+        OK(fi_cancel(&side.ep->fid, &of[i]));
+        CHECK(fi_cq_readerr(side.cq, &error, 0) == 1, "no error");
+    }
+}
+
 int main(void) {
     void (*const calls[])(void) = {post, inject, complete};
     double best[] = {1, 1, 1};
@@ -46,6 +74,7 @@ int main(void) {
     }
     printf("fi_trecv %.1f ns, fi_tinject %.1f ns, matching and fi_cq_read %.1f ns a message\n",
            best[0] * 1e9, best[1] * 1e9, best[2] * 1e9);
+    for (int receives = 1; receives <= 100000; receives *= 10) cancel_among(receives);
     close_side(&side);
     close_domain();
     return 0;

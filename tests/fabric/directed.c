@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Capabilities of libfabric 2.x that are told of only to who asks for them: receives
-// that must name a source, tagged buffers for several messages.
+// that must name a source, tagged buffers for several messages. To programs of an older API
+// their bits mean something else, or nothing.
 #include "fabric.h"
 
 #ifndef FI_EXACT_DIRECTED_RECV
@@ -65,7 +66,37 @@ static void not_asked_for(void) {
     FAILS(FI_EBADFLAGS, fi_trecvmsg(b.ep, &msg, FI_MULTI_RECV | FI_COMPLETION));
 }
 
+static void unknown_before(void) {
+    static const uint64_t bits[] = {FI_TAGGED_DIRECTED_RECV, FI_TAGGED_MULTI_RECV, FI_EXACT_DIRECTED_RECV};
+    static const uint32_t versions[] = {FI_VERSION(1, 9), FI_VERSION(1, 14)};
+    for (int i = 0; i < 6; i++) {
+        struct fi_info *hints = fi_allocinfo(), *found = NULL;
+        struct fi_rx_attr shared = {.caps = FI_TAGGED | bits[i / 2]};
+        struct fid_ep *ep;
+        hints->fabric_attr->prov_name = strdup("tcam");
+        hints->caps = FI_TAGGED | bits[i / 2];
+        FAILS(FI_ENODATA, fi_getinfo(versions[i % 2], NULL, NULL, 0, hints, &found));
+        hints->caps = 0;
+        hints->rx_attr->caps = FI_TAGGED | bits[i / 2];
+        FAILS(FI_ENODATA, fi_getinfo(versions[i % 2], NULL, NULL, 0, hints, &found));
+        fi_freeinfo(hints);
+        api = versions[i % 2];
+        open_domain(FI_MSG | FI_TAGGED, FI_THREAD_DOMAIN, 0);
+        info->caps |= bits[i / 2];
+        FAILS(FI_EINVAL, fi_endpoint(domain, info, &ep, NULL));
+        FAILS(FI_EINVAL, fi_srx_context(domain, &shared, &ep, NULL));
+        close_domain();
+    }
+}
+
 int main(void) {
+    unknown_before();
+    with(0, not_asked_for);
+    api = FI_VERSION(2, 0);
+    if (FI_VERSION_LT(fi_version(), api)) {
+        printf("directed, API 2.0: skipped, this is libfabric %u.%u\n", FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+        return 0;
+    }
     with(FI_EXACT_DIRECTED_RECV, exact);
     with(FI_EXACT_DIRECTED_RECV | FI_DIRECTED_RECV, exact);
     with(FI_EXACT_DIRECTED_RECV | FI_TAGGED_DIRECTED_RECV, tagged_exact);

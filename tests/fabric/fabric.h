@@ -48,6 +48,8 @@ struct side {
 static struct fi_info *info;
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
+// Version of the API that open_domain asks for.
+static uint32_t api = FI_VERSION(1, 14);
 // Progress that open_domain asks for; FI_PROGRESS_AUTO where the environment says so.
 static enum fi_progress progress = FI_PROGRESS_MANUAL;
 
@@ -62,7 +64,7 @@ static void open_domain(uint64_t caps, enum fi_threading threading, uint64_t tx_
         FI_MR_ENDPOINT | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->domain_attr->data_progress = progress;
     hints->tx_attr->op_flags = tx_flags;
-    OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
+    OK(fi_getinfo(api, NULL, NULL, 0, hints, &info));
     CHECK(!strcmp(info->fabric_attr->prov_name, "tcam"), "%s", info->fabric_attr->prov_name);
     CHECK(info->domain_attr->data_progress == progress, "%d", info->domain_attr->data_progress);
     fi_freeinfo(hints);

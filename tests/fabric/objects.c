@@ -232,6 +232,27 @@ static void old_program(void) {
     fi_freeinfo(hints);
 }
 
+// An endpoint can only be where this host is.
+static void sources(void) {
+    struct sockaddr_in near = {.sin_family = AF_INET}, far = near;
+    struct fi_info *hints = fi_dupinfo(info), *found = NULL;
+    struct fid_ep *ep;
+    inet_pton(AF_INET, "127.0.0.1", &near.sin_addr);
+    inet_pton(AF_INET, "240.0.0.1", &far.sin_addr);
+    FAILS(FI_ENODATA, fi_getinfo(FI_VERSION(1, 14), "240.0.0.1", "0", FI_SOURCE, NULL, &found));
+    free(hints->src_addr);
+    hints->src_addrlen = sizeof far;
+    hints->src_addr = memcpy(malloc(sizeof far), &far, sizeof far);
+    FAILS(FI_ENODATA, fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &found));
+    FAILS(FI_ENODATA, fi_getinfo(FI_VERSION(1, 14), "127.0.0.1", "4711", 0, hints, &found));
+    memcpy(hints->src_addr, &near, sizeof near);
+    OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &found));
+    OK(fi_endpoint(domain, found, &ep, NULL));
+    OK(fi_close(&ep->fid));
+    fi_freeinfo(found);
+    fi_freeinfo(hints);
+}
+
 // Hints that cannot be met are refused.
 static void refused(void) {
     for (int i = 0; i < 5; i++) {
@@ -264,6 +285,7 @@ int main(void) {
     address_vector();
     waiting();
     refused();
+    sources();
     old_program();
     close_side(&a);
     close_side(&b);

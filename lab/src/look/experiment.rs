@@ -148,7 +148,7 @@ impl Experiment {
         }
         let traces = match trace_names.as_slice() {
             [] => Vec::new(),
-            names => match traces::find(names, sources.cut_off) {
+            names => match traces::find(names, sources.take) {
                 // The reports beside them are enough.
                 Err(Error::NoTraces(_)) if !found.is_empty() => Vec::new(),
                 Err(Error::Trace { path, error: TraceError::Foreign }) => {
@@ -303,6 +303,7 @@ fn ranks(reports: &[Report], numbers: &[u32]) -> Vec<Rank> {
 pub(super) mod tests {
     use super::*;
     use crate::reports::tests::sample;
+    use crate::traces::Take;
 
     /// So many ranks, of which some have longer queues than others, with lengths.
     pub(in crate::look) fn experiment(ranks: u32, entries: u64) -> Experiment {
@@ -338,7 +339,8 @@ pub(super) mod tests {
         fs::write(directory.path().join("0.json"), report.to_json().unwrap()).unwrap();
         fs::write(directory.path().join("0.trace"), []).unwrap();
         let read = |cut_off| {
-            Experiment::read(&Sources { names: vec![directory.path().to_owned()], cut_off })
+            let take = Take { cut_off, ..Take::default() };
+            Experiment::read(&Sources { names: vec![directory.path().to_owned()], take })
         };
         assert!(matches!(read(false), Err(Error::Trace { .. })));
         let experiment = read(true).unwrap();
@@ -352,7 +354,7 @@ pub(super) mod tests {
         let path = directory.path().join("0.json");
         fs::write(&path, sample(0, 8, 5).to_json().unwrap()).unwrap();
         let names = vec![directory.path().to_owned(), path, directory.path().to_owned()];
-        let experiment = Experiment::read(&Sources { names, cut_off: false }).unwrap();
+        let experiment = Experiment::read(&Sources { names, take: Take::default() }).unwrap();
         assert_eq!(experiment.sum.tagged.posts, 5);
         let reports = vec![sample(0, 8, 5), sample(0, 8, 6), sample(0, 8, 5)];
         assert_eq!(each_once(reports).len(), 2);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Files of lines with named columns, as CSV or Parquet: what is exported.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use parquet::schema::types::Type;
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::file::NewFile;
 
 /// Lines of Parquet kept until they are written, a row group.
 const GROUP: usize = 1 << 18;
@@ -163,13 +163,13 @@ pub(super) struct Lines {
 }
 
 enum To {
-    Csv(csv::Writer<File>),
+    Csv(csv::Writer<NewFile>),
     Parquet(Group),
 }
 
 /// Lines on their way to a Parquet file.
 struct Group {
-    file: SerializedFileWriter<File>,
+    file: SerializedFileWriter<NewFile>,
     columns: Vec<Column>,
     lines: usize,
 }
@@ -178,12 +178,11 @@ impl Lines {
     /// Makes `name.csv`, or `name.parquet` with the columns of `R`.
     pub(super) fn new<R: Row>(out: &Path, name: &str, parquet: bool) -> Result<Self, Error> {
         let path = out.join(name).with_extension(if parquet { "parquet" } else { "csv" });
+        let file = NewFile::create(&path)?;
         let to = if parquet {
-            let file = File::create(&path).map_err(Error::io(&path))?;
             To::Parquet(Group::new(file, R::COLUMNS).map_err(|error| failed(&path, error))?)
         } else {
-            let writer = csv::Writer::from_path(&path);
-            To::Csv(writer.map_err(|error| Error::Csv { path: path.clone(), error })?)
+            To::Csv(csv::Writer::from_writer(file))
         };
         Ok(Self { path, to })
     }
@@ -206,14 +205,16 @@ impl Lines {
 
     /// Writes what is left and tells the path.
     pub(super) fn end(self) -> Result<(), Error> {
-        match self.to {
-            To::Csv(mut writer) => writer.flush().map_err(Error::io(&self.path))?,
+        let file = match self.to {
+            To::Csv(writer) => {
+                writer.into_inner().map_err(|error| Error::io(&self.path)(error.into_error()))?
+            }
             To::Parquet(mut group) => group
                 .write()
-                .and_then(|()| group.file.close())
-                .map(drop)
+                .and_then(|()| group.file.into_inner())
                 .map_err(|error| failed(&self.path, error))?,
-        }
+        };
+        file.keep()?;
         println!("{}", self.path.display());
         Ok(())
     }
@@ -236,7 +237,7 @@ impl Column {
 }
 
 impl Group {
-    fn new(file: File, columns: &[(&str, Kind)]) -> Result<Self, ParquetError> {
+    fn new(file: NewFile, columns: &[(&str, Kind)]) -> Result<Self, ParquetError> {
         let fields: Result<Vec<_>, _> = columns
             .iter()
             .map(|(name, kind)| {
@@ -296,6 +297,8 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::record::Field;

@@ -10,14 +10,15 @@ mod operations;
 mod page;
 mod sheets;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
+use crate::file;
 use crate::fresh::{self, Earlier};
 use crate::json::{Json, Kind};
+use crate::traces::Take;
 use experiment::Experiment;
 
 /// Draws what the tables of an experiment did.
@@ -128,9 +129,8 @@ pub(crate) struct Sources {
     #[arg(required = true, value_name = "DIR|FILE")]
     names: Vec<PathBuf>,
 
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
-    #[arg(long)]
-    cut_off: bool,
+    #[command(flatten)]
+    take: Take,
 }
 
 /// Value of `--format`.
@@ -169,7 +169,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
         let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
             let path = path("svg");
-            fs::write(&path, figure.svg()?).map_err(Error::io(&path))?;
+            file::write(&path, figure.svg()?)?;
             println!("{}", path.display());
         }
         if arguments.format != Format::Svg {
@@ -221,7 +221,7 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
         print!("{page}");
         return Ok(0);
     }
-    fs::write(&arguments.out, page).map_err(Error::io(&arguments.out))?;
+    file::write(&arguments.out, page)?;
     println!("{}", arguments.out.display());
     Ok(0)
 }
@@ -242,7 +242,7 @@ mod tests {
         assert!(refused(Path::new("x.html"), &[]));
         let directory = tempfile::tempdir().unwrap();
         let odd = directory.path().join("a.png");
-        fs::create_dir(&odd).unwrap();
+        std::fs::create_dir(&odd).unwrap();
         assert!(!refused(&odd, &[]));
     }
 

@@ -16,7 +16,6 @@
 //! PREFIX-uq-max.data
 //! ```
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +26,7 @@ use super::experiment::{Experiment, Queue};
 use super::lines::{Lines, row};
 use crate::environment::Settings;
 use crate::error::Error;
+use crate::file::NewFile;
 use crate::replay::Player;
 use crate::traces::Trace;
 
@@ -138,16 +138,16 @@ fn failed(path: &Path, error: std::io::Error) -> Error {
 /// LogGOPSim's files.
 struct Qstat {
     /// rq hit, rq miss, uq hit, uq miss.
-    searches: [(PathBuf, BufWriter<File>); 4],
+    searches: [(PathBuf, BufWriter<NewFile>); 4],
     /// rq, uq.
-    most: [(PathBuf, BufWriter<File>); 2],
+    most: [(PathBuf, BufWriter<NewFile>); 2],
 }
 
 impl Qstat {
     fn new(out: &Path, prefix: &str) -> Result<Self, Error> {
         let file = |name: &str| {
             let path = out.join(format!("{prefix}-{name}.data"));
-            let file = File::create(&path).map_err(Error::io(&path))?;
+            let file = NewFile::create(&path)?;
             Ok::<_, Error>((path, BufWriter::new(file)))
         };
         Ok(Self {
@@ -176,6 +176,7 @@ impl Qstat {
     fn end(self) -> Result<(), Error> {
         for (path, mut file) in self.searches.into_iter().chain(self.most) {
             file.flush().map_err(Error::io(&path))?;
+            file.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()?;
             println!("{}", path.display());
         }
         Ok(())
@@ -232,7 +233,7 @@ fn play(rank: u32, trace: &Trace, lines: &mut Lines, qstat: &mut Qstat) -> Resul
             Mark::of(player.replay().context().search_depths()[queue as usize])
         };
         let before = queue.map(|queue| mark(&player, queue));
-        player.step((ns, op));
+        player.step((ns, op))?;
         if let (Some(queue), Some(before)) = (queue, before) {
             let search = before.search(mark(&player, queue), queue);
             (row.found, row.depth) = (Some(search.found), Some(search.depth));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A picture as SVG and as PNG.
 
-use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
@@ -9,6 +8,7 @@ use plotters::prelude::{BitMapBackend, IntoDrawingArea, SVGBackend};
 
 use super::canvas::{self, Canvas, Surface};
 use crate::error::Error;
+use crate::file::NewFile;
 
 /// The bitmap is drawn this much larger and then averaged: smooth lines.
 const OVERSAMPLE: u32 = 3;
@@ -71,11 +71,15 @@ fn average(pixels: &[u8], width: usize) -> Vec<u8> {
 }
 
 fn write(path: &Path, (width, height): (u32, u32), pixels: &[u8]) -> Result<(), Error> {
-    let file = File::create(path).map_err(Error::io(path))?;
-    let mut encoder = png::Encoder::new(BufWriter::new(file), width, height);
+    let mut file = BufWriter::new(NewFile::create(path)?);
+    let mut encoder = png::Encoder::new(&mut file, width, height);
     encoder.set_color(png::ColorType::Rgb);
-    let done = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
-    done.map_err(|error| Error::Draw(error.to_string()))
+    let done = encoder.write_header().and_then(|mut writer| {
+        writer.write_image_data(pixels)?;
+        writer.finish()
+    });
+    done.map_err(|error| Error::Draw(error.to_string()))?;
+    file.into_inner().map_err(|error| Error::io(path)(error.into_error()))?.keep()
 }
 
 #[cfg(test)]

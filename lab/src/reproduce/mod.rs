@@ -7,13 +7,13 @@ mod figure;
 mod measure;
 mod paper;
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use crate::error::Error;
+use crate::file::{self, NewFile};
 use crate::fresh;
 
 /// Prints the tables and figures of a paper beside ours.
@@ -78,14 +78,14 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
         page += &figure.markdown();
     }
     let markdown = out.join("colpnp.md");
-    fs::write(&markdown, page.trim_end().to_owned() + "\n").map_err(Error::io(&markdown))?;
+    file::write(&markdown, page.trim_end().to_owned() + "\n")?;
     let path = out.join("colpnp.csv");
     let csv_error = |error| Error::Csv { path: path.clone(), error };
-    let mut csv = csv::Writer::from_path(&path).map_err(csv_error)?;
+    let mut csv = csv::Writer::from_writer(NewFile::create(&path)?);
     for number in &made.numbers {
         csv.serialize(number).map_err(csv_error)?;
     }
-    csv.flush().map_err(Error::io(&path))?;
+    csv.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()?;
     println!("Page:    {}\nNumbers: {}", markdown.display(), path.display());
     Ok(0)
 }

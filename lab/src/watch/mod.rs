@@ -22,8 +22,6 @@ use crate::output;
 const COLUMNS: usize = 120;
 /// Lines of the view that are no endpoints, and one below it.
 const OTHER_LINES: usize = 5;
-/// Clears the screen, from its top.
-const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// Shows the counters of running programs, live.
 ///
@@ -130,8 +128,11 @@ fn show(before: &[Endpoint], now: &[Endpoint]) {
     let lines =
         size.map_or(usize::MAX, |size| usize::from(size.ws_row).saturating_sub(OTHER_LINES).max(1));
     let text = view::table(&before, now, columns, lines);
-    let clear = if out.is_terminal() { CLEAR } else { "" };
-    print!("{clear}{text}");
+    if out.is_terminal() {
+        output::out_alone(format_args!("{text}"));
+    } else {
+        print!("{text}");
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 use std::{
     fs::File,
     io::{self, Write as _},
-    os::fd::AsRawFd as _,
+    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
     path::Path,
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -52,7 +52,12 @@ impl Tape {
     /// # Errors
     /// The file exists or cannot be made, or the disk is full.
     pub(crate) fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
-        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)?;
         // A file with less than a header would take the place of an earlier recording.
         behind_streams(file)
             .and_then(|file| Self::begin(file, header, max))

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Files whose places people name. Others may write to their directories, too, so that a link
+//! may be there, or be put there while we work: it is replaced and never followed. What takes
+//! the place of an earlier file is whole.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
+
+use crate::error::Error;
+
+/// A file that is written, and goes if it is not kept.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    to: To,
+    path: Box<Path>,
+}
+
+#[derive(Debug)]
+enum To {
+    /// Renamed when it is whole.
+    Beside(NamedTempFile),
+    /// What is written is gone: a device, a pipe, what standard output is.
+    Straight(File),
+}
+
+impl NewFile {
+    /// Begins a file.
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let to = open(path).map_err(Error::io(path))?;
+        Ok(Self { to, path: path.into() })
+    }
+
+    /// Puts it in its place.
+    pub(crate) fn keep(self) -> Result<(), Error> {
+        match self.to {
+            To::Beside(file) => file
+                .persist(&self.path)
+                .map(drop)
+                .map_err(|error| Error::io(self.path)(error.error)),
+            To::Straight(_) => Ok(()),
+        }
+    }
+
+    /// The same where there must be nothing.
+    pub(crate) fn keep_first(self) -> Result<(), Error> {
+        match self.to {
+            To::Beside(file) => match file.persist_noclobber(&self.path) {
+                Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+                    Err(Error::NoReportThere { path: self.path.into() })
+                }
+                kept => kept.map(drop).map_err(|error| Error::io(self.path)(error.error)),
+            },
+            To::Straight(_) => Err(Error::NoReportThere { path: self.path.into() }),
+        }
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            To::Beside(file) => file.write(bytes),
+            To::Straight(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            To::Beside(file) => file.flush(),
+            To::Straight(file) => file.flush(),
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<To> {
+    let there = fs::symlink_metadata(path).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file() && !there.is_symlink())
+        || there.as_ref().is_some_and(fs::Metadata::is_symlink) && names_a_descriptor(path)
+    {
+        return File::options().write(true).open(path).map(To::Straight);
+    }
+    let mut options = File::options();
+    options.write(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let is_file = there.is_some_and(|there| there.is_file());
+    if is_file {
+        // What may not be written to may not be replaced.
+        options.open(path)?;
+    }
+    let directory = match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    };
+    let mut why = None;
+    let beside =
+        tempfile::Builder::new().prefix(".tcam-").suffix(".new").make_in(directory, |path| {
+            let file = File::options().write(true).create_new(true).mode(0o666).open(path);
+            file.inspect_err(|error| why = error.raw_os_error())
+        });
+    match beside {
+        // The directory takes no other file.
+        Err(error) if is_file && error.kind() == ErrorKind::PermissionDenied => {
+            options.truncate(true).open(path).map(To::Straight)
+        }
+        // As it was before the name of the new file was added.
+        Err(error) => Err(why.map_or(error, io::Error::from_raw_os_error)),
+        Ok(file) => Ok(To::Beside(file)),
+    }
+}
+
+/// Whether it is a link of the system's, such as `/dev/stdout` and `/dev/fd/3`.
+fn names_a_descriptor(path: &Path) -> bool {
+    let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
+    directory.is_some_and(|of| of == Path::new("/dev") || of.starts_with("/proc"))
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    let mut file = NewFile::create(path)?;
+    file.write_all(content.as_ref()).map_err(Error::io(path))?;
+    file.keep()
+}
+
+/// Writes a file where there must be none.
+pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    let mut file = NewFile::create(path)?;
+    file.write_all(content.as_ref()).map_err(Error::io(path))?;
+    file.keep_first()
+}
+
+/// Begins a file that is read while it grows. What was there goes.
+pub(crate) fn begin(path: &Path) -> Result<File, Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(path)(error)),
+        _ => File::create_new(path).map_err(Error::io(path)),
+    }
+}
+
+/// Whether a file can be written, before the work for it is done. What is in it stays until there
+/// is something new.
+pub(crate) fn check(path: &Path) -> Result<(), Error> {
+    match fs::metadata(path) {
+        // Who opens a pipe waits for its reader, or ends what it reads.
+        Ok(there) if !there.is_file() && !there.is_dir() => Ok(()),
+        _ => NewFile::create(path).map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_known_before() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("old.csv");
+        check(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "old").unwrap();
+        check(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        let error = check(&directory.path().join("none/x.csv")).unwrap_err().to_string();
+        assert!(error.contains("none/x.csv: No such file"), "{error}");
+    }
+
+    #[test]
+    fn links_are_replaced_and_what_they_lead_to_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        fs::write(place("precious"), "precious").unwrap();
+        for name in ["write", "begin", "check", "first"] {
+            symlink("precious", place(name)).unwrap();
+        }
+        symlink("nowhere", place("dangling")).unwrap();
+        write(&place("write"), "new").unwrap();
+        begin(&place("begin")).unwrap();
+        check(&place("check")).unwrap();
+        check(&place("dangling")).unwrap();
+        let error = write_first(&place("first"), "new").unwrap_err().to_string();
+        assert!(error.contains("first: is there and no report of tcam"), "{error}");
+        assert_eq!(fs::read_to_string(place("precious")).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(place("write")).unwrap(), "new");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+    }
+
+    #[test]
+    fn what_is_not_kept_leaves_what_was_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        write(&path, "old").unwrap();
+        drop(NewFile::create(&path).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        fs::write(directory.path().join("y"), "").unwrap();
+        let usual = fs::metadata(directory.path().join("y")).unwrap().permissions().mode();
+        assert_eq!(mode, usual);
+    }
+
+    #[test]
+    fn devices_are_written_to() {
+        write(Path::new("/dev/null"), "x").unwrap();
+        check(Path::new("/dev/null")).unwrap();
+        assert!(names_a_descriptor(Path::new("/dev/stdout")));
+        assert!(names_a_descriptor(Path::new("/proc/self/fd/1")));
+        assert!(!names_a_descriptor(Path::new("/dev/shm/x")));
+    }
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Posted receives by *name*: what their caller cancels them by. Several may have the same.
+//!
+//! ```text
+//! post ---> log ---cancel---> ends, by name:    oldest and youngest receive of the name
+//!                             nodes, by token:  name, and the next older and younger one
+//! ```
+//!
+//! There is nothing of this before the first cancel. From then on each post adds a line to
+//! the log, which the next cancel works off; if the log fills up before one comes, all is
+//! dropped, and the next cancel begins anew. So a cancel takes the same time however many
+//! receives are posted, on average over the posts since the one before.
+//!
+//! Nobody tells of matches. The node of a receive that is gone stays until a cancel comes
+//! by it or its token is another receive's.
+
+use std::collections::HashMap;
+
+/// So many posts are logged, or as many as there are tokens.
+const LEAST_LOG: usize = if cfg!(test) { 8 } else { 256 };
+
+/// See the module.
+pub(crate) struct Names {
+    nodes: Vec<Option<Node>>,
+    ends: HashMap<u64, Ends>,
+    /// Never longer than the room it was made with.
+    log: Vec<Line>,
+}
+
+/// A post.
+#[derive(Clone, Copy)]
+struct Line {
+    token: u32,
+    /// The lower half of the receive's number, which tells it from earlier ones of its token.
+    number: u32,
+}
+
+/// A receive among those of its name.
+#[derive(Clone, Copy)]
+struct Node {
+    name: u64,
+    older: Option<Token>,
+    younger: Option<Token>,
+}
+
+#[derive(Clone, Copy)]
+struct Ends {
+    oldest: Token,
+    youngest: Token,
+}
+
+/// One more than the token, so that an option of it takes no more room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Token(std::num::NonZeroU32);
+
+impl Token {
+    fn new(token: u32) -> Self {
+        Self(std::num::NonZeroU32::new(token + 1).expect("fewer than 2^32 receives"))
+    }
+
+    const fn get(self) -> u32 {
+        self.0.get() - 1
+    }
+}
+
+impl Names {
+    /// Of receives with tokens below `tokens`.
+    pub(crate) fn new(tokens: usize) -> Self {
+        Self {
+            nodes: vec![None; tokens],
+            ends: HashMap::with_capacity(tokens),
+            log: Vec::with_capacity(tokens.max(LEAST_LOG)),
+        }
+    }
+
+    /// Notes a post, if there is room.
+    #[must_use]
+    pub(crate) fn log(&mut self, token: u32, number: u64) -> bool {
+        let has_room = self.log.len() < self.log.capacity();
+        if has_room {
+            self.log.push(Line { token, number: number as u32 });
+        }
+        has_room
+    }
+
+    /// Works off the log. `name` tells the name of the receive of a token, if it is posted and
+    /// this is its number.
+    pub(crate) fn catch_up(&mut self, name: impl Fn(u32, u32) -> Option<u64>) {
+        for at in 0..self.log.len() {
+            let Line { token, number } = self.log[at];
+            if let Some(name) = name(token, number) {
+                self.add(token, name);
+            }
+        }
+        self.log.clear();
+    }
+
+    /// Adds the youngest receive.
+    pub(crate) fn add(&mut self, token: u32, name: u64) {
+        self.leave(token);
+        let new = Token::new(token);
+        let ends = self.ends.entry(name).or_insert(Ends { oldest: new, youngest: new });
+        let older = std::mem::replace(&mut ends.youngest, new);
+        let older = (older != new).then_some(older);
+        if let Some(node) = older.and_then(|older| self.nodes[older.get() as usize].as_mut()) {
+            node.younger = Some(new);
+        }
+        if token as usize >= self.nodes.len() {
+            self.nodes.resize((token as usize + 1).next_power_of_two(), None);
+        }
+        self.nodes[token as usize] = Some(Node { name, older, younger: None });
+    }
+
+    /// Takes out the oldest receive of a name that is posted still.
+    pub(crate) fn take(&mut self, name: u64, is_posted: impl Fn(u32) -> bool) -> Option<u32> {
+        loop {
+            let oldest = self.ends.get(&name)?.oldest.get();
+            self.leave(oldest);
+            if is_posted(oldest) {
+                return Some(oldest);
+            }
+        }
+    }
+
+    fn leave(&mut self, token: u32) {
+        let node = self.nodes.get_mut(token as usize).and_then(Option::take);
+        let Some(Node { name, older, younger }) = node else { return };
+        if let Some(node) = older.and_then(|older| self.nodes[older.get() as usize].as_mut()) {
+            node.younger = younger;
+        }
+        if let Some(node) = younger.and_then(|younger| self.nodes[younger.get() as usize].as_mut())
+        {
+            node.older = older;
+        }
+        let Some(ends) = self.ends.get_mut(&name) else { return };
+        match (older, younger) {
+            (None, None) => drop(self.ends.remove(&name)),
+            (None, Some(younger)) => ends.oldest = younger,
+            (Some(older), None) => ends.youngest = older,
+            (Some(_), Some(_)) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_of_a_name_that_is_posted_is_taken() {
+        let mut names = Names::new(2);
+        for (token, name) in [(0, 7), (1, 8), (2, 7), (3, 7)] {
+            names.add(token, name);
+        }
+        // What is added again is the youngest.
+        names.add(0, 7);
+        assert_eq!(names.take(7, |token| token != 2), Some(3));
+        assert_eq!(names.take(7, |_| true), Some(0));
+        assert_eq!(names.take(7, |_| true), None);
+        assert_eq!(names.take(8, |_| false), None);
+        assert!(names.ends.is_empty());
+    }
+
+    #[test]
+    fn a_log_that_is_full_takes_no_more() {
+        let mut names = Names::new(0);
+        let logged = (0..100).take_while(|&post| names.log(0, post)).count();
+        assert!((LEAST_LOG..100).contains(&logged));
+        names.catch_up(|_, number| (number + 1 == logged as u32).then_some(1));
+        assert!(names.log(0, 100));
+        assert_eq!(names.take(1, |_| true), Some(0));
+    }
+}
