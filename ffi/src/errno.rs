@@ -67,6 +67,7 @@ errnos! {
     ENOEQ = 261, "no event queue is bound";
     EDOMAIN = 262, "objects of different domains";
     ENOCQ = 263, "no completion queue is bound";
+    ECRC = 264, "bytes are not those that were sent";
     ETRUNC = 265, "message was longer than the receive buffer";
     ENOKEY = 266, "no memory region has that key";
     ENOAV = 267, "no address vector is bound";

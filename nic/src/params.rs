@@ -256,6 +256,14 @@ pub const PARAMS: &[Param] = &[
                through shared buffers where the kernel refuses, off always does.",
     },
     Param {
+        name: "check",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether what travels between processes carries checksums (CRC32C) that its receiver \
+               verifies: wrong bytes are then an error (FI_ECRC), at the price of reading every \
+               message once more at both ends.",
+    },
+    Param {
         name: "idle",
         values: Values::Words(&["auto", "spin", "yield"]),
         default: "auto",

@@ -18,7 +18,7 @@ use crate::{
         bytes::SharedBytes,
         link::fill_frame,
         segment::{BUFFER, Segment},
-        wire::{Header, INLINE, Kind},
+        wire::{Header, Kind},
     },
     completion::OpKind,
     engine::{Engine, SendOp},
@@ -85,12 +85,13 @@ impl Engine {
         let data = [op.operand.clone(), op.compare.clone()];
         let mut header = request(Kind::Atomic, &op.remote, number);
         header.bits = pack(op.form, op.datatype, op.op);
-        if size_of_val(parts) + op.operand.len() + op.compare.len() <= INLINE {
+        if size_of_val(parts) + op.operand.len() + op.compare.len() <= self.inline_size {
             return Ok(self.link(peer)?.push_frame(own, header, parts, &data));
         }
         let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
         fill_frame(own, buffer, parts, &data);
         header.count = frame(&op.remote, 0, Some(buffer));
+        header.check = self.check_of_buffer(own, buffer);
         let sent = self.link(peer)?.push_bare(own, header);
         if !sent {
             self.pool.untake(own);

@@ -20,6 +20,7 @@ use crate::{
     cntr::Counter,
     cq::CompletionQueue,
     engine::{Engine, RecvOp, SendOp},
+    rendezvous::About,
 };
 
 /// What an operation of ours at a peer is.
@@ -138,10 +139,10 @@ impl Engine {
         &mut self,
         grant: &Grant<RecvOp>,
         envelope: &Envelope,
-        message_flags: u8,
-        data: u64,
+        about: About,
         received: usize,
     ) {
+        let About { flags: message_flags, data, .. } = about;
         let op = &grant.data;
         let mut completion_flags = flags::RECV
             | if message_flags & wire::TAGGED != 0 { flags::TAGGED } else { flags::MSG };
@@ -160,7 +161,11 @@ impl Engine {
             tag: envelope.bits,
             source: self.address_of(envelope.source),
         };
-        if received as u64 == envelope.len {
+        if message_flags & wire::CHECKED != 0 && self.is_damaged(grant, envelope, about, received) {
+            self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
+            count(self.counters.recv.as_ref(), true);
+            self.recv_done(op, completion_flags, true);
+        } else if received as u64 == envelope.len {
             // The release of a multi-receive buffer is always told.
             let report = op.report || completion_flags & flags::MULTI_RECV != 0;
             let is_told = self.is_told(op.work);

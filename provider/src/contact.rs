@@ -29,7 +29,7 @@ use crate::{
         identity::Identity,
         link::Link,
         segment::{self, Liveness, Segment},
-        wire::Header,
+        wire::{CHECKED, Header},
     },
     engine::{Engine, UNKNOWN},
 };
@@ -142,7 +142,8 @@ impl Engine {
         }
     }
 
-    fn take_link(&mut self, peer: u32, link: Link) {
+    fn take_link(&mut self, peer: u32, mut link: Link) {
+        link.checked = if self.check { CHECKED } else { 0 };
         let index = peer as usize;
         if self.links.len() <= index {
             self.links.resize_with(index + 1, || None);

@@ -37,7 +37,7 @@ use crate::{
         pool::Pool,
         ring::Receiver,
         segment::Segment,
-        wire::{Frame, Header, INLINE},
+        wire::{CHECKED_INLINE, Frame, Header, INLINE},
     },
     clock::Monotonic,
     completion::{Counters, DeferredOp, OpKind, Reports},
@@ -47,7 +47,7 @@ use crate::{
     idle::{Idle, Policy},
     init,
     pace::Spin,
-    rendezvous::{LongCopy, Stream, Transfer},
+    rendezvous::{About, LongCopy, Stream, Transfer},
     report,
     srx::{Matching, SharedTransmit},
 };
@@ -92,11 +92,19 @@ pub(crate) struct Kept {
     pub(crate) data: u64,
     /// Operation of the sender.
     pub(crate) op: u64,
+    /// Checksum, if the flags say that there is one.
+    pub(crate) check: u32,
     /// Number of the endpoint in a shared receive context.
     pub(crate) holder: u32,
     /// Which of those that had the sender's address it is of ([`Engine::epoch`]).
     pub(crate) epoch: u32,
     pub(crate) body: Body,
+}
+
+impl Kept {
+    pub(crate) fn about(&self) -> About {
+        About { flags: self.flags, data: self.data, op: self.op, check: self.check }
+    }
 }
 
 /// Where the bytes of a kept message are.
@@ -219,6 +227,10 @@ pub(crate) struct Engine {
 
     pub(crate) eager_size: usize,
     pub(crate) inject_size: usize,
+    /// Longest message that travels in a slot.
+    pub(crate) inline_size: usize,
+    /// Whether slots have checksums.
+    pub(crate) check: bool,
     pub(crate) kernel_copy: bool,
     pub(crate) idle: Idle,
     pub(crate) census: Census,
@@ -323,6 +335,7 @@ impl Engine {
         let directed = Directed::of(info.caps);
         let (device, processes) = device(params, directed.tagged, node_pool.as_ref(), opened)?;
         let eager_size = params.number("eager_size");
+        let check = params.text("check") == "on";
         let reports = |op_flags| Reports { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
@@ -374,6 +387,8 @@ impl Engine {
             wants_room: false,
             eager_size,
             inject_size: attr::inject_size(eager_size),
+            inline_size: if check { CHECKED_INLINE } else { INLINE },
+            check,
             kernel_copy: params.text("kernel_copy") == "auto",
             idle: Idle::new(match params.text("idle") {
                 "spin" => Policy::Spin,
@@ -421,11 +436,12 @@ impl Engine {
         mut header: Header,
         bytes: &[u8],
     ) -> Result<bool> {
-        if bytes.len() <= INLINE {
+        if bytes.len() <= self.inline_size {
             return Ok(self.link(peer)?.push_bytes(own, header, bytes));
         }
         let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
         fill_bytes(own, buffer, bytes);
+        header.check = self.check_of_buffer(own, buffer);
         header.count = Frame { buffer: Some(buffer as u16), ..Frame::default() }.pack();
         let sent = self.link(peer).map(|link| link.push_bare(own, header));
         if sent != Ok(true) {

@@ -14,6 +14,7 @@ mod attr;
 mod av;
 mod bind;
 mod channel;
+mod check;
 mod clock;
 mod cntr;
 mod completion;

@@ -229,7 +229,7 @@ impl Engine {
             .collect();
         for key in failed {
             let transfer = self.transfers.remove(key);
-            let tagged = transfer.flags & TAGGED != 0;
+            let tagged = transfer.about.flags & TAGGED != 0;
             let bits = transfer.envelope.bits;
             let last = transfer.grant.last;
             self.fail_recv(&transfer.grant.data, tagged, bits, last, Errno::ECONNABORTED);

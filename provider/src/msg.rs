@@ -15,7 +15,7 @@ use crate::{
     channel::{
         link::fill_buffer,
         segment::{BUFFER, Segment},
-        wire::{ACK, DATA, Header, INLINE, Kind, TAGGED},
+        wire::{ACK, DATA, Header, Kind, TAGGED},
     },
     completion::OpKind,
     engine::{Body, Engine, Kept, RecvOp, SendOp},
@@ -130,8 +130,9 @@ impl Engine {
             data: op.data.unwrap_or(0),
             len: len as u64,
             op: 0,
+            check: self.check_of(&op.buffer),
         };
-        if len <= INLINE {
+        if len <= self.inline_size {
             self.send_eager(own, peer, op, header, report, None)
         } else if len <= self.eager_size.min(BUFFER) || inject {
             match self.pool.take(own, peer) {
@@ -311,23 +312,18 @@ impl Engine {
         envelope: &Envelope,
         message: Kept,
     ) {
+        let about = message.about();
         match message.body {
             Body::Bytes(bytes) => {
                 let to = grant.data.buffer.part(grant.offset as usize, bytes.len());
                 let received = to.fill(&bytes);
-                self.complete_recv(&grant, envelope, message.flags, message.data, received);
+                self.complete_recv(&grant, envelope, about, received);
                 if message.flags & ACK != 0 && message.epoch == self.epoch(envelope.source) {
                     self.answer(own, envelope.source, Kind::Done, message.op, 0);
                 }
             }
             Body::Remote(remote) if message.epoch == self.epoch(envelope.source) => {
-                self.fetch(
-                    own,
-                    grant,
-                    envelope,
-                    (message.flags, message.data, message.op),
-                    &remote,
-                );
+                self.fetch(own, grant, envelope, about, &remote);
             }
             Body::Remote(_) => {
                 let tagged = message.flags & TAGGED != 0;

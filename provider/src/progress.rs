@@ -13,6 +13,7 @@ use crate::{
     engine::{Body, Engine, Kept},
     ep::Port,
     idle::{self, Caller, Pause, SPINS},
+    rendezvous::About,
 };
 
 /// Whether progress was made.
@@ -97,6 +98,7 @@ impl Engine {
                         break;
                     }
                 },
+                None if slot.is_damaged => self.fail_damaged(),
                 None => tracing::warn!("a peer wrote a slot that is no message"),
             }
             self.receiver.release();
@@ -151,7 +153,7 @@ impl Engine {
                 } else {
                     bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
                 };
-                self.complete_recv(&grant, &envelope, header.flags, header.data, received);
+                self.complete_recv(&grant, &envelope, about(header), received);
                 true
             }
             None => {
@@ -215,8 +217,7 @@ impl Engine {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
                 drop(device);
-                let about = (header.flags, header.data, header.op);
-                self.fetch(own, grant, &envelope, about, &remote);
+                self.fetch(own, grant, &envelope, about(header), &remote);
             }
             None => {
                 context.keep(envelope, kept(header, holder, epoch, Body::Remote(remote)));
@@ -232,8 +233,21 @@ pub(crate) fn is_tagged(header: &Header) -> bool {
     header.flags & crate::channel::wire::TAGGED != 0
 }
 
+#[inline(always)]
+fn about(header: &Header) -> About {
+    About { flags: header.flags, data: header.data, op: header.op, check: header.check }
+}
+
 fn kept(header: &Header, holder: u32, epoch: u32, body: Body) -> Kept {
-    Kept { flags: header.flags, data: header.data, op: header.op, holder, epoch, body }
+    Kept {
+        flags: header.flags,
+        data: header.data,
+        op: header.op,
+        check: header.check,
+        holder,
+        epoch,
+        body,
+    }
 }
 
 impl Port {

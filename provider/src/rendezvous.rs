@@ -33,10 +33,7 @@ use crate::{
 pub(crate) struct Transfer {
     pub(crate) grant: Grant<RecvOp>,
     pub(crate) envelope: Envelope,
-    pub(crate) flags: u8,
-    data: u64,
-    /// Operation of the sender.
-    op: u64,
+    pub(crate) about: About,
     wanted: usize,
     received: usize,
 }
@@ -64,8 +61,19 @@ pub(crate) struct LongCopy {
     grant: Grant<RecvOp>,
     envelope: Envelope,
     epoch: u32,
-    /// Flags, remote CQ data, operation of the sender.
-    about: (u8, u64, u64),
+    about: About,
+}
+
+/// What completes a long message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About {
+    pub(crate) flags: u8,
+    /// Remote CQ data.
+    pub(crate) data: u64,
+    /// Operation of the sender.
+    pub(crate) op: u64,
+    /// Checksum, if the flags say that there is one.
+    pub(crate) check: u32,
 }
 
 impl LongCopy {
@@ -87,7 +95,8 @@ fn still_there(link: &Link, copied: Result<(), CopyError>) -> Result<(), CopyErr
 impl Engine {
     /// Tells a sender about its operation.
     pub(crate) fn answer(&mut self, own: &Segment, peer: u32, kind: Kind, op: u64, len: u64) {
-        let header = Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len, op };
+        let header =
+            Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len, op, check: 0 };
         self.reply(own, peer, header);
     }
 
@@ -97,7 +106,7 @@ impl Engine {
         own: &Segment,
         grant: Grant<RecvOp>,
         envelope: &Envelope,
-        (message_flags, data, op): (u8, u64, u64),
+        about: About,
         remote: &Remote,
     ) {
         let peer = envelope.source;
@@ -107,7 +116,6 @@ impl Engine {
         let kernel_copy = self.kernel_copy;
         // One part of a multi-receive buffer may be the one that gives it back.
         let later = self.domain.device.is_some() && wanted >= UNLOCKED && !grant.data.multi;
-        let about = (message_flags, data, op);
         let epoch = self.epoch(peer);
         let copied = match self.link(peer) {
             Ok(link) if later && kernel_copy && !link.kernel_refuses => {
@@ -161,16 +169,17 @@ impl Engine {
         own: &Segment,
         grant: Grant<RecvOp>,
         envelope: &Envelope,
-        (message_flags, data, op): (u8, u64, u64),
+        about: About,
         wanted: usize,
         copied: Result<(), CopyError>,
     ) {
+        let About { flags: message_flags, op, .. } = about;
         let peer = envelope.source;
         match copied {
             Ok(()) => {
                 self.channels.kernel_copy.received += 1;
                 self.channels.kernel_copy.received_bytes += wanted as u64;
-                self.complete_recv(&grant, envelope, message_flags, data, wanted);
+                self.complete_recv(&grant, envelope, about, wanted);
                 // `len` tells the sender which channel it was.
                 self.answer(own, peer, Kind::Done, op, 1);
             }
@@ -178,9 +187,7 @@ impl Engine {
                 let transfer = self.transfers.insert(Transfer {
                     grant,
                     envelope: *envelope,
-                    flags: message_flags,
-                    data,
-                    op,
+                    about,
                     wanted,
                     received: 0,
                 });
@@ -193,6 +200,7 @@ impl Engine {
                     data: transfer as u64,
                     len: wanted as u64,
                     op,
+                    check: 0,
                 };
                 self.reply(own, peer, header);
             }
@@ -298,6 +306,7 @@ impl Engine {
                 data: stream.offset as u64,
                 len: part.len() as u64,
                 op: stream.transfer,
+                check: 0,
             };
             if !self.link(stream.peer).is_ok_and(|link| link.push_bare(own, header)) {
                 self.pool.untake(own);
@@ -332,8 +341,8 @@ impl Engine {
         let done = transfers.remove(key);
         self.channels.copy_pipeline.received += 1;
         self.channels.copy_pipeline.received_bytes += done.wanted as u64;
-        self.complete_recv(&done.grant, &done.envelope, done.flags, done.data, done.wanted);
-        self.answer(own, from, Kind::Done, done.op, 2);
+        self.complete_recv(&done.grant, &done.envelope, done.about, done.wanted);
+        self.answer(own, from, Kind::Done, done.about.op, 2);
     }
 
     /// Whether another message still goes into a multi-receive buffer that is

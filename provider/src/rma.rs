@@ -45,6 +45,7 @@ use crate::{
         segment::{BUFFER, Segment},
         wire::{DATA, Frame, Header, INLINE, Kind, PART, PIECES},
     },
+    check,
     completion::{OpKind, count},
     engine::{Engine, SendOp},
     mr::Target,
@@ -207,7 +208,7 @@ impl Engine {
         header.bits = len as u64;
         header.data = op.data.unwrap_or(0);
         header.flags = if op.data.is_some() { DATA } else { 0 };
-        if frame_len <= INLINE {
+        if frame_len <= self.inline_size {
             let sent = self.link(peer)?.push_frame(own, header, parts, slice::from_ref(&op.buffer));
             return if sent { Ok(()) } else { Err(Errno::EAGAIN) };
         }
@@ -215,6 +216,7 @@ impl Engine {
         if short && let Some(buffer) = self.pool.take(own, peer) {
             fill_frame(own, buffer, parts, slice::from_ref(&op.buffer));
             header.count = frame(&op.remote, 0, Some(buffer));
+            header.check = self.check_of_buffer(own, buffer);
             if self.link(peer)?.push_bare(own, header) {
                 return Ok(());
             }
@@ -276,6 +278,7 @@ impl Engine {
                 let Some(buffer) = self.pool.take(own, stream.peer) else { break };
                 fill_frame(own, buffer, parts.as_slice(), &[op.buffer.part(stream.offset, len)]);
                 header.count = frame(&parts, 0, Some(buffer));
+                header.check = self.check_of_buffer(own, buffer);
                 Some(buffer)
             } else {
                 None
@@ -314,6 +317,7 @@ impl Engine {
                 // Out of `links` for a moment, so that the bytes can be lent.
                 let Some(link) = self.links[from as usize].take() else { return };
                 let bytes = link.buffer(u32::from(buffer), BUFFER as u64).ok_or(Errno::EPROTO);
+                let bytes = bytes.and_then(|bytes| check::frame(header, bytes));
                 let served = bytes.and_then(|bytes| self.execute(own, from, header, frame, bytes));
                 link.free_buffer(u32::from(buffer));
                 self.links[from as usize] = Some(link);
@@ -464,7 +468,7 @@ impl Engine {
         let len = header.len as usize;
         let mut answer = answer_to(header, len);
         let buffers = target.buffers();
-        if self.deferred.is_empty() && len <= INLINE {
+        if self.deferred.is_empty() && len <= self.inline_size {
             if self.link(to).is_ok_and(|link| link.push_frame(own, answer, &[], buffers)) {
                 return;
             }
@@ -473,6 +477,7 @@ impl Engine {
         {
             fill_frame(own, buffer, &[], buffers);
             answer.count = frame(&RemoteParts::default(), 0, Some(buffer));
+            answer.check = self.check_of_buffer(own, buffer);
             if self.link(to).is_ok_and(|link| link.push_bare(own, answer)) {
                 return;
             }
@@ -499,6 +504,8 @@ impl Engine {
     pub(crate) fn answered(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
         let frame = Frame::unpack(header.count);
         let Some(Some(link)) = self.links.get(from as usize) else { return };
+        let whole = frame.buffer.and_then(|buffer| link.buffer(buffer.into(), BUFFER as u64));
+        let is_damaged = whole.is_some_and(|whole| check::frame(header, whole).is_err());
         let bytes = match frame.buffer {
             None => (header.len <= INLINE as u64).then(|| payload.first(header.len as usize)),
             Some(buffer) => link.buffer(u32::from(buffer), header.len),
@@ -519,6 +526,13 @@ impl Engine {
         if !ours {
             return;
         }
+        if is_damaged {
+            self.streams.retain(|stream| stream.op != header.op);
+            if let Some(op) = self.untrack(header.op) {
+                self.fail_op(&op, Errno::ECRC);
+            }
+            return;
+        }
         if header.flags & PART != 0 {
             let mut streams = self.streams.iter_mut();
             if let Some(stream) = streams.find(|stream| stream.op == header.op) {
@@ -537,7 +551,7 @@ impl Engine {
 #[inline]
 pub(crate) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
     let count = frame(parts, 0, None);
-    Header { kind, flags: 0, peer: 0, count, bits: 0, data: 0, len: parts.len(), op }
+    Header { kind, flags: 0, peer: 0, count, bits: 0, data: 0, len: parts.len(), op, check: 0 }
 }
 
 /// The `count` of a request.
@@ -564,5 +578,6 @@ fn answer_to(request: &Header, len: usize) -> Header {
         data,
         len: len as u64,
         op: request.op,
+        check: 0,
     }
 }

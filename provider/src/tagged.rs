@@ -20,9 +20,10 @@ use nic::device::{AlreadyClaimed, Device, Envelope, Grant};
 use crate::{
     channel::{
         segment::Segment,
-        wire::{ACK, DATA, Kind},
+        wire::{ACK, CHECKED, DATA, Kind},
     },
     engine::{Body, Engine, Kept, RecvOp},
+    rendezvous::About,
 };
 
 /// Flags that make a receive one of these.
@@ -167,7 +168,8 @@ impl Engine {
         if op_flags & flags::DISCARD != 0 {
             self.drop_kept(own, envelope.source, &kept);
             let nothing = Envelope { len: 0, ..envelope };
-            self.complete_recv(&grant, &nothing, kept.flags, kept.data, 0);
+            let about = About { flags: kept.flags & !CHECKED, ..kept.about() };
+            self.complete_recv(&grant, &nothing, about, 0);
         } else {
             self.deliver_kept(own, grant, &envelope, kept);
         }

@@ -26,6 +26,8 @@ pub(crate) struct Link {
     sender: Sender,
     /// Our number in the peer's list of senders.
     number: u16,
+    /// [`CHECKED`](super::wire::CHECKED), or nothing: added to the flags of every slot.
+    pub(crate) checked: u8,
     /// How quickly buffers fill for the peer.
     pub(crate) fills: Fills,
     /// Whether the kernel has refused to copy from this peer, or would copy from another.
@@ -58,6 +60,7 @@ impl Link {
             sender: Sender::new(segment.identity()),
             segment,
             number,
+            checked: 0,
             fills: Fills::new(),
             kernel_refuses,
             refused_there: false,
@@ -165,6 +168,7 @@ impl Link {
     #[inline]
     fn push(&mut self, own: &Segment, mut header: Header, payload: impl FnOnce(*mut u8)) -> bool {
         header.peer = self.number;
+        header.flags |= self.checked;
         if !self.sender.push(own, &self.segment, &header, payload) {
             return false;
         }

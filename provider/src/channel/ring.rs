@@ -24,7 +24,10 @@
 //! queue: the sender then waits for that line to come back).
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    ptr,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use super::{
     bytes::SharedBytes,
@@ -32,7 +35,7 @@ use super::{
     lines,
     protocol::{self, Ring},
     segment::{SLOTS, Segment, slot_word},
-    wire::{Header, PAYLOAD},
+    wire::{CHECKED, CHECKS, Header, PAYLOAD, SLOT},
 };
 
 impl Ring for Segment {
@@ -87,7 +90,13 @@ impl Sender {
         header: &Header,
         payload: impl FnOnce(*mut u8),
     ) -> bool {
-        self.put(own, peer, header.words(), payload)
+        self.put(own, peer, header.words(), |to| {
+            payload(to);
+            if header.flags & CHECKED != 0 {
+                // SAFETY: the payload is of a slot that this endpoint claimed.
+                unsafe { put_checks(to.sub(PAYLOAD), header) };
+            }
+        })
     }
 
     /// A slot with any words and any payload.
@@ -153,6 +162,47 @@ pub(crate) struct Slot<'a> {
     pub(crate) header: Option<Header>,
     /// The payload, of which a header says how much counts, until `release`.
     pub(crate) payload: SharedBytes<'a>,
+    /// Whether there is no header because the slot is not what its sender wrote.
+    pub(crate) is_damaged: bool,
+}
+
+/// The checksum of a slot.
+///
+/// # Safety
+/// `slot` is one of a mapping.
+unsafe fn sum(slot: *mut u8) -> u32 {
+    let mut bytes = [0_u8; SLOT];
+    // SAFETY: a slot has so many bytes, and a mapping overlaps nothing of ours.
+    unsafe { ptr::copy_nonoverlapping(slot, bytes.as_mut_ptr(), SLOT) };
+    crc32c::crc32c(&bytes[8..CHECKS + 4])
+}
+
+/// Writes the checksums of a slot, of which all else is written but its first word.
+///
+/// # Safety
+/// `slot` is one that the caller alone writes to.
+#[cold]
+unsafe fn put_checks(slot: *mut u8, header: &Header) {
+    // SAFETY: both words are in the slot, whose end is aligned to 8.
+    unsafe {
+        let checks = slot.add(CHECKS).cast::<u32>();
+        checks.write(header.check);
+        let sum = sum(slot);
+        checks.add(1).write(sum);
+    }
+}
+
+/// The checksum of the message of a slot; none if the slot's own is wrong.
+///
+/// # Safety
+/// `slot` is one of a mapping.
+#[cold]
+unsafe fn checks_of(slot: *mut u8) -> Option<u32> {
+    // SAFETY: both words are in the slot, whose end is aligned to 8.
+    unsafe {
+        let checks = slot.add(CHECKS).cast::<u32>();
+        (checks.add(1).read() == sum(slot)).then(|| checks.read())
+    }
 }
 
 impl Receiver {
@@ -169,8 +219,18 @@ impl Receiver {
         let slot = own.slot(self.head);
         // SAFETY: the slot lies in our own mapping.
         let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
-        let header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
-        Some(Slot { header, payload: own.payload(self.head) })
+        let mut header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
+        let mut is_damaged = false;
+        if let Some(read) = &mut header
+            && read.flags & CHECKED != 0
+        {
+            // SAFETY: as above.
+            match unsafe { checks_of(slot) } {
+                Some(check) => read.check = check,
+                None => (header, is_damaged) = (None, true),
+            }
+        }
+        Some(Slot { header, payload: own.payload(self.head), is_damaged })
     }
 
     /// Has a slot further on fetched. For a receiver that found several: of one that waits for the
@@ -224,7 +284,17 @@ mod tests {
     use super::{super::wire::Kind, *};
 
     fn header(bits: u64) -> Header {
-        Header { kind: Kind::Inline, flags: 0, peer: 0, count: 8, bits, data: 0, len: 8, op: 0 }
+        Header {
+            kind: Kind::Inline,
+            flags: 0,
+            peer: 0,
+            count: 8,
+            bits,
+            data: 0,
+            len: 8,
+            op: 0,
+            check: 0,
+        }
     }
 
     fn segment(port: u16) -> Segment {

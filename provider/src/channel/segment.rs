@@ -495,6 +495,18 @@ impl Segment {
         self.word(offset % LENGTH / 8 * 8).store(value, Ordering::Release);
     }
 
+    /// Where the buffers begin.
+    #[cfg(test)]
+    pub(crate) fn offset_of_buffers(&self) -> usize {
+        BUFFER_AREA
+    }
+
+    /// Where the first slot is.
+    #[cfg(test)]
+    pub(crate) fn offset_of_ring(&self) -> usize {
+        RING
+    }
+
     fn base(&self) -> *mut u8 {
         self.map.as_mut_ptr()
     }

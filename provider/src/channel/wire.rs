@@ -9,6 +9,12 @@
 //! ```
 //! The words are written before `turn`, which publishes them. All of them are
 //! what a peer claims: a receiver checks each before use.
+//!
+//! With `FI_TCAM_CHECK=on` the last 8 bytes of a slot are checksums:
+//! ```text
+//!  248             252             256
+//!  | of the message | of bytes 8 to 252 |
+//! ```
 
 /// Bytes of a slot.
 pub(crate) const SLOT: usize = 256;
@@ -83,6 +89,14 @@ pub(crate) const COPIED: u8 = 16;
 /// A [`Kind::Write`] that is to go through buffers: it is only checked, as a whole, before.
 pub(crate) const PIECES: u8 = 32;
 
+/// The slot has checksums.
+pub(crate) const CHECKED: u8 = 64;
+
+/// Where the checksums are.
+pub(super) const CHECKS: usize = SLOT - 8;
+/// Longest message that travels in a slot which has some.
+pub(crate) const CHECKED_INLINE: usize = CHECKS - PAYLOAD;
+
 /// The `count` of a slot that asks for memory: what lies where.
 ///
 /// ```text
@@ -118,7 +132,7 @@ impl Frame {
 pub(crate) struct Header {
     /// What the slot is.
     pub(crate) kind: Kind,
-    /// [`TAGGED`], [`DATA`], [`ACK`], [`PART`], [`COPIED`].
+    /// [`TAGGED`], [`DATA`], [`ACK`], [`PART`], [`COPIED`], [`PIECES`], [`CHECKED`].
     pub(crate) flags: u8,
     /// The sender's number in the receiver's list of peers.
     pub(crate) peer: u16,
@@ -132,6 +146,8 @@ pub(crate) struct Header {
     pub(crate) len: u64,
     /// Operation of the sender.
     pub(crate) op: u64,
+    /// Checksum of a message, or of the buffer that a frame lies in; none of these words.
+    pub(crate) check: u32,
 }
 
 impl Header {
@@ -158,6 +174,7 @@ impl Header {
             data,
             len,
             op,
+            check: 0,
         })
     }
 }
@@ -178,6 +195,7 @@ mod tests {
                 data: 2,
                 len: 3,
                 op: 4,
+                check: 0,
             };
             assert_eq!(Header::read(header.words()), Some(header));
         }

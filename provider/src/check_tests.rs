@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Bytes that change on their way are never taken for what was sent.
+
+use std::sync::Arc;
+
+use ffi::{
+    Context, Errno,
+    memory::Window,
+    ops::{
+        WaitObj,
+        cq::{Attr, CompletionQueue as _, Format},
+        ep::{OpFlags, Recv},
+    },
+};
+
+use crate::{
+    channel::{
+        link::fill_bytes,
+        segment::{LENGTH, Segment, unpack},
+        wire::{Header, Kind, TAGGED},
+    },
+    cq::CompletionQueue,
+    engine::Engine,
+    fuzzing::endpoint,
+    progress::Progress,
+};
+
+const MESSAGE: &[u8] = b"what was sent, and longer than nothing";
+
+/// An endpoint that reports somewhere and has checksums.
+fn checked(port: u16) -> (Segment, Engine, Arc<CompletionQueue>) {
+    let (own, mut engine) = endpoint(port);
+    let attr = Attr {
+        size: 0,
+        flags: 0,
+        format: Format::Tagged,
+        wait_obj: WaitObj::None,
+        threshold: false,
+    };
+    let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
+    engine.rx.cq = Some(Arc::clone(&cq));
+    engine.check = true;
+    (own, engine, cq)
+}
+
+/// Sends a message through a buffer; answers the buffer.
+fn send(own: &Segment, engine: &mut Engine, to: u32) -> usize {
+    engine.link_to(own, to).unwrap();
+    let buffer = engine.pool.take(own, to).unwrap();
+    fill_bytes(own, buffer, MESSAGE);
+    let header = Header {
+        kind: Kind::Buffered,
+        flags: TAGGED,
+        peer: 0,
+        count: buffer as u32,
+        bits: 7,
+        data: 0,
+        len: MESSAGE.len() as u64,
+        op: 0,
+        check: crc32c::crc32c(MESSAGE),
+    };
+    assert!(engine.link(to).unwrap().push_bare(own, header));
+    buffer
+}
+
+/// How a message ends whose sender and receiver are given; the way may be tampered with.
+fn end_of(
+    ports: [u16; 2],
+    expected: bool,
+    tamper: impl FnOnce(&Segment, &Segment, usize),
+) -> Option<Errno> {
+    let (own, mut engine, cq) = checked(ports[0]);
+    let (there, mut sender, _) = checked(ports[1]);
+    let memory: &'static mut [u8] = vec![0; 64].leak();
+    let window = Window::from(&mut *memory);
+    let mut post = |engine: &mut Engine| {
+        let recv = Recv {
+            buffer: window.part(0, 64).unwrap(),
+            source: u64::MAX,
+            tag: Some((7, 0)),
+            context: Context(1),
+            flags: OpFlags::Default,
+        };
+        engine.recv(&own, &recv).unwrap();
+    };
+    if expected {
+        post(&mut engine);
+    }
+    let to = sender.domain.peers.number(unpack(engine.address));
+    let buffer = send(&there, &mut sender, to);
+    tamper(&own, &there, buffer);
+    while engine.progress(&own) == Progress::Some {}
+    if !expected {
+        post(&mut engine);
+    }
+    cq.read_error(0).ok().map(|failure| failure.errno)
+}
+
+#[test]
+fn what_arrives_as_it_was_sent_is_no_error() {
+    for (ports, expected) in [([161, 162], true), ([163, 164], false)] {
+        assert_eq!(end_of(ports, expected, |_, _, _| ()), None);
+    }
+}
+
+#[test]
+fn a_byte_that_changes_in_a_buffer_is_an_error() {
+    for (ports, expected) in [([165, 166], true), ([167, 168], false)] {
+        let end = end_of(ports, expected, |_, there, buffer| {
+            let byte = there.buffer(buffer);
+            let at = there.buffer(0).addr();
+            there.scribble(byte.addr() - at + there.offset_of_buffers(), 0);
+        });
+        assert_eq!(end, Some(Errno::ECRC));
+    }
+}
+
+#[test]
+fn a_word_that_changes_in_a_slot_is_an_error() {
+    for (port, word) in (171..).step_by(2).zip(1..6) {
+        let end = end_of([port, port + 1], true, |own, _, _| {
+            own.scribble((own.offset_of_ring() + word * 8) % LENGTH, 0x0003_0000_4102);
+        });
+        assert_eq!(end, Some(Errno::ECRC), "word {word}");
+    }
+}
