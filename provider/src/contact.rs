@@ -54,8 +54,9 @@ fn say_short(errno: Errno) {
     static SAID: AtomicBool = AtomicBool::new(false);
     if !SAID.swap(true, Ordering::Relaxed) {
         tracing::error!(
-            "peers cannot be opened ({errno}): their messages wait until they can; raise ulimit \
+            "peers cannot be opened ({}): their messages wait until they can; raise ulimit \
              -n, vm.max_map_count or the room in {}, whichever is short",
+            std::io::Error::from_raw_os_error(errno.get()),
             host::directory::SHM
         );
     }
