@@ -91,7 +91,7 @@ impl Engine {
         let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
         fill_frame(own, buffer, parts, &data);
         header.count = frame(&op.remote, 0, Some(buffer));
-        header.check = self.check_of_buffer(own, buffer);
+        self.note_buffer(own, peer, buffer);
         let sent = self.link(peer)?.push_bare(own, header);
         if !sent {
             self.pool.untake(own);

@@ -13,7 +13,7 @@
 //! of anything: its error names no operation.
 
 use ffi::{
-    Buffer, Errno, Result, flags,
+    Buffer, Errno, flags,
     ops::cq::{Completion, Failure},
 };
 use nic::device::{Envelope, Grant};
@@ -40,31 +40,38 @@ fn of(buffer: &Buffer) -> u32 {
     })
 }
 
-/// The bytes of a buffer that a frame lies in, if they are what its sender put there.
-///
-/// # Errors
-/// `ECRC` if they are not.
-pub(crate) fn frame<'a>(header: &Header, bytes: SharedBytes<'a>) -> Result<SharedBytes<'a>> {
-    if header.flags & CHECKED != 0 && crc32c::crc32c(&bytes.keep()) != header.check {
+/// Whether the buffer that a frame lies in is not what its sender put there.
+pub(crate) fn is_frame_damaged(header: &Header, check: u32, bytes: SharedBytes<'_>) -> bool {
+    let is_damaged = header.flags & CHECKED != 0 && crc32c::crc32c(&bytes.keep()) != check;
+    if is_damaged {
         tracing::error!("FI_TCAM_CHECK: a buffer does not hold what was put into it");
-        return Err(Errno::ECRC);
     }
-    Ok(bytes)
+    is_damaged
 }
 
 impl Engine {
-    /// The checksum of a message that is sent, if it has one.
+    /// What goes to a peer next is this message.
     #[inline]
-    pub(crate) fn check_of(&self, buffer: &Buffer) -> u32 {
-        if self.check { of(buffer) } else { 0 }
+    pub(crate) fn note_message(&mut self, peer: u32, message: &Buffer) {
+        if self.check {
+            self.note(peer, of(message));
+        }
     }
 
-    /// The checksum of a buffer of ours, if there is one.
+    /// What goes to a peer next is in this buffer of ours.
     #[inline]
-    pub(crate) fn check_of_buffer(&self, own: &Segment, buffer: usize) -> u32 {
-        match own.buffer_bytes(buffer, BUFFER as u64) {
-            Some(bytes) if self.check => crc32c::crc32c(&bytes.keep()),
-            _ => 0,
+    pub(crate) fn note_buffer(&mut self, own: &Segment, peer: u32, buffer: usize) {
+        if self.check
+            && let Some(bytes) = own.buffer_bytes(buffer, BUFFER as u64)
+        {
+            self.note(peer, crc32c::crc32c(&bytes.keep()));
+        }
+    }
+
+    #[cold]
+    fn note(&mut self, peer: u32, check: u32) {
+        if let Ok(link) = self.link(peer) {
+            link.set_check(check);
         }
     }
 
@@ -74,12 +81,11 @@ impl Engine {
         &self,
         grant: &Grant<RecvOp>,
         envelope: &Envelope,
-        about: About,
         received: usize,
     ) -> bool {
         let is_whole = received as u64 == envelope.len;
-        let is_damaged =
-            is_whole && of(&grant.data.buffer.part(grant.offset as usize, received)) != about.check;
+        let is_damaged = is_whole
+            && of(&grant.data.buffer.part(grant.offset as usize, received)) != self.slot_check;
         if is_damaged {
             tracing::error!(
                 "FI_TCAM_CHECK: a message of {}, {received} bytes with match bits {:#x}, is not \
@@ -89,6 +95,21 @@ impl Engine {
             );
         }
         is_damaged
+    }
+
+    /// What completes the message of a slot, wherever it goes.
+    #[inline(always)]
+    pub(crate) fn about(&self, header: &Header) -> About {
+        let Header { flags, data, op, .. } = *header;
+        About { flags, data, op, check: self.slot_check }
+    }
+
+    /// Whether the next slot, which has checksums, is what its sender put there.
+    #[cold]
+    pub(crate) fn is_slot_whole(&mut self, own: &Segment) -> bool {
+        let check = self.receiver.check(own);
+        self.slot_check = check.unwrap_or_default();
+        check.is_some()
     }
 
     /// A slot holds something else than its sender put there.

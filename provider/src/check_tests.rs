@@ -57,9 +57,10 @@ fn send(own: &Segment, engine: &mut Engine, to: u32) -> usize {
         data: 0,
         len: MESSAGE.len() as u64,
         op: 0,
-        check: crc32c::crc32c(MESSAGE),
     };
-    assert!(engine.link(to).unwrap().push_bare(own, header));
+    let link = engine.link(to).unwrap();
+    link.set_check(crc32c::crc32c(MESSAGE));
+    assert!(link.push_bare(own, header));
     buffer
 }
 
@@ -73,7 +74,7 @@ fn end_of(
     let (there, mut sender, _) = checked(ports[1]);
     let memory: &'static mut [u8] = vec![0; 64].leak();
     let window = Window::from(&mut *memory);
-    let mut post = |engine: &mut Engine| {
+    let post = |engine: &mut Engine| {
         let recv = Recv {
             buffer: window.part(0, 64).unwrap(),
             source: u64::MAX,

@@ -20,7 +20,6 @@ use crate::{
     cntr::Counter,
     cq::CompletionQueue,
     engine::{Engine, RecvOp, SendOp},
-    rendezvous::About,
 };
 
 /// What an operation of ours at a peer is.
@@ -139,10 +138,10 @@ impl Engine {
         &mut self,
         grant: &Grant<RecvOp>,
         envelope: &Envelope,
-        about: About,
+        message_flags: u8,
+        data: u64,
         received: usize,
     ) {
-        let About { flags: message_flags, data, .. } = about;
         let op = &grant.data;
         let mut completion_flags = flags::RECV
             | if message_flags & wire::TAGGED != 0 { flags::TAGGED } else { flags::MSG };
@@ -161,7 +160,7 @@ impl Engine {
             tag: envelope.bits,
             source: self.address_of(envelope.source),
         };
-        if message_flags & wire::CHECKED != 0 && self.is_damaged(grant, envelope, about, received) {
+        if message_flags & wire::CHECKED != 0 && self.is_damaged(grant, envelope, received) {
             self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
             count(self.counters.recv.as_ref(), true);
             self.recv_done(op, completion_flags, true);

@@ -29,7 +29,7 @@ use crate::{
         identity::Identity,
         link::Link,
         segment::{self, Liveness, Segment},
-        wire::{CHECKED, Header},
+        wire::Header,
     },
     engine::{Engine, UNKNOWN},
 };
@@ -144,7 +144,9 @@ impl Engine {
     }
 
     fn take_link(&mut self, peer: u32, mut link: Link) {
-        link.checked = if self.check { CHECKED } else { 0 };
+        if self.check {
+            link.add_checks();
+        }
         let index = peer as usize;
         if self.links.len() <= index {
             self.links.resize_with(index + 1, || None);

@@ -86,25 +86,12 @@ impl Clone for RecvOp {
 /// A message that no receive waited for, as the device carries it.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// [`wire::DATA`], [`wire::ACK`], [`wire::TAGGED`].
-    pub(crate) flags: u8,
-    /// Remote CQ data.
-    pub(crate) data: u64,
-    /// Operation of the sender.
-    pub(crate) op: u64,
-    /// Checksum, if the flags say that there is one.
-    pub(crate) check: u32,
+    pub(crate) about: About,
     /// Number of the endpoint in a shared receive context.
     pub(crate) holder: u32,
     /// Which of those that had the sender's address it is of ([`Engine::epoch`]).
     pub(crate) epoch: u32,
     pub(crate) body: Body,
-}
-
-impl Kept {
-    pub(crate) fn about(&self) -> About {
-        About { flags: self.flags, data: self.data, op: self.op, check: self.check }
-    }
 }
 
 /// Where the bytes of a kept message are.
@@ -231,6 +218,8 @@ pub(crate) struct Engine {
     pub(crate) inline_size: usize,
     /// Whether slots have checksums.
     pub(crate) check: bool,
+    /// That of what goes with the slot, or of the kept message, that is handled.
+    pub(crate) slot_check: u32,
     pub(crate) kernel_copy: bool,
     pub(crate) idle: Idle,
     pub(crate) census: Census,
@@ -389,6 +378,7 @@ impl Engine {
             inject_size: attr::inject_size(eager_size),
             inline_size: if check { CHECKED_INLINE } else { INLINE },
             check,
+            slot_check: 0,
             kernel_copy: params.text("kernel_copy") == "auto",
             idle: Idle::new(match params.text("idle") {
                 "spin" => Policy::Spin,
@@ -441,7 +431,7 @@ impl Engine {
         }
         let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
         fill_bytes(own, buffer, bytes);
-        header.check = self.check_of_buffer(own, buffer);
+        self.note_buffer(own, peer, buffer);
         header.count = Frame { buffer: Some(buffer as u16), ..Frame::default() }.pack();
         let sent = self.link(peer).map(|link| link.push_bare(own, header));
         if sent != Ok(true) {

@@ -21,7 +21,7 @@ fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
     engine.link_to(&own, peer).unwrap();
     let answer = |flags, len| {
         let (kind, len) = (Kind::Answer, len as u64);
-        Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 1, check: 0 }
+        Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 1 }
     };
     // No buffer is free for the part; the end would fit a slot.
     while engine.pool.take(&own, peer).is_some() {}

@@ -288,7 +288,6 @@ impl Play {
                 data: 0,
                 len: 0,
                 op: 0,
-                check: 0,
             };
             self.progress();
             assert!(sender.push(&self.healthy, &self.own, &header, |_| ()), "no room");

@@ -36,7 +36,7 @@ fn enter(own: &Segment, number: u16, who: Identity) {
 
 fn header(number: u16) -> Header {
     let (kind, flags, peer) = (Kind::Inline, 0, number);
-    Header { kind, flags, peer, count: 0, bits: 0, data: 0, len: 0, op: 0, check: 0 }
+    Header { kind, flags, peer, count: 0, bits: 0, data: 0, len: 0, op: 0 }
 }
 
 /// An operation towards a peer that answers nothing.

@@ -130,8 +130,8 @@ impl Engine {
             data: op.data.unwrap_or(0),
             len: len as u64,
             op: 0,
-            check: self.check_of(&op.buffer),
         };
+        self.note_message(peer, &op.buffer);
         if len <= self.inline_size {
             self.send_eager(own, peer, op, header, report, None)
         } else if len <= self.eager_size.min(BUFFER) || inject {
@@ -312,21 +312,22 @@ impl Engine {
         envelope: &Envelope,
         message: Kept,
     ) {
-        let about = message.about();
+        let about = message.about;
         match message.body {
             Body::Bytes(bytes) => {
                 let to = grant.data.buffer.part(grant.offset as usize, bytes.len());
                 let received = to.fill(&bytes);
-                self.complete_recv(&grant, envelope, about, received);
-                if message.flags & ACK != 0 && message.epoch == self.epoch(envelope.source) {
-                    self.answer(own, envelope.source, Kind::Done, message.op, 0);
+                self.slot_check = about.check;
+                self.complete_recv(&grant, envelope, about.flags, about.data, received);
+                if about.flags & ACK != 0 && message.epoch == self.epoch(envelope.source) {
+                    self.answer(own, envelope.source, Kind::Done, about.op, 0);
                 }
             }
             Body::Remote(remote) if message.epoch == self.epoch(envelope.source) => {
                 self.fetch(own, grant, envelope, about, &remote);
             }
             Body::Remote(_) => {
-                let tagged = message.flags & TAGGED != 0;
+                let tagged = about.flags & TAGGED != 0;
                 let (bits, last) = (envelope.bits, grant.last);
                 self.fail_recv(&grant.data, tagged, bits, last, Errno::ECONNABORTED);
             }

@@ -7,13 +7,12 @@ use crate::{
     channel::{
         bytes::SharedBytes,
         segment::{self, BUFFER, Segment},
-        wire::{ACK, COPIED, Header, INLINE, Kind},
+        wire::{ACK, CHECKED, COPIED, Header, INLINE, Kind},
     },
     contact::Unknown,
     engine::{Body, Engine, Kept},
     ep::Port,
     idle::{self, Caller, Pause, SPINS},
-    rendezvous::About,
 };
 
 /// Whether progress was made.
@@ -83,6 +82,9 @@ impl Engine {
                 self.receiver.expect_more(own);
             }
             match slot.header {
+                Some(header) if header.flags & CHECKED != 0 && !self.is_slot_whole(own) => {
+                    self.fail_damaged();
+                }
                 Some(header) => match self.source_of(own, &header) {
                     Ok(from) => {
                         if self.flow.holds_ring() && self.is_held_back(from, &header) {
@@ -98,7 +100,6 @@ impl Engine {
                         break;
                     }
                 },
-                None if slot.is_damaged => self.fail_damaged(),
                 None => tracing::warn!("a peer wrote a slot that is no message"),
             }
             self.receiver.release();
@@ -128,7 +129,9 @@ impl Engine {
             Kind::Done | Kind::Failed => self.finished(from, header),
             Kind::Pull => self.pulled(from, header),
             Kind::Chunk => self.chunk(own, from, header),
-            Kind::Write | Kind::Read | Kind::Atomic => self.serve(own, from, header, payload),
+            Kind::Write | Kind::Read | Kind::Atomic => {
+                self.serve(own, from, header, payload);
+            }
             Kind::Answer => self.answered(from, header, payload),
             Kind::Inline | Kind::Buffered => tracing::warn!("a message with an impossible length"),
         }
@@ -141,7 +144,7 @@ impl Engine {
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
         self.channels.shm.received += 1;
         self.channels.shm.received_bytes += header.len;
-        let (holder, epoch) = (self.device.holder(), self.epoch(from));
+        let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
         let mut device = self.device.lock();
         let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
@@ -153,11 +156,11 @@ impl Engine {
                 } else {
                     bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
                 };
-                self.complete_recv(&grant, &envelope, about(header), received);
+                self.complete_recv(&grant, &envelope, header.flags, header.data, received);
                 true
             }
             None => {
-                context.keep(envelope, kept(header, holder, epoch, Body::Bytes(bytes.keep())));
+                context.keep(envelope, kept(about, holder, epoch, Body::Bytes(bytes.keep())));
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -210,17 +213,17 @@ impl Engine {
             return;
         }
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
-        let (holder, epoch) = (self.device.holder(), self.epoch(from));
+        let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
         let mut device = self.device.lock();
         let context = device.context(is_tagged(header));
         match context.arrive(&envelope) {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
                 drop(device);
-                self.fetch(own, grant, &envelope, about(header), &remote);
+                self.fetch(own, grant, &envelope, about, &remote);
             }
             None => {
-                context.keep(envelope, kept(header, holder, epoch, Body::Remote(remote)));
+                context.keep(envelope, kept(about, holder, epoch, Body::Remote(remote)));
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -233,21 +236,8 @@ pub(crate) fn is_tagged(header: &Header) -> bool {
     header.flags & crate::channel::wire::TAGGED != 0
 }
 
-#[inline(always)]
-fn about(header: &Header) -> About {
-    About { flags: header.flags, data: header.data, op: header.op, check: header.check }
-}
-
-fn kept(header: &Header, holder: u32, epoch: u32, body: Body) -> Kept {
-    Kept {
-        flags: header.flags,
-        data: header.data,
-        op: header.op,
-        check: header.check,
-        holder,
-        epoch,
-        body,
-    }
+fn kept(about: crate::rendezvous::About, holder: u32, epoch: u32, body: Body) -> Kept {
+    Kept { about, holder, epoch, body }
 }
 
 impl Port {

@@ -95,8 +95,7 @@ fn still_there(link: &Link, copied: Result<(), CopyError>) -> Result<(), CopyErr
 impl Engine {
     /// Tells a sender about its operation.
     pub(crate) fn answer(&mut self, own: &Segment, peer: u32, kind: Kind, op: u64, len: u64) {
-        let header =
-            Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len, op, check: 0 };
+        let header = Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len, op };
         self.reply(own, peer, header);
     }
 
@@ -179,7 +178,8 @@ impl Engine {
             Ok(()) => {
                 self.channels.kernel_copy.received += 1;
                 self.channels.kernel_copy.received_bytes += wanted as u64;
-                self.complete_recv(&grant, envelope, about, wanted);
+                self.slot_check = about.check;
+                self.complete_recv(&grant, envelope, about.flags, about.data, wanted);
                 // `len` tells the sender which channel it was.
                 self.answer(own, peer, Kind::Done, op, 1);
             }
@@ -200,7 +200,6 @@ impl Engine {
                     data: transfer as u64,
                     len: wanted as u64,
                     op,
-                    check: 0,
                 };
                 self.reply(own, peer, header);
             }
@@ -306,7 +305,6 @@ impl Engine {
                 data: stream.offset as u64,
                 len: part.len() as u64,
                 op: stream.transfer,
-                check: 0,
             };
             if !self.link(stream.peer).is_ok_and(|link| link.push_bare(own, header)) {
                 self.pool.untake(own);
@@ -341,7 +339,9 @@ impl Engine {
         let done = transfers.remove(key);
         self.channels.copy_pipeline.received += 1;
         self.channels.copy_pipeline.received_bytes += done.wanted as u64;
-        self.complete_recv(&done.grant, &done.envelope, done.about, done.wanted);
+        let about = done.about;
+        self.slot_check = about.check;
+        self.complete_recv(&done.grant, &done.envelope, about.flags, about.data, done.wanted);
         self.answer(own, from, Kind::Done, done.about.op, 2);
     }
 

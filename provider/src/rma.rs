@@ -45,7 +45,7 @@ use crate::{
         segment::{BUFFER, Segment},
         wire::{DATA, Frame, Header, INLINE, Kind, PART, PIECES},
     },
-    check,
+    check::is_frame_damaged,
     completion::{OpKind, count},
     engine::{Engine, SendOp},
     mr::Target,
@@ -216,7 +216,7 @@ impl Engine {
         if short && let Some(buffer) = self.pool.take(own, peer) {
             fill_frame(own, buffer, parts, slice::from_ref(&op.buffer));
             header.count = frame(&op.remote, 0, Some(buffer));
-            header.check = self.check_of_buffer(own, buffer);
+            self.note_buffer(own, peer, buffer);
             if self.link(peer)?.push_bare(own, header) {
                 return Ok(());
             }
@@ -278,7 +278,7 @@ impl Engine {
                 let Some(buffer) = self.pool.take(own, stream.peer) else { break };
                 fill_frame(own, buffer, parts.as_slice(), &[op.buffer.part(stream.offset, len)]);
                 header.count = frame(&parts, 0, Some(buffer));
-                header.check = self.check_of_buffer(own, buffer);
+                self.note_buffer(own, stream.peer, buffer);
                 Some(buffer)
             } else {
                 None
@@ -317,7 +317,11 @@ impl Engine {
                 // Out of `links` for a moment, so that the bytes can be lent.
                 let Some(link) = self.links[from as usize].take() else { return };
                 let bytes = link.buffer(u32::from(buffer), BUFFER as u64).ok_or(Errno::EPROTO);
-                let bytes = bytes.and_then(|bytes| check::frame(header, bytes));
+                let check = self.slot_check;
+                let bytes = match bytes {
+                    Ok(bytes) if is_frame_damaged(header, check, bytes) => Err(Errno::ECRC),
+                    bytes => bytes,
+                };
                 let served = bytes.and_then(|bytes| self.execute(own, from, header, frame, bytes));
                 link.free_buffer(u32::from(buffer));
                 self.links[from as usize] = Some(link);
@@ -477,7 +481,7 @@ impl Engine {
         {
             fill_frame(own, buffer, &[], buffers);
             answer.count = frame(&RemoteParts::default(), 0, Some(buffer));
-            answer.check = self.check_of_buffer(own, buffer);
+            self.note_buffer(own, to, buffer);
             if self.link(to).is_ok_and(|link| link.push_bare(own, answer)) {
                 return;
             }
@@ -505,7 +509,8 @@ impl Engine {
         let frame = Frame::unpack(header.count);
         let Some(Some(link)) = self.links.get(from as usize) else { return };
         let whole = frame.buffer.and_then(|buffer| link.buffer(buffer.into(), BUFFER as u64));
-        let is_damaged = whole.is_some_and(|whole| check::frame(header, whole).is_err());
+        let is_damaged =
+            whole.is_some_and(|whole| is_frame_damaged(header, self.slot_check, whole));
         let bytes = match frame.buffer {
             None => (header.len <= INLINE as u64).then(|| payload.first(header.len as usize)),
             Some(buffer) => link.buffer(u32::from(buffer), header.len),
@@ -551,7 +556,7 @@ impl Engine {
 #[inline]
 pub(crate) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
     let count = frame(parts, 0, None);
-    Header { kind, flags: 0, peer: 0, count, bits: 0, data: 0, len: parts.len(), op, check: 0 }
+    Header { kind, flags: 0, peer: 0, count, bits: 0, data: 0, len: parts.len(), op }
 }
 
 /// The `count` of a request.
@@ -578,6 +583,5 @@ fn answer_to(request: &Header, len: usize) -> Header {
         data,
         len: len as u64,
         op: request.op,
-        check: 0,
     }
 }

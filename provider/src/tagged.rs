@@ -23,7 +23,6 @@ use crate::{
         wire::{ACK, CHECKED, DATA, Kind},
     },
     engine::{Body, Engine, Kept, RecvOp},
-    rendezvous::About,
 };
 
 /// Flags that make a receive one of these.
@@ -81,8 +80,8 @@ impl Probe {
         let key = Key { bits, ignore, source };
         let found = |(envelope, kept): (Envelope, &Kept)| Found {
             envelope,
-            flags: kept.flags,
-            data: kept.data,
+            flags: kept.about.flags,
+            data: kept.about.data,
             holder: kept.holder,
             dropped: None,
         };
@@ -168,8 +167,8 @@ impl Engine {
         if op_flags & flags::DISCARD != 0 {
             self.drop_kept(own, envelope.source, &kept);
             let nothing = Envelope { len: 0, ..envelope };
-            let about = About { flags: kept.flags & !CHECKED, ..kept.about() };
-            self.complete_recv(&grant, &nothing, about, 0);
+            let about = kept.about;
+            self.complete_recv(&grant, &nothing, about.flags & !CHECKED, about.data, 0);
         } else {
             self.deliver_kept(own, grant, &envelope, kept);
         }
@@ -177,9 +176,9 @@ impl Engine {
 
     /// Tells the sender of a message that is dropped that it is done with.
     fn drop_kept(&mut self, own: &Segment, peer: u32, kept: &Kept) {
-        let is_awaited = kept.flags & ACK != 0 || matches!(kept.body, Body::Remote(_));
+        let is_awaited = kept.about.flags & ACK != 0 || matches!(kept.body, Body::Remote(_));
         if is_awaited && kept.epoch == self.epoch(peer) {
-            self.answer(own, peer, Kind::Done, kept.op, 0);
+            self.answer(own, peer, Kind::Done, kept.about.op, 0);
         }
     }
 }

@@ -26,8 +26,6 @@ pub(crate) struct Link {
     sender: Sender,
     /// Our number in the peer's list of senders.
     number: u16,
-    /// [`CHECKED`](super::wire::CHECKED), or nothing: added to the flags of every slot.
-    pub(crate) checked: u8,
     /// How quickly buffers fill for the peer.
     pub(crate) fills: Fills,
     /// Whether the kernel has refused to copy from this peer, or would copy from another.
@@ -60,7 +58,6 @@ impl Link {
             sender: Sender::new(segment.identity()),
             segment,
             number,
-            checked: 0,
             fills: Fills::new(),
             kernel_refuses,
             refused_there: false,
@@ -70,6 +67,16 @@ impl Link {
     /// The peer's segment.
     pub(crate) fn segment(&self) -> &Segment {
         &self.segment
+    }
+
+    /// From now on slots have checksums.
+    pub(crate) fn add_checks(&mut self) {
+        self.sender.add_checks();
+    }
+
+    /// The checksum of what goes with the next slot.
+    pub(crate) fn set_check(&mut self, check: u32) {
+        self.sender.set_check(check);
     }
 
     /// Who the peer is.
@@ -168,7 +175,6 @@ impl Link {
     #[inline]
     fn push(&mut self, own: &Segment, mut header: Header, payload: impl FnOnce(*mut u8)) -> bool {
         header.peer = self.number;
-        header.flags |= self.checked;
         if !self.sender.push(own, &self.segment, &header, payload) {
             return false;
         }

@@ -67,11 +67,25 @@ pub(crate) struct Sender {
     head: u64,
     /// The position behind the slot that was filled last.
     next: u64,
+    /// What the first word of a slot has besides: that there are checksums, or nothing.
+    checked: u64,
+    /// That of what goes with the next slot.
+    check: u32,
 }
 
 impl Sender {
     pub(crate) fn new(peer: Identity) -> Self {
-        Self { ring: peer.ring(), head: 0, next: 0 }
+        Self { ring: peer.ring(), head: 0, next: 0, checked: 0, check: 0 }
+    }
+
+    /// From now on slots have checksums.
+    pub(crate) fn add_checks(&mut self) {
+        self.checked = u64::from(CHECKED) << 8;
+    }
+
+    /// The checksum of what goes with the next slot.
+    pub(crate) fn set_check(&mut self, check: u32) {
+        self.check = check;
     }
 
     /// Whether the ring takes another slot.
@@ -90,13 +104,7 @@ impl Sender {
         header: &Header,
         payload: impl FnOnce(*mut u8),
     ) -> bool {
-        self.put(own, peer, header.words(), |to| {
-            payload(to);
-            if header.flags & CHECKED != 0 {
-                // SAFETY: the payload is of a slot that this endpoint claimed.
-                unsafe { put_checks(to.sub(PAYLOAD), header) };
-            }
-        })
+        self.put(own, peer, header.words(), payload)
     }
 
     /// A slot with any words and any payload.
@@ -119,9 +127,10 @@ impl Sender {
         &mut self,
         own: &Segment,
         peer: &Segment,
-        words: [u64; 5],
+        mut words: [u64; 5],
         payload: impl FnOnce(*mut u8),
     ) -> bool {
+        words[0] |= self.checked;
         let claimed = protocol::claim(peer, own.intent(), self.ring, &mut self.head);
         let Some(position) = claimed else { return false };
         let slot = peer.slot(position);
@@ -132,6 +141,9 @@ impl Sender {
                 slot_word(slot, index + 1).store(word, Ordering::Relaxed);
             }
             payload(slot.add(PAYLOAD));
+            if self.checked != 0 {
+                put_checks(slot, std::mem::take(&mut self.check));
+            }
         }
         protocol::fill(peer, position);
         // Where nobody else sends, this sender fills the slots that follow as well. Not the next
@@ -162,8 +174,6 @@ pub(crate) struct Slot<'a> {
     pub(crate) header: Option<Header>,
     /// The payload, of which a header says how much counts, until `release`.
     pub(crate) payload: SharedBytes<'a>,
-    /// Whether there is no header because the slot is not what its sender wrote.
-    pub(crate) is_damaged: bool,
 }
 
 /// The checksum of a slot.
@@ -182,11 +192,11 @@ unsafe fn sum(slot: *mut u8) -> u32 {
 /// # Safety
 /// `slot` is one that the caller alone writes to.
 #[cold]
-unsafe fn put_checks(slot: *mut u8, header: &Header) {
+unsafe fn put_checks(slot: *mut u8, check: u32) {
     // SAFETY: both words are in the slot, whose end is aligned to 8.
     unsafe {
         let checks = slot.add(CHECKS).cast::<u32>();
-        checks.write(header.check);
+        checks.write(check);
         let sum = sum(slot);
         checks.add(1).write(sum);
     }
@@ -196,7 +206,6 @@ unsafe fn put_checks(slot: *mut u8, header: &Header) {
 ///
 /// # Safety
 /// `slot` is one of a mapping.
-#[cold]
 unsafe fn checks_of(slot: *mut u8) -> Option<u32> {
     // SAFETY: both words are in the slot, whose end is aligned to 8.
     unsafe {
@@ -219,18 +228,15 @@ impl Receiver {
         let slot = own.slot(self.head);
         // SAFETY: the slot lies in our own mapping.
         let word = |index| unsafe { slot_word(slot, index).load(Ordering::Relaxed) };
-        let mut header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
-        let mut is_damaged = false;
-        if let Some(read) = &mut header
-            && read.flags & CHECKED != 0
-        {
-            // SAFETY: as above.
-            match unsafe { checks_of(slot) } {
-                Some(check) => read.check = check,
-                None => (header, is_damaged) = (None, true),
-            }
-        }
-        Some(Slot { header, payload: own.payload(self.head), is_damaged })
+        let header = Header::read([word(1), word(2), word(3), word(4), word(5)]);
+        Some(Slot { header, payload: own.payload(self.head) })
+    }
+
+    /// The checksum of what goes with the next slot; none if the slot's own is wrong.
+    #[cold]
+    pub(crate) fn check(&self, own: &Segment) -> Option<u32> {
+        // SAFETY: the slot lies in our own mapping.
+        unsafe { checks_of(own.slot(self.head)) }
     }
 
     /// Has a slot further on fetched. For a receiver that found several: of one that waits for the
@@ -284,17 +290,7 @@ mod tests {
     use super::{super::wire::Kind, *};
 
     fn header(bits: u64) -> Header {
-        Header {
-            kind: Kind::Inline,
-            flags: 0,
-            peer: 0,
-            count: 8,
-            bits,
-            data: 0,
-            len: 8,
-            op: 0,
-            check: 0,
-        }
+        Header { kind: Kind::Inline, flags: 0, peer: 0, count: 8, bits, data: 0, len: 8, op: 0 }
     }
 
     fn segment(port: u16) -> Segment {

@@ -146,8 +146,6 @@ pub(crate) struct Header {
     pub(crate) len: u64,
     /// Operation of the sender.
     pub(crate) op: u64,
-    /// Checksum of a message, or of the buffer that a frame lies in; none of these words.
-    pub(crate) check: u32,
 }
 
 impl Header {
@@ -174,7 +172,6 @@ impl Header {
             data,
             len,
             op,
-            check: 0,
         })
     }
 }
@@ -195,7 +192,6 @@ mod tests {
                 data: 2,
                 len: 3,
                 op: 4,
-                check: 0,
             };
             assert_eq!(Header::read(header.words()), Some(header));
         }
