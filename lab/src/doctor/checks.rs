@@ -275,7 +275,7 @@ pub(super) fn peers(command: &[OsString]) -> Option<Finding> {
             count(ranks as u64, "rank"),
             whole(PEERS as u64)
         ),
-        "more fail with ENOSPC; `tcam workload` makes traces of larger machines",
+        "a host has no more ports; `tcam workload` makes traces of larger machines",
     ))
 }
 
@@ -333,10 +333,10 @@ mod tests {
     #[test]
     fn more_ranks_than_can_send_to_one_are_noted() {
         let of = |ranks: &str| peers(&["mpiexec", "-n", ranks, "app"].map(OsString::from));
-        assert!(of("4096").is_none());
+        assert!(of("65536").is_none());
         let finding = of("100000").unwrap();
         assert_eq!(finding.verdict, Verdict::Note);
-        assert_eq!(finding.what, "100,000 ranks: at most 4,096 can send to one of them");
+        assert_eq!(finding.what, "100,000 ranks: at most 65,536 can send to one of them");
     }
 
     #[test]

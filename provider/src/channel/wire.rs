@@ -134,7 +134,7 @@ pub(crate) struct Header {
     pub(crate) kind: Kind,
     /// [`TAGGED`], [`DATA`], [`ACK`], [`PART`], [`COPIED`], [`PIECES`], [`CHECKED`].
     pub(crate) flags: u8,
-    /// The sender's number in the receiver's list of peers.
+    /// The sender's number in the receiver's list of senders.
     pub(crate) peer: u16,
     /// Depends on the kind.
     pub(crate) count: u32,
