@@ -302,8 +302,9 @@ impl Drivers {
     }
 
     /// After a poll that found nothing: looks a moment longer, or gives the core
-    /// away where that helps. Whether another poll would find something.
-    pub(crate) fn pause(&self) -> bool {
+    /// away where that helps, unless another thread has reported something that is `ready`.
+    /// Whether another poll would find something.
+    pub(crate) fn pause(&self, ready: impl Fn() -> bool) -> bool {
         let ports = self.ports.lock();
         let several = segment::own_count() > 1;
         let caller = if several { Caller::PollsSeveral } else { Caller::Polls };
@@ -318,7 +319,10 @@ impl Drivers {
                 // Others may use the queue while this thread sleeps.
                 let port = Arc::clone(port);
                 drop(ports);
-                port.sleep(nap, || false);
+                self.lie_down(Some(&port));
+                self.armed.store(true, Ordering::SeqCst);
+                port.sleep(nap, ready);
+                self.get_up();
             }
             // One bell does not ring for several endpoints.
             _ => {
@@ -368,12 +372,7 @@ impl Drivers {
         };
         // Others may use the queue while this thread sleeps.
         let ports = ports.clone();
-        let sleepers = {
-            let mut bed = self.bed.lock();
-            bed.sleepers += 1;
-            bed.port = ports.first().filter(|_| descriptors.is_none()).cloned();
-            bed.sleepers
-        };
+        let sleepers = self.lie_down(ports.first().filter(|_| descriptors.is_none()));
         match (descriptors, ports.as_slice()) {
             (None, [port]) => {
                 self.armed.store(true, Ordering::SeqCst);
@@ -389,14 +388,26 @@ impl Drivers {
             }
             _ => std::thread::sleep(at_most.min(ROOM)),
         }
+        self.get_up();
+        for port in &ports {
+            port.look_around();
+        }
+    }
+
+    /// Before a sleep, at the bell of an endpoint or on the descriptors; how many threads sleep.
+    fn lie_down(&self, port: Option<&Arc<Port>>) -> u32 {
+        let mut bed = self.bed.lock();
+        bed.sleepers += 1;
+        bed.port = port.cloned();
+        bed.sleepers
+    }
+
+    /// After a sleep.
+    fn get_up(&self) {
         let mut bed = self.bed.lock();
         bed.sleepers -= 1;
         if bed.sleepers == 0 {
             bed.port = None;
-        }
-        drop(bed);
-        for port in &ports {
-            port.look_around();
         }
     }
 

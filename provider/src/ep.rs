@@ -153,6 +153,7 @@ impl Endpoint {
     fn transmit(&self, work: impl FnOnce(&mut Engine, &Segment) -> Result<()>) -> Result<()> {
         match &mut *self.port.engine.lock() {
             Some(engine) => {
+                engine.idle.starts();
                 let sent = work(engine, &self.port.own);
                 engine.wants_room = sent == Err(Errno::EAGAIN);
                 if sent.is_ok() {
@@ -385,6 +386,7 @@ impl ops::ep::Endpoint for Endpoint {
         }
         match &mut *self.port.engine.lock() {
             Some(engine) => {
+                engine.idle.starts();
                 let posted = engine.recv(&self.port.own, op);
                 self.port.wake_device(engine);
                 posted

@@ -12,6 +12,7 @@ mod atomic;
 mod attr;
 mod av;
 mod bind;
+mod callers;
 mod channel;
 mod clock;
 mod cntr;
