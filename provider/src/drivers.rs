@@ -172,6 +172,17 @@ impl Port {
         self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(&self.own))
     }
 
+    /// Makes progress, unless another thread is at this endpoint. It moves on by itself then, as
+    /// it does where there is a device thread.
+    fn try_progress(&self) {
+        if !self.auto
+            && let Some(mut engine) = self.engine.try_lock()
+            && let Some(engine) = &mut *engine
+        {
+            engine.progress(&self.own);
+        }
+    }
+
     fn look_around(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
             engine.look_around(&self.own);
@@ -299,6 +310,13 @@ impl Drivers {
             }
         }
         progress
+    }
+
+    /// Makes progress on every endpoint but one and those that other threads are at.
+    pub(crate) fn progress_beside(&self, one: &Arc<Port>) {
+        for port in self.ports.lock().iter().filter(|port| !Arc::ptr_eq(port, one)) {
+            port.try_progress();
+        }
     }
 
     /// After a poll that found nothing: looks a moment longer, or gives the core
