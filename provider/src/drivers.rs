@@ -161,6 +161,11 @@ impl Engine {
         LOOK_AROUND
     }
 
+    /// Whether there is something to do that no bell tells of.
+    pub(crate) fn goes_on(&self) -> bool {
+        !(self.copies.is_empty() && self.deferred.is_empty() && self.streams.is_empty())
+    }
+
     /// Whether something goes on when a peer makes room, which rings no bell.
     pub(crate) fn waits_for_room(&self) -> bool {
         self.wants_room || !self.deferred.is_empty() || !self.streams.is_empty()
