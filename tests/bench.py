@@ -20,7 +20,9 @@ TCAM = [TARGET / "release" / "tcam", "run", "--prq", "16384", "--umq", "16384", 
 
 OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"}
 UCX = {"MPIR_CVAR_CH4_NETMOD": "ucx", "MPIR_CVAR_NOLOCAL": "1"}
+SPINS = {"FI_TCAM_IDLE": "spin"}
 ROOT_MAY = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+MANY_RANKS = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 
 # Name: programs (by MPI), words before the launcher, launcher, environment.
 RIVALS = {
@@ -28,16 +30,17 @@ RIVALS = {
     "MPICH ofi/sm2": ("mpich", [], MPICH, OFI | {"FI_PROVIDER": "sm2"}),
     "MPICH POSIX shm": ("mpich", [], MPICH, {}),
     "MPICH UCX": ("mpich", [], MPICH, UCX),
-    "Open MPI ob1/sm": ("openmpi5", [], OPENMPI, ROOT_MAY | {"OMPI_MCA_pml": "ob1"}),
+    "Open MPI ob1/sm": ("openmpi5", [], OPENMPI, ROOT_MAY | MANY_RANKS | {"OMPI_MCA_pml": "ob1"}),
     "MPICH tcam": ("mpich", TCAM, MPICH, {}),
+    "MPICH tcam spins": ("mpich", TCAM, MPICH, SPINS),
     "Open MPI tcam": ("openmpi5", TCAM, OPENMPI, {}),
 }
 
 
-def measure(rival, program, arguments):
+def measure(rival, program, arguments, ranks=2):
     """One run: a list of (name, values) from the program's lines."""
     apps, before, launcher, environment = RIVALS[rival]
-    command = [*before, launcher, "-n", "2", TARGET / "apps" / apps / program, *arguments]
+    command = [*before, launcher, "-n", ranks, TARGET / "apps" / apps / program, *arguments]
     done = subprocess.run(
         [str(word) for word in command],
         env=os.environ | environment,
@@ -73,12 +76,29 @@ def table(title, program, key, value, keys, rivals, rounds, digits):
     return values
 
 
+def threads(ranks, rivals, rounds):
+    """Prints what a send beside a thread that waits takes, medians of all runs."""
+    names = ["median_us", "p99_us", "max_us"]
+    rows = {rival: [] for rival in rivals}
+    for _ in range(rounds):
+        for rival in rivals:
+            rows[rival] += measure(rival, "threads_latency", [], ranks)
+    print(f"\nMPI_Send of 8 B beside a thread that waits, {ranks} ranks, in us")
+    print(f"{'':18}" + "".join(f"{name.removesuffix('_us'):>11}" for name in names))
+    for rival in rivals:
+        medians = [statistics.median(row[name] for row in rows[rival]) for name in names]
+        print(f"{rival:18}" + "".join(f"{median:11.2f}" for median in medians))
+    sys.stdout.flush()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="runs of each")
     parser.add_argument("--rivals", default=",".join(RIVALS), help="names, separated by commas")
     arguments = parser.parse_args()
-    rivals = arguments.rivals.split(",")
+    threaded = arguments.rivals.split(",")
+    # With a core for each of two ranks all polls spin.
+    rivals = [rival for rival in threaded if RIVALS[rival][3] is not SPINS]
     depths = [0, 64, 256, 1024, 4096, 8192]
     sizes = [8, 64, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304]
     latency = table(
@@ -93,6 +113,8 @@ def main():
         "Messages a second, 64 in flight, by size in bytes",
         "bandwidth", "size", "messages_per_s", sizes[:3], rivals, arguments.rounds, 0,
     )  # fmt: skip
+    for ranks in (4, 8):
+        threads(ranks, threaded, arguments.rounds)
     shm, ours = "MPICH ofi/shm", "MPICH tcam"
     if shm in latency and ours in latency:
         median = {name: statistics.median(latency[name][0]) for name in (shm, ours)}

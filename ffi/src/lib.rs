@@ -21,6 +21,7 @@ pub mod ops;
 pub mod provider;
 pub mod serial;
 pub mod sys;
+pub mod thread;
 
 pub use errno::{Errno, Result};
 pub use memory::{Buffer, Context};

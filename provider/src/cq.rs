@@ -174,7 +174,8 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         let progress = self.drivers.progress();
         self.domain.triggers.run();
         let taken = self.take(entries, 1);
-        if progress == Progress::None && taken == Err(Errno::EAGAIN) && self.drivers.pause() {
+        let idle = progress == Progress::None && taken == Err(Errno::EAGAIN);
+        if idle && self.drivers.pause(|| self.holds(1)) {
             self.drivers.progress();
             return self.take(entries, 1);
         }

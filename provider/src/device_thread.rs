@@ -294,16 +294,16 @@ impl Port {
     pub(crate) fn hand_over(&self, engine: &Engine) {
         if engine.device_sleeps {
             Bell::hand_over(&self.own);
-            if !engine.copies.is_empty() || engine.receiver.peek(&self.own).is_some() {
+            if engine.goes_on() || engine.receiver.peek(&self.own).is_some() {
                 bell::wake(&self.own);
             }
         }
     }
 
-    /// Wakes the device thread if there is something to copy.
+    /// Wakes the device thread if there is something to copy, or to answer once a peer has room.
     #[inline]
     pub(crate) fn wake_device(&self, engine: &Engine) {
-        if engine.device_sleeps && !(engine.copies.is_empty() && engine.streams.is_empty()) {
+        if engine.device_sleeps && engine.goes_on() {
             bell::wake(&self.own);
         }
     }

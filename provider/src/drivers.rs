@@ -164,6 +164,11 @@ impl Engine {
         LOOK_AROUND
     }
 
+    /// Whether there is something to do that no bell tells of.
+    pub(crate) fn goes_on(&self) -> bool {
+        !(self.copies.is_empty() && self.deferred.is_empty() && self.streams.is_empty())
+    }
+
     /// Whether something goes on when a peer makes room, which rings no bell.
     pub(crate) fn waits_for_room(&self) -> bool {
         self.wants_room || !self.deferred.is_empty() || !self.streams.is_empty()
@@ -173,6 +178,17 @@ impl Engine {
 impl Port {
     fn longest_sleep(&self) -> Duration {
         self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(&self.own))
+    }
+
+    /// Makes progress, unless another thread is at this endpoint. It moves on by itself then, as
+    /// it does where there is a device thread.
+    fn try_progress(&self) {
+        if !self.auto
+            && let Some(mut engine) = self.engine.try_lock()
+            && let Some(engine) = &mut *engine
+        {
+            engine.progress(&self.own);
+        }
     }
 
     fn look_around(&self) {
@@ -304,9 +320,17 @@ impl Drivers {
         progress
     }
 
+    /// Makes progress on every endpoint but one and those that other threads are at.
+    pub(crate) fn progress_beside(&self, one: &Arc<Port>) {
+        for port in self.ports.lock().iter().filter(|port| !Arc::ptr_eq(port, one)) {
+            port.try_progress();
+        }
+    }
+
     /// After a poll that found nothing: looks a moment longer, or gives the core
-    /// away where that helps. Whether another poll would find something.
-    pub(crate) fn pause(&self) -> bool {
+    /// away where that helps, unless another thread has reported something that is `ready`.
+    /// Whether another poll would find something.
+    pub(crate) fn pause(&self, ready: impl Fn() -> bool) -> bool {
         let ports = self.ports.lock();
         let several = segment::own_count() > 1;
         let caller = if several { Caller::PollsSeveral } else { Caller::Polls };
@@ -321,7 +345,10 @@ impl Drivers {
                 // Others may use the queue while this thread sleeps.
                 let port = Arc::clone(port);
                 drop(ports);
-                port.sleep(nap, || false);
+                self.lie_down(Some(&port));
+                self.armed.store(true, Ordering::SeqCst);
+                port.sleep(nap, ready);
+                self.get_up();
             }
             // One bell does not ring for several endpoints.
             _ => {
@@ -371,12 +398,7 @@ impl Drivers {
         };
         // Others may use the queue while this thread sleeps.
         let ports = ports.clone();
-        let sleepers = {
-            let mut bed = self.bed.lock();
-            bed.sleepers += 1;
-            bed.port = ports.first().filter(|_| descriptors.is_none()).cloned();
-            bed.sleepers
-        };
+        let sleepers = self.lie_down(ports.first().filter(|_| descriptors.is_none()));
         match (descriptors, ports.as_slice()) {
             (None, [port]) => {
                 self.armed.store(true, Ordering::SeqCst);
@@ -392,14 +414,26 @@ impl Drivers {
             }
             _ => std::thread::sleep(at_most.min(ROOM)),
         }
+        self.get_up();
+        for port in &ports {
+            port.look_around();
+        }
+    }
+
+    /// Before a sleep, at the bell of an endpoint or on the descriptors; how many threads sleep.
+    fn lie_down(&self, port: Option<&Arc<Port>>) -> u32 {
+        let mut bed = self.bed.lock();
+        bed.sleepers += 1;
+        bed.port = port.cloned();
+        bed.sleepers
+    }
+
+    /// After a sleep.
+    fn get_up(&self) {
         let mut bed = self.bed.lock();
         bed.sleepers -= 1;
         if bed.sleepers == 0 {
             bed.port = None;
-        }
-        drop(bed);
-        for port in &ports {
-            port.look_around();
         }
     }
 

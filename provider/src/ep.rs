@@ -153,6 +153,7 @@ impl Endpoint {
     fn transmit(&self, work: impl FnOnce(&mut Engine, &Segment) -> Result<()>) -> Result<()> {
         match &mut *self.port.engine.lock() {
             Some(engine) => {
+                engine.idle.starts();
                 let sent = work(engine, &self.port.own);
                 engine.wants_room = sent == Err(Errno::EAGAIN);
                 if sent.is_ok() {
@@ -199,21 +200,25 @@ impl Endpoint {
         pack(self.port.address)
     }
 
+    /// Makes progress; whether peers have taken all that was sent.
+    fn is_settled(&self) -> bool {
+        let mut engine = self.port.engine.lock();
+        let Some(engine) = &mut *engine else { return true };
+        engine.progress(&self.port.own);
+        engine.look_around(&self.port.own);
+        engine.deferred.is_empty() && !engine.pool.is_lent(&self.port.own) && !engine.has_copies()
+    }
+
     /// Lets peers take what was sent: buffers that they have not emptied, copies that they have
-    /// not read, and answers that found a full ring.
+    /// not read, and answers that found a full ring. Of peers that are endpoints of this domain
+    /// nobody but the thread that closes may look.
     fn linger(&self) {
         let end = Instant::now() + LINGER;
         while Instant::now() < end {
-            let mut engine = self.port.engine.lock();
-            let Some(engine) = &mut *engine else { return };
-            engine.progress(&self.port.own);
-            engine.look_around(&self.port.own);
-            let all_taken = engine.deferred.is_empty()
-                && !engine.pool.is_lent(&self.port.own)
-                && !engine.has_copies();
-            if all_taken {
+            if self.is_settled() {
                 return;
             }
+            self.domain.endpoints.progress_beside(&self.port);
             std::thread::yield_now();
         }
         tracing::warn!("closing {} though peers have not taken all messages", self.port.address);
@@ -385,6 +390,7 @@ impl ops::ep::Endpoint for Endpoint {
         }
         match &mut *self.port.engine.lock() {
             Some(engine) => {
+                engine.idle.starts();
                 let posted = engine.recv(&self.port.own, op);
                 self.port.wake_device(engine);
                 posted

@@ -13,6 +13,9 @@
 //! inside of polls for long: only the first few spin; between two sleeps there are many polls
 //! where few share a core; and who does something else than wait, or waits for very long, does
 //! not sleep while a core has nothing to do.
+//!
+//! Nor may a poll sleep for long where another thread may wait for a lock that this one holds
+//! ([`crate::callers`]).
 
 use std::{
     cell::Cell,
@@ -20,6 +23,8 @@ use std::{
     sync::atomic::{AtomicU32, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
+
+use crate::callers::{Callers, Others};
 
 /// What to do after a poll that found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +101,7 @@ pub(crate) struct Idle {
     room: bool,
     /// What [`FOUND`] was.
     found: u32,
+    callers: Callers,
 }
 
 /// A caller that comes back this soon does nothing but poll.
@@ -152,6 +158,8 @@ const ACTS: u32 = 64;
 const ENOUGH: u32 = 256;
 /// First sleep; each further one without a message is twice as long.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
+/// Longest sleep of a poll while another thread is about, to which the kernel adds 50 us.
+const BRIEF_NAP: Duration = Duration::from_micros(50);
 /// Longest sleep of all. 256 ranks that wake every millisecond keep two cores busy.
 const LONGEST_NAP: Duration = Duration::from_millis(16);
 
@@ -212,6 +220,7 @@ impl Idle {
             ask: None,
             room: false,
             found: 0,
+            callers: Callers::default(),
         }
     }
 
@@ -237,6 +246,12 @@ impl Idle {
             Policy::Spin => false,
             Policy::Yield => true,
         }
+    }
+
+    /// The caller starts an operation.
+    #[inline(always)]
+    pub(crate) fn starts(&mut self) {
+        self.callers.start();
     }
 
     /// The caller has started an operation that goes to a peer.
@@ -270,6 +285,7 @@ impl Idle {
     /// A poll found nothing.
     #[inline]
     pub(crate) fn pause(&mut self, caller: Caller) -> Pause {
+        self.callers.poll();
         let polls_others = caller == Caller::PollsSeveral && self.comes_from_another();
         if polls_others {
             let found = FOUND.load(Ordering::Relaxed);
@@ -312,10 +328,15 @@ impl Idle {
         }
     }
 
-    /// Sleeps, unless the caller has been working between its polls, or nobody else has a use
-    /// for the core.
+    /// Sleeps, unless another thread needs what this one may hold, the caller has been working
+    /// between its polls, or nobody else has a use for the core.
     #[cold]
     fn sleep(&mut self, patience: u32, crowded: bool, caller: Caller) -> Pause {
+        let others = self.callers.others();
+        if others == Others::Active && caller != Caller::Waits {
+            self.empty = 0;
+            return Pause::None;
+        }
         let now = cpu_time();
         let used = now.saturating_sub(std::mem::replace(&mut self.cpu, now));
         let most = match self.naps {
@@ -333,7 +354,7 @@ impl Idle {
         }
         self.nap = if self.naps == 0 { NAP } else { (self.nap * 2).min(self.longest_nap()) };
         (self.naps, self.rests) = (self.naps.saturating_add(1), caller != Caller::Waits);
-        Pause::Sleep(self.nap)
+        Pause::Sleep(if others == Others::Away { self.nap } else { BRIEF_NAP })
     }
 
     /// Whether this thread may as well poll on: it had a core for itself while it was watched
@@ -498,6 +519,26 @@ mod tests {
         idle.set_population(2, 1, None);
         idle.busy(false);
         assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "it waited");
+    }
+
+    #[test]
+    fn who_may_keep_another_thread_waiting_sleeps_briefly_or_not_at_all() {
+        let mut idle = Idle::new(Policy::Yield);
+        let mut in_another_thread = |work: fn(&mut Idle)| {
+            std::thread::scope(|scope| {
+                scope.spawn(|| work(&mut idle));
+            });
+            let at_most = AGAIN + SHORT;
+            (next_sleep(&mut idle, at_most), next_sleep(&mut idle, at_most))
+        };
+        let is_brief = |sleep: Option<(u32, Duration)>| sleep.unwrap().1 == BRIEF_NAP;
+        let (first, second) = in_another_thread(|_| {});
+        assert!(first.unwrap().1 == NAP && second.unwrap().1 == NAP, "nobody else");
+        let (first, second) = in_another_thread(|idle| _ = idle.pause(Caller::Polls));
+        assert!(is_brief(first) && is_brief(second), "another one polls");
+        assert_eq!(in_another_thread(Idle::starts), (None, None), "another one starts something");
+        // Who waits for room starts nothing before there is some.
+        assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_NAP)));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod atomic;
 mod attr;
 mod av;
 mod bind;
+mod callers;
 mod channel;
 mod check;
 mod clock;

@@ -77,7 +77,48 @@ static void child_forked(int closes) {
     moves(8, 1, 'x');
 }
 
+// The receiver stops calling with an answer that found the ring of its peer full: it goes as soon
+// as the peer has made room.
+static void answers_late(void) {
+    char byte = 1, came = 0;
+    struct iovec bytes = {&byte, 1};
+    struct fi_cq_tagged_entry entry;
+    unsetenv("AUTO_PROGRESS");
+    progress = FI_PROGRESS_MANUAL;
+    open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
+    open_side(&a, 0, 2);
+    struct fi_info *other_info = info;
+    struct fid_fabric *other_fabric = fabric;
+    struct fid_domain *other_domain = domain;
+    progress = FI_PROGRESS_AUTO;
+    open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
+    open_side(&b, 0, 2);
+    meet(&a, &b);
+    struct fi_msg_tagged sent = {.msg_iov = &bytes, .iov_count = 1, .addr = a.peer, .tag = 3, .context = out};
+    OK(fi_tsendmsg(a.ep, &sent, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+    usleep(10000);
+    while (fi_tinject(b.ep, &byte, 1, b.peer, 4) == 0) {}
+    // Who was refused room is woken every 50 us; no longer after a send that is not.
+    OK(fi_tinject(b.ep, &byte, 1, b.self, 4));
+    usleep(10000);
+    OK(fi_trecv(b.ep, &came, 1, NULL, FI_ADDR_UNSPEC, 3, 0, &came));
+    CHECK(came == 1, "the message is not there");
+    usleep(10000);
+    double start = seconds();
+    while (fi_cq_read(a.cq, &entry, 1) != 1) CHECK(seconds() < start + 10, "no answer");
+    CHECK(seconds() - start < 0.05, "an answer after %.3f s", seconds() - start);
+    next_ok(&b, NULL, &came);
+    close_side(&b);
+    close_domain();
+    info = other_info;
+    fabric = other_fabric;
+    domain = other_domain;
+    close_side(&a);
+    close_domain();
+}
+
 int main(void) {
+    answers_late();
     progress = FI_PROGRESS_AUTO;
     int before = threads();
     open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_DOMAIN, 0);

@@ -65,6 +65,9 @@ for idle in auto yield; do
     run "wait, idle $idle" env FI_TCAM_IDLE=$idle "$build/wait"
     run "wait, idle $idle, automatic progress" env FI_TCAM_IDLE=$idle AUTO_PROGRESS=1 "$build/wait"
 done
+cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/naps" "$here/naps.c" -lfabric -lpthread || exit 1
+run "naps" env FI_TCAM_IDLE=yield "$build/naps"
+run "naps, automatic progress" env FI_TCAM_IDLE=yield AUTO_PROGRESS=1 "$build/naps"
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/looks" "$here/looks.c" -lfabric || exit 1
 run "looks" "$build/looks"
 cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/bound" "$here/bound.c" -lfabric || exit 1

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Which threads call an endpoint: whether another one may wait for the thread that polls.
+//!
+//! Under `MPI_THREAD_MULTIPLE` a thread of MPICH polls with a lock held that the other threads
+//! of its process need to send. Nobody can ring for a thread that waits for such a lock, since
+//! it has not called yet. So a poll that sleeps keeps it out to the end of the sleep, and what
+//! tells of it is that it called before.
+//!
+//! Who starts operations leaves its name in passing, without a look at the clock. Who is about
+//! to sleep finds it and notes when.
+
+use std::time::{Duration, Instant};
+
+use ffi::thread;
+
+/// Threads other than the one that polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// None has called for long: nobody is kept waiting.
+    Away,
+    /// One has called, and may come back.
+    About,
+    /// One has just started an operation: the next may follow at any moment.
+    Active,
+}
+
+/// From an operation of another thread to the next sleep. One that starts something this
+/// often must find the lock free; one that does less often is delayed by little.
+const ACTIVE: Duration = Duration::from_millis(20);
+/// From a call of another thread to the next long sleep. While one thread sleeps the others
+/// cannot tell that they are there, and some compute for seconds between two calls.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+/// The threads that called an endpoint lately.
+#[derive(Debug, Default)]
+pub(crate) struct Callers {
+    /// The last to start an operation since somebody was about to sleep, 0 if none did,
+    starter: usize,
+    /// and the last that was not the one about to sleep.
+    started: Option<Instant>,
+    /// The last to poll in vain,
+    poller: usize,
+    /// and whether another one did before, since somebody was about to sleep.
+    polled_by_several: bool,
+    /// When a thread other than the one about to sleep was last noticed.
+    noticed: Option<Instant>,
+}
+
+impl Callers {
+    /// This thread starts an operation.
+    #[inline(always)]
+    pub(crate) fn start(&mut self) {
+        self.starter = thread::current();
+    }
+
+    /// This thread polls in vain.
+    #[inline]
+    pub(crate) fn poll(&mut self) {
+        let this = thread::current();
+        let before = std::mem::replace(&mut self.poller, this);
+        self.polled_by_several |= before != this && before != 0;
+    }
+
+    /// What the other threads do, for one that is about to sleep.
+    pub(crate) fn others(&mut self) -> Others {
+        let now = Instant::now();
+        let starter = std::mem::take(&mut self.starter);
+        let another_polled = std::mem::take(&mut self.polled_by_several);
+        if starter != 0 && starter != thread::current() {
+            self.started = Some(now);
+            self.noticed = Some(now);
+        } else if another_polled {
+            self.noticed = Some(now);
+        }
+        let is_within = |time: Option<Instant>, most| time.is_some_and(|time| now - time < most);
+        if is_within(self.started, ACTIVE) {
+            Others::Active
+        } else if is_within(self.noticed, REMEMBERED) {
+            Others::About
+        } else {
+            Others::Away
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_another_thread(work: impl FnOnce() + Send) {
+        std::thread::scope(|scope| {
+            scope.spawn(work);
+        });
+    }
+
+    /// As if so much time had passed.
+    fn pass(callers: &mut Callers, time: Duration) {
+        for noted in [&mut callers.started, &mut callers.noticed] {
+            *noted = noted.and_then(|noted| noted.checked_sub(time));
+        }
+    }
+
+    #[test]
+    fn a_thread_alone_has_no_others() {
+        let mut callers = Callers::default();
+        for _ in 0..3 {
+            callers.start();
+            callers.poll();
+            assert_eq!(callers.others(), Others::Away);
+        }
+    }
+
+    #[test]
+    fn who_starts_operations_is_active_then_about_and_forgotten_in_the_end() {
+        let mut callers = Callers::default();
+        in_another_thread(|| callers.start());
+        callers.poll();
+        assert_eq!(callers.others(), Others::Active);
+        pass(&mut callers, ACTIVE);
+        assert_eq!(callers.others(), Others::About);
+        pass(&mut callers, REMEMBERED);
+        assert_eq!(callers.others(), Others::Away);
+    }
+
+    #[test]
+    fn threads_that_only_poll_are_about() {
+        let mut callers = Callers::default();
+        in_another_thread(|| callers.poll());
+        callers.poll();
+        assert_eq!(callers.others(), Others::About);
+        pass(&mut callers, REMEMBERED);
+        callers.poll();
+        assert_eq!(callers.others(), Others::Away, "the other one is gone");
+    }
+
+    #[test]
+    fn operations_of_one_thread_are_noticed_by_another_that_waits_only() {
+        let mut callers = Callers::default();
+        callers.start();
+        in_another_thread(|| {
+            callers.poll();
+            assert_eq!(callers.others(), Others::Active);
+        });
+    }
+}

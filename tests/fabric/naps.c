@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// One thread polls where polls sleep (FI_TCAM_IDLE=yield). What another thread reports ends the
+// sleep; and where both take turns with a lock of their own, as in MPICH, no sleep of the first
+// keeps the second waiting for long.
+#include "fabric.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { SLEEPS = 21, POSTS = 101 };
+
+static struct side side;
+static _Atomic(void *) context;
+static atomic_int over;
+static double found;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+static int compare(const void *x, const void *y) {
+    double one = *(const double *)x, other = *(const double *)y;
+    return (one > other) - (one < other);
+}
+
+static double median(double *times, size_t count) {
+    qsort(times, count, sizeof *times, compare);
+    return times[count / 2];
+}
+
+static void rest(long ns) {
+    struct timespec time = {.tv_nsec = ns};
+    nanosleep(&time, NULL);
+}
+
+// Posts a receive and waits for it.
+static void *receive(void *arg) {
+    static char in[8];
+    struct fi_cq_tagged_entry entry;
+    ssize_t count;
+    OK(fi_trecv(side.ep, in, sizeof in, NULL, FI_ADDR_UNSPEC, 1, 0, in));
+    while ((count = fi_cq_read(side.cq, &entry, 1)) == -FI_EAGAIN) atomic_store(&context, in);
+    found = seconds();
+    CHECK(count == -FI_EAVAIL, "%zd", count);
+    return arg;
+}
+
+// No bell rings for what another thread cancels, the first thing that it does with the endpoint.
+static void a_report_ends_the_sleep(void) {
+    double took[SLEEPS];
+    pthread_t polls;
+    for (int i = 0; i < SLEEPS; i++) {
+        open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
+        open_side(&side, 0, 1);
+        atomic_store(&context, NULL);
+        OK(pthread_create(&polls, NULL, receive, NULL));
+        while (!atomic_load(&context)) rest(1000);
+        rest(20000000 + i * 50000);
+        double start = seconds();
+        OK(fi_cancel(&side.ep->fid, atomic_load(&context)));
+        OK(pthread_join(polls, NULL));
+        took[i] = found - start;
+        close_side(&side);
+        close_domain();
+    }
+    double half = median(took, SLEEPS);
+    CHECK(half < 250e-6, "found after %.0f us", half * 1e6);
+}
+
+static void *poll_locked(void *arg) {
+    struct fi_cq_tagged_entry entry;
+    while (!atomic_load(&over)) {
+        pthread_mutex_lock(&turn);
+        FAILS(FI_EAGAIN, fi_cq_read(side.cq, &entry, 1));
+        pthread_mutex_unlock(&turn);
+        sched_yield();
+    }
+    return arg;
+}
+
+// Posts a receive every so many ns, beside the thread that polls.
+static void no_sleep_keeps_the_other_waiting(long every) {
+    static char in[POSTS];
+    double took[POSTS];
+    pthread_t polls;
+    open_domain(FI_TAGGED, FI_THREAD_DOMAIN, 0);
+    open_side(&side, 0, 1);
+    atomic_store(&over, 0);
+    OK(pthread_create(&polls, NULL, poll_locked, NULL));
+    for (int i = 0; i < POSTS; i++) {
+        rest(every);
+        double start = seconds();
+        pthread_mutex_lock(&turn);
+        took[i] = seconds() - start;
+        OK(fi_trecv(side.ep, &in[i], 1, NULL, FI_ADDR_UNSPEC, 1, 0, &in[i]));
+        pthread_mutex_unlock(&turn);
+    }
+    atomic_store(&over, 1);
+    OK(pthread_join(polls, NULL));
+    double half = median(took, POSTS);
+    CHECK(half < 250e-6, "every %ld us: the lock was free after %.0f us", every / 1000, half * 1e6);
+    close_side(&side);
+    close_domain();
+}
+
+int main(void) {
+    alarm(50);
+    a_report_ends_the_sleep();
+    no_sleep_keeps_the_other_waiting(1000000);
+    no_sleep_keeps_the_other_waiting(30000000);
+    puts("naps: ok");
+}
