@@ -125,7 +125,8 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         if self.is_linked(peer) {
-            return Ok(());
+            // A successor sent already, and may have closed since.
+            return if self.is_open(peer) { Ok(()) } else { Err(Errno::EAGAIN) };
         }
         match Link::open(own, address.port()) {
             Ok(link) => {

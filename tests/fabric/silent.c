@@ -101,7 +101,16 @@ int main(void) {
     CHECK(waitpid(closing, NULL, 0) == closing, "wait");
     post(gone, 2);
     next_ok(&mine, NULL, bytes[1]);
-    all_fail(1);
+    if (progress == FI_PROGRESS_AUTO) {
+        // The device's thread may have seen it close: the receive waits for it then.
+        fi_cancel(&mine.ep->fid, bytes[0]);
+        struct fi_cq_tagged_entry entry;
+        struct fi_cq_err_entry failure;
+        int error = next_entry(&mine, NULL, &entry, NULL, &failure);
+        CHECK(error == FI_ECANCELED || error == ECONNABORTED, "%d", error);
+    } else {
+        all_fail(1);
+    }
 
     // One that is looked at, and closes.
     fi_addr_t leaver = enter(&cards[4]);
