@@ -215,14 +215,15 @@ pub struct Page {
 
 impl Page {
     /// The page that was read twice, the second time after the first; nothing if it is
-    /// none of a living endpoint, or was written meanwhile: to be read again.
+    /// none of an endpoint that was not closed, or was written meanwhile: to be read again.
     #[must_use]
     pub fn read(first: &[u8; PAGE], second: &[u8; PAGE]) -> Option<Self> {
         let word = |page: &[u8; PAGE], at: usize| {
             page[at..].first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes))
         };
         let short = |at: usize| first[at..].first_chunk::<4>().map(|at| u32::from_ne_bytes(*at));
-        if word(first, IDENTITY)? != MAGIC || short(STATE)? != OPEN {
+        // What the dead had counted is told, too.
+        if word(first, IDENTITY)? != MAGIC || !matches!(short(STATE)?, OPEN | DEAD) {
             return None;
         }
         let live = match word(first, COUNTERS)? {
