@@ -186,6 +186,20 @@ impl State {
     }
 }
 
+impl State {
+    /// Nothing goes into a receive's buffer after all: as if it had not begun.
+    fn take_back(&mut self, op: &RecvOp, last: bool) {
+        let key = (op.context, op.buffer.addr());
+        if let Some(parts) = self.parts.get_mut(&key) {
+            parts.under_way -= 1;
+            parts.ended &= !last;
+            if parts.under_way == 0 {
+                self.parts.remove(&key);
+            }
+        }
+    }
+}
+
 impl SharedReceive {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &RxAttr) -> Result<Self> {
         static OPENED: AtomicU32 = AtomicU32::new(0);
@@ -291,14 +305,19 @@ impl SharedReceive {
         }
     }
 
-    fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) {
+    /// Gives a message to its receive; false if the endpoint that holds it was just closed, and
+    /// the message with it.
+    fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
+        let (op, last) = (grant.data.clone(), grant.last);
         let delivered = self.with_member(Some(message.holder), |engine, port| {
             engine.deliver_kept(&port.own, grant, envelope, message);
             Ok(())
         });
         if delivered.is_err() {
-            tracing::warn!("a receive is lost, the endpoint of its message was just closed");
+            tracing::warn!("a message is lost with its endpoint, which was just closed");
+            self.state.lock().take_back(&op, last);
         }
+        delivered.is_ok()
     }
 
     fn probe(&self, op: &Recv, given: u64) -> Result<()> {
@@ -422,9 +441,14 @@ impl ops::ep::Endpoint for SharedReceive {
                 Post::Matched { grant, envelope, message, again } => {
                     state.begin(&grant.data, grant.last);
                     drop(state);
-                    self.deliver(grant, &envelope, message);
-                    if !again {
-                        return Ok(());
+                    let offset = grant.offset;
+                    if self.deliver(grant, &envelope, message) {
+                        if !again {
+                            return Ok(());
+                        }
+                    } else if let Some(multi) = &mut receive.multi {
+                        // The receive goes on as if the message had not been there.
+                        multi.used = offset;
                     }
                     state = self.state.lock();
                 }

@@ -111,7 +111,10 @@ unsafe fn call(
         Ok(copied) => Ok(copied),
         Err(_) => match std::io::Error::last_os_error().raw_os_error() {
             Some(libc::EINTR) => Ok(0),
-            Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::ESRCH) if !begun => {
+            // Filters of system calls (seccomp) answer whatever their authors chose, EINVAL among it.
+            Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::ESRCH | libc::EINVAL)
+                if !begun =>
+            {
                 Err(CopyError::Refused)
             }
             _ => Err(CopyError::Failed(Errno::EIO)),
