@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi asan miri soak bench guide install
+.PHONY: demo test test-impi asan miri soak spawn bench guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -24,6 +24,9 @@ miri: ## the safe cores under Miri, outside CI
 
 soak: ## random operations on 8 ranks for half an hour, outside CI
 	@tests/soak.sh
+
+spawn: ## MPI_Comm_spawn and disconnect, 500 times each, outside CI
+	@tests/spawn.sh
 
 bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
 	@tests/bench.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Bad days: peers that are killed at any moment, forked children, a full /dev/shm, no
-# descriptors, process namespaces, another user, segments that are written over.
+# descriptors, namespaces, another user, segments that are written over, clients by the thousand.
 #   tests/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
 set -u
 here=$(cd "$(dirname "$0")" && pwd)/fabric
@@ -10,12 +10,16 @@ build=$(mktemp -d)
 # Another user must be able to read it.
 chmod 755 "$build"
 cp "$1/libtcam-fi.so" "$build/"
+tcam=$build/tcam
+[ ! -x "$1/../release/tcam" ] || cp "$1/../release/tcam" "$tcam"
 export FI_PROVIDER_PATH=$build FI_PROVIDER=tcam FI_LOG_LEVEL=warn
+# A wrong byte is an error, whoever looks at it or not.
+export FI_TCAM_CHECK=on
 holder=
 # shellcheck disable=SC2064
 trap 'rm -rf "$build"; [ -z "$holder" ] || kill "$holder" 2>/dev/null' EXIT
 passed=0 failed=0
-for client in fault orphan full places users scribble; do
+for client in again fault filter many orphan full places users scribble; do
     # shellcheck disable=SC2086
     ${CC:-cc} ${CFLAGS:--O1} -Wall -Wextra -Wno-unused-function -o "$build/$client" \
         "$here/$client.c" -lfabric -lpthread ${LIBS:-} || exit 1
@@ -60,6 +64,7 @@ for progress in manual automatic; do
     for copy in auto off; do
         FI_TCAM_KERNEL_COPY=$copy run "no descriptors, $progress progress, kernel copy $copy" "$build/places" descriptors
     done
+    run "the kernel's copy is filtered, $progress progress" "$build/filter"
     run "no standard streams, $progress progress" "$build/places" silent
     run "no memory to lock, $progress progress" "$build/places" locked
     grep -q 'raise ulimit -l\|skipped' <<<"$output" || { echo "no memory to lock: not said"; failed=$((failed + 1)); }
@@ -109,6 +114,95 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     holder=
 else
     echo "another user: skipped, only root can become one"
+fi
+
+# Many clients (a round alone has fewer): a server that outlives 100,000, and 3,000 at a time, which take 4 GiB.
+clients=100000 workers=200
+[ "$rounds" -gt 1 ] || clients=5000 workers=20
+tables="env FI_TCAM_PRQ_ENTRIES=64 FI_TCAM_UMQ_ENTRIES=64"
+# shellcheck disable=SC2086
+LIMIT=600 run "$clients clients one after the other" $tables "$build/many" one-by-one "$clients"
+if [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -ge 5000000 ]; then
+    # shellcheck disable=SC2086
+    LIMIT=120 run "3,000 clients together" $tables "$build/many" at-once 3000
+else
+    echo "3,000 clients together: skipped, /dev/shm has less than 5 GB free"
+fi
+
+# Workers that come and go where there are a hundred ports, so that each has many of them.
+if unshare -n true 2>/dev/null; then
+    few_ports='echo "40000 40099" >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
+    LIMIT=180 run "workers on a hundred ports" \
+        unshare -n sh -c "$few_ports" ports "$build/again" workers "$workers"
+    FI_TCAM_KERNEL_COPY=off LIMIT=60 run "workers on a hundred ports, kernel copy off" \
+        unshare -n sh -c "$few_ports" ports "$build/again" workers 20
+    AUTO_PROGRESS=1 LIMIT=60 run "workers on a hundred ports, automatic progress" \
+        unshare -n sh -c "$few_ports" ports "$build/again" workers 20
+
+    # What is killed in a network namespace goes when anybody starts in another one.
+    unshare -n "$build/users" serve </dev/zero >"$build/out" 2>/dev/null &
+    victim=$!
+    for _ in $(seq 100); do
+        [ -s "$build/out" ] && break
+        sleep 0.1
+    done
+    kill -9 "$victim"
+    wait "$victim" 2>/dev/null
+    run "what was killed in another network namespace" "$build/orphan"
+    if ls "/dev/shm/tcam.$(id -u)"/segment.* >/dev/null 2>&1; then
+        echo "what was killed in another network namespace: $(ls "/dev/shm/tcam.$(id -u)")"
+        failed=$((failed + 1))
+    fi
+else
+    echo "network namespaces: skipped, making them is not permitted"
+fi
+
+# Another user who takes the name of a user's directory: an error at once that names them.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    as() {
+        local user=$1
+        shift
+        setpriv --reuid "$user" --regid "$user" --clear-groups "$@"
+    }
+    taken=/dev/shm/tcam.65533 mine=$(as 65534 mktemp -d)
+    for how in "mkdir $taken" "ln -s /nonexistent/x $taken" "ln -s $mine $taken" "touch $taken"; do
+        as 65534 sh -c "$how"
+        begun=$SECONDS
+        output=$(FI_LOG_LEVEL=warn as 65533 timeout -k 1 10 "$build/users" serve 2>&1 </dev/null)
+        if [ $? -ne 1 ] || ! grep -q "belongs to user.*65534" <<<"$output" ||
+            [ $((SECONDS - begun)) -gt 5 ] || [ -n "$(ls -A "$mine")" ]; then
+            echo "another user's $how: failed"
+            tail -n 3 <<<"$output"
+            failed=$((failed + 1))
+        else
+            passed=$((passed + 1))
+        fi
+        if [ -x "$tcam" ]; then
+            output=$(as 65533 "$tcam" doctor 2>&1)
+            grep -q "belongs to user.*65534" <<<"$output" ||
+                { echo "another user's $how: doctor does not say"; failed=$((failed + 1)); }
+        fi
+        rm -rf "$taken"
+    done
+    # Names that were in everybody's directory once, and bells that only their user may ring.
+    as 65534 ln -s /nonexistent/x "/dev/shm/tcam.65533.1.2"
+    mkfifo "$build/in2"
+    as 65533 "$build/users" serve <"$build/in2" >"$build/out" 2>/dev/null &
+    holder=$!
+    exec 8>"$build/in2"
+    for _ in $(seq 100); do
+        [ -s "$build/out" ] && break
+        sleep 0.1
+    done
+    if [ ! -s "$build/out" ] || as 65534 ls "/dev/shm/tcam.65533" >/dev/null 2>&1; then
+        echo "another user looks into the directory of one"
+        failed=$((failed + 1))
+    fi
+    exec 8>&-
+    wait "$holder" || failed=$((failed + 1))
+    holder=
+    rm -f "/dev/shm/tcam.65533.1.2"
+    rmdir "$mine"
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

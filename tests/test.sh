@@ -31,6 +31,8 @@ for setting in host_engine=list host_engine=rank-array host_engine=col-list \
     refuse=any-source pool=node kernel_copy=off; do
     python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 --set "$setting"
 done
+say "Workers that are spawned"
+tests/spawn.sh 50
 say "Models of devices: what their reports say"
 python3 tests/models.py
 say "The command line on bad days"

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use ffi::Errno;
 use host::directory;
 use parking_lot::Mutex;
 
@@ -12,24 +11,21 @@ use crate::address;
 /// Ports that are explained: a job that asks for thousands of them has one reason.
 const MOST: usize = 16;
 
-/// Says, once a port, why it has no segment, as far as can be told from here; the error of the
-/// operation that wanted it.
+/// Says, once a port, why it has no segment, as far as can be told from here.
 ///
 /// Nobody waits here for a peer that opens or closes just now: where 128 ranks share a core that
 /// takes longer than any wait.
 #[cold]
-pub(crate) fn explain(port: u16) -> Errno {
+pub(crate) fn explain(port: u16) {
     static SAID: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    let others = directory::other_users();
-    let is_held = address::is_held(port);
-    let is_theirs = is_held && !others.is_empty();
     let mut said = SAID.lock();
     if said.len() < MOST && said.insert(port) {
         let place = directory::path();
         let place = place.display();
-        if !is_held {
+        let others = directory::other_users();
+        if !address::is_held(port) {
             tracing::warn!("no endpoint on this host has port {port}");
-        } else if is_theirs {
+        } else if !others.is_empty() {
             tracing::warn!(
                 "{place} has no endpoint at port {port}, which somebody holds: it is of {}, of \
                  another network namespace, or just being opened or closed",
@@ -44,5 +40,4 @@ pub(crate) fn explain(port: u16) -> Errno {
             );
         }
     }
-    if is_theirs { Errno::EACCES } else { Errno::ECONNREFUSED }
 }

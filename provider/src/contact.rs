@@ -133,7 +133,10 @@ impl Engine {
                 self.take_link(peer, link);
                 Ok(())
             }
-            Err(Errno::ECONNREFUSED) => Err(absence::explain(address.port())),
+            Err(Errno::ECONNREFUSED) => {
+                absence::explain(address.port());
+                Err(Errno::ECONNREFUSED)
+            }
             // Without memory for a mapping, there may never be any (mlockall).
             Err(Errno::ENOMEM) => Err(Errno::ENOMEM),
             Err(errno) if is_short(errno) => {
