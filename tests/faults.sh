@@ -19,7 +19,7 @@ holder=
 # shellcheck disable=SC2064
 trap 'rm -rf "$build"; [ -z "$holder" ] || kill "$holder" 2>/dev/null' EXIT
 passed=0 failed=0
-for client in again fault filter many orphan full places users scribble; do
+for client in again comers fault filter many orphan full places users scribble; do
     # shellcheck disable=SC2086
     ${CC:-cc} ${CFLAGS:--O1} -Wall -Wextra -Wno-unused-function -o "$build/$client" \
         "$here/$client.c" -lfabric -lpthread ${LIBS:-} || exit 1
@@ -128,6 +128,10 @@ if [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -ge 5000000 ]; then
 else
     echo "3,000 clients together: skipped, /dev/shm has less than 5 GB free"
 fi
+
+# Peers that leave and come back at their ports, some of them killed.
+LIMIT=120 run "peers that come back" env FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
+    "$build/comers" 20
 
 # Workers that come and go where there are a hundred ports, so that each has many of them.
 if unshare -n true 2>/dev/null; then

@@ -4,6 +4,7 @@
 //! ```text
 //! /dev/shm/tcam.USER/                     mode 0700
 //!     segment.NAMESPACE.PORT              an endpoint (provider, channel/segment)
+//!     new.NAMESPACE.PORT                  one that is being made
 //!     bell.NAMESPACE.PORT                 the socket that it sleeps on
 //!     left.NAMESPACE.PORT-INODE           what a dead endpoint left to `tcam run`
 //!     claim.JOB                           `tcam run` wants what the dead of a job leave
@@ -33,8 +34,8 @@ use std::{
 
 use parking_lot::Mutex;
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat,
-    renameat, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat,
+    openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -196,6 +197,14 @@ impl Directory {
     /// There is no such file.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.fd, from, &self.fd, to)?)
+    }
+
+    /// Gives a file a name that nothing has.
+    ///
+    /// # Errors
+    /// `EEXIST` if something has it.
+    pub fn rename_new(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE)?)
     }
 
     /// Removes a file, and the directory with its last one.

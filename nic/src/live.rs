@@ -101,6 +101,8 @@ pub fn job_of(pattern: &str) -> u64 {
 
 /// What the names of segments begin with.
 pub const SEGMENT_NAME: &str = "segment.";
+/// The same of those that are being made.
+pub const NEW: &str = "new.";
 /// The same of those that dead endpoints left to who has the claim of their job. Their inode
 /// follows the rest of the name they had.
 pub const LEFT: &str = "left.";

@@ -23,21 +23,18 @@ pub(crate) fn explain(port: u16) {
         let place = directory::path();
         let place = place.display();
         let others = directory::other_users();
-        if !address::is_held(port) {
-            tracing::warn!("no endpoint on this host has port {port}");
-        } else if !others.is_empty() {
-            tracing::warn!(
-                "{place} has no endpoint at port {port}, which somebody holds: it is of {}, of \
-                 another network namespace, or just being opened or closed",
-                others.join(", ")
-            );
-        } else {
+        if address::is_held(port) {
+            let whose =
+                if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
             tracing::error!(
                 "{place} has no endpoint at port {port}, which somebody holds: unless that one is \
-                 just being opened or closed, it is not in this {}: containers must share one \
-                 (docker run --ipc), and nobody may remove what is in it",
+                 just being opened or closed, it is not in this {} (containers must share one: \
+                 docker run --ipc; and nobody may remove what is in it), or it is of another \
+                 network namespace or user{whose}",
                 directory::SHM
             );
+        } else {
+            tracing::warn!("no endpoint on this host has port {port}");
         }
     }
 }

@@ -10,7 +10,7 @@ use host::{
     directory::Directory,
     owner::{remove_if_dead, remove_if_unclaimed},
 };
-use nic::live::{BELL, CLAIM, LEFT, SEGMENT_NAME};
+use nic::live::{BELL, CLAIM, LEFT, NEW, SEGMENT_NAME};
 
 use super::{
     cores::{self, Cores, WHOLE},
@@ -23,7 +23,9 @@ pub(crate) fn clean_up() -> usize {
     let Ok(directory) = Directory::open() else { return 0 };
     let names = |prefix| directory.names(prefix).into_iter().flatten();
     names(LEFT).for_each(|name| remove_if_unclaimed(&directory, &name));
-    names(CLAIM).for_each(|name| _ = remove_if_dead(&directory, &name));
+    for name in names(CLAIM).chain(names(NEW)) {
+        let _ = remove_if_dead(&directory, &name);
+    }
     let own = prefix();
     let living = names(SEGMENT_NAME).filter(|name| !remove_if_dead(&directory, name));
     let living = living.filter(|name| name.starts_with(&own)).count();

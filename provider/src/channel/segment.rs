@@ -40,8 +40,8 @@ use host::{
 use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
 use nic::live::{
-    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, INCARNATION, Live, MAGIC, OPEN, PID, PROCESSES,
-    SEGMENT_NAME, STARTED, STATE,
+    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
+    PROCESSES, SEGMENT_NAME, STARTED, STATE,
 };
 use rustix::{
     fs::{FallocateFlags, fallocate, ftruncate},
@@ -190,6 +190,38 @@ pub(crate) fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
+/// Makes and locks a file; what a process that died left under its name goes.
+fn take_name(name: &str) -> Result<File, Errno> {
+    for _ in 0..TRIES {
+        match directory::create_locked(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let directory = Directory::open()?;
+                if !owner::remove_if_dead(&directory, name) && directory.inode(name).is_some() {
+                    return Err(Errno::EADDRINUSE);
+                }
+            }
+            made => return Ok(made?),
+        }
+    }
+    Err(Errno::EADDRINUSE)
+}
+
+/// Gives a segment the name that peers look for: they find it whole, or not at all.
+fn publish(new: &str, port: u16) -> Result<(), Errno> {
+    let (directory, name) = (Directory::open()?, name_of(port));
+    for _ in 0..TRIES {
+        match directory.rename_new(new, &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if !owner::remove_if_dead(&directory, &name) && directory.inode(&name).is_some() {
+                    return Err(Errno::EADDRINUSE);
+                }
+            }
+            published => return Ok(published?),
+        }
+    }
+    Err(Errno::EADDRINUSE)
+}
+
 /// Removes what an endpoint of this process has in the directory.
 fn remove_files(port: u16) {
     let _ = std::fs::remove_file(bell_of(port));
@@ -210,26 +242,16 @@ impl Segment {
     /// `EADDRINUSE` if a live endpoint has the port, `EACCES` if another user is in the way,
     /// `ENOSPC` if `/dev/shm` is full.
     pub(crate) fn create(address: SocketAddrV4) -> Result<Self, Errno> {
-        let name = name_of(address.port());
-        let mut tries = 0;
-        let file = loop {
-            match directory::create_locked(&name) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
-                    tries += 1;
-                    let directory = Directory::open()?;
-                    if !owner::remove_if_dead(&directory, &name) && directory.inode(&name).is_some()
-                    {
-                        return Err(Errno::EADDRINUSE);
-                    }
-                }
-                made => break directory::behind_streams(made?)?,
-            }
-        };
-        let segment = Self::reserve(&file, address);
-        if segment.is_err() {
-            remove_files(address.port());
+        let new = format!("{NEW}{}.{}", namespace(), address.port());
+        let file = directory::behind_streams(take_name(&new)?)?;
+        let made = Self::reserve(&file, address)
+            .and_then(|segment| publish(&new, address.port()).map(|()| segment));
+        if made.is_err()
+            && let Ok(directory) = Directory::open()
+        {
+            let _ = directory.remove(&new);
         }
-        let mut segment = segment?;
+        let mut segment = made?;
         segment.lock = Some(file);
         OWN.fetch_add(1, Ordering::Relaxed);
         Ok(segment)
