@@ -277,8 +277,8 @@ fn name_of(user: u32) -> String {
     }
 }
 
-/// Descriptors that are held for when a process has no other: each of the directory, whose inode
-/// tells that nobody else has been given its number since.
+/// Descriptors that are held for when a process has no other: each of `/dev/shm`, whose inode
+/// tells that nobody else has been given the number since.
 static SPARES: Mutex<Vec<(OwnedFd, u64)>> = Mutex::new(Vec::new());
 
 /// To open a file takes two: the directory's and its own.

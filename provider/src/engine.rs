@@ -227,6 +227,7 @@ pub(crate) struct Engine {
     /// How far the rounds over all links have come.
     pub(crate) check_next: usize,
     pub(crate) closed_next: usize,
+    pub(crate) silent_checked: Instant,
     pub(crate) channels: Channels,
     /// For who watches the counters.
     pub(crate) rank: Option<u32>,
@@ -389,6 +390,7 @@ impl Engine {
             checked: Instant::now(),
             check_next: 0,
             closed_next: 0,
+            silent_checked: Instant::now(),
             channels: Channels::default(),
             rank: report::rank(),
             job: nic::live::job_of(params.text("report")),

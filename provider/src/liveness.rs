@@ -37,6 +37,8 @@ const PEERS_A_LOOK: usize = 8;
 /// Peers that are few enough to be looked at closely each time, and rounds of which one
 /// looks closely where they are more.
 const FEW: usize = 32;
+/// Peers in our list that have not sent yet, of which so many are looked at in each round.
+const SILENT_A_ROUND: usize = 64;
 /// Peers whose segment is asked each time whether they have closed it.
 const STATES_A_LOOK: usize = 1024;
 const CLOSE: usize = 4;
@@ -55,7 +57,6 @@ impl Engine {
         self.skip_stuck(own);
         self.update_population(own);
         host::directory::look_around();
-        self.strike_silent(own, PEERS_A_LOOK);
         for (peer, gone) in std::mem::take(&mut self.passing) {
             if !self.part(own, peer, gone) {
                 self.passing.push((peer, gone));
@@ -83,6 +84,11 @@ impl Engine {
             }
         }
         self.look_at_closed(own);
+        // Few are silent, and to open one takes 20 us: 256 ranks of a core cannot do that often.
+        if self.silent_checked.elapsed() >= ROUND {
+            self.silent_checked = Instant::now();
+            self.strike_silent(own, SILENT_A_ROUND);
+        }
     }
 
     /// Counts who else polls on the processors that this thread may run on.
