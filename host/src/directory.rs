@@ -34,8 +34,8 @@ use std::{
 
 use parking_lot::Mutex;
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat,
-    openat, renameat, renameat_with, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, chmod, fchmod, flock,
+    fstat, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -96,7 +96,8 @@ impl Directory {
     pub fn make() -> io::Result<Self> {
         for _ in 0..TRIES {
             match mkdirat(CWD, path(), Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
+                Ok(()) => _ = admit_owner(),
+                Err(Errno::EXIST) => {}
                 Err(error) => {
                     tracing::error!(
                         "cannot make {} ({error}): {SHM} must be a tmpfs that users may write to",
@@ -160,7 +161,9 @@ impl Directory {
         let flags =
             OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::CREATE | OFlags::EXCL;
         let mode = Mode::RUSR | Mode::WUSR;
-        Ok(with_spare(|| openat(&self.fd, name, flags, mode))?.into())
+        let fd = with_spare(|| openat(&self.fd, name, flags, mode))?;
+        fchmod(&fd, mode)?;
+        Ok(fd.into())
     }
 
     /// The names of what is in it that begin so.
@@ -217,6 +220,18 @@ impl Directory {
         let _ = rustix::fs::rmdir(path());
         Ok(())
     }
+}
+
+/// Lets this user into the new directory, whatever the program's umask is. The name could be
+/// somebody else's link by now: only what is open is changed.
+fn admit_owner() -> rustix::io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let fd = openat(CWD, path(), flags, Mode::empty())?;
+    let stat = fstat(&fd)?;
+    if stat.st_uid == user() && stat.st_mode & 0o777 != 0o700 {
+        chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), Mode::RWXU)?;
+    }
+    Ok(())
 }
 
 /// Makes a file that nobody has, and locks it for its owner.

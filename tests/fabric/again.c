@@ -128,6 +128,61 @@ static void receiver_comes_back(size_t len) {
     close_side(&sender);
 }
 
+// An answer that is owed to a sender which left is not given to the next one at its port, whose
+// operations have the same numbers; nor are long messages of the one read from the other.
+static void nothing_is_owed_to_the_next(int claimed) {
+    struct side receiver, sender;
+    struct fi_context2 claims;
+    open_side(&receiver, 0, 4);
+    open_at(&sender, 0);
+    int port = port_of(&sender);
+    fi_addr_t to = insert(&sender, receiver.ep);
+    struct iovec part = {.iov_base = sent, .iov_len = 8};
+    struct fi_msg_tagged msg = {.msg_iov = &part, .iov_count = 1, .addr = to, .tag = 1, .context = sent};
+    fill(sent, LONGEST, 1);
+    OK(fi_tsendmsg(sender.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+    OK(fi_tsend(sender.ep, sent, LONGEST, NULL, to, 3, sent));
+    for (int i = 0; i < 100; i++) fi_cq_read(receiver.cq, NULL, 0);
+    if (claimed) {
+        struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = 1, .context = &claims};
+        OK(fi_trecvmsg(receiver.ep, &peek, FI_PEEK | FI_CLAIM | FI_COMPLETION));
+        CHECK(ended(&receiver, NULL) == 0, "not claimed");
+    }
+    close_side(&sender);
+    open_at(&sender, port);
+    to = insert(&sender, receiver.ep);
+    fill(sent, LONGEST, 2);
+    msg.addr = to, msg.tag = 2;
+    OK(fi_tsendmsg(sender.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+    OK(fi_tsend(sender.ep, sent, LONGEST, NULL, to, 4, sent));
+    for (int i = 0; i < 100; i++) fi_cq_read(receiver.cq, NULL, 0);
+    // What the first one sent in a slot is here; its long message went with it.
+    memset(received, 0, 8);
+    if (claimed) {
+        struct iovec into = {.iov_base = received, .iov_len = 8};
+        struct fi_msg_tagged take = {.msg_iov = &into, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 1, .context = &claims};
+        OK(fi_trecvmsg(receiver.ep, &take, FI_CLAIM | FI_COMPLETION));
+    } else {
+        OK(fi_trecv(receiver.ep, received, 8, NULL, FI_ADDR_UNSPEC, 1, 0, received));
+    }
+    CHECK(ended(&receiver, NULL) == 0 && is_filled(received, 8, 1), "the first one's message");
+    OK(fi_trecv(receiver.ep, received, LONGEST, NULL, FI_ADDR_UNSPEC, 3, 0, received));
+    for (int i = 0; i < 1000; i++) {
+        struct fi_cq_tagged_entry entry;
+        fi_cq_read(receiver.cq, NULL, 0);
+        FAILS(FI_EAGAIN, fi_cq_read(sender.cq, &entry, 1));
+    }
+    if (fi_cancel(&receiver.ep->fid, received) == 0) ended(&receiver, NULL);
+    OK(fi_trecv(receiver.ep, received, 8, NULL, FI_ADDR_UNSPEC, 2, 0, received));
+    CHECK(ended(&receiver, &sender) == 0 && is_filled(received, 8, 2), "the second one's message");
+    CHECK(ended(&sender, &receiver) == 0, "its answer");
+    OK(fi_trecv(receiver.ep, received, LONGEST, NULL, FI_ADDR_UNSPEC, 4, 0, received));
+    CHECK(ended(&receiver, &sender) == 0 && is_filled(received, LONGEST, 2), "its long message");
+    CHECK(ended(&sender, &receiver) == 0, "the long message's answer");
+    close_side(&sender);
+    close_side(&receiver);
+}
+
 // A server that is killed and comes back: what is sent then arrives.
 static void server(int in, int out, int port) {
     open_domain(CAPS, FI_THREAD_SAFE, 0);
@@ -285,6 +340,8 @@ int main(int argc, char **argv) {
             sender_comes_back(lengths[i], 1);
             receiver_comes_back(lengths[i]);
         }
+        nothing_is_owed_to_the_next(0);
+        nothing_is_owed_to_the_next(1);
         close_domain();
     }
     puts("again: ok");

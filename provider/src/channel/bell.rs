@@ -32,7 +32,7 @@ use std::{
 use ffi::Result;
 use parking_lot::Mutex;
 use rustix::{
-    fs::unlink,
+    fs::{Mode, chmod, unlink},
     io::Errno,
     net::{
         AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recv,
@@ -200,6 +200,7 @@ fn socket_at(place: &Path) -> rustix::io::Result<OwnedFd> {
         unlink(place)?;
         bind(&socket, &address)?;
     }
+    chmod(place, Mode::RUSR | Mode::WUSR)?;
     Ok(socket)
 }
 
