@@ -160,7 +160,8 @@ impl Engine {
                 true
             }
             None => {
-                context.keep(envelope, kept(about, holder, epoch, Body::Bytes(bytes.keep())));
+                context
+                    .keep(envelope, Kept { about, holder, epoch, body: Body::Bytes(bytes.keep()) });
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -223,7 +224,7 @@ impl Engine {
                 self.fetch(own, grant, &envelope, about, &remote);
             }
             None => {
-                context.keep(envelope, kept(about, holder, epoch, Body::Remote(remote)));
+                context.keep(envelope, Kept { about, holder, epoch, body: Body::Remote(remote) });
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -234,10 +235,6 @@ impl Engine {
 
 pub(crate) fn is_tagged(header: &Header) -> bool {
     header.flags & crate::channel::wire::TAGGED != 0
-}
-
-fn kept(about: crate::rendezvous::About, holder: u32, epoch: u32, body: Body) -> Kept {
-    Kept { about, holder, epoch, body }
 }
 
 impl Port {
