@@ -107,7 +107,7 @@ int main(void) {
     arrives(2);
     for (unsigned i = 0; i < SENDERS; i++) {
         ssize_t sent;
-        while ((sent = fi_tinject(mine.ep, "answer", 8, peers[i], 9)) == -FI_EAGAIN) nothing(&mine);
+        while ((sent = fi_tinject(mine.ep, "answer 1", 8, peers[i], 9)) == -FI_EAGAIN) nothing(&mine);
         CHECK(sent == 0, "%zd", sent);
         int status;
         while (waitpid(pids[i], &status, WNOHANG) == 0) fi_cq_read(mine.cq, NULL, 0);
