@@ -150,10 +150,11 @@ if unshare -n true 2>/dev/null; then
         [ -s "$build/out" ] && break
         sleep 0.1
     done
+    space=$(stat -Lc %i "/proc/$victim/ns/net")
     kill -9 "$victim"
     wait "$victim" 2>/dev/null
     run "what was killed in another network namespace" "$build/orphan"
-    if ls "/dev/shm/tcam.$(id -u)"/segment.* >/dev/null 2>&1; then
+    if ls "/dev/shm/tcam.$(id -u)"/*."$space".* >/dev/null 2>&1; then
         echo "what was killed in another network namespace: $(ls "/dev/shm/tcam.$(id -u)")"
         failed=$((failed + 1))
     fi
