@@ -12,7 +12,7 @@
 //! ring. The list has a number for each port there is, and cannot be full with the living.
 //!
 //! Only the first page is there from the start. Who needs another reserves it first: a full
-//! `/dev/shm` is an error then, and no `SIGBUS`. The owner reads the list as a file: a damaged
+//! `/dev/shm` is an error then, and no `SIGBUS`. The owner reads these as a file: a damaged
 //! slot may name any number, and to look at a page that is not there would ask for memory as well.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
@@ -71,6 +71,10 @@ impl Segment {
 
     /// Who sends to this endpoint, our own, under a number.
     pub(crate) fn listed(&self, number: u16) -> Option<Identity> {
+        if usize::from(number) < PAGE_OF {
+            // There from the start, also for a program that has closed all its descriptors.
+            return Identity::of_word(self.entry(number.into()).load(Ordering::Acquire));
+        }
         let mut word = [0; 8];
         let at = SENDERS + usize::from(number) * 8;
         self.file()?.read_exact_at(&mut word, at as u64).ok()?;
