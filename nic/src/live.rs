@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0     identity | process id, 4 bytes | address | incarnation
-//!  64    start of the process
+//!  64    start of the process | its namespace | its image: where its word is, and the word
 //!  128   state, 4 bytes
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
 //! ```
@@ -16,7 +16,7 @@
 use matching::Tallies;
 
 /// "tcamshm" and the version of a segment's layout.
-pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x03");
+pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x04");
 /// Where the identity is, in bytes.
 pub const IDENTITY: usize = 0;
 /// Where the process id is.
@@ -29,6 +29,8 @@ pub const INCARNATION: usize = 24;
 pub const STARTED: usize = 64;
 /// Where the number of the process's namespace is; 0 if it is not known.
 pub const PROCESSES: usize = STARTED + 8;
+/// Where it is told where the word of the owner's image is, and behind it the word.
+pub const IMAGE: usize = PROCESSES + 8;
 /// Where the state is.
 pub const STATE: usize = 128;
 /// State of an endpoint that lives.

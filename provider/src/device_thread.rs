@@ -253,15 +253,16 @@ impl Port {
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
         let mut progress = state.progress(&self.own);
-        let mut next = state.copies.pop_front();
+        let mut next = state.next_copy();
         while let Some(copy) = next {
             drop(engine);
             let copied = copy.make();
             engine = self.engine.lock();
+            // Who closes the endpoint waits for the copy.
             let Some(state) = &mut *engine else { return Progress::None };
             state.copied(&self.own, &copy, copied);
             progress = Progress::Some;
-            next = state.copies.pop_front();
+            next = state.next_copy();
         }
         progress
     }

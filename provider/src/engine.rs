@@ -204,6 +204,10 @@ pub(crate) struct Engine {
     pub(crate) streams: VecDeque<Stream>,
     /// Copies to be made without the lock, where there is a device thread.
     pub(crate) copies: VecDeque<LongCopy>,
+    /// Copies that are being made without the lock.
+    pub(crate) copying: u32,
+    /// The endpoint closes.
+    pub(crate) closes: bool,
     /// The device thread sleeps, or is about to.
     pub(crate) device_sleeps: bool,
 
@@ -372,6 +376,8 @@ impl Engine {
             transfers: Slab::new(),
             streams: VecDeque::new(),
             copies: VecDeque::new(),
+            copying: 0,
+            closes: false,
             device_sleeps: false,
             flow: Flow::from_params(params),
             wants_room: false,

@@ -21,6 +21,7 @@ use ffi::{
     serial::Serial,
     sys,
 };
+use host::children::Unshared;
 use parking_lot::Mutex;
 
 use crate::{
@@ -43,7 +44,7 @@ pub(crate) struct Port {
     pub(crate) opened: Instant,
     /// Holds the port number. Goes before the segment: of a port that is held and has no segment
     /// peers say that it is in another `/dev/shm`.
-    socket: Mutex<Option<OwnedFd>>,
+    socket: Mutex<Option<Unshared>>,
     /// Our segment; atomics, used without the lock.
     pub(crate) own: Segment,
     /// None once the endpoint is closed.
@@ -125,6 +126,7 @@ impl Endpoint {
             None => SocketAddrV4::new(address::of_this_host(), 0),
         };
         let (socket, address, own) = hold_segment(wanted)?;
+        let socket = Unshared::new(socket);
         let opened = Instant::now();
         let mut engine = Engine::new(domain, info, pack(address), &own, opened)?;
         let name = address.port().to_string();
@@ -195,6 +197,19 @@ impl Endpoint {
         })
     }
 
+    /// The state of an endpoint that closes, once nobody is in the middle of a copy for it.
+    fn take_engine(&self) -> Option<Engine> {
+        loop {
+            let mut guard = self.port.engine.lock();
+            match &mut *guard {
+                Some(engine) if engine.copying > 0 => engine.closes = true,
+                _ => return guard.take(),
+            }
+            drop(guard);
+            std::thread::yield_now();
+        }
+    }
+
     /// This endpoint as peers list it.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.port.address)
@@ -238,13 +253,14 @@ impl Object for Endpoint {
         self.linger();
         self.domain.endpoints.remove(&self.port);
         report::write(&self.port);
-        let engine = self.port.engine.lock().take();
+        let engine = self.take_engine();
         if let Some(device) = &self.domain.device {
             device.remove(&self.port);
         }
         self.port.own.close();
         if let Some(mut engine) = engine {
             engine.retreat(&self.port.own, Instant::now() + LINGER);
+            engine.end_receives();
             engine.device.leave();
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);

@@ -76,7 +76,7 @@ impl Engine {
         let len = usize::try_from(header.len).ok().filter(|&len| len <= BUFFER)?;
         let kernel_copy = self.kernel_copy;
         let link = self.link(from).ok().filter(|link| kernel_copy && !link.kernel_refuses)?;
-        let read = copy::read_whole(link.segment().pid(), remote, len);
+        let read = copy::read_whole(link.segment().image(), remote, len);
         link.kernel_refuses |= read == Err(CopyError::Refused);
         read.ok().filter(|_| link.segment().is_open())
     }

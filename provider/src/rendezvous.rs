@@ -20,6 +20,7 @@ use crate::{
     channel::{
         bytes::Remote,
         copy::{self, CopyError},
+        image::Image,
         link::{Link, fill_buffer},
         segment::{BUFFER, Segment},
         wire::{Header, Kind, TAGGED},
@@ -55,7 +56,7 @@ pub(crate) struct Stream {
 /// A matched message that is copied without the lock.
 #[derive(Debug)]
 pub(crate) struct LongCopy {
-    pid: u32,
+    image: Image,
     remote: Remote,
     to: Buffer,
     grant: Grant<RecvOp>,
@@ -78,7 +79,7 @@ pub(crate) struct About {
 
 impl LongCopy {
     pub(crate) fn make(&self) -> Result<(), CopyError> {
-        copy::read(self.pid, &self.remote, &self.to)
+        copy::read(self.image, &self.remote, &self.to)
     }
 }
 
@@ -118,10 +119,10 @@ impl Engine {
         let epoch = self.epoch(peer);
         let copied = match self.link(peer) {
             Ok(link) if later && kernel_copy && !link.kernel_refuses => {
-                let pid = link.segment().pid();
+                let image = link.segment().image();
                 let remote = *remote;
                 self.copies.push_back(LongCopy {
-                    pid,
+                    image,
                     remote,
                     to,
                     grant,
@@ -132,7 +133,7 @@ impl Engine {
                 return;
             }
             Ok(link) if kernel_copy && !link.kernel_refuses => {
-                let copied = copy::read(link.segment().pid(), remote, &to);
+                let copied = copy::read(link.segment().image(), remote, &to);
                 if copied == Err(CopyError::Refused) {
                     tracing::info!("the kernel refuses to copy between processes, using buffers");
                     link.kernel_refuses = true;
@@ -146,8 +147,16 @@ impl Engine {
         self.fetched(own, grant, envelope, about, wanted, copied);
     }
 
+    /// The next message that is copied without the lock. An endpoint that closes begins no more.
+    pub(crate) fn next_copy(&mut self) -> Option<LongCopy> {
+        let next = if self.closes { None } else { self.copies.pop_front() };
+        self.copying += u32::from(next.is_some());
+        next
+    }
+
     /// A copy was made without the lock; its sender may have gone meanwhile.
     pub(crate) fn copied(&mut self, own: &Segment, copy: &LongCopy, copied: Result<(), CopyError>) {
+        self.copying -= 1;
         let LongCopy { grant, envelope, about, to, .. } = copy;
         let is_there = copy.epoch == self.epoch(envelope.source);
         let copied = match (copied, self.link(envelope.source)) {
@@ -343,6 +352,22 @@ impl Engine {
         self.slot_check = about.check;
         self.complete_recv(&done.grant, &done.envelope, about.flags, about.data, done.wanted);
         self.answer(own, from, Kind::Done, done.about.op, 2);
+    }
+
+    /// Ends the receives of a shared context that long messages are coming into: the endpoint that
+    /// gets these closes, and the receives are not its own.
+    pub(crate) fn end_receives(&mut self) {
+        if self.device.shared.is_none() {
+            return;
+        }
+        let mut ended: Vec<_> =
+            self.copies.drain(..).map(|it| (it.grant, it.envelope, it.about)).collect();
+        let transfers = std::mem::take(&mut self.transfers);
+        ended.extend(transfers.into_iter().map(|(_, it)| (it.grant, it.envelope, it.about)));
+        for (grant, envelope, about) in ended {
+            let tagged = about.flags & TAGGED != 0;
+            self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, Errno::ECONNABORTED);
+        }
     }
 
     /// Whether another message still goes into a multi-receive buffer that is

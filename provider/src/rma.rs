@@ -457,9 +457,9 @@ impl Engine {
         let Some(_reach) = own.reach(link.segment()) else {
             return Err(Errno::ECONNABORTED);
         };
-        let pid = link.segment().pid();
+        let image = link.segment().image();
         for (at, buffer) in target.placed() {
-            match copy::between(direction, pid, &remote, at, buffer) {
+            match copy::between(direction, image, &remote, at, buffer) {
                 Ok(()) => {}
                 Err(CopyError::Refused) => return Ok(Served::Refused),
                 Err(CopyError::Failed(errno)) => return Err(errno),

@@ -12,7 +12,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0 skipped=
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile objects shared member holder shared_av threads fork death leaving again short silent auto rma trigger atomic)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile objects shared member holder shared_av threads fork death leaving again gone image short silent auto rma trigger atomic)
 run() {
     local name=$1
     shift

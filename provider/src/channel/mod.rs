@@ -14,7 +14,7 @@
 //!   by kernel copy.
 //! - kernel copy ([`copy`]): long messages are read out of the sender's memory
 //!   with `process_vm_readv` once they are matched; long reads are written into the
-//!   reader's with `process_vm_writev`.
+//!   reader's with `process_vm_writev`. [`image`] tells whose memory that is.
 //!   An endpoint that closes waits for copies of its memory ([`reach`]).
 //! - [`node_pool`] carries no messages: it is the pool of table entries that
 //!   endpoints share (`FI_TCAM_POOL=node`). Neither does [`tape`], the file of a
@@ -39,6 +39,7 @@ pub(crate) mod fills;
 pub(crate) mod identity;
 mod lines;
 pub(crate) mod link;
+pub(crate) mod image;
 pub(crate) mod node_pool;
 pub(crate) mod owner;
 pub(crate) mod pool;

@@ -30,6 +30,7 @@ use std::{
     os::unix::fs::{FileExt as _, MetadataExt as _},
     path::PathBuf,
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    time::Duration,
 };
 
 use ffi::Errno;
@@ -40,7 +41,7 @@ use host::{
 use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
 use nic::live::{
-    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
+    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
     PROCESSES, SEGMENT_NAME, STARTED, STATE,
 };
 use rustix::{
@@ -53,6 +54,7 @@ use super::{
     bytes::SharedBytes,
     cores::{self, Cores},
     identity::Identity,
+    image::Image,
     lines::LINE,
     owner::Owner,
     wire::{INLINE, PAYLOAD, SLOT},
@@ -89,6 +91,10 @@ const _: () = assert!(CORES + 8 * cores::WORDS <= live::COUNTERS);
 
 /// Tries to take the place of a segment that others remove at the same time.
 const TRIES: usize = 100;
+/// Whoever found the owner of a name dead removes the file next: how often, and how long, that is
+/// waited for.
+const WAITS: u32 = 50;
+const WAIT: Duration = Duration::from_millis(1);
 
 /// What is known of a segment's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,12 +198,14 @@ pub(crate) fn own_count() -> usize {
 
 /// Makes and locks a file; what a process that died left under its name goes.
 fn take_name(name: &str) -> Result<File, Errno> {
+    let mut waits = 0..WAITS;
     for _ in 0..TRIES {
         match directory::create_locked(name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let directory = Directory::open()?;
                 if !owner::remove_if_dead(&directory, name) && directory.inode(name).is_some() {
-                    return Err(Errno::EADDRINUSE);
+                    waits.next().ok_or(Errno::EADDRINUSE)?;
+                    std::thread::sleep(WAIT);
                 }
             }
             made => return Ok(made?),
@@ -209,11 +217,13 @@ fn take_name(name: &str) -> Result<File, Errno> {
 /// Gives a segment the name that peers look for: they find it whole, or not at all.
 fn publish(new: &str, port: u16) -> Result<(), Errno> {
     let (directory, name) = (Directory::open()?, name_of(port));
+    let mut waits = 0..WAITS;
     for _ in 0..TRIES {
         match directory.rename_new(new, &name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if !owner::remove_if_dead(&directory, &name) && directory.inode(&name).is_some() {
-                    return Err(Errno::EADDRINUSE);
+                    waits.next().ok_or(Errno::EADDRINUSE)?;
+                    std::thread::sleep(WAIT);
                 }
             }
             published => return Ok(published?),
@@ -268,7 +278,10 @@ impl Segment {
         let identity = Identity::new(address.port())?;
         let segment = Self::map(file, identity)?;
         segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
-        segment.word32(PID).store(std::process::id(), Ordering::Relaxed);
+        let image = Image::own()?;
+        segment.word32(PID).store(image.pid, Ordering::Relaxed);
+        segment.word(IMAGE).store(image.at, Ordering::Relaxed);
+        segment.word(IMAGE + 8).store(image.word, Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
         segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
@@ -414,6 +427,12 @@ impl Segment {
     /// Tells the segment from all others there are.
     pub(super) fn inode(&self) -> u64 {
         self.inode
+    }
+
+    /// Whose memory the owner's is.
+    pub(crate) fn image(&self) -> Image {
+        let word = |at| self.word(at).load(Ordering::Relaxed);
+        Image { pid: self.pid(), at: word(IMAGE), word: word(IMAGE + 8) }
     }
 
     /// Process id of the owner, in its process namespace.
