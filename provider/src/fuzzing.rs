@@ -227,8 +227,8 @@ impl Play {
             _ => input.word() & 0xffff_ffff,
         };
         let flags = u64::from(input.byte());
-        // Of the one whose segment it is, or of one that is not listed.
-        let number = if flags & 0x80 == 0 { 0 } else { 2 + u64::from(input.short()) };
+        // Of the one whose segment it is, or of one that is not listed; never of the healthy one.
+        let number = if flags & 0x80 == 0 { 0 } else { u64::from(input.short()).max(2) };
         let first =
             u64::from(kind & 0x0f) | (flags & 0x0f) << 8 | (number & 0xffff) << 16 | count << 32;
         let mut words = [first, input.word(), input.word(), input.word(), input.word()];
