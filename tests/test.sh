@@ -37,6 +37,8 @@ say "Models of devices: what their reports say"
 python3 tests/models.py
 say "The command line on bad days"
 python3 tests/command.py
+say "Answers that say what they lack"
+python3 tests/answers.py
 say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
 say "Running programs, watched"

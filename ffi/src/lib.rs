@@ -6,7 +6,8 @@
 //! exported by [`export_provider!`]. Everything C passes is checked, copied or
 //! wrapped here: [`info`] (hints and answers), [`memory`] (message buffers),
 //! [`atomic`] (operations on them),
-//! [`object`] (who owns what C points to). No panic crosses C ([`guard`]).
+//! [`object`] (who owns what C points to). No panic crosses C ([`guard`]). [`host`] and [`mpi`] are
+//! what is found of the process around us.
 
 pub mod atomic;
 pub mod errno;
@@ -16,6 +17,7 @@ pub mod host;
 pub mod info;
 mod log;
 pub mod memory;
+pub mod mpi;
 pub mod object;
 pub mod ops;
 pub mod provider;

@@ -60,6 +60,10 @@ pub(crate) struct Common {
     /// Which MPI the program uses; auto asks the launcher.
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
     pub(crate) mpi: MpiChoice,
+
+    /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
+    #[arg(long)]
+    pub(crate) partial: bool,
 }
 
 /// Sizes of both tables, for what has one of each.
@@ -101,8 +105,8 @@ impl MpiChoice {
 ///
 /// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs
 /// the command, and prints what the tables of its ranks did. The exit code is
-/// the program's; 125 stands for a failure of tcam itself, 2 for a command line that
-/// cannot be read.
+/// the program's; 3 stands for ranks that are missing or were cut short, unless --partial says that
+/// they may, 125 for a failure of tcam itself, 2 for a command line that cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam run -- mpiexec -n 4 ./app

@@ -16,6 +16,7 @@ use crate::file;
 use crate::json::{Json, Kind, Place};
 use crate::numbers::{bytes, count, percent, share, total, whole};
 use crate::progress;
+use crate::ranks::Completeness;
 use crate::reading::{Cost, Modelled};
 use crate::replay;
 use crate::reports::{Peak, Summary, spilled};
@@ -98,6 +99,8 @@ struct Row<'a> {
 #[derive(Debug, Serialize)]
 struct Compared<'a> {
     title: String,
+    #[serde(flatten)]
+    completeness: Completeness,
     lines: Vec<Row<'a>>,
 }
 
@@ -148,6 +151,10 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         }
     }
     let title = curve::title(&found);
+    let ranks = found.ranks();
+    if let Some(lack) = ranks.lack("trace") {
+        eprintln!("{lack}");
+    }
     if !arguments.json.takes_output() && !csv_output {
         println!("{}", sheet(&title, &replayed, charged).terminal());
         if let Some((_, first)) = replayed.first() {
@@ -160,8 +167,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         Some(Place::Output) => print!("{}", csv(&lines)?),
         None => {}
     }
-    arguments.json.write(Kind::Compare, Compared { title, lines })?;
-    Ok(0)
+    let completeness = ranks.completeness();
+    arguments.json.write(Kind::Compare, Compared { title, completeness, lines })?;
+    Ok(ranks.code(arguments.take.partial))
 }
 
 /// What is compared: first what all lines have, then all devices or what was asked for.

@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::file::NewFile;
 use crate::fresh;
 use crate::json::Kind;
-use crate::numbers::count;
+use crate::ranks::Ranks;
 use crate::reading::{self, Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::Summary;
@@ -26,7 +26,7 @@ use crate::rows::{Row, Runs};
 use crate::sizes::{self, Sizes};
 use crate::smallest;
 use crate::sweep::show;
-use crate::traces::{self, Counted, Take, Trace};
+use crate::traces::{self, Counted, Found, Take};
 
 /// Smallest size beside 0, and largest, of a curve without sizes asked for.
 const FEWEST: usize = 16;
@@ -48,7 +48,11 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &common.set)?;
     sizes::check(&settings)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
-    let take = Take { cut_off: arguments.cut_off, max_queue: arguments.max_queue };
+    let take = Take {
+        cut_off: arguments.cut_off,
+        max_queue: arguments.max_queue,
+        partial: common.partial,
+    };
     let found = traces::find(&arguments.trace, take)?;
     if found.iter().all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
@@ -75,26 +79,27 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));
         }
-        let swept = points_of(&first, &passed, &settings)?;
+        let swept = points_of(&first, &passed, &settings, &found.ranks())?;
         match reading::beyond(&swept.0).filter(|_| arguments.prq.is_none()) {
             // A list of sizes of the UMQ goes with the usual ones alone.
             Some(need) => match pairs(&prq.on_to(need)) {
-                Ok(more) => points_of(&more, &passed, &settings)?,
+                Ok(more) => points_of(&more, &passed, &settings, &found.ranks())?,
                 Err(_) => swept,
             },
             None => swept,
         }
     };
     write(&arguments.out, &rows)?;
-    let title = title(&found);
-    show(arguments, &title, &points)?;
-    arguments.json.write(Kind::Sweep, Runs::of_traces(&title, &rows, &points, smallest))?;
-    Ok(0)
+    let (title, ranks) = (title(&found), found.ranks());
+    show(arguments, &title, &points, ranks.lack("trace").as_deref())?;
+    let runs = Runs::of_traces(&title, &rows, &points, ranks.completeness(), smallest);
+    arguments.json.write(Kind::Sweep, runs)?;
+    Ok(ranks.code(common.partial))
 }
 
 /// The points of traces at sizes from 0 to beyond what they need; none of them without
 /// traces, or where the table does not hold the oldest elements.
-pub(crate) fn points(found: &[Trace]) -> Result<Option<Vec<Point>>, Error> {
+pub(crate) fn points(found: &Found) -> Result<Option<Vec<Point>>, Error> {
     let settings = Settings::default();
     let Some(first) = found.first() else { return Ok(None) };
     if !is_plain(&first.params(&settings)?) {
@@ -112,7 +117,7 @@ pub(crate) fn points(found: &[Trace]) -> Result<Option<Vec<Point>>, Error> {
         .chain(sizes.take_while(|size| *size <= last))
         .map(|size| (size, size))
         .collect();
-    Ok(Some(points_of(&pairs, &passed, &settings)?.0))
+    Ok(Some(points_of(&pairs, &passed, &settings, &found.ranks())?.0))
 }
 
 /// Whether the timing model is on.
@@ -133,6 +138,7 @@ fn points_of(
     pairs: &[(usize, usize)],
     passed: &[Curves],
     settings: &Settings,
+    ranks: &Ranks,
 ) -> Result<Swept, Error> {
     let mut swept = (Vec::new(), Vec::new());
     for &(prq, umq) in pairs {
@@ -155,7 +161,7 @@ fn points_of(
                 Counted { counters, ..counted.clone() }
             })
             .collect();
-        if let Some(sum) = sum_of(&counted, settings)? {
+        if let Some(sum) = sum_of(&counted, settings, ranks)? {
             add(&mut swept, (prq, umq), &sum, Cost::Compared(compared as f64 / messages(&sum)));
         }
     }
@@ -164,7 +170,7 @@ fn points_of(
 
 fn replays(
     pairs: &[(usize, usize)],
-    found: &[Trace],
+    found: &Found,
     settings: &Settings,
     charged: bool,
 ) -> Result<Swept, Error> {
@@ -188,7 +194,7 @@ pub(crate) struct Replayed {
 
 /// Replays traces once; the cost is that of the timing model where it is charged.
 pub(crate) fn replayed(
-    found: &[Trace],
+    found: &Found,
     settings: &Settings,
     charged: bool,
 ) -> Result<Option<Replayed>, Error> {
@@ -197,7 +203,7 @@ pub(crate) fn replayed(
         settings.set("host_entry_ns", &LEAST);
     }
     let counted = replay::all(found, &settings)?;
-    let Some(sum) = sum_of(&counted, &settings)? else { return Ok(None) };
+    let Some(sum) = sum_of(&counted, &settings, &found.ranks())? else { return Ok(None) };
     let of = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
     let compared: u64 = of.iter().map(|queue| queue.host_entries).sum();
     let cost = match charged {
@@ -212,12 +218,16 @@ fn messages(sum: &Summary) -> f64 {
 }
 
 /// The sum of what was counted, which must add up; nothing of nothing.
-fn sum_of(counted: &[Counted], settings: &Settings) -> Result<Option<Summary>, Error> {
+fn sum_of(
+    counted: &[Counted],
+    settings: &Settings,
+    ranks: &Ranks,
+) -> Result<Option<Summary>, Error> {
     let reports = traces::reports(counted, settings)?;
     for report in &reports {
         report.check().map_err(Error::Replay)?;
     }
-    Ok(Summary::of(&reports))
+    Ok(Summary::of_traces(&reports, ranks))
 }
 
 /// Adds the point of one size.
@@ -239,14 +249,10 @@ fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
 }
 
 /// Headline: the program and its ranks.
-pub(crate) fn title(found: &[Trace]) -> String {
+pub(crate) fn title(found: &Found) -> String {
     let program = &found[0].header.program;
     let name = program.rsplit('/').next().unwrap_or(program);
-    let mut processes: Vec<_> =
-        found.iter().map(|trace| (&trace.header.host, trace.header.pid)).collect();
-    processes.sort_unstable();
-    processes.dedup();
     let whole = found.iter().all(|trace| trace.cut().is_none());
     let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
-    format!("{name} on {}, {replayed}", count(processes.len() as u64, "rank"))
+    format!("{name} on {}, {replayed}", found.ranks().count())
 }

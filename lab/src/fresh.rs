@@ -65,8 +65,8 @@ impl Fresh {
     }
 
     /// Puts what the run wrote in place of what an earlier one left, if there is a file
-    /// that ends in `extension`. Returns whether there is.
-    pub(crate) fn keep(&self, extension: &str) -> Result<bool, Error> {
+    /// that has one of these endings. Returns whether there is.
+    pub(crate) fn keep(&self, endings: &[&str]) -> Result<bool, Error> {
         let mut files = Vec::new();
         for entry in fs::read_dir(self.path()).map_err(Error::io(self.path()))? {
             let path = entry.map_err(Error::io(self.path()))?.path();
@@ -75,7 +75,9 @@ impl Fresh {
                 files.push(path);
             }
         }
-        if !files.iter().any(|path| path.extension() == Some(OsStr::new(extension))) {
+        let has =
+            |ending: &&str| files.iter().any(|path| path.extension() == Some(OsStr::new(ending)));
+        if !endings.iter().any(has) {
             return Ok(false);
         }
         for path in &self.old {
@@ -188,16 +190,16 @@ mod tests {
         let before = names(place);
 
         let fresh = Fresh::inside(place, &KINDS).unwrap();
-        assert!(!fresh.keep("trace").unwrap());
+        assert!(!fresh.keep(&["trace"]).unwrap());
         fs::write(fresh.path().join("1.json"), "").unwrap();
-        assert!(!fresh.keep("trace").unwrap());
+        assert!(!fresh.keep(&["trace"]).unwrap());
         drop(fresh);
         assert_eq!(names(place), before);
 
         let fresh = Fresh::inside(place, &KINDS).unwrap();
         fs::write(fresh.path().join("1.json"), "").unwrap();
         fs::write(fresh.path().join("1.trace"), "").unwrap();
-        assert!(fresh.keep("trace").unwrap());
+        assert!(fresh.keep(&["trace"]).unwrap());
         drop(fresh);
         assert_eq!(names(place), ["1.json", "1.trace", "notes.txt"]);
     }
@@ -210,7 +212,7 @@ mod tests {
         assert!(!place.exists());
         let fresh = Fresh::inside(&place, &KINDS).unwrap();
         fs::write(fresh.path().join("0.json"), "").unwrap();
-        assert!(fresh.keep("json").unwrap());
+        assert!(fresh.keep(&["json"]).unwrap());
         drop(fresh);
         assert_eq!(names(&place), ["0.json"]);
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::file;
+use crate::ranks::Completeness;
 use crate::reports::Summary;
 
 /// Version of all formats.
@@ -116,8 +117,8 @@ impl Json {
 #[derive(Debug, Serialize)]
 pub(crate) struct Sum<'a> {
     ranks: usize,
-    /// Ranks that wrote no report, as far as it is known.
-    silent_ranks: usize,
+    #[serde(flatten)]
+    completeness: Completeness,
     /// Reports of endpoints that were never closed.
     written_at_exit: usize,
     /// Why these may be reports of several runs.
@@ -137,7 +138,7 @@ impl<'a> From<&'a Summary> for Sum<'a> {
     fn from(sum: &'a Summary) -> Self {
         Self {
             ranks: sum.processes,
-            silent_ranks: sum.silent,
+            completeness: sum.ranks.completeness(),
             written_at_exit: sum.at_exit,
             mixed: sum.mixed.as_deref(),
             libfabric: &sum.libfabric,

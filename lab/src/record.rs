@@ -10,9 +10,10 @@ use crate::json::Json;
 use crate::left::Left;
 use crate::numbers::{self, count};
 use crate::reports;
+use crate::room;
 use crate::run::Plan;
 use crate::signals::Signals;
-use crate::traces::{self, Take};
+use crate::traces::{self, Take, Trace};
 
 /// Runs the command and says what was recorded. Returns the program's exit code.
 pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
@@ -35,7 +36,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     let left = Left::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
-    let kept = fresh.keep("trace")?;
+    let kept = fresh.keep(&["trace"])?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
     if !kept {
         let code = plan.summarise(directory, &[], &left, ended, &json)?;
@@ -55,7 +56,19 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
         }
         Err(error) => return Err(error),
     };
-    let code = plan.summarise(directory, &found, &left, ended, &json)?;
+    let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
+    let ranks = found.ranks();
+    if let (Some(lack), 0) = (ranks.lack("trace"), code) {
+        eprintln!("Traces: {lack}");
+        match room::shortage(directory, ranks.of()) {
+            Some(shortage) => eprintln!("tcam: {shortage}"),
+            None if found.iter().any(Trace::found_no_room) => {
+                eprintln!("tcam: there was no space left on the device");
+            }
+            None => {}
+        }
+        code = ranks.code(arguments.common.partial);
+    }
     let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
     eprintln!(
         "{} recorded, {}; `tcam replay {dir}` and `tcam sweep --trace {dir}` \

@@ -28,9 +28,9 @@ use crate::file;
 use crate::json::{Kind, Sum};
 use crate::numbers::count;
 use crate::progress;
-use crate::reports::{self, Summary};
+use crate::reports::{self, Endpoint, Summary, endpoint};
 use crate::table;
-use crate::traces::{self, Counted, Endpoint, Trace, TraceClock};
+use crate::traces::{self, Counted, Trace, TraceClock};
 
 /// Operations from one step of the progress bar to the next.
 const STEP: u64 = 1 << 16;
@@ -65,7 +65,8 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         write(directory, &reports)?;
     }
     let operations: u64 = counted.iter().map(|counted| counted.operations).sum();
-    if let Some(sum) = Summary::of_traces(&reports) {
+    let ranks = found.ranks();
+    if let Some(sum) = Summary::of_traces(&reports, &ranks) {
         eprint!("{}", table::summary(&sum));
         arguments.json.write(Kind::Summary, Sum::from(&sum))?;
     }
@@ -79,6 +80,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
         Some(live) => compare(&reports, &found, &live),
         None => Ok(0),
     }
+    .map(|code| code.max(ranks.code(arguments.take.partial)))
 }
 
 /// Refuses a directory for reports that has those of a run: they may be all that is left of it.
@@ -118,11 +120,6 @@ fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> 
             Err(Error::NoReportOf { pid, address })
         }
     }
-}
-
-/// What a report has in common with the traces of its endpoint.
-pub(crate) fn endpoint(report: &Report) -> Endpoint {
-    (report.host.clone(), report.pid, report.address.clone())
 }
 
 /// Whether a device would hold messages back.

@@ -4,23 +4,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use matching::QueueCounters;
 use matching::measured::MeasuredTime;
+use nic::draft;
 use nic::report::{ChannelCounters, ContextCounters, Report, ReportError, WrittenAt};
 
 use crate::error::Error;
+use crate::file;
 use crate::fresh;
 use crate::json;
-use crate::numbers::{percent, total, whole};
+use crate::numbers::{count, percent, total};
+use crate::ranks::Ranks;
 
-/// Files in a directory that end in `.json`, in order.
-fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+/// Files in a directory that have this ending, in order.
+fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
         let path = entry.map_err(Error::io(directory))?.path();
-        if path.extension() == Some(OsStr::new("json")) {
+        if path.extension() == Some(OsStr::new(ending)) {
             files.push(path);
         }
     }
@@ -28,12 +32,27 @@ fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
+fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    files(directory, "json")
+}
+
+/// The drafts in a directory.
+fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut drafts = files(directory, draft::EXTENSION)?;
+    drafts.retain(|path| {
+        let mut head = [0; draft::MAGIC.len()];
+        let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+        read.is_ok() && draft::is_draft(&head)
+    });
+    Ok(drafts)
+}
+
 /// Files of the reports of an earlier run; others are not ours.
 ///
 /// # Errors
 /// One of the others has the name of a report, in whose place one may come.
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut files = Vec::new();
+    let mut files = drafts(directory)?;
     for path in json_files(directory)? {
         let text = fs::read(&path).map_err(Error::io(&path))?;
         if is_report(&text) {
@@ -73,8 +92,12 @@ pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
 pub(crate) const PATTERN: &str = "%r.%p";
 
 /// Gives reports that are named by [`PATTERN`] the names of a run by hand, `RANK`; where
-/// several processes were of that rank, the later ones keep `RANK.PID`.
+/// several processes were of that rank, the later ones keep `RANK.PID`. The run is over: drafts
+/// become reports, where the disk has room for these.
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
+    for path in drafts(directory)? {
+        finish(directory, &path);
+    }
     let mut firsts: BTreeMap<u64, u64> = BTreeMap::new();
     let files = json_files(directory)?;
     for (rank, pid) in files.iter().filter_map(|path| rank_and_pid(path)) {
@@ -91,12 +114,37 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
             let name = name.replacen(&format!("{rank}.{pid}"), &rank.to_string(), 1);
             match fs::rename(&from, directory.join(name)) {
                 // The process ended between its two files.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
                 done => done.map_err(Error::io(&from))?,
             }
         }
     }
     Ok(())
+}
+
+/// Makes a report of a draft. What cannot be read or written stays as it is: it is read as it is,
+/// and then it is told what is wrong.
+fn finish(directory: &Path, draft: &Path) {
+    let Ok(Some(report)) = read_draft(draft) else { return };
+    let pid = u64::from(report.pid);
+    let of_process = |path: &&PathBuf| rank_and_pid(path).is_some_and(|it| it.1 == pid);
+    let taken = json_files(directory).unwrap_or_default();
+    let number = match taken.iter().filter(of_process).count() {
+        0 => String::new(),
+        further => format!(".{further}"),
+    };
+    let rank = report.rank.unwrap_or(report.pid);
+    let base = directory.join(format!("{rank}.{}{number}", report.pid));
+    let at = |ending: &str| PathBuf::from(format!("{}.{ending}", base.display()));
+    let Ok(json) = report.to_json() else { return };
+    let (to_json, to_text) = (at("json"), at("txt"));
+    if file::write_first(&to_json, json).is_ok() {
+        if file::write_first(&to_text, report.to_string()).is_ok() {
+            let _ = fs::remove_file(draft);
+        } else {
+            let _ = fs::remove_file(&to_json);
+        }
+    }
 }
 
 /// Rank and process in the name `RANK.PID.json` or, of a further endpoint, `RANK.PID.N.json`.
@@ -105,7 +153,8 @@ fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
     Some((words.next()?.ok()?, words.next()?.ok()?))
 }
 
-/// Reads every report in a directory; each must be whole and add up.
+/// Reads every report in a directory; each must be whole and add up. What is left of those that did
+/// not come to be is in their drafts.
 pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
     let mut reports = Vec::new();
     for path in json_files(directory)? {
@@ -116,16 +165,46 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
             report => reports.push(report?),
         }
     }
+    let whole: BTreeSet<_> = reports.iter().map(endpoint).collect();
+    for path in drafts(directory)? {
+        // It goes when the report is there.
+        match read_draft(&path) {
+            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => reports.push(report),
+            read => drop(read?),
+        }
+    }
     Ok(reports)
 }
 
-/// Reads a report; it must be whole and add up.
+/// Reads a report, or a draft; it must be whole and add up.
 pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
+    if path.extension() == Some(OsStr::new(draft::EXTENSION)) {
+        return read_draft(path)?.ok_or_else(|| Error::Neither(path.to_owned()));
+    }
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
     Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
 }
 
-/// Most ranks without a report that are named: a report may say any rank.
+/// What was put into a draft last; nothing if its process came to put nothing.
+fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
+    let mut file = Vec::new();
+    let most = draft::LENGTH as u64;
+    let opened = fs::File::open(path).map_err(Error::io(path))?;
+    opened.take(most).read_to_end(&mut file).map_err(Error::io(path))?;
+    let report = draft::report(&file).transpose();
+    report.map_err(|error| Error::Report { path: path.to_owned(), error })
+}
+
+/// What a report has in common with the traces of its endpoint: host, process and address.
+pub(crate) type Endpoint = (String, u32, String);
+
+/// The endpoint of a report.
+pub(crate) fn endpoint(report: &Report) -> Endpoint {
+    (report.host.clone(), report.pid, report.address.clone())
+}
+
+/// Most programs, or ranks without a report, that are named: a report may say anything.
 pub(crate) const MISSING: usize = 16;
 
 /// The most elements one queue ever held, and where.
@@ -147,10 +226,8 @@ pub(crate) struct Summary {
     pub(crate) processes: usize,
     /// Reports written when a process exited without closing its endpoint.
     pub(crate) at_exit: usize,
-    /// The first of the ranks below the highest that wrote no report.
-    pub(crate) missing: Vec<u32>,
-    /// How many ranks those are.
-    pub(crate) silent: usize,
+    /// Which ranks these are, and which there should be.
+    pub(crate) ranks: Ranks,
     /// All of it was replayed.
     pub(crate) replayed: bool,
     /// Why these may be reports of several runs.
@@ -185,33 +262,39 @@ impl Summary {
     }
 
     /// Adds up what replays of traces counted; `None` of none.
-    pub(crate) fn of_traces(reports: &[Report]) -> Option<Self> {
-        Self::of(reports).map(|sum| Self { replayed: true, ..sum })
+    pub(crate) fn of_traces(reports: &[Report], ranks: &Ranks) -> Option<Self> {
+        Self::of(reports).map(|sum| Self { replayed: true, ranks: ranks.clone(), ..sum })
     }
 
-    /// The ranks below the highest that told nothing, if there are any.
-    pub(crate) fn missing(&self) -> Option<String> {
-        if self.missing.is_empty() {
-            return None;
+    /// What is missing, in a sentence; nothing where all ranks told all they counted.
+    pub(crate) fn lack(&self) -> Option<String> {
+        self.ranks.lack(if self.replayed { "trace" } else { "report" })
+    }
+
+    /// `8 ranks`, `3 of 8 ranks` or `8 ranks, 1 cut short`.
+    pub(crate) fn ranks(&self) -> String {
+        match self.ranks.are_whole() {
+            // Those of several programs as well.
+            true => count(self.processes as u64, "rank"),
+            false => self.ranks.count(),
         }
-        let what = if self.replayed { "trace" } else { "report" };
-        let missing: Vec<_> = self.missing.iter().map(u32::to_string).collect();
-        let others = match self.silent - missing.len() {
-            0 => String::new(),
-            others => format!(" and {} others", whole(others as u64)),
-        };
-        Some(format!("No {what} of rank {}{others}", missing.join(", ")))
     }
 
     /// Adds reports up; `None` of none.
     pub(crate) fn of(reports: &[Report]) -> Option<Self> {
         let first = reports.first()?;
         let mut sum = Self { libfabric: first.libfabric.clone(), ..Self::default() };
-        let mut ranks = BTreeSet::new();
         let mut processes = BTreeSet::new();
         for report in reports {
-            processes.insert((&report.host, report.pid));
-            ranks.extend(report.rank);
+            if processes.insert((&report.host, report.pid)) {
+                sum.ranks.note(report.rank, ranks_of(report));
+            }
+            if report.written_at == WrittenAt::Running {
+                sum.ranks.note_cut(report.rank);
+            }
+            if report.libfabric == NO_LIBFABRIC {
+                sum.ranks.note_generated();
+            }
             sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
             sum.seconds = sum.seconds.max(report.elapsed_s);
             sum.modelled += report.modelled_s();
@@ -230,9 +313,6 @@ impl Summary {
         }
         sum.processes = processes.len();
         sum.mixed = mixed(reports.iter().map(source));
-        let last = ranks.last().copied().unwrap_or(0);
-        sum.missing = (0..last).filter(|rank| !ranks.contains(rank)).take(MISSING).collect();
-        sum.silent = (last as usize + 1).saturating_sub(ranks.len().max(1));
         Some(sum)
     }
 
@@ -247,6 +327,13 @@ impl Summary {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
         percent(total([prq.spills, umq.spills]), total([prq.inserts, umq.inserts]))
     }
+}
+
+/// How many ranks there were, as far as one of them knew: what its launcher said, or else the
+/// addresses that its MPI gave it.
+fn ranks_of(report: &Report) -> Option<u32> {
+    let addresses = Some(report.processes).filter(|number| *number > 0);
+    report.origin.ranks.or(report.rank.and(addresses))
 }
 
 /// Says that these are several programs, if they are.
@@ -381,7 +468,7 @@ pub(crate) mod tests {
         }
         let sum = Summary::of(&reports).unwrap();
         assert_eq!(sum.processes, 3);
-        assert_eq!(sum.missing, [2]);
+        assert!(sum.lack().unwrap().contains("3 of 4 ranks: no report of rank 2;"));
         assert_eq!(sum.prq_peak, Peak { elements: 25, rank: Some(0) });
         assert_eq!(sum.umq_peak, Peak::default());
         assert_eq!(sum.tagged.prq.spills, 15);

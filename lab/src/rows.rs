@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::file;
+use crate::ranks::Completeness;
 use crate::reading::{Cost, Modelled, Point, needs};
 use crate::reports::Summary;
 use crate::smallest::Smallest;
@@ -18,7 +19,10 @@ pub(crate) struct Row {
     prq_entries: usize,
     umq_entries: usize,
     repeat: u32,
-    ranks: usize,
+    ranks: u32,
+    /// Ranks there are, and those whose counts end before their program.
+    ranks_of: u32,
+    ranks_cut_short: u32,
     seconds: f64,
     wall_seconds: f64,
     messages: u64,
@@ -50,6 +54,8 @@ pub(crate) struct Row {
 #[derive(Debug, Serialize)]
 pub(crate) struct Runs<'a> {
     title: &'a str,
+    #[serde(flatten)]
+    completeness: Completeness,
     /// The longest queues of all runs: tables of these sizes hold them.
     prq_high_water: u64,
     prq_high_water_rank: Option<u32>,
@@ -67,11 +73,13 @@ impl<'a> Runs<'a> {
         title: &'a str,
         runs: &'a [Row],
         points: &[Point],
+        completeness: Completeness,
         failed: Vec<String>,
     ) -> Self {
         let [prq, umq] = needs(points);
         Self {
             title,
+            completeness,
             prq_high_water: prq.elements,
             prq_high_water_rank: prq.rank,
             umq_high_water: umq.elements,
@@ -86,9 +94,10 @@ impl<'a> Runs<'a> {
         title: &'a str,
         runs: &'a [Row],
         points: &[Point],
+        completeness: Completeness,
         smallest_tables: Vec<Smallest>,
     ) -> Self {
-        Self { smallest_tables, ..Self::new(title, runs, points, Vec::new()) }
+        Self { smallest_tables, ..Self::new(title, runs, points, completeness, Vec::new()) }
     }
 }
 
@@ -133,7 +142,9 @@ impl Row {
             prq_entries: prq,
             umq_entries: umq,
             repeat,
-            ranks: sum.processes,
+            ranks: sum.ranks.told(),
+            ranks_of: sum.ranks.of(),
+            ranks_cut_short: sum.ranks.cut_short(),
             seconds: sum.seconds,
             wall_seconds,
             messages: sum.tagged.arrivals,

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 
+use nic::draft;
 use nic::report::ReportError;
 
 use crate::cli;
@@ -18,6 +19,7 @@ use crate::launcher::{self, Mpi};
 use crate::left::Left;
 use crate::library::Library;
 use crate::reports::{self, Summary};
+use crate::room;
 use crate::signals::{self, Ended, Signals};
 use crate::silent;
 use crate::table;
@@ -44,7 +46,7 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let left = Left::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
-    if !fresh.keep("json")? {
+    if !fresh.keep(&["json", draft::EXTENSION])? {
         return plan.summarise(fresh.path(), &[], &left, ended, &json);
     }
     if let Some(signal) = ended.caught {
@@ -60,6 +62,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) mpi: Option<Mpi>,
     pub(crate) library: Library,
     pub(crate) settings: Settings,
+    partial: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -74,7 +77,7 @@ impl<'a> Plan<'a> {
         launcher::find(&command[0])
             .map_err(|error| Error::Start { program: program(command), error })?;
         let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));
-        Ok(Self { words: command, mpi, library, settings })
+        Ok(Self { words: command, mpi, library, settings, partial: common.partial })
     }
 
     /// Runs the command with its reports in a directory.
@@ -114,12 +117,28 @@ impl<'a> Plan<'a> {
             Ok(sum) => {
                 eprint!("{}", table::summary(&sum));
                 json.write(Kind::Summary, Sum::from(&sum))?;
+                let incomplete = sum.ranks.code(self.partial);
+                if let Some(shortage) = room::shortage(directory, sum.ranks.of())
+                    && !sum.ranks.are_whole()
+                {
+                    eprintln!("tcam: {shortage}");
+                }
+                // Whoever ends tcam knows why it has ended.
+                if incomplete != 0 && ended.caught.is_none() {
+                    if code != 0 {
+                        eprintln!("{} ended with exit code {code}", program(self.words));
+                    }
+                    return Ok(incomplete);
+                }
             }
             Err(error @ Error::NoReports { .. }) => match (code, left.counted()) {
-                (0, None) => return Err(error),
-                (0, Some(left)) => {
-                    eprint!("{left}");
-                    return Err(unfinished());
+                (0, left) => {
+                    eprint!("{}", left.as_deref().unwrap_or_default());
+                    return Err(match (room::shortage(directory, 1), left) {
+                        (Some(why), _) => Error::NoReports { why },
+                        (None, Some(_)) => unfinished(),
+                        (None, None) => error,
+                    });
                 }
                 (_, left) => {
                     eprintln!("tcam: {error}");

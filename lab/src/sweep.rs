@@ -19,7 +19,7 @@ use crate::fresh;
 use crate::json::Kind;
 use crate::launcher::Mpi;
 use crate::left::Left;
-use crate::numbers::{count, share, whole};
+use crate::numbers::{share, whole};
 use crate::plot;
 use crate::progress;
 use crate::reading::{self, Cost, Point, larger, reading};
@@ -123,11 +123,17 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
 
     let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
     let points: Vec<_> = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
-    if let Some((_, runs)) = done().next() {
-        let title = title(plan.words, plan.mpi, &runs[0]);
-        show(arguments, &title, &points)?;
+    let mut incomplete = 0;
+    // The run that lacks most speaks for all.
+    let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));
+    if let Some(run) = runs.iter().flatten().min_by_key(least) {
+        let title = title(plan.words, plan.mpi, run);
+        show(arguments, &title, &points, run.lack().as_deref())?;
         let rows = rows.as_ref().map_or(&[][..], Rows::all);
-        arguments.json.write(Kind::Sweep, Runs::new(&title, rows, &points, told(&failed)))?;
+        let completeness = run.ranks.completeness();
+        let runs = Runs::new(&title, rows, &points, completeness, told(&failed));
+        arguments.json.write(Kind::Sweep, runs)?;
+        incomplete = run.ranks.code(arguments.common.partial);
     }
     if let Some(signal) = signals.caught() {
         for line in told(&failed) {
@@ -142,7 +148,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         );
         return Ok(signals::code_of(signal));
     }
-    failure_of(&failed)
+    failure_of(&failed).map(|code| code.max(incomplete))
 }
 
 /// What the sweep ends with: the sizes that failed, and why the first did.
@@ -227,12 +233,19 @@ fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error
 }
 
 /// Draws and prints the points of a sweep.
-pub(crate) fn show(arguments: &cli::Sweep, title: &str, points: &[Point]) -> Result<(), Error> {
+pub(crate) fn show(
+    arguments: &cli::Sweep,
+    title: &str,
+    points: &[Point],
+    lack: Option<&str>,
+) -> Result<(), Error> {
     let out = &arguments.out;
     let [svg, png] = plot::draw(out, title, points)?;
     if arguments.json.takes_output() {
+        lack.iter().for_each(|lack| eprintln!("{lack}"));
         return Ok(());
     }
+    lack.iter().for_each(|lack| println!("{lack}"));
     println!("{}", points_table(points));
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
@@ -318,7 +331,7 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
         .find(|word| word.contains('/') || !word.starts_with('-') && word.parse::<f64>().is_err())
         .map_or("program", |word| word.rsplit('/').next().unwrap_or(word));
     let mpi = mpi.map_or_else(String::new, |mpi| format!(", {mpi}"));
-    format!("{name} on {}{mpi}", count(run.processes as u64, "rank"))
+    format!("{name} on {}{mpi}", run.ranks())
 }
 
 /// One line a size, for the terminal.

@@ -26,9 +26,11 @@ pub(crate) fn summary(sum: &Summary) -> String {
         0 => String::new(),
         _ => format!(", {} of them matched in the table", share(sum.in_table())),
     };
-    let mut text = format!(
-        "tcam: {}, {}, {}{in_table}\n",
-        count(sum.processes as u64, "rank"),
+    let mut text = sum.lack().map_or_else(String::new, |lack| lack + "\n");
+    let _ = writeln!(
+        text,
+        "tcam: {}, {}, {}{in_table}",
+        sum.ranks(),
         count(sum.tagged.arrivals, "message"),
         sum.way(),
     );
@@ -107,9 +109,6 @@ pub(crate) fn summary(sum: &Summary) -> String {
             "{} written at exit: the endpoint was never closed",
             count(sum.at_exit as u64, "report")
         );
-    }
-    if let Some(missing) = sum.missing() {
-        let _ = writeln!(text, "{missing}{}", if sum.replayed { "" } else { ": killed?" });
     }
     text
 }
@@ -240,7 +239,7 @@ mod tests {
         assert!(reports[0].to_string().contains("18446744073709551615"));
         let sum = Summary::of(&reports).unwrap();
         let text = summary(&sum);
-        assert!(text.contains("15 and 4,294,967,279 others: killed?"), "{text}");
+        assert!(text.starts_with("INCOMPLETE, 1 of 4,294,967,295 ranks: no report of"), "{text}");
         assert!(Point::of(10, 10, &[sum.clone(), sum]).in_table > 0.0);
         // A bucket that no depth falls into.
         let deeper = format!("[{}]", vec!["1"; 99].join(","));

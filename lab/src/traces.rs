@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Traces on the disk, and what they are replayed to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::BufReader;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,13 +17,14 @@ use matching::timing::{Costs, Pace, Timing};
 use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
-use nic::report::{ContextCounters, FORMAT, Report, VERSION};
+use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};
 use nic::timings::COSTS;
-use nic::trace::{HEADER, Header, Reader, TraceError};
+use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 
 use crate::environment::Settings;
 use crate::error::Error;
-use crate::reports::{self, Source};
+use crate::ranks::Ranks;
+use crate::reports::{self, Endpoint, NO_LIBFABRIC, Source};
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 20;
@@ -35,8 +37,56 @@ pub(crate) struct Trace {
     /// Bytes of the window and of records.
     pub(crate) bytes: u64,
     pub(crate) take: Take,
+    /// Its process was ended in the middle of it, or runs still.
+    unfinished: bool,
+    /// Why the recording ended before its program, if it did.
+    stop: Option<Stop>,
     /// Why it is not whole, once that was noticed.
     cut: Arc<OnceLock<String>>,
+}
+
+/// Traces that were found, and what is known beside them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    traces: Vec<Trace>,
+    /// Reports in the directories named of endpoints that did nothing: there is no trace of them, and
+    /// none is missing.
+    quiet: Vec<Report>,
+}
+
+impl Deref for Found {
+    type Target = [Trace];
+
+    fn deref(&self) -> &[Trace] {
+        &self.traces
+    }
+}
+
+impl Found {
+    /// Which ranks these are, and which there should be. What was cut off is known once the traces
+    /// were played.
+    pub(crate) fn ranks(&self) -> Ranks {
+        let mut ranks = Ranks::default();
+        let mut processes = BTreeSet::new();
+        for trace in &self.traces {
+            let Header { host, pid, rank, origin, libfabric, .. } = &trace.header;
+            if processes.insert((host, pid)) {
+                ranks.note(*rank, origin.ranks);
+            }
+            if !trace.is_whole() {
+                ranks.note_cut(*rank);
+            }
+            if libfabric == NO_LIBFABRIC {
+                ranks.note_generated();
+            }
+        }
+        for Report { host, pid, rank, origin, .. } in &self.quiet {
+            if processes.insert((host, pid)) {
+                ranks.note(*rank, origin.ranks);
+            }
+        }
+        ranks
+    }
 }
 
 /// Which traces are taken, and how much of them.
@@ -50,19 +100,20 @@ pub(crate) struct Take {
     /// bytes; as many traces are replayed at a time as there are cores.
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
     pub(crate) max_queue: usize,
+
+    /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
+    #[arg(long)]
+    pub(crate) partial: bool,
 }
 
 impl Default for Take {
     fn default() -> Self {
-        Self { cut_off: false, max_queue: MAX_QUEUE }
+        Self { cut_off: false, max_queue: MAX_QUEUE, partial: false }
     }
 }
 
 /// A gigabyte, or a file of 62 KB: records say how often they repeat.
 pub(crate) const MAX_QUEUE: usize = 4_000_000;
-
-/// Host, process and address: what the traces of both contexts have in common.
-pub(crate) type Endpoint = (String, u32, String);
 
 /// Files in a directory that end in `.trace`.
 fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -90,11 +141,16 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// The traces named, and those in the directories named, in order. If that is allowed they may
 /// be cut off and are played up to there; those without a whole header are left out, and told.
-pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Vec<Trace>, Error> {
-    let mut paths = Vec::new();
+pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
+    let (mut paths, mut quiet) = (Vec::new(), Vec::new());
     for name in names {
         if name.is_dir() {
             paths.extend(trace_files(name)?);
+            // What cannot be read tells nothing.
+            let reports = reports::read(name).unwrap_or_default();
+            let did_nothing =
+                |report: &Report| !report.tagged.has_operations() && !report.msg.has_operations();
+            quiet.extend(reports.into_iter().filter(did_nothing));
         } else {
             paths.push(name.clone());
         }
@@ -124,7 +180,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Vec<Trace>, Error> {
             return Err(Error::SameEndpoint { first, second });
         }
     }
-    Ok(traces)
+    Ok(Found { traces, quiet })
 }
 
 /// Why these may be traces of several runs, whose counts tell nothing together.
@@ -151,7 +207,8 @@ impl Trace {
         let reader = reader(&path)?;
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
-        Ok(Self { path, header, bytes, take, cut: Arc::default() })
+        let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
+        Ok(Self { path, header, bytes, take, unfinished, stop, cut: Arc::default() })
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
@@ -177,6 +234,16 @@ impl Trace {
     /// Why it is not whole, if that was noticed as it was played.
     pub(crate) fn cut(&self) -> Option<&str> {
         self.cut.get().map(String::as_str)
+    }
+
+    /// Whether it has all that was asked, as far as that was noticed.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.unfinished && self.stop.is_none() && self.cut().is_none()
+    }
+
+    /// Whether the recording ended since there was no room for it.
+    pub(crate) fn found_no_room(&self) -> bool {
+        self.stop == Some(Stop::Disk)
     }
 
     pub(crate) fn error(&self, error: TraceError) -> Error {
@@ -300,6 +367,11 @@ fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
         rank: header.rank,
         address: header.address.clone(),
         program: header.program.clone(),
+        origin: header.origin.clone(),
+        written_at: match contexts.iter().all(|of| of.trace.is_whole()) {
+            true => WrittenAt::Close,
+            false => WrittenAt::Running,
+        },
         elapsed_s: contexts.iter().fold(0.0, |longest, of| of.seconds.max(longest)),
         config: params.recorded(),
         tagged: context("tagged")?,

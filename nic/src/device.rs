@@ -234,6 +234,12 @@ impl<R: Clone, M> Context<R, M> {
         }
     }
 
+    fn end_recording(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.close();
+        }
+    }
+
     #[inline(always)]
     fn note(&mut self, op: impl Fn() -> Op) {
         if let Some(recorder) = &mut self.recorder {
@@ -570,6 +576,11 @@ impl<R: Clone, M> Device<R, M> {
     /// Tells recorders that nothing happened for a while.
     pub fn idle(&mut self) {
         self.contexts().into_iter().for_each(Context::idle);
+    }
+
+    /// Tells recorders that nothing comes any more.
+    pub fn end_recording(&mut self) {
+        self.contexts().into_iter().for_each(Context::end_recording);
     }
 
     /// Both contexts.

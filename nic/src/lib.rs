@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A sans-IO model of a NIC's tag-matching unit: posted receives, arrivals,
 //! capacity and counters ([`device`]), the `FI_TCAM_*` parameters ([`params`]),
-//! what is reported in the end ([`report`]) and seen on the way ([`live`]), and what is
-//! recorded ([`trace`]) to be asked again ([`replay`]).
+//! what is reported in the end ([`report`]), kept until then ([`draft`]) and seen on the way
+//! ([`live`]), and what is recorded ([`trace`]) to be asked again ([`replay`]).
 //!
 //! No sockets, no clocks, no unsafe: the provider drives it live, the lab
 //! offline, with the same answers.
@@ -10,11 +10,13 @@
 
 mod config;
 pub mod device;
+pub mod draft;
 mod json;
 pub mod lengths;
 pub mod live;
 pub mod models;
 mod names;
+pub mod origin;
 pub mod params;
 pub mod plain;
 mod receives;

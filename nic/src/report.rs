@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     json,
     lengths::Lengths,
+    origin::Origin,
     plain::{self, plain},
 };
 
@@ -42,6 +43,9 @@ pub struct Report {
     pub address: String,
     /// Path of the program.
     pub program: String,
+    /// The run it is of.
+    #[serde(default)]
+    pub origin: Origin,
     /// Seconds from opening the endpoint to this report.
     pub elapsed_s: f64,
     /// What caused the report.
@@ -71,6 +75,8 @@ pub enum WrittenAt {
     Close,
     /// The process exited with the endpoint open.
     Exit,
+    /// While the process ran, and nothing came after: see [`draft`](crate::draft).
+    Running,
 }
 
 /// One matching context: a PRQ, a UMQ and what went through them.
@@ -223,6 +229,7 @@ impl Report {
         plain::make_plain(texts.into_iter().chain(config.values_mut()));
         plain::make_keys_plain(config);
         plain::make_keys_plain(channels);
+        self.origin.make_plain();
     }
 
     /// The process that a report was written by, of whatever version; none if this is no report
@@ -308,6 +315,9 @@ impl fmt::Display for Report {
         match self.modelled_s() {
             0.0 => writeln!(f)?,
             modelled => writeln!(f, ", of which {modelled:.6} s are modelled time")?,
+        }
+        if self.written_at == WrittenAt::Running {
+            writeln!(f, "CUT SHORT: the process ended, or runs still, with this endpoint open")?;
         }
         let matching = self.measured().ns();
         if matching > 0 {

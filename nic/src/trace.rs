@@ -10,7 +10,7 @@
 //!      | header | window | record | record | ...  the end |
 //! header   "tcam-trace 3\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8), why the recording ended (4; 1 at the size allowed, 2 with a full
-//!          disk, or 0) and zeros
+//!          disk, 3 with its endpoint, or 0) and zeros
 //! window   record | record | ... | a zero word unless it is full        if there is one
 //! record   word 0   4..0 kind   5 flag   15..6 place of a key   31..16 length
 //!          and what the kind needs
@@ -62,6 +62,7 @@ use serde::{Deserialize, Serialize};
 use self::code::{Decoder, NoRecord, Record, Words};
 pub use self::code::{Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_time, state};
 use crate::device::{Envelope, MultiRecv};
+use crate::origin::Origin;
 use crate::plain;
 
 /// First bytes of a trace.
@@ -96,6 +97,12 @@ pub struct Header {
     pub address: String,
     /// Path of the program.
     pub program: String,
+    /// The run it is of.
+    #[serde(default)]
+    pub origin: Origin,
+    /// Whether the end of the header will say that the endpoint was closed.
+    #[serde(default)]
+    pub marks_end: bool,
     /// Bytes of the window behind the header; 0 if there is none.
     #[serde(default)]
     pub window: u32,
@@ -114,6 +121,7 @@ impl Header {
         let texts = [context, tcam, libfabric, host, address, program, layout];
         plain::make_plain(texts.into_iter().chain(config.values_mut()));
         plain::make_keys_plain(config);
+        self.origin.make_plain();
     }
 
     /// The header as it stands in a file. Where it would be too long, paths are left
@@ -124,6 +132,7 @@ impl Header {
         let mut json = text(self);
         if MAGIC.len() + json.len() >= HEADER - STATE {
             let mut short = Self { program: String::new(), ..self.clone() };
+            short.origin.command.clear();
             short.config.retain(|_, value| value.len() <= LONGEST_VALUE);
             json = text(&short);
         }
@@ -179,6 +188,17 @@ pub enum Stop {
     Disk,
 }
 
+/// How a recording stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It goes on, or its process was ended in the middle of it.
+    Open,
+    /// It ended before its program.
+    Stopped(Stop),
+    /// It has all that was asked.
+    Closed,
+}
+
 /// Who keeps a trace.
 pub trait Recorder: Send {
     /// Keeps an operation, as [`Op::short`] tells it: so much fits into registers.
@@ -189,6 +209,9 @@ pub trait Recorder: Send {
 
     /// Nothing happened for a while: a good moment to look at the clock.
     fn idle(&mut self) {}
+
+    /// Nothing comes any more.
+    fn close(&mut self) {}
 }
 
 /// Reads a trace.
@@ -197,8 +220,7 @@ pub struct Reader<R> {
     from: Input<R>,
     header: Header,
     decoder: Decoder,
-    /// Why the recording ended.
-    stop: Option<Stop>,
+    end: End,
     now: u64,
     /// Records read.
     position: u64,
@@ -306,17 +328,33 @@ impl<R: Read> Reader<R> {
         for (word, bytes) in words.iter_mut().zip(state.chunks_exact(WORD)) {
             *word = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
         }
-        let (laps, stop) = code::state_of(words).ok_or(TraceError::State)?;
+        let (laps, end) = code::state_of(words).ok_or(TraceError::State)?;
         let window = read_window(&mut from, header.window)?;
         let appended = laps.saturating_mul(window.len() as u64);
         let from = Input { from, appended, window, in_window: None, taken: 0 };
         let decoder = Decoder::default();
-        Ok(Self { from, header, decoder, stop, now: 0, position: 0, at_end: false, ended: false })
+        Ok(Self { from, header, decoder, end, now: 0, position: 0, at_end: false, ended: false })
     }
 
     /// What the trace says of itself.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Whether its process was ended in the middle of it, or runs still. Earlier recorders did not
+    /// tell.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.header.marks_end && self.end == End::Open
+    }
+
+    /// Why the recording ended before its program, if it did.
+    #[must_use]
+    pub fn stop(&self) -> Option<Stop> {
+        match self.end {
+            End::Stopped(stop) => Some(stop),
+            End::Open | End::Closed => None,
+        }
     }
 
     /// Bytes of records read so far.
@@ -337,7 +375,7 @@ impl<R: Read> Reader<R> {
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
                     self.at_end = true;
-                    return Ok(self.stop.map(|stop| (self.now, Op::Stop(stop))));
+                    return Ok(self.stop().map(|stop| (self.now, Op::Stop(stop))));
                 }
                 Err(NoRecord::Damaged) => return Err(TraceError::Record(self.position)),
                 Err(NoRecord::Words(NoWords::Cut)) => return Err(TraceError::Cut(self.position)),

@@ -66,7 +66,7 @@ fn file(ops: &[(u64, Op)]) -> Vec<u8> {
 }
 
 fn tell_stop(bytes: &mut [u8], stop: Stop) {
-    let state = state(0, Some(stop)).map(u32::to_le_bytes);
+    let state = state(0, End::Stopped(stop)).map(u32::to_le_bytes);
     bytes[HEADER - STATE..HEADER].copy_from_slice(state.as_flattened());
 }
 
@@ -180,6 +180,21 @@ fn a_recording_may_end_between_the_two_records_of_a_post() {
     // Time, length and key of the post are there.
     bytes.truncate(bytes.len() - WORD);
     assert_eq!(read(&bytes).unwrap(), [(5, stop)]);
+}
+
+#[test]
+fn a_recording_that_was_not_closed_is_told_if_its_recorder_does() {
+    for (marks_end, end, unfinished) in [
+        (true, End::Open, true),
+        (true, End::Closed, false),
+        (true, End::Stopped(Stop::Disk), false),
+        (false, End::Open, false),
+    ] {
+        let mut bytes = Header { marks_end, ..header() }.to_bytes();
+        let state = state(0, end).map(u32::to_le_bytes);
+        bytes[HEADER - STATE..HEADER].copy_from_slice(state.as_flattened());
+        assert_eq!(Reader::new(&bytes[..]).unwrap().is_unfinished(), unfinished);
+    }
 }
 
 #[test]

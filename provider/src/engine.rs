@@ -45,7 +45,7 @@ use crate::{
     eq::EventQueue,
     flow::Flow,
     idle::{Idle, Policy},
-    init,
+    init, origin,
     pace::Spin,
     rendezvous::{About, LongCopy, Stream, Transfer},
     report,
@@ -240,6 +240,8 @@ pub(crate) struct Engine {
     pub(crate) opened: Instant,
     /// Progress made until the counters are shown again.
     pub(crate) until_shown: u32,
+    /// The report up to now, if one is wanted.
+    pub(crate) draft: Option<Box<report::Growing>>,
 }
 
 /// Which receives name a source, and whether they must.
@@ -398,10 +400,11 @@ impl Engine {
             closed_next: 0,
             silent_checked: Instant::now(),
             channels: Channels::default(),
-            rank: report::rank(),
+            rank: origin::rank(),
             job: nic::live::job_of(params.text("report")),
             opened,
             until_shown: 0,
+            draft: None,
         })
     }
 

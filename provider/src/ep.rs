@@ -131,6 +131,8 @@ impl Endpoint {
         let mut engine = Engine::new(domain, info, pack(address), &own, opened)?;
         let name = address.port().to_string();
         trace::start(&mut engine.device.own, &domain.params, &name, &address.to_string())?;
+        report::begin(&mut engine, &address.to_string());
+        engine.show(&own);
         tracing::info!("endpoint {address}");
         let port = Arc::new(Port {
             address,

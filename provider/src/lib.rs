@@ -35,6 +35,7 @@ mod inject;
 mod liveness;
 mod mr;
 mod msg;
+mod origin;
 mod pace;
 mod peers;
 mod poll;

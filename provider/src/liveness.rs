@@ -49,6 +49,9 @@ impl Engine {
         let now = Instant::now();
         let since = now - self.checked;
         if since < INTERVAL {
+            if self.draft.as_ref().is_some_and(|draft| draft.is_due(now)) {
+                self.show(own);
+            }
             return;
         }
         self.checked = now;

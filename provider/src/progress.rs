@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Progress: what arrives goes through the device to its receive.
 
+use std::time::Instant;
+
 use nic::{device::Envelope, live::Live};
 
 use crate::{
@@ -27,6 +29,8 @@ const BATCH: usize = 64;
 /// Polls that found something between shows of the counters, while none is empty
 /// for long: a show takes about 0.1 us.
 const SHOW: u32 = 1024;
+/// The same of probes.
+const PROBES: u32 = 64;
 /// Empty polls between looks at the clock.
 const CLOCK: u32 = 256;
 
@@ -51,6 +55,16 @@ impl Engine {
         progress
     }
 
+    /// Polls of a program that probes and probes find what these answer, so that none of them seems
+    /// empty.
+    #[inline]
+    pub(crate) fn has_probed(&mut self, own: &Segment) {
+        match self.until_shown.checked_sub(SHOW / PROBES) {
+            Some(less) => self.until_shown = less,
+            None => self.show_and_look(own),
+        }
+    }
+
     /// What is done now and then while messages come.
     #[cold]
     fn show_and_look(&mut self, own: &Segment) {
@@ -58,18 +72,28 @@ impl Engine {
         self.look_around(own);
     }
 
-    /// Shows the counters to `tcam watch`.
+    /// Shows the counters to `tcam watch`, and writes the draft of the report.
     #[cold]
     pub(crate) fn show(&mut self, own: &Segment) {
         self.until_shown = SHOW;
-        let device = self.device.lock();
-        own.show(&Live {
-            rank: self.rank,
-            job: self.job,
-            ns: self.opened.elapsed().as_nanos() as u64,
-            tagged: device.tagged.live(),
-            msg: device.msg.live(),
-        });
+        let live = {
+            let device = self.device.lock();
+            Live {
+                rank: self.rank,
+                job: self.job,
+                ns: self.opened.elapsed().as_nanos() as u64,
+                tagged: device.tagged.live(),
+                msg: device.msg.live(),
+            }
+        };
+        own.show(&live);
+        if let Some(mut draft) = self.draft.take() {
+            let now = Instant::now();
+            if draft.is_due(now) {
+                draft.put(self, &live, now);
+            }
+            self.draft = Some(draft);
+        }
     }
 
     /// Handles a batch of slots.

@@ -13,6 +13,7 @@ use std::{
 
 use nic::{
     device::Device,
+    live::{Live, LiveContext},
     params::{ParamError, Params},
     report::{FIRST_WORD, FORMAT, Report, VERSION, WrittenAt},
 };
@@ -20,9 +21,10 @@ use parking_lot::Mutex;
 use tempfile::NamedTempFile;
 
 use crate::{
+    channel::draft::{Draft, INTERVAL},
     engine::{Engine, Kept, RecvOp},
     ep::Port,
-    init,
+    init, origin,
     srx::SharedReceive,
 };
 
@@ -31,18 +33,11 @@ static OPEN: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
 /// Shared receive contexts likewise.
 static SHARED: Mutex<Vec<Weak<SharedReceive>>> = Mutex::new(Vec::new());
 
-/// Environment variables in which launchers tell a process its rank. Open MPI's comes first: it
-/// passes on the others', which a shell that was started as a task of a job has.
-const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
-
-/// And in which they tell how many there are.
-const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
-
 /// Refuses a pattern by which all ranks would write to the same report.
 pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
     let pattern = params.text("report");
     let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
-    let are_several = told(SIZES).is_some_and(|ranks| ranks > 1);
+    let are_several = origin::ranks().is_some_and(|ranks| ranks > 1);
     if are_several && !pattern.is_empty() && of(1) == of(2) {
         return Err(ParamError::Value {
             name: "REPORT".to_owned(),
@@ -78,9 +73,10 @@ pub(crate) fn write_all_open() {
     }
     let open = std::mem::take(&mut *OPEN.lock());
     for port in open.iter().filter_map(Weak::upgrade).filter(|port| port.own.is_ours()) {
-        match port.engine.lock_at_exit().as_deref() {
+        match port.engine.lock_at_exit().as_deref_mut() {
             Some(Some(engine)) => {
                 write_of(&port, engine, WrittenAt::Exit);
+                engine.device.lock().end_recording();
                 if let Some(pool) = &engine.node_pool {
                     pool.leave();
                 }
@@ -94,18 +90,77 @@ pub(crate) fn write_all_open() {
 
 /// Writes the report of an endpoint that closes, if one is wanted.
 pub(crate) fn write(port: &Port) {
-    if let Some(engine) = &*port.engine.lock() {
+    if let Some(engine) = &mut *port.engine.lock() {
         write_of(port, engine, WrittenAt::Close);
     }
 }
 
+/// Begins the draft of an endpoint's report, if one is wanted. What keeps it from being made is said
+/// on the error output.
+pub(crate) fn begin(engine: &mut Engine, address: &str) {
+    let params = &engine.domain.params;
+    if params.text("report").is_empty() {
+        return;
+    }
+    let report = make(params, address.to_owned(), engine.opened, WrittenAt::Running);
+    let base = expand(params.text("report"), &report);
+    match Draft::create(&base) {
+        Ok(draft) => {
+            let due = engine.opened;
+            engine.draft = Some(Box::new(Growing { draft, report, told: None, due }));
+        }
+        Err(error) => eprintln!(
+            "tcam: the report FI_TCAM_REPORT={} has no draft, and is lost if the program does not \
+             come to its end: {error}",
+            base.display()
+        ),
+    }
+}
+
+/// The report of an endpoint that is open, and what it is written to.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    draft: Draft,
+    report: Report,
+    /// What was told when it was written.
+    told: Option<[LiveContext; 2]>,
+    due: Instant,
+}
+
+impl Growing {
+    /// Whether it is time to write.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.due
+    }
+
+    /// Writes what was counted, if that is another than before.
+    pub(crate) fn put(&mut self, engine: &Engine, live: &Live, now: Instant) {
+        self.due = now + INTERVAL;
+        let told = Some([live.tagged, live.msg]);
+        if told == self.told {
+            return;
+        }
+        self.told = told;
+        self.report.elapsed_s = (now - engine.opened).as_secs_f64();
+        count(&mut self.report, engine);
+        self.draft.put(&mut self.report);
+    }
+}
+
 /// A report that cannot be written is said on the error output: it is what the run was for.
-fn write_of(port: &Port, engine: &Engine, written_at: WrittenAt) {
+fn write_of(port: &Port, engine: &mut Engine, written_at: WrittenAt) {
     let params = &engine.domain.params;
     if params.text("report").is_empty() {
         return;
     }
     let mut report = make(params, port.address.to_string(), port.opened, written_at);
+    count(&mut report, engine);
+    let draft = engine.draft.take().map(|growing| growing.draft);
+    save_checked(&engine.domain.params, &mut report, draft);
+}
+
+/// What an endpoint counted.
+fn count(report: &mut Report, engine: &Engine) {
     report.processes = engine.processes;
     // What a shared context matched is in its own report.
     if engine.device.shared.is_none() {
@@ -120,7 +175,6 @@ fn write_of(port: &Port, engine: &Engine, written_at: WrittenAt) {
     ]
     .map(|(name, counters)| (name.to_owned(), counters))
     .into();
-    save_checked(params, &report);
 }
 
 /// Writes the report of a shared receive context, if one is wanted.
@@ -133,8 +187,8 @@ pub(crate) fn write_shared(srx: &SharedReceive, written_at: WrittenAt) {
     let counters =
         |device: &Device<RecvOp, Kept>| (device.tagged.counters(), device.msg.counters());
     let counted = match written_at {
-        WrittenAt::Close => Some(srx.with_device(counters)),
         WrittenAt::Exit => srx.with_device_at_exit(counters),
+        WrittenAt::Close | WrittenAt::Running => Some(srx.with_device(counters)),
     };
     let Some((tagged, msg)) = counted else {
         tracing::error!("{}: the process exits in the middle of a call", srx.name);
@@ -142,17 +196,24 @@ pub(crate) fn write_shared(srx: &SharedReceive, written_at: WrittenAt) {
     };
     let mut report = make(params, srx.name.clone(), srx.opened, written_at);
     (report.processes, report.tagged, report.msg) = (srx.processes, tagged, msg);
-    save_checked(params, &report);
+    save_checked(params, &mut report, None);
 }
 
-fn save_checked(params: &Params, report: &Report) {
+fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     if let Err(why) = report.check() {
         tracing::error!("{}: the counts do not add up: {why}", report.address);
     }
     let base = expand(params.text("report"), report);
-    if let Err(error) = save(&base, report) {
-        eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}", base.display());
-    }
+    let Err(error) = save(&base, report) else { return };
+    let Some(mut draft) = draft else { return say(&base, &error, "") };
+    // Its room was taken when the endpoint was opened.
+    draft.put(report);
+    say(&base, &error, &format!("; what it would say is in {}", draft.path().display()));
+    draft.keep();
+}
+
+fn say(base: &Path, error: &io::Error, rest: &str) {
+    eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}{rest}", base.display());
 }
 
 fn make(params: &Params, address: String, opened: Instant, written_at: WrittenAt) -> Report {
@@ -162,31 +223,17 @@ fn make(params: &Params, address: String, opened: Instant, written_at: WrittenAt
         version: VERSION,
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
         libfabric: init::libfabric_version(),
-        host: host(),
+        host: origin::host(),
         pid: std::process::id(),
-        rank: rank(),
+        rank: origin::rank(),
         address,
         program: program.display().to_string(),
+        origin: origin::of(opened),
         elapsed_s: opened.elapsed().as_secs_f64(),
         written_at,
         config: params.recorded(),
         ..Default::default()
     }
-}
-
-/// Name of this host.
-pub(crate) fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// Rank of this process, as its launcher says.
-pub(crate) fn rank() -> Option<u32> {
-    told(RANKS)
-}
-
-/// What the launcher says in one of these variables.
-fn told<const N: usize>(names: [&str; N]) -> Option<u32> {
-    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
 }
 
 /// The pattern with `%r` (rank, or the process id where there is none), `%p`

@@ -112,6 +112,7 @@ impl Engine {
         }
         // What lies in the ring has arrived, too.
         self.receive(own);
+        self.has_probed(own);
         let source = self.source_key(op.source, true)?;
         let found = probe.find(&mut self.device.lock(), op, source)?;
         self.probed(own, op, found);

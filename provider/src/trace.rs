@@ -18,7 +18,7 @@ use nic::{
 use crate::{
     channel::tape::{Tape, WINDOW},
     engine::{Kept, RecvOp},
-    init, report,
+    init, origin,
 };
 
 /// Operations from one look at the clock to the next: reading it takes longer than
@@ -80,6 +80,22 @@ impl Recorder for Trace {
 
     fn idle(&mut self) {
         self.until_clock = 0;
+    }
+
+    fn close(&mut self) {
+        // A child that was forked has the same file.
+        if self.header.pid == std::process::id()
+            && let State::Recording(tape) = std::mem::replace(&mut self.state, State::Stopped)
+        {
+            tape.close();
+        }
+        self.last = NONE;
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
@@ -203,11 +219,13 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
         context: String::new(),
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
         libfabric: init::libfabric_version(),
-        host: report::host(),
+        host: origin::host(),
         pid: std::process::id(),
-        rank: report::rank(),
+        rank: origin::rank(),
         address: address.to_string(),
         program: std::env::current_exe().unwrap_or_default().display().to_string(),
+        origin: origin::of(Instant::now()),
+        marks_end: true,
         start_ns: since_1970.as_nanos() as u64,
         window: WINDOW as u32,
         layout: layout.name().to_owned(),

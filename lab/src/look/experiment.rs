@@ -16,17 +16,16 @@ use serde::Serialize;
 use super::Sources;
 use crate::error::Error;
 use crate::json::{Context, Sum};
-use crate::replay;
-use crate::reports::{self, Summary};
+use crate::reports::{self, Endpoint, Summary};
 use crate::silent;
 use crate::sweep;
-use crate::traces::{self, Endpoint, Trace};
+use crate::traces::{self, Found};
 
 /// Reports, traces, and what they say of each rank.
 #[derive(Debug)]
 pub(super) struct Experiment {
     pub(super) reports: Vec<Report>,
-    pub(super) traces: Vec<Trace>,
+    pub(super) traces: Found,
     /// The reports are of a replay.
     pub(super) replayed: bool,
     /// By number.
@@ -147,10 +146,10 @@ impl Experiment {
             }
         }
         let traces = match trace_names.as_slice() {
-            [] => Vec::new(),
+            [] => Found::default(),
             names => match traces::find(names, sources.take) {
                 // The reports beside them are enough.
-                Err(Error::NoTraces(_)) if !found.is_empty() => Vec::new(),
+                Err(Error::NoTraces(_)) if !found.is_empty() => Found::default(),
                 Err(Error::Trace { path, error: TraceError::Foreign }) => {
                     return Err(Error::Neither(path));
                 }
@@ -159,7 +158,7 @@ impl Experiment {
         };
         let mut found = each_once(found);
         let replayed = found.is_empty();
-        let ours: BTreeSet<_> = found.iter().map(replay::endpoint).collect();
+        let ours: BTreeSet<_> = found.iter().map(reports::endpoint).collect();
         if let Some(trace) = traces.first()
             && !replayed
             && !traces.iter().any(|trace| ours.contains(&trace.endpoint()))
@@ -176,8 +175,11 @@ impl Experiment {
     }
 
     /// Of reports and traces that were read; `None` without reports.
-    pub(super) fn of(reports: Vec<Report>, traces: Vec<Trace>, replayed: bool) -> Option<Self> {
-        let sum = if replayed { Summary::of_traces(&reports) } else { Summary::of(&reports) }?;
+    pub(super) fn of(reports: Vec<Report>, traces: Found, replayed: bool) -> Option<Self> {
+        let sum = match replayed {
+            true => Summary::of_traces(&reports, &traces.ranks()),
+            false => Summary::of(&reports),
+        }?;
         let numbers = numbers(&reports);
         let ranks = ranks(&reports, &numbers);
         Some(Self { reports, traces, replayed, ranks, sum, numbers })
@@ -198,8 +200,7 @@ impl Experiment {
             None | Some("") => "program",
             Some(name) => name,
         };
-        // As the summary of a run counts them: two of one number may be of several runs.
-        let ranks = crate::numbers::count(self.sum.processes as u64, "rank");
+        let ranks = self.sum.ranks();
         let replayed = if self.replayed { ", replayed" } else { "" };
         format!("{name} on {ranks}{replayed}")
     }
@@ -232,7 +233,7 @@ fn each_once(reports: Vec<Report>) -> Vec<Report> {
     let mut once: BTreeMap<Endpoint, Report> = BTreeMap::new();
     let mut more = Vec::new();
     for report in reports {
-        match once.entry(replay::endpoint(&report)) {
+        match once.entry(reports::endpoint(&report)) {
             Entry::Vacant(entry) => {
                 entry.insert(report);
             }
@@ -329,7 +330,7 @@ pub(super) mod tests {
             report.check().unwrap();
             report
         });
-        Experiment::of(reports.collect(), Vec::new(), false).unwrap()
+        Experiment::of(reports.collect(), Found::default(), false).unwrap()
     }
 
     #[test]
@@ -367,7 +368,7 @@ pub(super) mod tests {
         for report in &mut reports[2..] {
             report.rank = None;
         }
-        let experiment = Experiment::of(reports, Vec::new(), false).unwrap();
+        let experiment = Experiment::of(reports, Found::default(), false).unwrap();
         let numbers: Vec<_> = experiment.ranks.iter().map(|rank| rank.number).collect();
         assert_eq!(numbers, [3, 4, 5]);
         assert_eq!(experiment.ranks[0].tagged.posts, 14);
@@ -375,7 +376,7 @@ pub(super) mod tests {
         assert_eq!(experiment.worst(Queue::Prq).number, 3);
         assert_eq!(experiment.worst(Queue::Umq).number, 3, "the first of equals");
         assert_eq!(experiment.worst_first()[0].number, 3);
-        assert_eq!(experiment.title(), "program on 3 ranks");
+        assert_eq!(experiment.title(), "program on 3 of 4 ranks");
     }
 
     #[test]

@@ -133,6 +133,16 @@ pub(crate) struct Sources {
     take: Take,
 }
 
+impl Sources {
+    /// Says what is missing; what to exit with where nothing went wrong.
+    fn code(&self, experiment: &Experiment) -> u8 {
+        if let Some(lack) = experiment.sum.lack() {
+            eprintln!("{lack}");
+        }
+        experiment.sum.ranks.code(self.take.partial)
+    }
+}
+
 /// Value of `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -158,7 +168,7 @@ fn check_out(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Er
     }
 }
 
-/// Draws the pictures. Returns 0.
+/// Draws the pictures. Returns 0, or 3 of a part of the ranks.
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     check_out(&arguments.out, &[], expected)?;
@@ -179,25 +189,28 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
         }
     }
     earlier.note("pictures");
-    Ok(0)
+    Ok(arguments.from.code(&experiment))
 }
 
-/// Prints the tables. Returns 0.
+/// Prints the tables. Returns the same.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     arguments.json.check()?;
     let experiment = Experiment::read(&arguments.from)?;
     arguments.json.write(Kind::Stats, experiment.counts())?;
     if arguments.json.takes_output() {
-        return Ok(0);
+        return Ok(arguments.from.code(&experiment));
+    }
+    if let Some(lack) = experiment.sum.lack() {
+        println!("{lack}");
     }
     println!("{}", experiment.title());
     for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
-    Ok(0)
+    Ok(experiment.sum.ranks.code(arguments.from.take.partial))
 }
 
-/// Writes the files. Returns 0.
+/// Writes the files. Returns the same.
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     check_out(&arguments.out, &[], expected)?;
@@ -209,21 +222,21 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
         operations::write(&experiment, &arguments.out, &arguments.qstat, arguments.parquet)?;
     }
     earlier.note("files");
-    Ok(0)
+    Ok(arguments.from.code(&experiment))
 }
 
-/// Writes the page. Returns 0.
+/// Writes the page. Returns the same.
 pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
     check_out(&arguments.out, &["html"], "a page of HTML is written: give a name such as x.html")?;
     let experiment = Experiment::read(&arguments.from)?;
     let page = page::of(&experiment)?;
     if arguments.out.as_os_str() == "-" {
         print!("{page}");
-        return Ok(0);
+        return Ok(arguments.from.code(&experiment));
     }
     file::write(&arguments.out, page)?;
     println!("{}", arguments.out.display());
-    Ok(0)
+    Ok(arguments.from.code(&experiment))
 }
 
 #[cfg(test)]

@@ -98,12 +98,12 @@ fn summary(experiment: &Experiment) -> String {
     lines.extend(sum.mixed.clone());
     let cut = experiment.traces.iter().filter_map(Trace::cut).collect::<BTreeSet<_>>();
     lines.extend(cut.into_iter().map(|why| format!("Of traces, only what they have: {why}.")));
-    if let Some(missing) = sum.missing() {
-        lines.push(format!("{missing}."));
-    }
     let items =
         lines.iter().fold(String::new(), |items, line| items + "<li>" + &escaped(line) + "</li>\n");
-    format!("<ul>\n{items}</ul>\n")
+    let lack = sum
+        .lack()
+        .map_or_else(String::new, |lack| format!("<p class=\"lack\">{}</p>\n", escaped(&lack)));
+    format!("{lack}<ul>\n{items}</ul>\n")
 }
 
 fn verdict(experiment: &Experiment, queue: Queue, peak: &Peak) -> String {

@@ -14,6 +14,7 @@ use clap::Args;
 use indicatif::ProgressBar;
 use matching::TagLayout;
 use nic::device::DeviceConfig;
+use nic::origin::Origin;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
@@ -162,7 +163,7 @@ pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
             return Ok(signals::code_of(signal));
         }
     }
-    fresh.keep("trace")?;
+    fresh.keep(&["trace"])?;
     progress.finish_and_clear();
     print!("{}", summary(pattern, ranks, arguments.steps, &made));
     println!("Traces: {}", arguments.out.display());
@@ -249,6 +250,8 @@ fn write(
         rank: Some(place.rank),
         address: "0.0.0.0:0".to_owned(),
         program: format!("workload {} --ranks {ranks} --seed {seed}", pattern.name()),
+        origin: Origin { ranks: Some(ranks), ..Origin::default() },
+        marks_end: false,
         start_ns: 0,
         layout: TagLayout::Mpich.name().to_owned(),
         config: params.recorded(),

@@ -5,7 +5,7 @@ use std::io;
 
 use matching::{Key, Source};
 
-use super::{Op, Posted, Stop};
+use super::{End, Op, Posted, Stop};
 use crate::device::{Envelope, MultiRecv};
 
 /// Keys of the list; a power of two.
@@ -335,25 +335,27 @@ impl Decoder {
     }
 }
 
-/// The end of a header: laps of the window, and why the recording ended.
+/// The end of a header: laps of the window, and how the recording ended.
 #[must_use]
-pub fn state(laps: u64, stop: Option<Stop>) -> [u32; 4] {
+pub fn state(laps: u64, end: End) -> [u32; 4] {
     let [low, high] = halves(laps);
-    let stop = match stop {
-        None => 0,
-        Some(Stop::Size) => 1,
-        Some(Stop::Disk) => 2,
+    let end = match end {
+        End::Open => 0,
+        End::Stopped(Stop::Size) => 1,
+        End::Stopped(Stop::Disk) => 2,
+        End::Closed => 3,
     };
-    [low, high, stop, 0]
+    [low, high, end, 0]
 }
 
 /// The other way round; nothing if that cannot be.
-pub(super) fn state_of([low, high, stop, zero]: [u32; 4]) -> Option<(u64, Option<Stop>)> {
-    let stop = match (stop, zero) {
-        (0, 0) => None,
-        (1, 0) => Some(Stop::Size),
-        (2, 0) => Some(Stop::Disk),
+pub(super) fn state_of([low, high, end, zero]: [u32; 4]) -> Option<(u64, End)> {
+    let end = match (end, zero) {
+        (0, 0) => End::Open,
+        (1, 0) => End::Stopped(Stop::Size),
+        (2, 0) => End::Stopped(Stop::Disk),
+        (3, 0) => End::Closed,
         _ => return None,
     };
-    Some((whole([low, high]), stop))
+    Some((whole([low, high]), end))
 }

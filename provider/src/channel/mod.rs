@@ -17,8 +17,9 @@
 //!   reader's with `process_vm_writev`. [`image`] tells whose memory that is.
 //!   An endpoint that closes waits for copies of its memory ([`reach`]).
 //! - [`node_pool`] carries no messages: it is the pool of table entries that
-//!   endpoints share (`FI_TCAM_POOL=node`). Neither does [`tape`], the file of a
-//!   trace (`FI_TCAM_TRACE`), nor [`shared_av`], the addresses of a named vector.
+//!   endpoints share (`FI_TCAM_POOL=node`). Neither do [`tape`] and [`draft`], the
+//!   files of a trace (`FI_TCAM_TRACE`) and of a report while its endpoint is open, nor
+//!   [`shared_av`], the addresses of a named vector.
 //!
 //! Memory is a constant an endpoint (1.3 MiB), and 8 bytes a peer beyond 512.
 //!
@@ -35,11 +36,12 @@ pub(crate) mod bytes;
 pub(crate) mod census;
 pub(crate) mod copy;
 pub(crate) mod cores;
+pub(crate) mod draft;
 pub(crate) mod fills;
 pub(crate) mod identity;
+pub(crate) mod image;
 mod lines;
 pub(crate) mod link;
-pub(crate) mod image;
 pub(crate) mod node_pool;
 pub(crate) mod owner;
 pub(crate) mod pool;

@@ -22,7 +22,7 @@ use std::{
 
 use host::directory::behind_streams;
 use memmap2::{MmapOptions, MmapRaw};
-use nic::trace::{FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, state};
+use nic::trace::{End, FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, state};
 
 /// Bytes of the window; a multiple of the page size.
 pub(crate) const WINDOW: usize = 64 * 1024;
@@ -86,12 +86,12 @@ impl Tape {
             None
         };
         if let Some(stop) = stop {
-            self.tell(Some(stop));
+            self.tell(End::Stopped(stop));
             return Err(stop);
         }
         self.word(HEADER / WORD).store(0, Ordering::Relaxed);
         self.laps += 1;
-        self.tell(None);
+        self.tell(End::Open);
         self.end = end;
         (self.used, self.again) = (0, 0);
         Ok(())
@@ -121,9 +121,14 @@ impl Tape {
         Ok(())
     }
 
+    /// Says that nothing comes any more.
+    pub(crate) fn close(self) {
+        self.tell(End::Closed);
+    }
+
     /// Writes the end of the header.
-    fn tell(&self, stop: Option<Stop>) {
-        for (word, at) in state(self.laps, stop).into_iter().zip((HEADER - STATE) / WORD..) {
+    fn tell(&self, end: End) {
+        for (word, at) in state(self.laps, end).into_iter().zip((HEADER - STATE) / WORD..) {
             self.word(at).store(word.to_le(), Ordering::Release);
         }
     }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What this process knows of the run it is in: told with everything it counts.
+
+use std::{
+    path::Path,
+    sync::OnceLock,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use nic::origin::Origin;
+
+/// Environment variables in which launchers tell a process its rank. Open MPI's comes first: it
+/// passes on the others', which a shell that was started as a task of a job has.
+const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
+
+/// And in which they tell how many there are.
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
+
+/// Where the kernel lists processors: those of the container, if it is one, then the host's.
+const CORES: [&str; 2] = ["/sys/fs/cgroup/cpuset.cpus.effective", "/sys/devices/system/cpu/online"];
+
+/// Name of this host.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Rank of this process, as its launcher says.
+pub(crate) fn rank() -> Option<u32> {
+    told(RANKS)
+}
+
+/// Ranks of the job, as the launcher says.
+pub(crate) fn ranks() -> Option<u32> {
+    told(SIZES)
+}
+
+/// What the launcher says in one of these variables.
+fn told<const N: usize>(names: [&str; N]) -> Option<u32> {
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
+/// All of it, for what was opened at some time.
+pub(crate) fn of(opened: Instant) -> Origin {
+    // Asked for once: at exit the MPI may be gone.
+    static ORIGIN: OnceLock<Origin> = OnceLock::new();
+    let origin = ORIGIN.get_or_init(|| {
+        let mut origin = Origin {
+            command: String::new(),
+            mpi: ffi::mpi::library_version().map(|text| short(&text)).unwrap_or_default(),
+            ranks: ranks(),
+            cores: CORES.iter().find_map(|path| count(&std::fs::read_to_string(path).ok()?)),
+            started_s: 0,
+        };
+        origin.set_command(&command());
+        origin
+    });
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Origin { started_s: since_1970.saturating_sub(opened.elapsed()).as_secs(), ..origin.clone() }
+}
+
+/// The command line, its program without the directories.
+fn command() -> String {
+    let mut words = std::env::args_os();
+    let first = words.next().unwrap_or_default();
+    let first = Path::new(&first).file_name().map(ToOwned::to_owned).unwrap_or_default();
+    let words = std::iter::once(first).chain(words);
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// How an MPI calls itself, in a few words: its first line up to where it tells how it was built.
+fn short(version: &str) -> String {
+    let line = version.lines().next().unwrap_or_default();
+    let line = line.split(", ").next().unwrap_or_default();
+    line.replace("Version:", "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Processors in a list such as `0-3,8`.
+fn count(list: &str) -> Option<u32> {
+    let mut all = 0;
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        all += last.checked_sub(first)?.checked_add(1)?;
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_counted() {
+        for (list, all) in [("0-1\n", Some(2)), ("0", Some(1)), ("0-3,8,10-11", Some(7))] {
+            assert_eq!(count(list), all, "{list}");
+        }
+        for odd in ["", "3-1", "a", "1-"] {
+            assert_eq!(count(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_mpi_is_called_by_name_and_version() {
+        for (told, name) in [
+            ("MPICH Version:      5.0.2\nMPICH Release date: x", "MPICH 5.0.2"),
+            ("Open MPI v5.0.11, package: Open MPI x Distribution, ident: 5", "Open MPI v5.0.11"),
+            (
+                "Intel(R) MPI Library 2021.17 for Linux* OS\n",
+                "Intel(R) MPI Library 2021.17 for Linux* OS",
+            ),
+            ("", ""),
+        ] {
+            assert_eq!(short(told), name);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Ends as no program should, for tests of what is left: 100 messages to each neighbour, then one
+// rank, or all of them, end without MPI_Finalize.
+//   crash kill|abort|segv|exit [all]
+#include "check.h"
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MESSAGES = 100, TAG = 5 };
+
+static void end(const char *how) {
+    if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "segv")) raise(SIGSEGV);
+    _exit(0);
+}
+
+int main(int argc, char **argv) {
+    app_start("crash", &argc, &argv, MPI_THREAD_SINGLE);
+    const char *how = argc > 1 ? argv[1] : "kill";
+    int next = (rank + 1) % ranks, previous = (rank + ranks - 1) % ranks, in, flag;
+    for (int i = 0; i < MESSAGES; i++) {
+        MPI_Sendrecv(&i, 1, MPI_INT, next, TAG, &in, 1, MPI_INT, previous, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        CHECK(in == i, "%d, not %d", in, i);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    // Polls while the others may still need it.
+    for (double from = MPI_Wtime(); MPI_Wtime() < from + 0.3;)
+        MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    if (rank == 1 || argc > 2) end(how);
+    // Nobody sends it: the launcher ends those who wait.
+    MPI_Recv(&in, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    app_end("%d", in);
+}
