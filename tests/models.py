@@ -189,9 +189,10 @@ def observed(arguments, mpi):
         lengths = tagged["lengths"]
         check(lengths["us"] == sorted(lengths["us"]), f"rank {rank}: time goes back")
         check(lengths["us"][-1] <= report["elapsed_s"] * 1e6, f"rank {rank}: {lengths['us'][-1]}")
-        if rank == 0:
-            longest = max(map(sum, zip(lengths["prq_table"], lengths["prq_host"])))
-            check(longest > 250, f"rank 0: at most {longest} of 300 receives were seen")
+        for queue in QUEUES:
+            longest = max(map(sum, zip(lengths[f"{queue}_table"], lengths[f"{queue}_host"])))
+            mark = tagged[queue]["high_water"]
+            check(longest == mark, f"rank {rank}, {queue}: at most {longest}, but a mark of {mark}")
     settings = [*settings, "nprocs=9"]
     if run(arguments, "processes", mpi, ranks, settings, options):
         told = {report["processes"] for report in reports(mpi, "processes")}

@@ -120,7 +120,8 @@ fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
         let path = entry.map_err(Error::io(directory))?.path();
-        if path.extension() == Some(OsStr::new("trace")) {
+        // A directory may be named so: what `tcam record --out app.trace` made.
+        if path.extension() == Some(OsStr::new("trace")) && !path.is_dir() {
             files.push(path);
         }
     }
@@ -264,16 +265,21 @@ impl Trace {
         Ok(Params::from_lookup(|name| set(name).or_else(|| recorded(name)))?)
     }
 
-    /// The device of these parameters. Costs are counted, time does not pass.
-    pub(crate) fn device(&self, params: &Params) -> Result<DeviceConfig, Error> {
+    /// How match bits are laid out, with these parameters.
+    pub(crate) fn layout(&self, params: &Params) -> Result<TagLayout, Error> {
         let layout = match params.text("tag_layout") {
             "auto" => self.header.layout.parse(),
             name => name.parse(),
         };
-        let layout: TagLayout = layout.map_err(|_| Error::Layout {
+        layout.map_err(|_| Error::Layout {
             path: self.path.clone(),
             layout: self.header.layout.clone(),
-        })?;
+        })
+    }
+
+    /// The device of these parameters. Costs are counted, time does not pass.
+    pub(crate) fn device(&self, params: &Params) -> Result<DeviceConfig, Error> {
+        let layout = self.layout(params)?;
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
@@ -281,6 +287,7 @@ impl Trace {
             table: params.thousandths("table_ns"),
             host: params.thousandths("host_ns"),
             host_entry: params.thousandths("host_entry_ns"),
+            promote: params.thousandths("promote_ns"),
         };
         if costs != Costs::default() {
             config.timing = Some(Timing { costs, pace: Arc::new(NoTime) });

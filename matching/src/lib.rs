@@ -33,4 +33,4 @@ pub use engine::{
 pub use offload::{Found, Offload, OffloadConfig, Place};
 pub use overflow::{Overflow, UnknownOverflow};
 pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};
-pub use traffic::{CollectiveId, TagLayout, Traffic, UnknownLayout};
+pub use traffic::{CollectiveId, TagLayout, Told, Traffic, UnknownLayout};

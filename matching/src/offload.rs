@@ -94,6 +94,8 @@ pub struct Offload {
     /// The counted match that is neither removed nor kept yet.
     matched: Option<Found>,
     counters: QueueCounters,
+    /// Elements in table and on host when there were most since [`Offload::take_recent`].
+    recent: (usize, usize),
     /// Search depths are wanted, as in every run with a report.
     depths: bool,
     timing: Option<Timing>,
@@ -114,6 +116,7 @@ impl Offload {
         let histogram =
             if config.depths { Histogram::with_all_buckets } else { Histogram::default };
         Ok(Self {
+            recent: (0, 0),
             counters: QueueCounters {
                 entries: table.capacity() as u64,
                 search_depth: SearchDepth {
@@ -250,6 +253,7 @@ impl Offload {
         let host = (self.waiting + self.refused) as u64;
         counters.host_high_water = counters.host_high_water.max(host);
         counters.high_water = counters.high_water.max(host + self.table.len() as u64);
+        self.note_recent();
         Place::Host
     }
 
@@ -259,6 +263,27 @@ impl Offload {
         let counters = &mut self.counters;
         counters.table_high_water = counters.table_high_water.max(table);
         counters.high_water = counters.high_water.max(table + host);
+        self.note_recent();
+    }
+
+    #[inline]
+    fn note_recent(&mut self) {
+        let (table, host) = (self.table.len(), self.on_host());
+        if table + host > self.recent.0 + self.recent.1 {
+            self.recent = (table, host);
+        }
+    }
+
+    /// Elements in table and on host when there were most, since this was asked last.
+    pub fn take_recent(&mut self) -> (usize, usize) {
+        let now = (self.table.len(), self.on_host());
+        std::mem::replace(&mut self.recent, now)
+    }
+
+    /// The same, and it may be asked again.
+    #[must_use]
+    pub fn recent(&self) -> (usize, usize) {
+        self.recent
     }
 
     /// The oldest element that matches, counted as a match. What becomes of it is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Timing model: what the searches of a slower or faster device would cost, charged
-//! while the program runs. How time passes is the caller's business ([`Pace`]).
+//! Timing model: what the searches and promotions of a slower or faster device would cost,
+//! charged while the program runs. How time passes is the caller's business ([`Pace`]).
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Costs {
     pub host: u64,
     /// An entry that a linear search on the host compares (`FI_TCAM_HOST_ENTRY_NS`).
     pub host_entry: u64,
+    /// A promotion, from the host into the table (`FI_TCAM_PROMOTE_NS`).
+    pub promote: u64,
 }
 
 /// Lets time pass.
@@ -51,13 +53,15 @@ pub struct ModelledTime {
     pub host_entries: u64,
     /// Picoseconds charged for both.
     pub host_ps: u64,
+    /// Picoseconds charged for promotions.
+    pub promote_ps: u64,
 }
 
 impl ModelledTime {
     /// All that was charged, in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
-        (self.table_ps as f64 + self.host_ps as f64) * 1e-12
+        (self.table_ps as f64 + self.host_ps as f64 + self.promote_ps as f64) * 1e-12
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
@@ -66,12 +70,19 @@ impl ModelledTime {
         add(&mut self.host_searches, other.host_searches);
         add(&mut self.host_entries, other.host_entries);
         add(&mut self.host_ps, other.host_ps);
+        add(&mut self.promote_ps, other.promote_ps);
+    }
+
+    /// Charges a promotion.
+    pub(crate) fn charge_promotion(&mut self, timing: &Timing) {
+        add(&mut self.promote_ps, timing.costs.promote);
+        timing.pace.spend(timing.costs.promote);
     }
 
     /// Charges a search of the table, if there is one, and one on the host that
     /// compares so many entries, if there is one.
     pub(crate) fn charge(&mut self, timing: &Timing, table: bool, host: Option<u64>) {
-        let Costs { table: of_table, host: of_host, host_entry } = timing.costs;
+        let Costs { table: of_table, host: of_host, host_entry, .. } = timing.costs;
         let table_ps = if table { of_table } else { 0 };
         let host_ps =
             host.map_or(0, |entries| of_host.saturating_add(entries.saturating_mul(host_entry)));

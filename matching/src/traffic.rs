@@ -67,6 +67,20 @@ pub enum Traffic {
     Collective(CollectiveId),
 }
 
+/// What the match bits of a receive or message tell people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Told {
+    /// Number of the communicator, 0 for `MPI_COMM_WORLD`; nothing where the layout has none, or
+    /// the pattern leaves it open.
+    pub communicator: Option<u32>,
+    /// The tag; nothing for any, or where the layout has none.
+    pub tag: Option<i64>,
+    /// Rank of the sender, where the layout has it; nothing for any.
+    pub source: Option<u32>,
+    /// The collective operation, if it is of one.
+    pub operation: Option<&'static str>,
+}
+
 /// A field of the match bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Field {
@@ -149,6 +163,38 @@ impl TagLayout {
         self.fields().kind(bits)
     }
 
+    /// What a pattern tells people.
+    #[must_use]
+    pub fn tell(self, key: &Key) -> Told {
+        let fields = self.fields();
+        if self == Self::Opaque {
+            return Told { communicator: None, tag: None, source: None, operation: None };
+        }
+        let open = |field: Field| key.ignore & field.mask == field.mask;
+        let communicator = fields.communicator.of(key.bits);
+        // MPICH has another context for the collective operations of a communicator.
+        let communicator = if fields.negative { communicator } else { communicator & !1 };
+        let tag = fields.tag.of(key.bits);
+        let unused = (u64::from(u32::MAX) ^ fields.tag.of(u64::MAX) as u64).count_ones();
+        // Of fewer bits than an int has.
+        let tag = match fields.negative {
+            true => i64::from((tag << unused).cast_signed() >> unused),
+            false => i64::from(tag),
+        };
+        let operation = match fields.kind_of_all(key) {
+            Some(Traffic::Collective(CollectiveId { operation, .. })) => {
+                Some(operation_name(fields.negative, operation))
+            }
+            _ => None,
+        };
+        Told {
+            communicator: (!open(fields.communicator)).then_some(communicator),
+            tag: (!open(fields.tag)).then_some(tag),
+            source: fields.source.filter(|field| !open(*field)).map(|field| field.of(key.bits)),
+            operation,
+        }
+    }
+
     pub(crate) fn fields(self) -> Fields {
         let field = Field::new;
         match self {
@@ -183,6 +229,70 @@ impl Classifier {
     pub(crate) const fn is_collective(self, bits: u64, ignore: u64) -> bool {
         bits & !ignore & self.collective != 0
     }
+}
+
+/// Names of collective operations, by the tags of MPICH from 1 on and of Open MPI from -10 down.
+const MPICH_OPERATIONS: [&str; 28] = [
+    "barrier",
+    "bcast",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "allgather",
+    "allgatherv",
+    "alltoall",
+    "alltoallv",
+    "reduce",
+    "reduce",
+    "reduce",
+    "allreduce",
+    "allreduce",
+    "allreduce",
+    "reduce_scatter",
+    "reduce_scatter",
+    "reduce_scatter",
+    "scan",
+    "scan",
+    "scan",
+    "copy",
+    "exscan",
+    "alltoallw",
+    "topology",
+    "topology",
+    "reduce_scatter_block",
+];
+const OPEN_MPI_OPERATIONS: [&str; 17] = [
+    "allgather",
+    "allgatherv",
+    "allreduce",
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "barrier",
+    "bcast",
+    "exscan",
+    "gather",
+    "gatherv",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "scan",
+    "scatter",
+    "scatterv",
+];
+
+/// Name of a blocking collective operation, or of all that are not.
+fn operation_name(open_mpi: bool, operation: u32) -> &'static str {
+    if operation == CollectiveId::NONBLOCKING {
+        return "nonblocking collective";
+    }
+    let (names, first) = match open_mpi {
+        true => (&OPEN_MPI_OPERATIONS[..], 10),
+        false => (&MPICH_OPERATIONS[..], 1),
+    };
+    let at = operation.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+    at.and_then(|at| names.get(at).copied()).unwrap_or("other collective")
 }
 
 impl Fields {
@@ -368,6 +478,34 @@ mod tests {
         assert_eq!(source(TagLayout::Mpich, 0), Source::new(9));
         assert_eq!(source(TagLayout::MpichSourceInTag, 0), Source::new(5));
         assert_eq!(source(TagLayout::MpichSourceInTag, 1 << 19), Source::ANY);
+    }
+
+    #[test]
+    fn people_are_told_communicator_tag_and_operation() {
+        let tell = |layout: TagLayout, bits, ignore| {
+            layout.tell(&Key { bits, ignore, source: Source::ANY })
+        };
+        let told = tell(TagLayout::Mpich, 8 << 31 | 7, 0x00c0_0000_0000_0000);
+        assert_eq!((told.communicator, told.tag, told.operation), (Some(8), Some(7), None));
+        let told = tell(TagLayout::Mpich, 9 << 31 | 14, 0);
+        assert_eq!((told.communicator, told.operation), (Some(8), Some("allreduce")));
+        let told = tell(TagLayout::Mpich, 9 << 31 | 1, 0);
+        assert_eq!(told.operation, Some("barrier"));
+        let told = tell(TagLayout::Mpich, 1 << 31 | 400, 0);
+        assert_eq!(told.operation, Some("nonblocking collective"));
+        assert_eq!(tell(TagLayout::Mpich, 7, 0x7fff_ffff).tag, None);
+        let told = tell(TagLayout::IntelMpi, 5 << 40 | 2 << 20 | 9, 0);
+        assert_eq!((told.communicator, told.tag, told.source), (Some(2), Some(9), Some(5)));
+        let tag = |tag: i32| u64::from(tag.cast_unsigned());
+        let told = tell(TagLayout::OpenMpi, 3 << 34 | tag(-16), 0);
+        assert_eq!((told.communicator, told.tag), (Some(3), Some(-16)));
+        assert_eq!(told.operation, Some("barrier"));
+        assert_eq!(tell(TagLayout::OpenMpi, 3 << 34 | tag(9), 0).operation, None);
+        let told = tell(TagLayout::OpenMpiTag2, 3 << 40 | 9 << 22 | tag(-17) & 0xf_ffff, 0);
+        assert_eq!((told.tag, told.source), (Some(-17), Some(9)));
+        assert_eq!(told.operation, Some("bcast"));
+        let nothing = Told { communicator: None, tag: None, source: None, operation: None };
+        assert_eq!(tell(TagLayout::Opaque, u64::MAX, 0), nothing);
     }
 
     #[test]

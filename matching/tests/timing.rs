@@ -18,7 +18,7 @@ impl Pace for Sum {
     }
 }
 
-const COSTS: Costs = Costs { table: 10, host: 1000, host_entry: 100_000 };
+const COSTS: Costs = Costs { table: 10, host: 1000, host_entry: 100_000, promote: 7 };
 
 fn queue(entries: usize) -> (Offload, Arc<Sum>) {
     let pace = Arc::new(Sum::default());
@@ -62,9 +62,28 @@ fn what_is_searched_is_charged() {
         host_searches: 3,
         host_entries: 7,
         host_ps: 703_000,
+        promote_ps: 0,
     };
     assert_eq!(counters.modelled, modelled);
     counters.check().unwrap();
+}
+
+#[test]
+fn a_promotion_is_charged() {
+    let (mut queue, pace) = queue(2);
+    for bits in 0..4 {
+        insert(&mut queue, bits);
+    }
+    let found = queue.search(&key(0)).unwrap();
+    pace.0.store(0, Ordering::Relaxed);
+    queue.remove_matched(found.token);
+    assert_eq!(pace.0.load(Ordering::Relaxed), 7);
+    let counters = queue.counters();
+    assert_eq!((counters.promotions, counters.modelled.promote_ps), (1, 7));
+    // Nothing waits for an entry then.
+    let found = queue.search(&key(3)).unwrap();
+    queue.remove_matched(found.token);
+    assert_eq!(queue.counters().modelled.promote_ps, 7);
 }
 
 #[test]

@@ -323,7 +323,7 @@ impl<R: Clone, M> Context<R, M> {
     #[cold]
     fn sample(&mut self) {
         let us = self.clock.as_ref().map_or(0, |clock| clock.now() / 1000);
-        let (prq, umq) = (self.prq.occupancy(), self.umq.occupancy());
+        let (prq, umq) = (self.prq.take_recent(), self.umq.take_recent());
         self.until_sample = self.counters.lengths.push(Sample { us, prq, umq });
     }
 
@@ -525,7 +525,10 @@ impl<R: Clone, M> Context<R, M> {
     pub fn counters(&self) -> ContextCounters {
         let (prq, umq) = (self.prq.counters(), self.umq.counters());
         let kinds = ContextCounters::kinds_of(&prq, &umq);
-        ContextCounters { prq, umq, kinds, ..self.counters.clone() }
+        let mut counters = ContextCounters { prq, umq, kinds, ..self.counters.clone() };
+        // What came after the last sample.
+        counters.lengths.raise_last(self.prq.recent(), self.umq.recent());
+        counters
     }
 }
 

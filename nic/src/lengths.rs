@@ -3,9 +3,12 @@
 //! at the start.
 //!
 //! ```text
-//! before operation 0, k, 2k, ... (posts and arrivals together): a sample
-//! the series is full: every second sample goes, and k doubles
+//! before operation 0, k, 2k, ... (posts and arrivals together): a sample, of each queue when it was
+//!                         longest since the one before
+//! the series is full: two samples become the longer of them, and k doubles
 //! ```
+//!
+//! So the longest of all samples is the high-water mark.
 
 use std::fmt;
 
@@ -16,8 +19,9 @@ const SAMPLES: usize = 512;
 /// Most lines of a table for people.
 const LINES: usize = 16;
 
-/// Lengths of PRQ and UMQ at every k-th operation. Sample `i` is what there was after
-/// `i * every` posts and arrivals.
+/// Lengths of PRQ and UMQ at every k-th operation. Sample `i` is what there was of each queue when
+/// it was longest within the `every` posts and arrivals up to the `i * every`-th; the last one also
+/// has what came behind it. Reports of earlier versions have what there was after `i * every`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lengths {
@@ -48,24 +52,43 @@ impl Lengths {
     /// An empty series that will not allocate.
     pub(crate) fn with_room() -> Self {
         let [us, prq_table, prq_host, umq_table, umq_host] =
-            [(); 5].map(|()| Vec::with_capacity(SAMPLES));
+            [(); 5].map(|()| Vec::with_capacity(SAMPLES + 1));
         Self { every: 1, us, prq_table, prq_host, umq_table, umq_host }
     }
 
     /// Adds a sample; after how many operations the next one is due.
     pub(crate) fn push(&mut self, sample: Sample) -> u64 {
-        if self.us.len() == SAMPLES {
-            for column in self.columns_mut() {
-                thin(column);
-            }
-            self.every *= 2;
-        }
         let Sample { us, prq, umq } = sample;
         let values = [us, prq.0 as u64, prq.1 as u64, umq.0 as u64, umq.1 as u64];
         for (column, value) in self.columns_mut().into_iter().zip(values) {
             column.push(value);
         }
+        // The last belongs to the new one.
+        if self.us.len() > SAMPLES {
+            thin(&mut self.prq_table, &mut self.prq_host);
+            thin(&mut self.umq_table, &mut self.umq_host);
+            let mut at = 0_usize;
+            self.us.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.every *= 2;
+        }
         self.every
+    }
+
+    /// Has the last sample be of no shorter queues than these, in table and on host.
+    pub(crate) fn raise_last(&mut self, prq: (usize, usize), umq: (usize, usize)) {
+        for (table, host, now) in [
+            (&mut self.prq_table, &mut self.prq_host, prq),
+            (&mut self.umq_table, &mut self.umq_host, umq),
+        ] {
+            if let (Some(table), Some(host)) = (table.last_mut(), host.last_mut())
+                && now.0 as u64 + now.1 as u64 > *table + *host
+            {
+                (*table, *host) = (now.0 as u64, now.1 as u64);
+            }
+        }
     }
 
     fn columns(&self) -> [&Vec<u64>; 5] {
@@ -107,13 +130,15 @@ impl Lengths {
     }
 }
 
-/// Keeps every second value, the first one among them.
-fn thin(column: &mut Vec<u64>) {
-    let mut at = 0_usize;
-    column.retain(|_| {
-        at += 1;
-        at % 2 == 1
-    });
+/// Keeps the first, and of each two behind it those of the longer queue.
+fn thin(table: &mut Vec<u64>, host: &mut Vec<u64>) {
+    let len = table.len().min(host.len());
+    for (to, at) in (1..).zip((2..len).step_by(2)) {
+        let longer = if table[at - 1] + host[at - 1] > table[at] + host[at] { at - 1 } else { at };
+        (table[to], host[to]) = (table[longer], host[longer]);
+    }
+    table.truncate(len.div_ceil(2));
+    host.truncate(len.div_ceil(2));
 }
 
 impl fmt::Display for Lengths {
@@ -156,7 +181,7 @@ mod tests {
             }
         }
         assert_eq!((lengths.every, lengths.us.len(), lengths.us.capacity()), (32, 313, room));
-        assert_eq!(taken, 512 + 4 * 256 + 57, "only what is kept is looked at, once full");
+        assert_eq!(taken, 513 + 4 * 256 + 56, "only what is kept is looked at, once full");
         for (at, (&us, &length)) in lengths.us.iter().zip(&lengths.prq_table).enumerate() {
             assert_eq!((us, length), (at as u64 * 96, at as u64 * 32));
         }
@@ -164,6 +189,24 @@ mod tests {
         assert!(lengths.check(10_000, [9983, 1, 0, 2]).is_err());
         assert!(lengths.check(10_017, [9984, 1, 0, 2]).is_err());
         assert_eq!(lengths.to_string().lines().count(), 1 + 16);
+    }
+
+    #[test]
+    fn the_longest_stays_as_the_series_gets_thinner() {
+        let mut lengths = Lengths::with_room();
+        let mut due = 0;
+        for operation in 0..5000_u64 {
+            if operation == due {
+                let prq = if operation == 778 { (9, 4) } else { (3, 0) };
+                due += lengths.push(Sample { us: operation, prq, umq: (0, operation as usize) });
+            }
+        }
+        let at = lengths.prq_table.iter().position(|&length| length == 9).unwrap();
+        assert_eq!((lengths.every, lengths.prq_host[at]), (16, 4));
+        assert!((778..778 + 16).contains(&lengths.us[at]), "{}", lengths.us[at]);
+        lengths.raise_last((5, 5), (0, 9));
+        assert_eq!((lengths.prq_table.last(), lengths.prq_host.last()), (Some(&5), Some(&5)));
+        assert_eq!(lengths.umq_host.last(), Some(&4992), "longer already");
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub const PARAMS: &[Param] = &[
         values: Values::Words(&timings::NAMES),
         default: "none",
         help: "Timing model: costs from a published or measured source, where table_ns, \
-               host_ns and host_entry_ns are not set (docs/devices.md).",
+               host_ns, host_entry_ns and promote_ns are not set (docs/devices.md).",
     },
     Param {
         name: "table_ns",
@@ -213,6 +213,13 @@ pub const PARAMS: &[Param] = &[
         default: "0",
         help: "Timing model: nanoseconds charged for each entry that a linear search on the host \
                compares.",
+    },
+    Param {
+        name: "promote_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each element that moves from the host into the \
+               table.",
     },
     Param {
         name: "times",

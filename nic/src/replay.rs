@@ -2,7 +2,9 @@
 //! A trace asked again: the same operations on a context with another table, engine
 //! or overflow model.
 
-use crate::device::{Context, DeviceConfig, DeviceError, Post, Receive};
+use matching::Key;
+
+use crate::device::{Context, DeviceConfig, DeviceError, Envelope, Post, Receive};
 use crate::report::ContextCounters;
 use crate::trace::{Op, Posted};
 
@@ -13,6 +15,20 @@ pub struct Replay {
     context: Context<u64, u64>,
     posts: u64,
     arrivals: u64,
+}
+
+/// What an operation changed in a queue. Elements have the numbers of those that were posted, or
+/// arrived, before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A receive entered the PRQ.
+    Posted(u64, Key),
+    /// A receive left the PRQ, matched or cancelled.
+    Matched(u64),
+    /// A message entered the UMQ.
+    Kept(u64, Envelope),
+    /// A message left the UMQ, received or dropped.
+    Taken(u64),
 }
 
 impl Replay {
@@ -31,23 +47,38 @@ impl Replay {
 
     /// Does an operation.
     pub fn play(&mut self, op: &Op) {
+        self.play_and_tell(op, |_| {});
+    }
+
+    /// Does an operation, and tells what changed in the queues.
+    #[inline]
+    pub fn play_and_tell(&mut self, op: &Op, mut tell: impl FnMut(Change)) {
         match op {
-            Op::Post(posted) => {
+            Op::Post(posted) | Op::PostAnyway(posted) => {
                 let mut receive = self.receive(posted);
-                if let Post::HeldBack = self.context.post(&mut receive) {
+                let mut done = match op {
+                    Op::Post(_) => self.context.post(&mut receive),
+                    _ => self.context.post_anyway(&mut receive),
+                };
+                if let Post::HeldBack = done {
                     // It was not when it was recorded.
-                    self.context.post_anyway(&mut receive);
+                    done = self.context.post_anyway(&mut receive);
                 }
-                self.posts += 1;
-            }
-            Op::PostAnyway(posted) => {
-                self.context.post_anyway(&mut self.receive(posted));
+                tell(match done {
+                    Post::Matched { message, .. } => Change::Taken(message),
+                    Post::Pending | Post::HeldBack => Change::Posted(self.posts, posted.key),
+                });
                 self.posts += 1;
             }
             Op::Held(posted) => self.context.ask_room(&self.receive(posted)),
             Op::Arrive(envelope) => {
-                if self.context.arrive(envelope).is_none() {
-                    self.context.keep(*envelope, self.arrivals);
+                match self.context.arrive(envelope) {
+                    Some(grant) if grant.last => tell(Change::Matched(grant.data)),
+                    Some(_) => {}
+                    None => {
+                        self.context.keep(*envelope, self.arrivals);
+                        tell(Change::Kept(self.arrivals, *envelope));
+                    }
                 }
                 self.arrivals += 1;
             }
@@ -55,13 +86,19 @@ impl Replay {
                 self.context.peek(key);
             }
             Op::Take(key) => {
-                self.context.discard(key);
+                if let Some((_, number)) = self.context.discard(key) {
+                    tell(Change::Taken(number));
+                }
             }
             Op::Cancel(number) => {
-                self.context.cancel_named(*number, |number| *number);
+                if self.context.cancel_named(*number, |number| *number).is_some() {
+                    tell(Change::Matched(*number));
+                }
             }
             Op::Drop(number) => {
-                self.context.drop_unexpected(|_, message| message == number);
+                if self.context.drop_unexpected(|_, message| message == number) > 0 {
+                    tell(Change::Taken(*number));
+                }
             }
             Op::Processes(n) => self.context.set_processes(*n),
             Op::Stop(_) => {}

@@ -375,6 +375,7 @@ impl fmt::Display for ContextCounters {
             for (name, prq, umq) in [
                 ("modelled us, table", prq.modelled.table_ps, umq.modelled.table_ps),
                 ("modelled us, host", prq.modelled.host_ps, umq.modelled.host_ps),
+                ("modelled us, promoted", prq.modelled.promote_ps, umq.modelled.promote_ps),
             ] {
                 writeln!(f, "  {name:<22}{:>16.3}{:>16.3}", us(prq), us(umq))?;
             }

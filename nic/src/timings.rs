@@ -12,7 +12,7 @@ pub struct Costs {
 }
 
 /// Parameters of the timing model.
-pub const COSTS: [&str; 3] = ["table_ns", "host_ns", "host_entry_ns"];
+pub const COSTS: [&str; 4] = ["table_ns", "host_ns", "host_entry_ns", "promote_ns"];
 
 /// Every set of costs. Only figures with a source: there is none for a search of the
 /// table of any NIC.

@@ -8,7 +8,7 @@
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 3\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
+//! header   "tcam-trace 4\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8), why the recording ended (4; 1 at the size allowed, 2 with a full
 //!          disk, 3 with its endpoint, or 0) and zeros
 //! window   record | record | ... | a zero word unless it is full        if there is one
@@ -35,6 +35,7 @@
 //! | cancel | number (2) | a posted receive, of which so many were posted before |
 //! | drop | number (2) | an unexpected message, before which so many arrived |
 //! | processes | number | so many processes there are |
+//! | peer | number, IPv4, port | the address of a peer number, before the first operation that names it; not in version 3, which is read, too |
 //! | fill | | nothing: the next record did not fit into the window |
 //! | again | | the last operation, as often again as the length says, at most 255 times |
 //!
@@ -59,14 +60,18 @@ use std::io::{self, Read};
 use matching::{Key, Source};
 use serde::{Deserialize, Serialize};
 
+pub use self::code::{
+    Address, Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_peer, put_time, state,
+};
 use self::code::{Decoder, NoRecord, Record, Words};
-pub use self::code::{Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_time, state};
 use crate::device::{Envelope, MultiRecv};
 use crate::origin::Origin;
 use crate::plain;
 
 /// First bytes of a trace.
-pub const MAGIC: &str = "tcam-trace 3\n";
+pub const MAGIC: &str = "tcam-trace 4\n";
+/// The same of traces without addresses of peers.
+const MAGIC_3: &str = "tcam-trace 3\n";
 /// Bytes of the header.
 pub const HEADER: usize = 8192;
 /// Bytes of a word.
@@ -221,6 +226,7 @@ pub struct Reader<R> {
     header: Header,
     decoder: Decoder,
     end: End,
+    peers: BTreeMap<u32, Address>,
     now: u64,
     /// Records read.
     position: u64,
@@ -312,7 +318,8 @@ impl<R: Read> Reader<R> {
         if len < MAGIC.len() && MAGIC.as_bytes().starts_with(&bytes[..len]) {
             return Err(TraceError::Short(len));
         }
-        if !bytes[..len].starts_with(MAGIC.as_bytes()) {
+        let is_ours = |magic: &str| bytes[..len].starts_with(magic.as_bytes());
+        if !is_ours(MAGIC) && !is_ours(MAGIC_3) {
             return Err(match bytes.starts_with(b"tcam-trace ") {
                 true if len >= MAGIC.len() => TraceError::Version,
                 _ => TraceError::Foreign,
@@ -333,12 +340,28 @@ impl<R: Read> Reader<R> {
         let appended = laps.saturating_mul(window.len() as u64);
         let from = Input { from, appended, window, in_window: None, taken: 0 };
         let decoder = Decoder::default();
-        Ok(Self { from, header, decoder, end, now: 0, position: 0, at_end: false, ended: false })
+        let peers = BTreeMap::new();
+        Ok(Self {
+            from,
+            header,
+            decoder,
+            end,
+            peers,
+            now: 0,
+            position: 0,
+            at_end: false,
+            ended: false,
+        })
     }
 
     /// What the trace says of itself.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Where the peers are that were named up to now, by number.
+    pub fn peers(&self) -> &BTreeMap<u32, Address> {
+        &self.peers
     }
 
     /// Whether its process was ended in the middle of it, or runs still. Earlier recorders did not
@@ -372,6 +395,9 @@ impl<R: Read> Reader<R> {
                     return Ok(Some((self.now, op)));
                 }
                 Ok(Record::Time(now)) => self.now = now,
+                Ok(Record::Peer(number, address)) => {
+                    self.peers.insert(number, address);
+                }
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
                     self.at_end = true;
@@ -443,7 +469,7 @@ pub enum TraceError {
     #[error("no trace of tcam")]
     Foreign,
     /// Of another version.
-    #[error("a trace of another version of tcam: this one reads version 3")]
+    #[error("a trace of another version of tcam: this one reads versions 3 and 4")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]

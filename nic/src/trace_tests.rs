@@ -123,7 +123,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b"PNG"), "no trace of tcam");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this one reads version 3"
+        "a trace of another version of tcam: this one reads versions 3 and 4"
     );
     assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
@@ -195,6 +195,28 @@ fn a_recording_that_was_not_closed_is_told_if_its_recorder_does() {
         bytes[HEADER - STATE..HEADER].copy_from_slice(state.as_flattened());
         assert_eq!(Reader::new(&bytes[..]).unwrap().is_unfinished(), unfinished);
     }
+}
+
+#[test]
+fn peers_are_told_beside_the_operations() {
+    let key = Key { bits: 1, ignore: 0, source: Source::new(7) };
+    let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
+    let ops = [Op::Post(Posted { key, multi, non_contiguous: false }), Op::Peek(key)];
+    let mut bytes = header().to_bytes();
+    let (mut encoder, address) = (Encoder::default(), Address { ip: 0x7f00_0001, port: 4711 });
+    put_peer(&mut bytes, 7, address).unwrap();
+    ops.iter().for_each(|op| encoder.op(&mut bytes, op).unwrap());
+    for version in ["tcam-trace 4", "tcam-trace 3"] {
+        bytes[..version.len()].copy_from_slice(version.as_bytes());
+        let mut reader = Reader::new(&bytes[..]).unwrap();
+        assert_eq!(reader.by_ref().map(|it| it.unwrap().1).collect::<Vec<_>>(), ops);
+        assert_eq!(reader.peers().get(&7), Some(&address));
+    }
+    bytes[..12].copy_from_slice(b"tcam-trace 2");
+    assert!(matches!(Reader::new(&bytes[..]), Err(TraceError::Version)));
+    let mut odd = header().to_bytes();
+    put_peer(&mut odd, LARGEST_SOURCE + 1, address).unwrap();
+    assert!(matches!(read(&odd), Err(TraceError::Record(0))));
 }
 
 #[test]

@@ -284,6 +284,7 @@ fn timing(params: &Params) -> Option<Timing> {
         table: params.thousandths("table_ns"),
         host: params.thousandths("host_ns"),
         host_entry: params.thousandths("host_entry_ns"),
+        promote: params.thousandths("promote_ns"),
     };
     (costs != Costs::default()).then(|| Timing { costs, pace: Arc::new(Spin::new()) })
 }

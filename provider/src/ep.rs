@@ -130,7 +130,8 @@ impl Endpoint {
         let opened = Instant::now();
         let mut engine = Engine::new(domain, info, pack(address), &own, opened)?;
         let name = address.port().to_string();
-        trace::start(&mut engine.device.own, &domain.params, &name, &address.to_string())?;
+        let told = address.to_string();
+        trace::start(&mut engine.device.own, &domain.params, &domain.peers, &name, &told)?;
         report::begin(&mut engine, &address.to_string());
         engine.show(&own);
         tracing::info!("endpoint {address}");

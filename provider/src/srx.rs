@@ -215,7 +215,7 @@ impl SharedReceive {
         let (mut device, processes) =
             engine::device(params, directed.tagged, node_pool.as_ref(), opened)?;
         let name = format!("srx{}", OPENED.fetch_add(1, Ordering::Relaxed));
-        trace::start(&mut device, params, &name, &name)?;
+        trace::start(&mut device, params, &domain.peers, &name, &name)?;
         Ok(Self {
             domain: Arc::clone(domain),
             name,

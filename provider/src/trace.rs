@@ -2,8 +2,10 @@
 //! `FI_TCAM_TRACE`: what is asked of the device, recorded (see `nic::trace`).
 
 use std::{
+    collections::HashSet,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -12,13 +14,14 @@ use matching::{Key, Source, TagLayout};
 use nic::{
     device::Device,
     params::Params,
-    trace::{Encoder, Head, Header, Op, Recorder, Stop, put_time},
+    trace::{Address, Encoder, Head, Header, Op, Recorder, Stop, put_peer, put_time},
 };
 
 use crate::{
     channel::tape::{Tape, WINDOW},
     engine::{Kept, RecvOp},
     init, origin,
+    peers::Peers,
 };
 
 /// Operations from one look at the clock to the next: reading it takes longer than
@@ -46,6 +49,9 @@ struct Trace {
     encoder: Encoder,
     /// The record of the last operation, if it was a short one whose key was known.
     last: u32,
+    peers: Arc<Peers>,
+    /// Numbers whose addresses are written.
+    told: HashSet<u32>,
 }
 
 #[derive(Debug)]
@@ -75,6 +81,13 @@ impl Recorder for Trace {
     #[cold]
     fn record(&mut self, op: &Op) {
         self.last = NONE;
+        match op {
+            Op::Arrive(envelope) => self.tell(Source::new(envelope.source)),
+            Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) => {
+                self.tell(posted.key.source);
+            }
+            _ => {}
+        }
         self.put(|encoder, tape| encoder.op(tape, op));
     }
 
@@ -100,7 +113,7 @@ impl Drop for Trace {
 }
 
 impl Trace {
-    fn new(path: PathBuf, header: Header, max: u64) -> Self {
+    fn new(path: PathBuf, header: Header, max: u64, peers: Arc<Peers>) -> Self {
         let (started, encoder) = (Instant::now(), Encoder::default());
         Self {
             path,
@@ -111,6 +124,8 @@ impl Trace {
             until_clock: 0,
             encoder,
             last: NONE,
+            peers,
+            told: HashSet::new(),
         }
     }
 
@@ -118,7 +133,19 @@ impl Trace {
     fn longer(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         self.last = NONE;
+        self.tell(source);
         self.put(|encoder, tape| encoder.short(tape, head, key));
+    }
+
+    /// Writes where a peer is, before the first operation that names it.
+    fn tell(&mut self, source: Source) {
+        let Some(number) = source.get().filter(|number| !self.told.contains(number)) else {
+            return;
+        };
+        self.told.insert(number);
+        let address = self.peers.address(number);
+        let address = Address { ip: (*address.ip()).into(), port: address.port() };
+        self.put(|_, tape| put_peer(tape, number, address));
     }
 
     fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut Tape) -> Recorded) {
@@ -179,6 +206,7 @@ impl Trace {
 pub(crate) fn start(
     device: &mut Device<RecvOp, Kept>,
     params: &Params,
+    peers: &Arc<Peers>,
     name: &str,
     address: &str,
 ) -> Result<()> {
@@ -200,7 +228,7 @@ pub(crate) fn start(
     for (context, of) in [("tagged", &mut device.tagged), ("msg", &mut device.msg)] {
         let path = directory.join(format!("{name}.{context}.trace"));
         let header = Header { context: context.to_owned(), ..header.clone() };
-        of.set_recorder(Box::new(Trace::new(path, header, max)));
+        of.set_recorder(Box::new(Trace::new(path, header, max, Arc::clone(peers))));
     }
     Ok(())
 }
@@ -244,7 +272,8 @@ mod tests {
     fn cost_of_recording() {
         const OPERATIONS: u64 = 10_000_000;
         let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
-        let mut trace = Trace::new(path.clone(), Header::default(), u64::MAX);
+        let mut trace =
+            Trace::new(path.clone(), Header::default(), u64::MAX, Arc::new(Peers::new()));
         for keys in [1, 100, 1000, OPERATIONS] {
             let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };
             let started = Instant::now();

@@ -99,6 +99,9 @@ impl Offload {
         self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
         self.waiting -= 1;
         self.counters.promotions += 1;
+        if let Some(timing) = &self.timing {
+            self.counters.modelled.charge_promotion(timing);
+        }
         self.note_table_growth();
         Ok(())
     }

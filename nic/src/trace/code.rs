@@ -32,6 +32,7 @@ mod kind {
     pub(super) const PROCESSES: u32 = 13;
     pub(super) const FILL: u32 = 14;
     pub(super) const AGAIN: u32 = 15;
+    pub(super) const PEER: u32 = 16;
 }
 
 /// A record of nothing, one word long.
@@ -203,10 +204,29 @@ pub fn put_time<S: Sink>(sink: &mut S, nanoseconds: u64) -> Result<(), S::Error>
     sink.put([kind::TIME, low, high])
 }
 
+/// Writes the address of a peer number: IPv4 and port.
+///
+/// # Errors
+/// There is no room.
+pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<(), S::Error> {
+    sink.put([kind::PEER, number, address.ip, u32::from(address.port)])
+}
+
+/// Where a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// IPv4, the first of its four numbers in the highest bits.
+    pub ip: u32,
+    /// The port.
+    pub port: u16,
+}
+
 /// What a record was.
 pub(super) enum Record {
     Op(Op),
     Time(u64),
+    /// Where a peer is.
+    Peer(u32, Address),
     /// Something about a record that follows.
     More,
 }
@@ -263,7 +283,7 @@ impl Decoder {
         let key = self.keys[place];
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
-        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL);
+        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER);
         if !aside && (!posts && self.multi.is_some() || kind != kind::ARRIVE && self.long.is_some())
         {
             return Err(NoRecord::Damaged);
@@ -283,6 +303,12 @@ impl Decoder {
             }
             kind::TIME => return Ok(Record::Time(whole(take(words)?))),
             kind::FILL => return Ok(Record::More),
+            kind::PEER => {
+                let [number, ip, port] = take(words)?;
+                let port = u16::try_from(port).ok().filter(|_| number <= LARGEST_SOURCE);
+                let port = port.ok_or(NoRecord::Damaged)?;
+                return Ok(Record::Peer(number, Address { ip, port }));
+            }
             kind::AGAIN => {
                 let count = head >> LENGTH;
                 if self.last.is_none() || !(1..=MOST_AGAIN).contains(&count) {
