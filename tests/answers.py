@@ -143,7 +143,7 @@ def full_disk(arguments, programs):
     place = fresh("full")
     ring = " ".join(launched("mpich", 8, programs / "ring"))
     for task, option, size in (
-        ("run", "--report", 60), ("record", "--out", 700), ("record", "--out", 2600),
+        ("run", "--report", 60), ("record", "--out", 700), ("record", "--out", 1000),
     ):  # fmt: skip
         script = (
             f"mount -t tmpfs -o size={size}k none {place} && "
@@ -156,6 +156,163 @@ def full_disk(arguments, programs):
         check(named and "_exit" not in done.stderr, f"{what}: {done.stderr[-1500:]}")
 
 
+KNOWN = {
+    # Communicator, tag: posted receives, unexpected messages.
+    ("world", 10): (40, 0), ("world", 11): (30, 0), ("one", 10): (25, 0), ("one", 12): (20, 0),
+    ("two", 11): (12, 0), ("two", 13): (10, 0), ("world", 30): (1, 0), ("one", 31): (0, 211),
+}  # fmt: skip
+KNOWN_PEERS = {"rank 1": (48, 100), "rank 2": (45, 80), "rank 3": (44, 31), "any source": (1, 0)}
+
+
+def who_fills(arguments, mpi, programs):
+    """A program of known queues has exactly these by communicator, tag and peer, whether it was
+    just recorded or only its traces are left."""
+    place, traces = fresh(f"known-{mpi}") / "t", fresh(f"known-{mpi}-traces")
+    program = launched(mpi, 4, programs / "known")
+    done = tcam(arguments, "record", f"--out={place}", f"--mpi={mpi}", "--", *program)
+    check(done.returncode == 0, f"{mpi}, known: {done.stderr[-500:]}")
+    for trace in place.glob("*.trace"):
+        shutil.copy(trace, traces)
+    for source in (place, traces):
+        def groups(by, source=source):
+            done = tcam(arguments, "stats", f"--by={by}", "--json=-", source)
+            check(done.returncode == 0, f"{mpi}, --by {by}: {done.stderr[-500:]}")
+            told = json.loads(done.stdout)
+            check((told["prq_rank"], told["prq_high_water"]) == (0, 138), f"{mpi}: {told}")
+            return {of["name"]: of for of in told["groups"]}, told
+
+        what = f"{mpi}, {source.name}"
+        by_tag, told = groups("tag")
+        names = {}
+        for (communicator, tag), (posted, unexpected) in KNOWN.items():
+            # Who is `one` and who is `two` is told by the tags that only they have.
+            name = names.get(communicator) or next(
+                of.split(" of ", 1)[1] for of in by_tag
+                if (communicator == "world" and of == f"tag {tag} of MPI_COMM_WORLD")
+                or (communicator == "one" and of.startswith("tag 12 of communicator"))
+                or (communicator == "two" and of.startswith("tag 13 of communicator"))
+            )  # fmt: skip
+            names[communicator] = name
+            of = by_tag[f"tag {tag} of {name}"]
+            found = (of["prq"]["at_mark"], of["umq"]["at_mark"], of["prq"]["added"], of["umq"]["added"])
+            check(found == (posted, unexpected, posted, unexpected), f"{what}, {communicator} {tag}: {found}")
+        by_communicator, _ = groups("communicator")
+        for name, posted in (("world", 71), ("one", 45), ("two", 22)):
+            found = by_communicator[names[name]]["prq"]["at_mark"]
+            check(found == posted, f"{what}, {name}: {found}")
+        found = by_communicator[names["one"]]["umq"]["at_mark"]
+        check(found == 211, f"{what}, one: {found} unexpected")
+        by_peer, _ = groups("peer")
+        for peer, (posted, unexpected) in KNOWN_PEERS.items():
+            found = (by_peer[peer]["prq"]["at_mark"], by_peer[peer]["umq"]["at_mark"])
+            # Each has said that it is done, and collectives of the end may have come.
+            check(found[0] == posted and unexpected <= found[1] <= unexpected + 4, f"{what}, {peer}: {found}")
+        reading = f"211 of {told['umq_high_water']} in the UMQ of rank 0 are tag 31 of {names['one']} from ranks 1-3"
+        check(any(of.startswith(reading) for of in told["readings"]), f"{what}: {told['readings']}")
+        done = tcam(arguments, "stats", "--by=tag", "--to=0", "--from=0", source)
+        check(done.returncode == 125 and "nothing is between" in done.stderr, f"{what}: {done}")
+        done = tcam(arguments, "stats", "--by=tag", "--from=1000", "--json=-", source)
+        told = json.loads(done.stdout)
+        check(all(of["prq"]["added"] == 0 for of in told["groups"]), f"{what}: {told['groups']}")
+        done = tcam(arguments, "stats", "--by=phase", source)
+        check(done.returncode == 0 and " 138 " in done.stdout, f"{what}: {done.stdout}")
+    done = tcam(arguments, "stats", "--by=tag", place / "0.json")
+    check(done.returncode == 125 and "takes traces" in done.stderr, f"{mpi}: {done.stderr}")
+    out = place.parent / "pictures"
+    tcam(arguments, "plot", "--format=svg", f"--out={out}", place)
+    check("communicator" in (out / "fill.svg").read_text(), f"{mpi}: fill.svg")
+    tcam(arguments, "report", f"--out={out / 'page.html'}", place)
+    page = (out / "page.html").read_text()
+    for part in ("Elements by tag", "tag 31 of communicator", "known", "processors", "MPI", "started", "command"):
+        check(part in page, f"{mpi}, page: {part}")
+
+
+def spread(arguments, programs):
+    """Needs come with their spread, sizes are around the need, and the reading is of what fits."""
+    out = fresh("spread") / "out"
+    fds = launched("mpich", 8, programs / "fds_gather", "--steps", "4")
+    done = tcam(arguments, "sweep", "--repeat=3", f"--json={out.parent / 'x.json'}", f"--out={out}", "--", *fds)
+    check(done.returncode == 0, f"spread: {done.stderr[-500:]}")
+    told = json.loads((out.parent / "x.json").read_text())
+    need = max(told["prq_needs"]["max"], told["umq_needs"]["max"])
+    sizes = sorted({run["prq_entries"] for run in told["runs"]})
+    check(need in sizes or abs(min(sizes, key=lambda size: abs(size - need)) - need) <= need // 8, f"spread: {need} {sizes}")
+    check(any(need <= size <= 2 * need for size in sizes) and sizes[0] == 0, f"spread: {need} {sizes}")
+    check(told["prq_needs"]["runs"] == 3 * len(sizes), f"spread: {told['prq_needs']}")
+    check(told["recommended_entries"] >= need, f"spread: {told['recommended_entries']}")
+    for part in ("fit at once", "promoted first", "recommended:", "in %d runs: PRQ" % (3 * len(sizes))):
+        check(part in done.stdout, f"spread: no `{part}` in {done.stdout[-1500:]}")
+    check(all(run["command"] and run["mpi"].startswith("MPICH") for run in told["runs"]), "spread: origin")
+    done = tcam(arguments, "run", "--", *fds)
+    check("ranks on" in done.stderr and "take turns" in done.stderr, f"spread: {done.stderr[-800:]}")
+
+
+def overflow(arguments):
+    """A stream that overflows nearly always does not look as if it fitted, and costs what moves."""
+    place = fresh("overflow")
+    program = launched("mpich", 2, runs.build("mpich") / "queues", "--posted=0", "--others=0", "--any=0", "--unexpected=20000")
+    done = tcam(arguments, "record", f"--out={place / 't'}", "--prq=64", "--umq=64", "--", *program)
+    told = "DOES NOT FIT" in done.stderr and "promoted first" in done.stderr
+    check(done.returncode == 0 and told, f"overflow: {done.stderr[-1500:]}")
+    cost = {}
+    for size in (64, 65536):
+        words = ["sweep", f"--prq={size}", "--set=promote_ns=100", f"--out={place / 'o'}", "--json=-", "--trace"]
+        done = tcam(arguments, *words, place / "t")
+        cost[size] = json.loads(done.stdout)["runs"][0]["added_ns"]
+    check(cost[64] > 50 and cost[65536] == 0, f"overflow: {cost}")
+    done = tcam(arguments, "stats", place / "t")
+    depths = next(line for line in done.stdout.splitlines() if line.startswith(" UMQ") and "found" in line).split()
+    check(depths[0] == "UMQ", f"overflow: {depths}")
+
+
+def changed(arguments, programs):
+    """What changed between two experiments, and when that fails."""
+    place = fresh("changed")
+    for name, posted in (("a", 50), ("b", 100)):
+        program = launched("mpich", 2, programs / "queues", f"--posted={posted}")
+        done = tcam(arguments, "run", f"--report={place / name}", "--prq=64", "--", *program)
+        check(done.returncode == 0, f"diff: {done.stderr[-500:]}")
+    a, b = place / "a", place / "b"
+    done = tcam(arguments, "diff", a, b)
+    check(done.returncode == 0 and "PRQ high-water mark" in done.stdout, f"diff: {done}")
+    done = tcam(arguments, "diff", "--fail-above=10", a, b)
+    check(done.returncode == 1 and "PRQ high-water mark" in done.stderr, f"diff: {done}")
+    done = tcam(arguments, "diff", "--fail-above=10", "--json=-", a, a)
+    told = json.loads(done.stdout)
+    check(done.returncode == 0 and told["failed"] == [], f"diff of the same: {done}")
+    (a / "1.json").unlink()
+    done = tcam(arguments, "diff", a, b)
+    check(done.returncode == INCOMPLETE and LACK in done.stderr, f"diff of a part: {done}")
+
+
+def messages(arguments, programs):
+    """Mistakes that were explained wrongly."""
+    place = fresh("messages")
+    (place / "0.json").write_text("{")
+    (place / "app.trace").mkdir()
+    empty = fresh("messages-empty")
+    shutil.copytree(PLACE / "whole" / "t", empty / "run.trace")
+    bad = fresh("messages-bad")
+    (bad / "libtcam-fi.so").write_text("no library")
+    other = fresh("messages-other")
+    (other / "0.json").write_text('{"mine": 1}')
+    ring = launched("mpich", 2, programs / "ring")
+    for words, code, part in (
+        (["stats", place / "0.json"], 125, "cut off in the middle"),
+        (["stats", empty], 125, "but in"),
+        (["run", f"--provider={bad}", "--", *ring], 125, "no provider of libfabric"),
+        (["sweep", "--prq=0,64,..,8192", "--", *ring], 2, "three dots are expected"),
+        (["sweep"], 2, "--trace DIR"),
+        (["run", f"--report={other}", "--", *ring], 125, "0.json: is there and no report of tcam"),
+    ):
+        done = tcam(arguments, *words)
+        told = done.stderr + done.stdout
+        check(done.returncode == code and part in told, f"{words}: {done.returncode} {told[-400:]}")
+    check((other / "0.json").read_text() == '{"mine": 1}', "0.json of somebody else is gone")
+    done = subprocess.run([str(arguments.tcam), "stats", "."], cwd=empty, capture_output=True, text=True, timeout=60, check=False)
+    check(done.returncode == 125 and "run.trace" in done.stderr, f"stats .: {done.stderr}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -163,10 +320,15 @@ def main():
     started = time.monotonic()
     for mpi in ("mpich", "openmpi5"):
         crashes(arguments, mpi, runs.build(mpi))
+        who_fills(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
     interrupted(arguments, programs)
     parts(arguments, programs)
     full_disk(arguments, programs)
+    spread(arguments, programs)
+    overflow(arguments)
+    changed(arguments, programs)
+    messages(arguments, programs)
     print(f"{time.monotonic() - started:.0f} s")
     return exit_code()
 

@@ -52,5 +52,5 @@ if [ ! -f "$input/data.rhodo" ]; then
 fi
 say "LAMMPS, rhodopsin benchmark (32,000 atoms) on 8 ranks of Debian's Open MPI"
 cd "$input"
-exec "$tcam" sweep --prq 0,1,...,64 --out "$root/target/demo/lammps" -- \
+exec "$tcam" sweep --prq 0,1,...,64 --repeat 3 --out "$root/target/demo/lammps" -- \
     /usr/bin/mpiexec -n 8 lmp -in in.rhodo -log none

@@ -214,15 +214,15 @@ def looked_at(arguments, programs):
     ):
         done = tcam(arguments, *words)
         check(done.returncode == 0, f"{words[0]}: {done.stderr[-500:]}")
-    for name in ("curve", "lengths", "occupancy", "depths", "blocks", "map"):
+    for name in ("curve", "lengths", "fill", "occupancy", "depths", "blocks", "map"):
         for ending in ("svg", "png"):
             path = out / f"{name}.{ending}"
             check(path.is_file() and path.stat().st_size > 500, f"{path.name} is missing")
-    for name in ("queues", "kinds", "depths", "lengths", "operations"):
+    for name in ("queues", "kinds", "depths", "lengths", "origin", "operations"):
         data = (out / f"{name}.parquet").read_bytes()
         check(data[:4] == data[-4:] == b"PAR1", f"{name}.parquet")
     page = (out / "report.html").read_text()
-    check(page.count("<svg") == 6 and "<script" not in page, "the page")
+    check(page.count("<svg") == 7 and "<script" not in page, "the page")
     reports = {int(path.stem): json.loads(path.read_text()) for path in place.glob("*.json")}
     for queue, name in (("prq", "rq"), ("umq", "uq")):
         for outcome in ("hit", "miss"):

@@ -34,6 +34,7 @@ pub(crate) enum Task {
     Sweep(Sweep),
     Plot(look::Plot),
     Stats(look::Stats),
+    Diff(look::Diff),
     Export(look::Export),
     Report(look::ReportPage),
     Doctor(Doctor),
@@ -229,8 +230,8 @@ the rank that suffers most. The model adds up costs: it has no time to insert an
 queueing of one search behind another, no overlap, no caches, nothing of the network, and
 the order of messages stays that of the recording. docs/devices.md has the sources of costs.")]
 pub(crate) struct Sweep {
-    /// Entries of the table of posted receives, one run each; otherwise 0,64,...,8192 and, where
-    /// one pass over traces answers for all, on to what they need.
+    /// Entries of the table of posted receives, one run each; otherwise sizes around what a first
+    /// run, or the traces, need.
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub(crate) prq: Option<Sizes>,
 
@@ -332,6 +333,15 @@ pub(crate) fn command_without_dashes(
     let takes_command = ["run", "record", "sweep", "doctor"].iter().any(|task| words[0] == *task);
     let dashes = words.iter().any(|word| word == "--");
     (takes_command && !dashes && !word.starts_with('-')).then(|| word.clone())
+}
+
+/// Whether a sweep has neither a program nor traces.
+pub(crate) fn lacks_what_to_sweep(
+    error: &clap::Error,
+    words: impl IntoIterator<Item = OsString>,
+) -> bool {
+    error.kind() == ErrorKind::MissingRequiredArgument
+        && words.into_iter().nth(1).is_some_and(|task| task == "sweep")
 }
 
 /// The option of a size that `--` stands in place of: it would be taken for the value, and what

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use matching::QueueCounters;
 use nic::models::MODELS;
+use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::Tables;
@@ -27,7 +28,7 @@ use crate::traces::{self, Take, Trace};
 /// Compares what devices would do with a recorded program, side by side.
 ///
 /// Plays the traces as they were recorded, then to every device that has a name, or to
-/// what --with says, and prints a line for each: what was matched in the table, what
+/// what --with says, and prints a line for each: what fit the table, what
 /// spilled and mostly why, and what the host had to compare.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -81,6 +82,8 @@ struct Row<'a> {
     prq_entries: u64,
     umq_entries: u64,
     messages: u64,
+    at_once_percent: f64,
+    promoted_percent: f64,
     in_table_percent: f64,
     prq_spilled_percent: f64,
     umq_spilled_percent: f64,
@@ -139,17 +142,21 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     }
     // One unit for all lines, or they could not be compared.
     let charged = params.iter().flatten().any(curve::is_charged);
-    let length = found.iter().map(Trace::records).sum();
-    let mut replayed = Vec::new();
-    for (at, line) in (1..).zip(&lines) {
-        if length >= replay::LONG {
-            let traces = format!("{} of traces", bytes(length));
-            progress::step(&format!("{at} of {}: {}, {traces}", lines.len(), line.name));
-        }
-        if let Some(of) = curve::replayed(&found, &line.settings, charged)? {
-            replayed.push((line.name.as_str(), of));
-        }
+    let length: u64 = found.iter().map(Trace::records).sum();
+    if length >= replay::LONG {
+        progress::step(&format!("{} devices, {} of traces each", lines.len(), bytes(length)));
     }
+    let bar = replay::bar(&found, lines.len());
+    // A long trace alone keeps all cores busy so.
+    let replayed: Result<Vec<_>, Error> = lines
+        .par_iter()
+        .map(|line| {
+            Ok((line.name.as_str(), curve::replayed(&found, &line.settings, charged, &bar)?))
+        })
+        .collect();
+    bar.finish_and_clear();
+    let replayed: Vec<_> =
+        replayed?.into_iter().filter_map(|(name, of)| Some((name, of?))).collect();
     let title = curve::title(&found);
     let ranks = found.ranks();
     if let Some(lack) = ranks.lack("trace") {
@@ -208,7 +215,7 @@ fn assignments(words: &str) -> Vec<String> {
 
 fn sheet(title: &str, replayed: &[(&str, Replayed)], charged: bool) -> Sheet {
     let cost = if charged { "host adds, ns" } else { "host compares" };
-    let header = ["", "in the table", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
+    let header = ["", "fit at once", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
     let mut sheet = Sheet::new(title, header);
     for (name, Replayed { sum, cost, .. }) in replayed {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
@@ -218,7 +225,7 @@ fn sheet(title: &str, replayed: &[(&str, Replayed)], charged: bool) -> Sheet {
         };
         sheet.row([
             (*name).to_owned(),
-            share(sum.in_table()),
+            share(sum.at_once()),
             share(spilled(prq)),
             share(spilled(umq)),
             format!("{cost:.1}"),
@@ -278,6 +285,8 @@ impl<'a> Row<'a> {
             prq_entries: prq.entries,
             umq_entries: umq.entries,
             messages: sum.tagged.arrivals,
+            at_once_percent: sum.at_once(),
+            promoted_percent: sum.promoted(),
             in_table_percent: sum.in_table(),
             prq_spilled_percent: spilled(prq),
             umq_spilled_percent: spilled(umq),

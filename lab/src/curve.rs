@@ -7,10 +7,12 @@
 
 use std::path::Path;
 
+use indicatif::ProgressBar;
 use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
 use nic::timings::COSTS;
+use rayon::prelude::*;
 
 use crate::cli;
 use crate::environment::{self, Settings};
@@ -19,18 +21,15 @@ use crate::file::NewFile;
 use crate::fresh;
 use crate::json::Kind;
 use crate::ranks::Ranks;
-use crate::reading::{self, Cost, Modelled, Point};
+use crate::reading::{Cost, Modelled, Point};
 use crate::replay::{self, Curves};
 use crate::reports::Summary;
 use crate::rows::{Row, Runs};
-use crate::sizes::{self, Sizes};
+use crate::sizes::{self, Sizes, UmqSizes};
 use crate::smallest;
 use crate::sweep::show;
 use crate::traces::{self, Counted, Found, Take};
 
-/// Smallest size beside 0, and largest, of a curve without sizes asked for.
-const FEWEST: usize = 16;
-const MOST: usize = 65_536;
 /// Least cost: entries compared on the host are counted, but take no time.
 const LEAST: &str = "0.001";
 
@@ -66,28 +65,34 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     }
     fresh::make(&arguments.out)?;
     arguments.json.check()?;
-    let prq = arguments.prq.clone().unwrap_or_else(Sizes::usual);
-    let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params[0]);
-    let first = pairs(&prq)?;
+    // A list of sizes of the UMQ goes with the usual ones alone.
+    let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
+    let pairs = |need: u64| {
+        let prq = match &arguments.prq {
+            Some(prq) => prq.clone(),
+            None if listed => Sizes::usual(),
+            None => Sizes::around(need),
+        };
+        sizes::pairs(&prq, arguments.umq.as_ref(), &params[0])
+    };
+    // What is wrong with sizes that were given is said before anything is played.
+    pairs(0)?;
     let charged = params.iter().any(is_charged);
     let mut smallest = Vec::new();
     let (points, rows) = if charged || !params.iter().all(is_plain) {
-        replays(&first, &found, &settings, charged)?
+        let need = match arguments.prq.is_some() || listed {
+            true => 0,
+            false => need_of(replay::all(&found, &settings)?.iter().map(|of| &of.counters)),
+        };
+        replays(&pairs(need)?, &found, &settings, charged)?
     } else {
         let passed = replay::curves(&found, &settings)?;
         smallest = smallest::smallest(&passed);
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));
         }
-        let swept = points_of(&first, &passed, &settings, &found.ranks())?;
-        match reading::beyond(&swept.0).filter(|_| arguments.prq.is_none()) {
-            // A list of sizes of the UMQ goes with the usual ones alone.
-            Some(need) => match pairs(&prq.on_to(need)) {
-                Ok(more) => points_of(&more, &passed, &settings, &found.ranks())?,
-                Err(_) => swept,
-            },
-            None => swept,
-        }
+        let need = need_of(passed.iter().map(|of| &of.counted.counters));
+        points_of(&pairs(need)?, &passed, &settings, &found.ranks())?
     };
     write(&arguments.out, &rows)?;
     let (title, ranks) = (title(&found), found.ranks());
@@ -106,18 +111,14 @@ pub(crate) fn points(found: &Found) -> Result<Option<Vec<Point>>, Error> {
         return Ok(None);
     }
     let passed = replay::curves(found, &settings)?;
-    let marks = passed
-        .iter()
-        .map(|of| &of.counted.counters)
-        .map(|counters| counters.prq.high_water.max(counters.umq.high_water));
-    let need = marks.max().unwrap_or(0) as usize;
-    let last = need.next_power_of_two().clamp(FEWEST << 4, MOST);
-    let sizes = std::iter::successors(Some(FEWEST), |size| Some(2 * size));
-    let pairs: Vec<_> = std::iter::once(0)
-        .chain(sizes.take_while(|size| *size <= last))
-        .map(|size| (size, size))
-        .collect();
+    let need = need_of(passed.iter().map(|of| &of.counted.counters));
+    let pairs: Vec<_> = Sizes::around(need).0.into_iter().map(|size| (size, size)).collect();
     Ok(Some(points_of(&pairs, &passed, &settings, &found.ranks())?.0))
+}
+
+/// The longest of all queues.
+fn need_of<'a>(counters: impl Iterator<Item = &'a ContextCounters>) -> u64 {
+    counters.map(|of| of.prq.high_water.max(of.umq.high_water)).max().unwrap_or(0)
 }
 
 /// Whether the timing model is on.
@@ -174,13 +175,21 @@ fn replays(
     settings: &Settings,
     charged: bool,
 ) -> Result<Swept, Error> {
+    let bar = replay::bar(found, pairs.len());
+    let replayed: Result<Vec<_>, Error> = pairs
+        .par_iter()
+        .map(|&(prq, umq)| {
+            let mut settings = settings.clone();
+            settings.set("prq_entries", &prq);
+            settings.set("umq_entries", &umq);
+            replayed(found, &settings, charged, &bar)
+        })
+        .collect();
+    bar.finish_and_clear();
     let mut swept = (Vec::new(), Vec::new());
-    for &(prq, umq) in pairs {
-        let mut settings = settings.clone();
-        settings.set("prq_entries", &prq);
-        settings.set("umq_entries", &umq);
-        if let Some(Replayed { sum, cost }) = replayed(found, &settings, charged)? {
-            add(&mut swept, (prq, umq), &sum, cost);
+    for (pair, replayed) in pairs.iter().zip(replayed?) {
+        if let Some(Replayed { sum, cost }) = replayed {
+            add(&mut swept, *pair, &sum, cost);
         }
     }
     Ok(swept)
@@ -197,12 +206,13 @@ pub(crate) fn replayed(
     found: &Found,
     settings: &Settings,
     charged: bool,
+    bar: &ProgressBar,
 ) -> Result<Option<Replayed>, Error> {
     let mut settings = settings.clone();
     if !charged {
         settings.set("host_entry_ns", &LEAST);
     }
-    let counted = replay::all(found, &settings)?;
+    let counted = replay::all_of_many(found, &settings, bar)?;
     let Some(sum) = sum_of(&counted, &settings, &found.ranks())? else { return Ok(None) };
     let of = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
     let compared: u64 = of.iter().map(|queue| queue.host_entries).sum();

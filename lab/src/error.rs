@@ -73,6 +73,13 @@ pub(crate) enum Error {
     #[error("--out {path}: {expected}")]
     OtherFile { path: PathBuf, expected: &'static str },
 
+    /// Reports have sums only.
+    #[error("{option}: takes traces, of `tcam record`: reports do not have each operation")]
+    NoOperations { option: &'static str },
+
+    #[error("--from {from} and --to {to}: nothing is between them")]
+    EmptyWindow { from: f64, to: f64 },
+
     #[error("no tagged message was recorded here: a sweep is about their tables")]
     NothingTagged,
 
@@ -118,6 +125,17 @@ pub(crate) enum Error {
     #[error("{0}: neither a report (*.json) nor a trace (*.trace) of tcam")]
     Neither(PathBuf),
 
+    #[error(
+        "{directory}: neither reports (*.json) nor traces (*.trace) there, but in {of}: give one"
+    )]
+    Below { directory: PathBuf, of: String },
+
+    #[error(
+        "{path}: no provider of libfabric (no shared object with fi_prov_ini in it); `tcam doctor \
+         --provider {path}` checks the rest"
+    )]
+    NoProviderThere { path: PathBuf },
+
     /// Where runs of a sweep are wanted one by one.
     #[error("{directory}: of `tcam sweep`; its runs have the reports: give one, such as {run}")]
     OfSweep { directory: PathBuf, run: PathBuf },
@@ -158,6 +176,9 @@ pub(crate) enum Error {
 
     #[error("Ctrl-C a second time: not waiting for the program")]
     Interrupted,
+
+    #[error("{path}: an empty file: its rank did not come to write its report")]
+    EmptyReport { path: PathBuf },
 
     #[error("{path}: {}", hint::of_report(.error))]
     Report { path: PathBuf, error: ReportError },

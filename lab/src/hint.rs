@@ -101,8 +101,8 @@ pub(crate) fn of_trace(error: &TraceError) -> &'static str {
 /// What is wrong with a report.
 pub(crate) fn of_report(error: &ReportError) -> String {
     match error {
-        ReportError::Json(json) if json.is_eof() && json.column() == 0 => {
-            "not a tcam report: the file is empty, its rank did not come to an end".to_owned()
+        ReportError::Json(json) if json.is_eof() => {
+            format!("not a tcam report, or cut off in the middle: {json}")
         }
         _ => error.to_string(),
     }
@@ -171,12 +171,11 @@ mod tests {
     }
 
     #[test]
-    fn empty_reports_are_told_from_others() {
+    fn reports_that_are_cut_off_are_told_from_others() {
         let told = |text| of_report(&nic::report::Report::from_json(text).unwrap_err());
-        for empty in ["", "\n"] {
-            assert!(told(empty).contains("the file is empty"), "{}", told(empty));
+        for cut in ["{", "{\n", "{\"format\""] {
+            assert!(told(cut).contains("cut off in the middle: EOF"), "{}", told(cut));
         }
-        assert!(told("{\"format\"").contains("EOF while parsing an object"));
         assert!(told("{}").contains("missing field"));
     }
 

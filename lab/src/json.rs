@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Compare,
     #[serde(rename = "tcam-sweep")]
     Sweep,
+    #[serde(rename = "tcam-diff")]
+    Diff,
 }
 
 /// Whether a text was written here: such a file may be in a directory of reports.
@@ -124,7 +126,11 @@ pub(crate) struct Sum<'a> {
     /// Why these may be reports of several runs.
     mixed: Option<&'a str>,
     libfabric: &'a str,
+    /// Where the numbers come from, as the ranks told it.
+    origin: BTreeMap<&'a str, &'a str>,
     elapsed_s: f64,
+    at_once_percent: f64,
+    promoted_percent: f64,
     in_table_percent: f64,
     spilled_percent: f64,
     prq_high_water_rank: Option<u32>,
@@ -142,7 +148,10 @@ impl<'a> From<&'a Summary> for Sum<'a> {
             written_at_exit: sum.at_exit,
             mixed: sum.mixed.as_deref(),
             libfabric: &sum.libfabric,
+            origin: sum.origin.iter().map(|(name, value)| (*name, value.as_str())).collect(),
             elapsed_s: sum.seconds,
+            at_once_percent: sum.at_once(),
+            promoted_percent: sum.promoted(),
             in_table_percent: sum.in_table(),
             spilled_percent: sum.spilled(),
             prq_high_water_rank: sum.prq_peak.rank,

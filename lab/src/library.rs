@@ -25,6 +25,17 @@ impl Library {
         Some(Self { file, directory })
     }
 
+    /// The library given, or the one that belongs to this program, if libfabric would take it.
+    pub(crate) fn find_whole(given: Option<&Path>) -> Result<Self, Error> {
+        let library = Self::find(given)?;
+        let bytes = std::fs::read(&library.file).map_err(Error::io(&library.file))?;
+        let holds = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
+        match bytes.starts_with(b"\x7fELF") && holds(b"fi_prov_ini") {
+            true => Ok(library),
+            false => Err(Error::NoProviderThere { path: library.file }),
+        }
+    }
+
     /// The library given, or the one that belongs to this program.
     pub(crate) fn find(given: Option<&Path>) -> Result<Self, Error> {
         if let Some(path) = given {
@@ -77,5 +88,9 @@ mod tests {
         let by_file = Library::find(Some(&file)).unwrap();
         assert_eq!(by_file, Library::find(Some(directory.path())).unwrap());
         assert_eq!(by_file.file, file.canonicalize().unwrap());
+        for (content, good) in [("", false), ("\x7fELF", false), ("\x7fELF fi_prov_ini", true)] {
+            std::fs::write(&file, content).unwrap();
+            assert_eq!(Library::find_whole(Some(&file)).is_ok(), good, "{content}");
+        }
     }
 }

@@ -25,6 +25,7 @@ mod left;
 mod library;
 mod look;
 mod numbers;
+mod origin;
 mod plot;
 mod progress;
 mod ranks;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         Task::Devices(arguments) => devices::devices(&arguments),
         Task::Plot(arguments) => look::plot(&arguments),
         Task::Stats(arguments) => look::stats(&arguments),
+        Task::Diff(arguments) => look::diff(&arguments),
         Task::Export(arguments) => look::export(&arguments),
         Task::Report(arguments) => look::report(&arguments),
         Task::Reproduce(arguments) => reproduce::reproduce(&arguments),
@@ -113,6 +115,13 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
     if let Some(word) = cli::command_without_dashes(error, std::env::args_os()) {
         eprintln!("tcam: `--` is missing before the command: tcam ... -- {word} ...");
+        return ExitCode::from(USAGE);
+    }
+    if cli::lacks_what_to_sweep(error, std::env::args_os()) {
+        eprintln!(
+            "tcam: sweep needs a program, `tcam sweep -- mpiexec -n 4 ./app`, or what was recorded of \
+             one, `tcam sweep --trace DIR`"
+        );
         return ExitCode::from(USAGE);
     }
     if let Some(hint) = hint::of_option(error, std::env::args_os()) {

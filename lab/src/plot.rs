@@ -29,6 +29,7 @@ const SIZE: (u32, u32) = (1400, 1100);
 const PRQ: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
 const UMQ: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
 const BOTH: (RGBColor, Marker) = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
+const LATER: (RGBColor, Marker) = (RGBColor(0x00, 0x9e, 0x73), Marker::Disc);
 
 /// The capacity curve.
 pub(crate) struct Curve<'a> {
@@ -98,10 +99,13 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> R
 
     panel(
         frame(0, 0),
-        "Messages matched in the table",
-        "share of all messages (%)",
+        "Elements in the table: at once, and when promoted",
+        "share of all elements (%)",
         Axis::Percent,
-        vec![line(BOTH, &|point| point.in_table)],
+        vec![
+            line(LATER, &|point| point.at_once() + point.promoted),
+            line(BOTH, &|point| point.at_once()),
+        ],
     )?;
     panel(
         frame(1, 0),
@@ -115,10 +119,12 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> R
         "High-water mark of the longest queue",
         "elements at once",
         Axis::Powers,
-        vec![
-            line(PRQ, &|point| point.peaks[0].elements as f64),
-            line(UMQ, &|point| point.peaks[1].elements as f64),
-        ],
+        [(PRQ, 0), (UMQ, 1)]
+            .map(|(of, queue)| Series {
+                spread: points.iter().map(|point| range(&point.marks[queue])).collect(),
+                ..line(of, &|point| point.peaks[queue].elements as f64)
+            })
+            .into(),
     )?;
     if let Some((title, unit)) = points[0].cost.map(Cost::title) {
         let cost = line(BOTH, &|point| point.cost.map_or(0.0, Cost::value));
@@ -131,11 +137,20 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> R
     panel(frame(1, 1), what, "seconds", Axis::Linear, vec![time])
 }
 
+/// Least and most.
+fn range(values: &[u64]) -> (f64, f64) {
+    let most = values.iter().max().copied().unwrap_or(0);
+    (values.iter().min().copied().unwrap_or(most) as f64, most as f64)
+}
+
 /// What colours, shapes and dashes mean.
 fn legend(canvas: &Canvas<'_, impl Surface>, (mut x, y): (f64, f64)) -> Result<(), Error> {
-    for ((colour, marker), name) in
-        [(PRQ, "posted receives (PRQ)"), (UMQ, "unexpected messages (UMQ)"), (BOTH, "all")]
-    {
+    for ((colour, marker), name) in [
+        (PRQ, "posted receives (PRQ)"),
+        (UMQ, "unexpected messages (UMQ)"),
+        (BOTH, "all"),
+        (LATER, "with those promoted first"),
+    ] {
         canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
         marker.draw(canvas, (x + 18.0, y), colour)?;
         canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;

@@ -170,7 +170,7 @@ impl Ranks {
 }
 
 /// First and last of each run of numbers.
-fn ranges(of: &BTreeSet<u32>) -> Vec<[u32; 2]> {
+pub(crate) fn ranges(of: &BTreeSet<u32>) -> Vec<[u32; 2]> {
     let mut ranges: Vec<[u32; 2]> = Vec::new();
     for &rank in of {
         match ranges.last_mut() {

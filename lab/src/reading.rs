@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The points of a capacity curve and what they say in two lines.
 
+use std::fmt;
+
 use matching::timing::ModelledTime;
 use nic::report::ContextCounters;
+use serde::Serialize;
 
 use crate::numbers::{entries, share, whole};
 use crate::reports::{Peak, Summary, spilled};
@@ -16,14 +19,16 @@ pub(crate) struct Point {
     pub(crate) prq: usize,
     /// Entries of the table of unexpected messages.
     pub(crate) umq: usize,
-    /// Messages matched in a table, per cent.
-    pub(crate) in_table: f64,
+    /// Elements that went to the host and entered a table later, per cent.
+    pub(crate) promoted: f64,
     /// Elements that did not fit, per cent: both queues together, PRQ, UMQ.
     pub(crate) spilled: [f64; 3],
     /// Elements that did not fit, counted: PRQ, UMQ.
     pub(crate) spills: [u64; 2],
     /// Longest PRQ and UMQ of any rank.
     pub(crate) peaks: [Peak; 2],
+    /// The same of each run.
+    pub(crate) marks: [Vec<u64>; 2],
     /// Seconds of the run: shortest, median, longest.
     pub(crate) seconds: [f64; 3],
     /// What a message costs, if nothing was run.
@@ -59,9 +64,9 @@ impl Cost {
 /// Nanoseconds a message, on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Modelled {
-    /// Of all searches.
+    /// Of all searches and promotions.
     pub(crate) matching: f64,
-    /// Of those on the host: the latency that they add.
+    /// Of those on the host and of promotions: the latency that they add.
     pub(crate) added: f64,
     /// The same of the rank where it is most.
     pub(crate) worst: f64,
@@ -75,8 +80,10 @@ impl Modelled {
             let ps = ps(&of.prq.modelled).saturating_add(ps(&of.umq.modelled));
             ps as f64 * 1e-3 / of.arrivals.max(1) as f64
         };
-        let host_ns = |of: &ContextCounters| ns(of, |time| time.host_ps);
-        let matching = ns(&sum.tagged, |time| time.table_ps.saturating_add(time.host_ps));
+        let host_ns =
+            |of: &ContextCounters| ns(of, |time| time.host_ps.saturating_add(time.promote_ps));
+        let table_ns = ns(&sum.tagged, |time| time.table_ps);
+        let matching = table_ns + host_ns(&sum.tagged);
         let (worst, rank) = counted
             .iter()
             .filter(|of| of.trace.header.context == "tagged")
@@ -108,7 +115,7 @@ impl Point {
         Self {
             prq,
             umq,
-            in_table: median(runs.iter().map(Summary::in_table)),
+            promoted: median(runs.iter().map(Summary::promoted)),
             spilled: [
                 median(runs.iter().map(Summary::spilled)),
                 median(runs.iter().map(|run| spilled(&run.tagged.prq))),
@@ -119,6 +126,10 @@ impl Point {
                 median(runs.iter().map(|run| run.tagged.umq.spills as f64)).ceil() as u64,
             ],
             peaks: [peak(|run| &run.prq_peak), peak(|run| &run.umq_peak)],
+            marks: [
+                runs.iter().map(|run| run.prq_peak.elements).collect(),
+                runs.iter().map(|run| run.umq_peak.elements).collect(),
+            ],
             seconds: [
                 seconds().fold(f64::INFINITY, f64::min),
                 median(seconds()),
@@ -126,6 +137,11 @@ impl Point {
             ],
             cost: None,
         }
+    }
+
+    /// Elements that fit at once, per cent.
+    pub(crate) fn at_once(&self) -> f64 {
+        100.0 - self.spilled[0]
     }
 
     /// Whether nothing spilled here.
@@ -150,6 +166,93 @@ impl Point {
             format!("{} + {}", whole(self.prq as u64), whole(self.umq as u64))
         }
     }
+}
+
+/// How much a number varies from run to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) min: u64,
+    pub(crate) median: f64,
+    pub(crate) max: u64,
+    /// Of so many runs.
+    pub(crate) runs: usize,
+}
+
+impl Spread {
+    pub(crate) fn of(values: &[u64]) -> Self {
+        let (Some(&min), Some(&max)) = (values.iter().min(), values.iter().max()) else {
+            return Self::default();
+        };
+        let median = median(values.iter().map(|&value| value as f64));
+        Self { min, median, max, runs: values.len() }
+    }
+
+    fn width(&self) -> u64 {
+        self.max - self.min
+    }
+}
+
+impl fmt::Display for Spread {
+    /// `18`, or `14 to 18 (median 14)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.width() {
+            0 => f.write_str(&whole(self.max)),
+            _ => {
+                let (min, max) = (whole(self.min), whole(self.max));
+                write!(f, "{min} to {max} (median {})", whole(self.median.round() as u64))
+            }
+        }
+    }
+}
+
+/// What the longest PRQ and UMQ were, run by run. Their lengths do not depend on the size of the
+/// tables, so that the runs of all sizes tell.
+pub(crate) fn spreads(points: &[Point]) -> [Spread; 2] {
+    [0, 1].map(|queue| {
+        let marks: Vec<_> = points.iter().flat_map(|point| &point.marks[queue]).copied().collect();
+        Spread::of(&marks)
+    })
+}
+
+/// A size of both tables that holds what was seen and as much more as it varied: the next power of
+/// two. None where no size would do.
+pub(crate) fn recommended(points: &[Point]) -> Option<u64> {
+    let [prq, umq] = needs(points);
+    if never_held(points, &prq, &umq).is_some() {
+        return None;
+    }
+    let most = |spread: Spread| spread.max + spread.width();
+    let size = spreads(points).map(most).into_iter().max()?.next_power_of_two();
+    (size <= LARGEST as u64).then_some(size)
+}
+
+/// How far what is needed can be relied on, and what to take.
+pub(crate) fn reliance(points: &[Point]) -> Vec<String> {
+    let spreads = spreads(points);
+    let replayed = points.iter().any(|point| point.cost.is_some());
+    let runs = spreads[0].runs;
+    let mut lines = Vec::new();
+    let again = if replayed { "another recording" } else { "--repeat 3" };
+    // The points of a replay are of one recording.
+    let one = replayed || runs < 2;
+    if !one {
+        let [prq, umq] = spreads;
+        lines.push(format!("in {} runs: PRQ {prq}, UMQ {umq}", whole(runs as u64)));
+    }
+    if let Some(size) = recommended(points).filter(|_| spreads.iter().any(|it| it.max > 0)) {
+        lines.push(match one {
+            true => format!(
+                "recommended: {}, the next power of two; that is of one run, {again} tells how much \
+                 it varies",
+                entries(size)
+            ),
+            false => format!(
+                "recommended: {}, the next power of two above the most that was seen and its spread",
+                entries(size)
+            ),
+        });
+    }
+    lines
 }
 
 /// The longest PRQ and UMQ seen at any size.
@@ -272,19 +375,23 @@ pub(crate) fn reading(points: &[Point]) -> [String; 2] {
         let mut sizes = [point.prq, point.umq].into_iter().zip(has);
         sizes.all(|(size, has)| !has || size == 1024)
     };
+    let is_power = |point: &Point| {
+        [point.prq, point.umq].into_iter().all(|size| size == 0 || size.is_power_of_two())
+    };
     let small = points
         .iter()
         .filter(small_of)
-        .max_by_key(|point| (usual(point), point.prq, point.umq))
+        .max_by_key(|point| (usual(point), is_power(point), point.prq, point.umq))
         .or_else(|| points.iter().rfind(|point| !point.fits()));
     let second = match small {
         Some(point) => format!(
-            "at {} {} spill (PRQ {}, UMQ {}); {} of the messages are matched in the table{}",
+            "at {} {} spill (PRQ {}, UMQ {}): {} fit at once, {} are promoted first{}",
             point.entries(),
             share(point.spilled[0]),
             share(point.spilled[1]),
             share(point.spilled[2]),
-            share(point.in_table),
+            share(point.at_once()),
+            share(point.promoted),
             added(point.cost),
         ),
         None => format!(

@@ -6,8 +6,6 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use std::{cmp::Reverse, sync::Arc};
 
@@ -17,9 +15,10 @@ use matching::measured::Clock;
 use matching::pool::{EntryPool, LocalPool, Share};
 use nic::device::DeviceConfig;
 use nic::params::Params;
-use nic::replay::Replay;
+use nic::replay::{Change, Replay};
 use nic::report::{ContextCounters, Report};
-use nic::trace::{Op, Reader, Stop, Timed, TraceError};
+use nic::trace::{Address, Op, Reader, Stop, Timed, TraceError};
+use rayon::prelude::*;
 
 use crate::cli;
 use crate::environment::{self, Settings};
@@ -219,8 +218,8 @@ fn without_times(counters: &ContextCounters) -> ContextCounters {
 }
 
 /// A bar for all traces, where their replay takes long enough to be seen.
-fn bar(traces: &[Trace]) -> ProgressBar {
-    match traces.iter().map(Trace::records).sum() {
+pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
+    match traces.iter().map(Trace::records).sum::<u64>().saturating_mul(times as u64) {
         0..LONG => ProgressBar::hidden(),
         length => progress::bar(length, BAR),
     }
@@ -229,12 +228,23 @@ fn bar(traces: &[Trace]) -> ProgressBar {
 /// Replays every trace, as many at a time as there are cores; those that share a
 /// pool together, in the order of their times.
 pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
+    let bar = bar(traces, 1);
+    let counted = all_of_many(traces, settings, &bar);
+    bar.finish_and_clear();
+    counted
+}
+
+/// The same as one of several replays, which have a bar together.
+pub(crate) fn all_of_many(
+    traces: &[Trace],
+    settings: &Settings,
+    bar: &ProgressBar,
+) -> Result<Vec<Counted>, Error> {
     let params = traces::params(traces, settings)?;
-    let bar = bar(traces);
     if params.iter().any(|params| params.text("pool") == "node") {
-        return together(traces, settings, &bar);
+        return together(traces, settings, bar);
     }
-    each(traces, &bar, |trace, bar| {
+    each(traces, bar, |trace, bar| {
         let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
         player.play(bar)?;
         Ok(player.counted())
@@ -249,40 +259,27 @@ pub(crate) struct Curves {
 
 /// Replays every trace once for the capacity curves.
 pub(crate) fn curves(traces: &[Trace], settings: &Settings) -> Result<Vec<Curves>, Error> {
-    let bar = bar(traces);
-    each(traces, &bar, |trace, bar| {
+    let bar = bar(traces, 1);
+    let curves = each(traces, &bar, |trace, bar| {
         let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
         player.replay.keep_curves();
         player.play(bar)?;
         let curves = player.replay.context().curves().map(|curves| curves.map(Clone::clone));
         Ok(Curves { counted: player.counted(), curves: curves.unwrap_or_default() })
-    })
+    });
+    bar.finish_and_clear();
+    curves
 }
 
 /// Does the same with every trace, as many at a time as there are cores.
-fn each<T: Send>(
+pub(crate) fn each<T: Send>(
     traces: &[Trace],
     bar: &ProgressBar,
     work: impl Fn(&Trace, &ProgressBar) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(traces.len());
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<T, Error>>>> =
-        Mutex::new(traces.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some(at) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    && let Some(trace) = traces.get(at)
-                {
-                    let result = work(trace, bar);
-                    results.lock().expect("no worker panics")[at] = Some(result);
-                }
-            });
-        }
-    });
-    bar.finish_and_clear();
-    results.into_inner().expect("no worker panics").into_iter().flatten().collect()
+    let results: Vec<_> = traces.par_iter().map(|trace| work(trace, bar)).collect();
+    // The error of the first trace is told, whichever was met first.
+    results.into_iter().collect()
 }
 
 fn note_stop(trace: &Trace, op: &Op) {
@@ -324,10 +321,20 @@ impl<'a> Player<'a> {
         }
     }
 
-    pub(crate) fn step(&mut self, (time, op): Timed) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, timed: Timed) -> Result<(), Error> {
+        self.step_and_tell(timed, |_| {})
+    }
+
+    /// The same, telling what changed in the queues.
+    #[inline]
+    pub(crate) fn step_and_tell(
+        &mut self,
+        (time, op): Timed,
+        tell: impl FnMut(Change),
+    ) -> Result<(), Error> {
         note_stop(self.trace, &op);
         self.clock.set(time);
-        self.replay.play(&op);
+        self.replay.play_and_tell(&op, tell);
         self.last = time;
         self.operations += 1;
         let context = self.replay.context();
@@ -345,6 +352,11 @@ impl<'a> Player<'a> {
         let of =
             header.rank.map_or(format!("process {}", header.pid), |rank| format!("rank {rank}"));
         Error::QueueTooLong { path: path.clone(), queue, of, limit: take.max_queue }
+    }
+
+    /// Where the peers are that were named up to now.
+    pub(crate) fn peers(&self) -> &BTreeMap<u32, Address> {
+        self.reader.peers()
     }
 
     /// What it is played to.
@@ -426,7 +438,6 @@ fn together(
         let start = player.trace.header.start_ns;
         queue.extend(next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
     }
-    bar.finish_and_clear();
     Ok(players.iter().map(Player::counted).collect())
 }
 

@@ -17,6 +17,7 @@ use crate::file;
 use crate::fresh;
 use crate::json;
 use crate::numbers::{count, percent, total};
+use crate::origin;
 use crate::ranks::Ranks;
 
 /// Files in a directory that have this ending, in order.
@@ -95,8 +96,15 @@ pub(crate) const PATTERN: &str = "%r.%p";
 /// several processes were of that rank, the later ones keep `RANK.PID`. The run is over: drafts
 /// become reports, where the disk has room for these.
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
-    for path in drafts(directory)? {
-        finish(directory, &path);
+    let drafts = drafts(directory)?;
+    // A process may have been killed between its report and the end of its draft.
+    let whole: Vec<_> = match drafts.as_slice() {
+        [] => Vec::new(),
+        _ => json_files(directory)?.iter().filter_map(|path| read_one(path).ok()).collect(),
+    };
+    let whole: BTreeSet<_> = whole.iter().map(endpoint).collect();
+    for path in drafts {
+        finish(directory, &path, &whole);
     }
     let mut firsts: BTreeMap<u64, u64> = BTreeMap::new();
     let files = json_files(directory)?;
@@ -122,10 +130,14 @@ pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes a report of a draft. What cannot be read or written stays as it is: it is read as it is,
+/// Makes a report of a draft, unless there is one. What cannot be read or written stays as it is: it is read as it is,
 /// and then it is told what is wrong.
-fn finish(directory: &Path, draft: &Path) {
+fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
     let Ok(Some(report)) = read_draft(draft) else { return };
+    if whole.contains(&endpoint(&report)) {
+        let _ = fs::remove_file(draft);
+        return;
+    }
     let pid = u64::from(report.pid);
     let of_process = |path: &&PathBuf| rank_and_pid(path).is_some_and(|it| it.1 == pid);
     let taken = json_files(directory).unwrap_or_default();
@@ -183,6 +195,9 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
         return read_draft(path)?.ok_or_else(|| Error::Neither(path.to_owned()));
     }
     let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    if text.trim().is_empty() {
+        return Err(Error::EmptyReport { path: path.to_owned() });
+    }
     Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
 }
 
@@ -228,6 +243,10 @@ pub(crate) struct Summary {
     pub(crate) at_exit: usize,
     /// Which ranks these are, and which there should be.
     pub(crate) ranks: Ranks,
+    /// Ranks and processors of a host that has more of the former.
+    pub(crate) crowd: Option<(u32, u32)>,
+    /// What the ranks told of their run.
+    pub(crate) origin: Vec<origin::Line>,
     /// All of it was replayed.
     pub(crate) replayed: bool,
     /// Why these may be reports of several runs.
@@ -271,6 +290,17 @@ impl Summary {
         self.ranks.lack(if self.replayed { "trace" } else { "report" })
     }
 
+    /// Why another run would have queues of other lengths, if it is crowded.
+    pub(crate) fn turns(&self) -> Option<String> {
+        let (ranks, cores) = self.crowd.filter(|_| self.tagged.umq.high_water > 0)?;
+        Some(format!(
+            "{} on {} take turns: how long the UMQ becomes depends on their scheduling, \
+             `tcam sweep --repeat 3` tells how much",
+            count(u64::from(ranks), "rank"),
+            count(u64::from(cores), "processor")
+        ))
+    }
+
     /// `8 ranks`, `3 of 8 ranks` or `8 ranks, 1 cut short`.
     pub(crate) fn ranks(&self) -> String {
         match self.ranks.are_whole() {
@@ -312,6 +342,8 @@ impl Summary {
             sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
         }
         sum.processes = processes.len();
+        sum.crowd = crowd(reports, &processes);
+        sum.origin = origin::lines(reports);
         sum.mixed = mixed(reports.iter().map(source));
         Some(sum)
     }
@@ -322,11 +354,34 @@ impl Summary {
         percent(total([prq.table_matches, umq.table_matches]), self.tagged.arrivals)
     }
 
+    /// Share of the elements that fit their table at once, in per cent; all of none.
+    pub(crate) fn at_once(&self) -> f64 {
+        100.0 - self.spilled()
+    }
+
+    /// Share of the elements that went to the host and entered their table later, in per cent.
+    pub(crate) fn promoted(&self) -> f64 {
+        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
+        percent(total([prq.promotions, umq.promotions]), total([prq.inserts, umq.inserts]))
+    }
+
     /// Share of the elements that did not fit their table, in per cent.
     pub(crate) fn spilled(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
         percent(total([prq.spills, umq.spills]), total([prq.inserts, umq.inserts]))
     }
+}
+
+/// Ranks and processors of the first host that has more of the former.
+fn crowd(reports: &[Report], processes: &BTreeSet<(&String, u32)>) -> Option<(u32, u32)> {
+    let mut hosts: BTreeMap<&String, u32> = BTreeMap::new();
+    for (host, _) in processes {
+        *hosts.entry(host).or_default() += 1;
+    }
+    reports.iter().find_map(|report| {
+        let (ranks, cores) = (hosts.get(&report.host)?, report.origin.cores?);
+        (*ranks > cores).then_some((*ranks, cores))
+    })
 }
 
 /// How many ranks there were, as far as one of them knew: what its launcher said, or else the
@@ -511,6 +566,43 @@ pub(crate) mod tests {
         }
         assert_eq!((found("1.json").as_deref(), found("1.txt")), (Some("1.8"), None));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 11);
+    }
+
+    #[test]
+    fn drafts_become_reports_unless_these_are_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let put = |name: &str, report: &mut Report| {
+            let mut file = draft::MAGIC.to_vec();
+            file.resize(draft::LENGTH, 0);
+            let mut slot = Vec::new();
+            draft::put(report, 1, &mut slot).unwrap();
+            file[draft::place(1)..][..slot.len()].copy_from_slice(&slot);
+            fs::write(place(name), file).unwrap();
+        };
+        let cut = |rank| Report { written_at: WrittenAt::Running, ..sample(rank, 4, 5) };
+        put("0.100.100.0.draft", &mut cut(0));
+        put("1.101.101.0.draft", &mut cut(1));
+        // Another endpoint of a process.
+        let mut other = Report { address: "127.0.0.1:2".to_owned(), ..cut(1) };
+        put("1.101.101.1.draft", &mut other);
+        fs::write(place("0.100.json"), sample(0, 4, 9).to_json().unwrap()).unwrap();
+        fs::write(place("x.draft"), "no draft of ours").unwrap();
+        let read_all = || {
+            let all = read(directory.path()).unwrap();
+            all.iter().map(|it| (it.rank, it.tagged.posts)).collect::<Vec<_>>()
+        };
+        assert_eq!(read_all(), [(Some(0), 9), (Some(1), 5), (Some(1), 5)]);
+        settle(directory.path()).unwrap();
+        assert_eq!(read_all(), [(Some(0), 9), (Some(1), 5), (Some(1), 5)]);
+        let ranks = Summary::of(&read(directory.path()).unwrap()).unwrap().ranks;
+        assert_eq!((ranks.told(), ranks.cut_short()), (2, 1));
+        for name in ["0.json", "1.json", "1.txt", "1.1.json", "1.1.txt", "x.draft"] {
+            assert!(place(name).exists(), "{name}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+        prepare(directory.path()).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::file;
 use crate::ranks::Completeness;
-use crate::reading::{Cost, Modelled, Point, needs};
+use crate::reading::{Cost, Modelled, Point, Spread, needs, recommended, spreads};
 use crate::reports::Summary;
 use crate::smallest::Smallest;
 
@@ -27,6 +27,8 @@ pub(crate) struct Row {
     wall_seconds: f64,
     messages: u64,
     unexpected: u64,
+    at_once_percent: f64,
+    promoted_percent: f64,
     in_table_percent: f64,
     spilled_percent: f64,
     prq_inserts: u64,
@@ -48,6 +50,14 @@ pub(crate) struct Row {
     /// Entries that a linear search on the host compares for a message; only of traces
     /// without the model.
     host_entries_a_message: Option<f64>,
+    /// Where the line comes from, as the ranks told it.
+    command: String,
+    mpi: String,
+    libfabric: String,
+    tcam: String,
+    hosts: String,
+    processors: String,
+    started: String,
 }
 
 /// All that `--json` tells of a sweep.
@@ -61,6 +71,11 @@ pub(crate) struct Runs<'a> {
     prq_high_water_rank: Option<u32>,
     umq_high_water: u64,
     umq_high_water_rank: Option<u32>,
+    /// The same, run by run.
+    prq_needs: Spread,
+    umq_needs: Spread,
+    /// A size of both tables that holds that and its spread.
+    recommended_entries: Option<u64>,
     runs: &'a [Row],
     /// Sizes that failed, and how.
     failed: Vec<String>,
@@ -77,6 +92,7 @@ impl<'a> Runs<'a> {
         failed: Vec<String>,
     ) -> Self {
         let [prq, umq] = needs(points);
+        let [prq_needs, umq_needs] = spreads(points);
         Self {
             title,
             completeness,
@@ -84,6 +100,9 @@ impl<'a> Runs<'a> {
             prq_high_water_rank: prq.rank,
             umq_high_water: umq.elements,
             umq_high_water_rank: umq.rank,
+            prq_needs,
+            umq_needs,
+            recommended_entries: recommended(points),
             runs,
             failed,
             smallest_tables: Vec::new(),
@@ -138,6 +157,10 @@ impl Row {
         sum: &Summary,
     ) -> Self {
         let (posted, unexpected) = (&sum.tagged.prq, &sum.tagged.umq);
+        let told = |name| {
+            let line = sum.origin.iter().find(|(of, _)| *of == name);
+            line.map_or_else(String::new, |(_, value)| value.clone())
+        };
         Self {
             prq_entries: prq,
             umq_entries: umq,
@@ -149,6 +172,8 @@ impl Row {
             wall_seconds,
             messages: sum.tagged.arrivals,
             unexpected: sum.tagged.unexpected,
+            at_once_percent: sum.at_once(),
+            promoted_percent: sum.promoted(),
             in_table_percent: sum.in_table(),
             spilled_percent: sum.spilled(),
             prq_inserts: posted.inserts,
@@ -167,6 +192,13 @@ impl Row {
             added_ns: None,
             added_ns_worst_rank: None,
             host_entries_a_message: None,
+            command: told("command"),
+            mpi: told("MPI"),
+            libfabric: told("libfabric"),
+            tcam: told("tcam"),
+            hosts: told("hosts"),
+            processors: told("processors"),
+            started: told("started"),
         }
     }
 

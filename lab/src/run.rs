@@ -73,7 +73,7 @@ impl<'a> Plan<'a> {
         settings: Settings,
     ) -> Result<Self, Error> {
         settings.check()?;
-        let library = Library::find(common.provider.as_deref())?;
+        let library = Library::find_whole(common.provider.as_deref())?;
         launcher::find(&command[0])
             .map_err(|error| Error::Start { program: program(command), error })?;
         let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));

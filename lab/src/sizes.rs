@@ -31,18 +31,30 @@ pub(crate) fn one(text: &str) -> Result<usize, String> {
 }
 
 impl Sizes {
-    /// Those of a sweep that is given none.
+    /// Those of a sweep that is given none and knows no need.
     pub(crate) fn usual() -> Self {
         Self(vec![0, 64, 128, 256, 512, 1024, 2048, 4096, 8192])
     }
 
-    /// These, and the last doubled until it holds so many entries or is the largest there is.
-    pub(crate) fn on_to(mut self, need: u64) -> Self {
-        let last = self.0.last().copied().unwrap_or(0).max(1);
-        let doubled = std::iter::successors(Some(last), |size| Some(2 * size)).skip(1);
-        let most = (need.min(LARGEST as u64) as usize).next_power_of_two();
-        self.0.extend(doubled.take_while(|size| *size <= most));
-        self
+    /// Sizes that tell most where so many entries are needed: none, quarters of that, and powers of
+    /// two from a sixteenth to one that is twice as large.
+    pub(crate) fn around(need: u64) -> Self {
+        let need = need.min(LARGEST as u64) as usize;
+        if need == 0 {
+            return Self::usual();
+        }
+        let most = (2 * need.next_power_of_two()).min(LARGEST);
+        let least = (need / 16).next_power_of_two();
+        let powers = std::iter::successors(Some(least), |size| Some(2 * size));
+        let mut sizes: Vec<_> = powers.take_while(|size| *size <= most).collect();
+        // Of two that are nearly the same, one is enough.
+        let quarters = (1..4).map(|quarters| (need * quarters).div_ceil(4));
+        let is_near = |size: &usize| sizes.iter().any(|power| power.abs_diff(*size) * 8 <= *size);
+        let between: Vec<_> = quarters.filter(|size| !is_near(size)).collect();
+        sizes.extend(between.into_iter().chain([0, need]));
+        sizes.sort_unstable();
+        sizes.dedup();
+        Self(sizes)
     }
 }
 
@@ -62,7 +74,13 @@ impl FromStr for Sizes {
                 }
                 continue;
             }
-            let size = one(word).map_err(|why| format!("`{word}` is no table size: {why}"))?;
+            let size =
+                one(word).map_err(|why| match word.chars().all(|char| ".…".contains(char)) {
+                    true if !word.is_empty() => {
+                        format!("`{word}`: three dots are expected, as in 64,...,8192")
+                    }
+                    _ => format!("`{word}` is no table size: {why}"),
+                })?;
             if let (true, Some(&from)) = (doubling, sizes.last()) {
                 if size <= from {
                     return Err(format!("`{from},...,{size}` does not rise"));
@@ -160,12 +178,17 @@ mod tests {
     }
 
     #[test]
-    fn usual_sizes_go_on_to_what_is_needed() {
+    fn sizes_are_around_the_need() {
         assert_eq!(sizes("0,64,...,8192").unwrap(), Sizes::usual().0);
-        let last = |need| Sizes::usual().on_to(need).0.last().copied().unwrap();
-        let needs = [0, 8192, 8193, 16_384, 40_000, 65_536, 70_000, u64::MAX].map(last);
-        assert_eq!(needs, [8192, 8192, 16_384, 16_384, 65_536, 65_536, 65_536, 65_536]);
-        assert_eq!(Sizes::usual().on_to(20_000).0.len(), 11);
+        assert_eq!(Sizes::around(21).0, [0, 1, 2, 4, 6, 8, 11, 16, 21, 32, 64]);
+        assert_eq!(Sizes::around(1).0, [0, 1, 2]);
+        let large = Sizes::around(2015).0;
+        assert_eq!(large[..4], [0, 128, 256, 512]);
+        assert_eq!(large[large.len() - 4..], [1512, 2015, 2048, 4096]);
+        for need in [40_000, 65_536, 70_000, u64::MAX] {
+            assert_eq!(Sizes::around(need).0.last(), Some(&LARGEST), "{need}");
+        }
+        assert_eq!(Sizes::around(0), Sizes::usual());
     }
 
     #[test]
@@ -178,6 +201,8 @@ mod tests {
             ("64,...", "after it"),
             ("64,...,...,128", "after it"),
             ("64,...,64", "does not rise"),
+            ("0,64,..,8192", "`..`: three dots are expected"),
+            ("0,64,…,8192", "`…`: three dots are expected"),
             ("70000", "`70000` is no table size: a table has 0 to 65536 entries"),
             ("-1", "no table size"),
         ] {

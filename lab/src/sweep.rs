@@ -19,7 +19,7 @@ use crate::fresh;
 use crate::json::Kind;
 use crate::launcher::Mpi;
 use crate::left::Left;
-use crate::numbers::{share, whole};
+use crate::numbers::{count, share, whole};
 use crate::plot;
 use crate::progress;
 use crate::reading::{self, Cost, Point, larger, reading};
@@ -28,8 +28,10 @@ use crate::rows::{Row, Rows, Runs};
 use crate::run::{Plan, exit_code, program};
 use crate::sheet::Sheet;
 use crate::signals::{self, Ended, Signals};
-use crate::sizes::{self, Sizes};
+use crate::sizes::{self, Sizes, UmqSizes};
 
+/// Entries of the tables of the run that tells which sizes to try.
+const FIRST: usize = 8192;
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
 /// Exit code for a program that took too long, as timeout(1) has it.
@@ -55,8 +57,10 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
     let settings = Settings::parse(&common.set)?;
     sizes::check(&settings)?;
-    let prq = arguments.prq.clone().unwrap_or_else(Sizes::usual);
-    let pairs = sizes::pairs(&prq, arguments.umq.as_ref(), &settings.check()?)?;
+    let params = settings.check()?;
+    let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params);
+    // What is wrong with sizes that were given is said before anything runs.
+    let given = pairs(&arguments.prq.clone().unwrap_or_else(Sizes::usual))?;
     environment::note_report("--out DIR");
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
@@ -64,6 +68,18 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     // It may be in there.
     arguments.json.check()?;
 
+    let pairs = match chosen(arguments, &plan, &mut signals, &out)? {
+        Chosen::Given => given,
+        Chosen::Around(need) => pairs(&Sizes::around(need))?,
+        Chosen::Failed(failure) => match signals.caught() {
+            None => return failure_of(&[failure]),
+            Some(signal) => {
+                let name = signals::name_of(signal);
+                eprintln!("tcam: ended by {name} in the first run; no size was tried");
+                return Ok(signals::code_of(signal));
+            }
+        },
+    };
     let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
     let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
     let mut failed: Vec<Failure> = Vec::new();
@@ -79,10 +95,10 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
             }
             let text = match &outcome {
                 Ok(sum) => format!(
-                    "PRQ {prq} UMQ {umq}: {:.2} s, {} in the table, {} spilled",
+                    "PRQ {prq} UMQ {umq}: {:.2} s, {} fit at once, {} promoted first",
                     sum.seconds,
-                    share(sum.in_table()),
-                    share(sum.spilled())
+                    share(sum.at_once()),
+                    share(sum.promoted())
                 ),
                 Err(failure) => format!("{}: FAILED", failure.which),
             };
@@ -149,6 +165,47 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         return Ok(signals::code_of(signal));
     }
     failure_of(&failed).map(|code| code.max(incomplete))
+}
+
+/// Which sizes are swept.
+enum Chosen {
+    /// Those given.
+    Given,
+    /// Those around what a first run needed.
+    Around(u64),
+    /// The first run went wrong.
+    Failed(Failure),
+}
+
+/// Runs the program once with large tables, where no sizes are given, to see what it needs. A list
+/// of sizes of the UMQ goes with the usual ones.
+fn chosen(
+    arguments: &cli::Sweep,
+    plan: &Plan<'_>,
+    signals: &mut Signals,
+    out: &Path,
+) -> Result<Chosen, Error> {
+    let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
+    if arguments.prq.is_some() || listed {
+        return Ok(Chosen::Given);
+    }
+    eprintln!("A first run, to see which sizes to try (--prq gives them):");
+    let umq = match &arguments.umq {
+        Some(UmqSizes::List(Sizes(sizes))) => sizes.first().copied().unwrap_or(FIRST),
+        _ => FIRST,
+    };
+    let ran = one(plan, signals, out, FIRST, umq, 1, arguments.timeout)?;
+    Ok(match ran {
+        Err(mut failure) => {
+            failure.why += "; no other size was run";
+            Chosen::Failed(failure)
+        }
+        Ok(sum) => {
+            let need = sum.prq_peak.elements.max(sum.umq_peak.elements);
+            eprintln!("its longest queue had {}", count(need, "element"));
+            Chosen::Around(need)
+        }
+    })
 }
 
 /// What the sweep ends with: the sizes that failed, and why the first did.
@@ -251,7 +308,7 @@ pub(crate) fn show(
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
     let more = larger(points, arguments.umq.as_ref()).into_iter().chain(reading::times(points));
-    let lines = reading(points).into_iter().chain(more);
+    let lines = reading(points).into_iter().chain(reading::reliance(points)).chain(more);
     for line in lines {
         println!("{line}");
     }
@@ -338,7 +395,8 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
 fn points_table(points: &[Point]) -> Table {
     let header = [
         "entries",
-        "matched in table",
+        "fit at once",
+        "promoted first",
         "PRQ spilled",
         "UMQ spilled",
         "PRQ high water",
@@ -352,7 +410,8 @@ fn points_table(points: &[Point]) -> Table {
     for point in points {
         let mut row = vec![
             point.size(),
-            share(point.in_table),
+            share(point.at_once()),
+            share(point.promoted),
             share(point.spilled[1]),
             share(point.spilled[2]),
             whole(point.peaks[0].elements),

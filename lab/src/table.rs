@@ -22,14 +22,19 @@ pub(crate) fn rank_of(peak: &Peak) -> String {
 
 /// The whole summary: headline, table, and what to conclude from it.
 pub(crate) fn summary(sum: &Summary) -> String {
-    let in_table = match sum.tagged.arrivals {
-        0 => String::new(),
-        _ => format!(", {} of them matched in the table", share(sum.in_table())),
+    let fit = match (total([sum.tagged.prq.spills, sum.tagged.umq.spills]), sum.tagged.arrivals) {
+        (_, 0) => String::new(),
+        (0, _) => ": all fits without a spill".to_owned(),
+        _ => format!(
+            ": DOES NOT FIT, {} of the elements are in the table at once, {} promoted first",
+            share(sum.at_once()),
+            share(sum.promoted())
+        ),
     };
     let mut text = sum.lack().map_or_else(String::new, |lack| lack + "\n");
     let _ = writeln!(
         text,
-        "tcam: {}, {}, {}{in_table}",
+        "tcam: {}, {}, {}{fit}",
         sum.ranks(),
         count(sum.tagged.arrivals, "message"),
         sum.way(),
@@ -45,15 +50,16 @@ pub(crate) fn summary(sum: &Summary) -> String {
     let matched = |queue: &QueueCounters| total([queue.table_matches, queue.host_matches]);
     row("entries of the table", &|queue| whole(queue.entries));
     row("elements added", &|queue| whole(queue.inserts));
+    row("in the table at once", &|queue| {
+        part_of(queue.inserts.saturating_sub(queue.spills), queue.inserts)
+    });
+    row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
+    row("promoted from there", &|queue| part_of(queue.promotions, queue.inserts));
     row("matched in the table", &|queue| part_of(queue.table_matches, matched(queue)));
     row("matched on the host", &|queue| part_of(queue.host_matches, matched(queue)));
-    row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
-    row("promoted to the table", &|queue| whole(queue.promotions));
     row("cancelled or dropped", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
     row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
-    row("search depth at most, 50 / 99 %", &|queue| {
-        depth(&queue.search_depth.hit, queue.high_water)
-    });
+    row("search depth, about 50 / 99 %", &|queue| depth(&queue.search_depth.hit, queue.high_water));
     if prq.spills > 0 || umq.spills > 0 {
         row("host queues, collective + others", &|queue| {
             let (collective, others) = (queue.dedicated_collective, queue.dedicated_point_to_point);
@@ -71,6 +77,9 @@ pub(crate) fn summary(sum: &Summary) -> String {
     let _ = writeln!(text, "{}", table.table());
     let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
     let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
+    if let Some(turns) = sum.turns() {
+        let _ = writeln!(text, "{turns}");
+    }
     for (name, kind) in sum.tagged.kinds.iter() {
         let _ = writeln!(
             text,
@@ -182,26 +191,32 @@ fn told(queue: &QueueCounters) -> String {
     named.join(", ")
 }
 
-/// Upper bounds of the median and the 99th percentile of a histogram of depths, in a queue
-/// that was never longer than this.
+/// About the median and the 99th percentile of a histogram of depths, in a queue that was never
+/// longer than this.
 fn depth(histogram: &Histogram, longest: u64) -> String {
     if histogram.total() == 0 {
         return "-".to_owned();
     }
-    let [half, most] = [500, 990].map(|share| whole(bound(histogram, share, longest)));
+    let [half, most] = [500, 990].map(|share| whole(quantile(histogram, share, longest)));
     format!("{half} / {most}")
 }
 
-/// The depth that so many thousandths of the searches reach at most, in a queue that was never
-/// longer than this.
-pub(crate) fn bound(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
-    let total = u128::from(histogram.total());
-    let mut seen = 0;
-    let reached = histogram.buckets().find(|(_, _, count)| {
-        seen += u128::from(*count);
-        seen * 1000 >= total * u128::from(thousandths)
-    });
-    reached.map_or(0, |(_, high, _)| high.min(longest))
+/// About the depth that so many thousandths of the searches reach at most, in a queue that was never
+/// longer than this: within a bucket of the histogram depths are taken to be spread evenly.
+pub(crate) fn quantile(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
+    let wanted = histogram.total() as f64 * thousandths as f64 / 1000.0;
+    let mut seen = 0.0;
+    for (low, high, count) in histogram.buckets() {
+        let (before, high) = (seen, high.min(longest).max(low));
+        seen += count as f64;
+        if seen >= wanted {
+            let part = ((wanted - before) / count as f64).clamp(0.0, 1.0);
+            // Half a step in front of the first of them, and behind the last.
+            let width = (high - low) as f64 + 1.0;
+            return (low + (width * part).ceil().max(1.0) as u64 - 1).min(high);
+        }
+    }
+    0
 }
 
 #[cfg(test)]
@@ -240,7 +255,8 @@ mod tests {
         let sum = Summary::of(&reports).unwrap();
         let text = summary(&sum);
         assert!(text.starts_with("INCOMPLETE, 1 of 4,294,967,295 ranks: no report of"), "{text}");
-        assert!(Point::of(10, 10, &[sum.clone(), sum]).in_table > 0.0);
+        let shares = Point::of(10, 10, &[sum.clone(), sum]);
+        assert!((0.0..=100.0).contains(&shares.at_once()));
         // A bucket that no depth falls into.
         let deeper = format!("[{}]", vec!["1"; 99].join(","));
         report.tagged.prq.search_depth.hit = serde_json::from_str(&deeper).unwrap();
@@ -304,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn depths_are_bounds_of_buckets() {
+    fn depths_are_spread_within_buckets() {
         let mut histogram = Histogram::default();
         assert_eq!(depth(&histogram, 5000), "-");
         for _ in 0..98 {
@@ -314,8 +330,12 @@ mod tests {
         histogram.record(2000);
         assert_eq!(depth(&histogram, 5000), "1 / 127");
         assert_eq!(depth(&histogram, 100), "1 / 100");
-        let bounds = [0, 980, 981, 1000].map(|share| bound(&histogram, share, 1500));
-        assert_eq!(bounds, [1, 1, 127, 1500]);
-        assert_eq!(bound(&Histogram::default(), 500, 1500), 0);
+        let told = [0, 980, 981, 1000].map(|share| quantile(&histogram, share, 1500));
+        assert_eq!(told, [1, 1, 70, 1500]);
+        assert_eq!(quantile(&Histogram::default(), 500, 1500), 0);
+        // Every depth once: the median is in the middle, not at the end of its bucket.
+        let mut even = Histogram::default();
+        (1..=138).for_each(|depth| even.record(depth));
+        assert_eq!(depth(&even, 138), "69 / 137");
     }
 }

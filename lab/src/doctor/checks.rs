@@ -289,7 +289,8 @@ pub(super) fn cores(command: &[OsString]) -> Option<Finding> {
     } else {
         Finding::note(
             format!("{what}: ranks take turns"),
-            "counts stay exact, times do not tell what a NIC would do",
+            "counts are exact for the run, but how long the UMQ becomes depends on scheduling (`tcam sweep \
+             --repeat 3` tells how much), and times do not tell what a NIC would do",
         )
     })
 }

@@ -259,13 +259,37 @@ fn nothing_in(names: &[PathBuf]) -> Error {
         let run = sweep::runs_in(directory).ok()?.into_iter().rfind(has_reports)?;
         Some(Error::OfSweep { directory: directory.clone(), run })
     });
-    of_sweep.unwrap_or_else(|| Error::NothingThere(names.first().cloned().unwrap_or_default()))
+    let directory = names.first().cloned().unwrap_or_default();
+    of_sweep.unwrap_or_else(|| match below(&directory).as_slice() {
+        [] => Error::NothingThere(directory),
+        found => Error::Below { directory, of: found.join(", ") },
+    })
+}
+
+/// Most directories that are named.
+const BELOW: usize = 3;
+
+/// Directories in a directory that have what is looked for.
+fn below(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .filter(|path| {
+            holds_traces(path).unwrap_or(false)
+                || reports::old(path).is_ok_and(|reports| !reports.is_empty())
+        })
+        .map(|path| path.display().to_string())
+        .collect();
+    found.sort();
+    found.truncate(BELOW);
+    found
 }
 
 fn holds_traces(directory: &Path) -> Result<bool, Error> {
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
         let path = entry.map_err(Error::io(directory))?.path();
-        if path.extension() == Some(OsStr::new("trace")) {
+        if path.extension() == Some(OsStr::new("trace")) && !path.is_dir() {
             return Ok(true);
         }
     }

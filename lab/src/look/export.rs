@@ -9,7 +9,8 @@ use super::lines::{Lines, row};
 use crate::error::Error;
 
 /// Names of all files; `operations` is of traces only.
-pub(super) const NAMES: [&str; 5] = ["queues", "kinds", "depths", "lengths", "operations"];
+pub(super) const NAMES: [&str; 6] =
+    ["queues", "kinds", "depths", "lengths", "origin", "operations"];
 
 row! {
     /// A line of `queues`.
@@ -82,7 +83,15 @@ row! {
     }
 }
 
-/// Writes `queues`, `kinds`, `depths` and `lengths`.
+row! {
+    /// A line of `origin`: what is known of the run, and what of it is missing.
+    struct OriginRow<'a> {
+        name: &'a str,
+        value: &'a str,
+    }
+}
+
+/// Writes `queues`, `kinds`, `depths`, `lengths` and `origin`.
 pub(super) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
     let mut queues = Lines::new::<QueueRow<'_>>(out, "queues", parquet)?;
     let mut kinds = Lines::new::<KindRow<'_>>(out, "kinds", parquet)?;
@@ -144,7 +153,19 @@ pub(super) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Resul
     queues.end()?;
     kinds.end()?;
     depths.end()?;
+    origin(experiment, out, parquet)?;
     lengths(experiment, out, parquet)
+}
+
+fn origin(experiment: &Experiment, out: &Path, parquet: bool) -> Result<(), Error> {
+    let mut lines = Lines::new::<OriginRow<'_>>(out, "origin", parquet)?;
+    for (name, value) in &experiment.sum.origin {
+        lines.add(&OriginRow { name, value })?;
+    }
+    if let Some(lack) = experiment.sum.lack() {
+        lines.add(&OriginRow { name: "lack", value: &lack })?;
+    }
+    lines.end()
 }
 
 /// Lengths, for each place of each queue of each rank one after the other.

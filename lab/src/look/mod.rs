@@ -2,9 +2,12 @@
 //! What looks at an experiment: `tcam plot`, `tcam stats`, `tcam export`,
 //! `tcam report`.
 
+mod by;
+mod diff;
 mod experiment;
 mod export;
 mod figures;
+mod fill;
 mod lines;
 mod operations;
 mod page;
@@ -19,11 +22,14 @@ use crate::file;
 use crate::fresh::{self, Earlier};
 use crate::json::{Json, Kind};
 use crate::traces::Take;
+use by::{By, Groups};
+pub(crate) use diff::{Diff, diff};
 use experiment::Experiment;
+use fill::Window;
 
 /// Draws what the tables of an experiment did.
 ///
-/// Writes the length of the longest queues over time, what of them was in the table,
+/// Writes the length of the longest queues over time, whose elements they had, what of them was in the table,
 /// histograms of search depths, why elements were not in the table, a map of the
 /// entries compared on each rank and, from traces, the capacity curve.
 #[derive(Debug, Args)]
@@ -51,15 +57,31 @@ pub(crate) struct Plot {
 #[command(after_help = "Examples:
   tcam stats reports
   tcam stats --all tcam-trace
+  tcam stats --by tag tcam-trace
+  tcam stats --by peer --from 2.5 tcam-trace
   tcam stats --json - reports
-With --json there are always all ranks.")]
+With --json there are always all ranks. Phases end with each collective operation of
+MPI_COMM_WORLD that all ranks took part in; times are seconds since the first trace began.")]
 pub(crate) struct Stats {
     #[command(flatten)]
-    from: Sources,
+    sources: Sources,
 
     /// All ranks, not only the worst.
     #[arg(long)]
     all: bool,
+
+    /// Who fills the queues: their elements by communicator, tag, peer, kind or phase, when each
+    /// queue was longest and over the run. Takes traces.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    by: Option<By>,
+
+    /// With --by: leaves out what was before so many seconds of the recording.
+    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    from: Option<f64>,
+
+    /// With --by: leaves out what was after so many seconds.
+    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    to: Option<f64>,
 
     #[command(flatten)]
     json: Json,
@@ -69,7 +91,7 @@ pub(crate) struct Stats {
 ///
 /// queues.csv has a line for each rank and queue, kinds.csv one for each kind of
 /// traffic too; depths.csv has the histograms and lengths.csv the lengths over time,
-/// a line a value. From traces there are also operations.csv and the queue statistics
+/// a line a value; origin.csv says where all of that comes from. From traces there are also operations.csv and the queue statistics
 /// of LogGOPSim (`--qstat`). With `--parquet` the same columns are in queues.parquet and
 /// so on.
 #[derive(Debug, Args)]
@@ -94,6 +116,11 @@ pub(crate) struct Export {
     /// Prefix of the names of LogGOPSim's files.
     #[arg(long, value_name = "PREFIX", default_value = "qstat", value_parser = name)]
     qstat: String,
+}
+
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+    seconds.ok_or("a number of seconds is expected")
 }
 
 /// A part of the name of a file; the files go where --out says.
@@ -175,7 +202,8 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
     let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
-    for figure in figures::all(&experiment)? {
+    let makeups = fill::of(&experiment.traces, Window::ALL)?;
+    for figure in figures::all(&experiment, &makeups)? {
         let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
             let path = path("svg");
@@ -188,6 +216,9 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
             println!("{}", path.display());
         }
     }
+    if !figures::has_blocks(&experiment) {
+        eprintln!("Nothing spilled: there is no picture of why elements were not in the table.");
+    }
     earlier.note("pictures");
     Ok(arguments.from.code(&experiment))
 }
@@ -195,10 +226,13 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
 /// Prints the tables. Returns the same.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     arguments.json.check()?;
-    let experiment = Experiment::read(&arguments.from)?;
+    let experiment = Experiment::read(&arguments.sources)?;
+    if let Some(by) = arguments.by {
+        return stats_by(arguments, &experiment, by);
+    }
     arguments.json.write(Kind::Stats, experiment.counts())?;
     if arguments.json.takes_output() {
-        return Ok(arguments.from.code(&experiment));
+        return Ok(arguments.sources.code(&experiment));
     }
     if let Some(lack) = experiment.sum.lack() {
         println!("{lack}");
@@ -207,7 +241,37 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
-    Ok(experiment.sum.ranks.code(arguments.from.take.partial))
+    Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
+}
+
+/// Prints who fills the queues.
+fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Error> {
+    if experiment.traces.is_empty() {
+        return Err(Error::NoOperations { option: "--by" });
+    }
+    let window = Window {
+        from: arguments.from.unwrap_or(Window::ALL.from),
+        to: arguments.to.unwrap_or(Window::ALL.to),
+    };
+    if window.from >= window.to {
+        return Err(Error::EmptyWindow { from: window.from, to: window.to });
+    }
+    let (sheet, readings) = if by == By::Phase {
+        (by::phases(&experiment.traces)?, Vec::new())
+    } else {
+        let groups = Groups::of(&fill::of(&experiment.traces, window)?, by);
+        arguments.json.write(Kind::Stats, &groups)?;
+        (groups.sheet(), groups.readings().to_vec())
+    };
+    if arguments.json.takes_output() {
+        return Ok(arguments.sources.code(experiment));
+    }
+    experiment.sum.lack().iter().for_each(|lack| println!("{lack}"));
+    println!("{}", experiment.title());
+    by::window_note(window).iter().for_each(|note| println!("{note}"));
+    println!("\n{}", sheet.terminal());
+    readings.iter().for_each(|reading| println!("{reading}"));
+    Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
 }
 
 /// Writes the files. Returns the same.

@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use super::by::{self, By, Groups};
 use super::experiment::{Experiment, Queue};
 use super::figures;
+use super::fill::{self, Makeup, Window};
 use super::sheets;
 use crate::error::Error;
 use crate::numbers::{count, share};
@@ -44,13 +46,14 @@ const WORDS: [(&str, &str); 8] = [
 pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
     let title = escaped(&experiment.title());
     // Drawn first: this plays the traces, and tells those that are not whole.
-    let figures = figures::all(experiment)?;
+    let makeups = fill::of(&experiment.traces, Window::ALL)?;
+    let figures = figures::all(experiment, &makeups)?;
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>tcam: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
          <header><h1>{title}</h1>\n{}</header>\n<main>\n",
-        summary(experiment)
+        summary(experiment, &makeups)
     );
     for figure in figures {
         let (heading, reading) = (escaped(figure.heading), escaped(figure.reading));
@@ -65,6 +68,11 @@ pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
     page += "<section>\n<h2>Tables</h2>\n";
     for sheet in sheets::all(experiment, Some(RANKS)) {
         page += &html(&sheet);
+    }
+    if !makeups.is_empty() {
+        for kind in [By::Tag, By::Peer] {
+            page += &html(&Groups::of(&makeups, kind).sheet());
+        }
     }
     page += "</section>\n<section>\n<h2>Configuration</h2>\n";
     page += &html(&configuration(experiment));
@@ -83,18 +91,21 @@ pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
 }
 
 /// What is to be known first.
-fn summary(experiment: &Experiment) -> String {
+fn summary(experiment: &Experiment, makeups: &[Makeup]) -> String {
     let sum = &experiment.sum;
     let mut lines = vec![format!(
-        "{} and {}, {}; {} of the messages were matched in the table.",
+        "{} and {}, {}; {} of the elements fit their table at once, {} were promoted first.",
         count(sum.tagged.posts, "receive"),
         count(sum.tagged.arrivals, "message"),
         sum.way(),
-        share(sum.in_table()),
+        share(sum.at_once()),
+        share(sum.promoted()),
     )];
     for (queue, peak) in Queue::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {
         lines.push(verdict(experiment, *queue, peak));
     }
+    lines.extend(by::readings(makeups).into_iter().map(|reading| reading + "."));
+    lines.extend(sum.turns().map(|turns| turns + "."));
     lines.extend(sum.mixed.clone());
     let cut = experiment.traces.iter().filter_map(Trace::cut).collect::<BTreeSet<_>>();
     lines.extend(cut.into_iter().map(|why| format!("Of traces, only what they have: {why}.")));
@@ -126,15 +137,12 @@ fn configuration(experiment: &Experiment) -> Sheet {
         };
         vec![format!("FI_TCAM_{}", name.to_uppercase()), told.join(", ")]
     });
-    let first = &experiment.reports[0];
-    let mut all = vec![
-        vec!["program".to_owned(), first.program.clone()],
-        vec!["tcam".to_owned(), first.tcam.clone()],
-        vec!["libfabric".to_owned(), first.libfabric.clone()],
-    ];
+    let mut all: Vec<_> = (experiment.sum.origin.iter())
+        .map(|(name, value)| vec![(*name).to_owned(), value.clone()])
+        .collect();
     all.extend(rows);
     Sheet {
-        title: "As the first rank and the provider told it".to_owned(),
+        title: "As the ranks told it".to_owned(),
         header: vec!["name".to_owned(), "value".to_owned()],
         rows: all,
     }

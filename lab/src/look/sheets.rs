@@ -7,7 +7,7 @@ use super::experiment::{Experiment, Queue, Rank};
 use crate::numbers::{count, percent, share, whole};
 use crate::reports::spilled;
 use crate::sheet::Sheet;
-use crate::table::bound;
+use crate::table::quantile;
 
 /// Ranks shown unless all are asked for.
 pub(super) const WORST: usize = 10;
@@ -125,7 +125,7 @@ fn kinds(experiment: &Experiment) -> Sheet {
 
 fn depths(experiment: &Experiment) -> Sheet {
     let mut sheet = Sheet::new(
-        "Search depth: entries compared (at most, as buckets of the histogram tell)",
+        "Search depth: entries compared (about, between the bounds of the histogram's buckets)",
         ["searches", "", "number", "mean", "50 %", "90 %", "99 %", "99.9 %", "deepest"],
     );
     for queue in Queue::BOTH {
@@ -139,8 +139,8 @@ fn depths(experiment: &Experiment) -> Sheet {
             let mut cells = vec![queue.name().to_owned(), what.to_owned(), whole(total)];
             let counted = depth.hit.total() == 0 || depth.hit_entries > 0;
             cells.push(if counted { told(mean(entries, total)) } else { unknown() });
-            cells.extend(SHARES.map(|share| told(whole(bound(histogram, share, longest)))));
-            cells.push(told(whole(bound(histogram, 1000, longest))));
+            cells.extend(SHARES.map(|share| told(whole(quantile(histogram, share, longest)))));
+            cells.push(told(whole(quantile(histogram, 1000, longest))));
             sheet.row(cells);
         }
     }

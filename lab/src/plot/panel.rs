@@ -160,10 +160,12 @@ impl Panel<'_> {
             let label = format!("needs {}", whole(self.need));
             let half = canvas.width(&label, TICK)? / 2.0;
             let centre = at.clamp(left + half, left + width - half);
-            canvas.text(&label, (centre, top - 22.0), TICK, GREY, Align::Centre)?;
+            canvas.text(&label, (centre, top - 22.0), TICK, DARK, Align::Centre)?;
         }
         canvas.rectangle((left, top), (left + width, top + height), GREY)?;
-        for series in &self.series {
+        for (at, series) in self.series.iter().enumerate() {
+            // One that lies on the one before it leaves its edges to be seen.
+            let width = 2.5 + 4.0 * (self.series.len() - 1 - at) as f64;
             let points: Vec<_> = series
                 .values
                 .iter()
@@ -173,7 +175,7 @@ impl Panel<'_> {
                 let (low, high) = (y_at(y_part(low)), y_at(y_part(high)));
                 canvas.line(&[(at, low), (at, high)], 2.0, series.colour)?;
             }
-            canvas.line(&points, 3.0, series.colour)?;
+            canvas.line(&points, width, series.colour)?;
             for point in points {
                 series.marker.draw(canvas, point, series.colour)?;
             }

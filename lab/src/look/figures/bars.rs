@@ -3,7 +3,7 @@
 
 use matching::Histogram;
 
-use super::{DEEP, Experiment, Sign, WARM, fill, legend};
+use super::{DEEP, Experiment, Sign, WARM, legend, rectangle};
 use crate::error::Error;
 use crate::look::experiment::Queue;
 use crate::numbers::{entries, percent, share, whole};
@@ -71,7 +71,7 @@ pub(super) fn depths(
             for (at, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let left = chart.at(x.part(at as f64 + from), 0.0);
                 let right = chart.at(x.part(at as f64 + from + 0.35), y.part(count as f64));
-                fill(canvas, left, right, colour)?;
+                rectangle(canvas, left, right, colour)?;
             }
         }
     }
@@ -93,6 +93,17 @@ fn reasons(experiment: &Experiment) -> Vec<(Queue, &'static str, [u64; 2])> {
     rows
 }
 
+/// Whether any element was kept out of its table.
+pub(super) fn has_blocks(experiment: &Experiment) -> bool {
+    !reasons(experiment).is_empty()
+}
+
+/// Whether any search was counted.
+pub(super) fn has_depths(experiment: &Experiment) -> bool {
+    let depths = Queue::BOTH.map(|queue| &queue.of(&experiment.sum.tagged).search_depth);
+    depths.into_iter().any(|depth| depth.hit.total() + depth.miss.total() > 0)
+}
+
 /// Height of the picture of block reasons.
 pub(super) fn blocks_height(experiment: &Experiment) -> u32 {
     250 + (ROW * reasons(experiment).len().max(1) as f64) as u32
@@ -104,10 +115,6 @@ pub(super) fn blocks(
     experiment: &Experiment,
 ) -> Result<(), Error> {
     let rows = reasons(experiment);
-    if rows.is_empty() {
-        let text = "No element was kept out of the table: nothing spilled.";
-        return canvas.text(text, (super::MARGIN, 120.0), 20.0, DARK, Align::Left);
-    }
     let signs = [(Sign::Area(DEEP), "collective"), (Sign::Area(WARM), "point-to-point")];
     legend(canvas, &signs)?;
     let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();
@@ -125,8 +132,8 @@ pub(super) fn blocks(
     for (at, (queue, _, [collective, rest])) in rows.iter().rev().enumerate() {
         let (low, high) = (y.part(at as f64 + 0.2), y.part(at as f64 + 0.8));
         let (middle, end) = (x.part(*collective as f64), x.part((collective + rest) as f64));
-        fill(canvas, chart.at(0.0, low), chart.at(middle, high), DEEP)?;
-        fill(canvas, chart.at(middle, low), chart.at(end, high), WARM)?;
+        rectangle(canvas, chart.at(0.0, low), chart.at(middle, high), DEEP)?;
+        rectangle(canvas, chart.at(middle, low), chart.at(end, high), WARM)?;
         let inserts = queue.of(&experiment.sum.tagged).inserts;
         let total = collective + rest;
         let label = format!(

@@ -4,7 +4,7 @@
 
 use plotters::prelude::RGBColor;
 
-use super::{Experiment, fill};
+use super::{Experiment, rectangle};
 use crate::error::Error;
 use crate::look::experiment::{Queue, Rank};
 use crate::numbers::whole;
@@ -159,7 +159,7 @@ impl Map {
             let (x, y) = (left + column as f64 * side, TOP + row as f64 * side);
             let part = range.filter(|_| value > 0).map(|range| range.part(value as f64));
             let shade = part.map_or(LIGHT, colour);
-            fill(canvas, (x, y), (x + side - gap, y + side - gap), shade)?;
+            rectangle(canvas, (x, y), (x + side - gap, y + side - gap), shade)?;
             let mut text = whole(value);
             if canvas.width(&text, TICK)? > side - 4.0 {
                 text = short(value as f64);
@@ -205,7 +205,7 @@ impl Map {
         let y = |part: f64| TOP + height * (1.0 - part);
         for step in 0..STEPS {
             let (low, high) = (step as f64 / STEPS as f64, (step + 1) as f64 / STEPS as f64);
-            fill(canvas, (x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0))?;
+            rectangle(canvas, (x, y(high)), (x + 24.0, y(low)), colour((low + high) / 2.0))?;
         }
         canvas.rectangle((x, TOP), (x + 24.0, TOP + height), GREY)?;
         for (part, label) in range.ticks() {

@@ -2,6 +2,7 @@
 //! The pictures of an experiment.
 
 mod bars;
+mod fill;
 mod map;
 mod series;
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use plotters::prelude::RGBColor;
 
 use super::experiment::Experiment;
+use super::fill::Makeup;
 use crate::curve;
 use crate::error::Error;
 use crate::plot::canvas::{Align, At, Canvas, DARK, GREY, Surface};
@@ -27,7 +29,8 @@ const WIDTH: u32 = 1400;
 const MARGIN: f64 = 40.0;
 
 /// Names of all files, of which an experiment may not have some.
-pub(super) const NAMES: [&str; 6] = ["curve", "lengths", "occupancy", "depths", "blocks", "map"];
+pub(super) const NAMES: [&str; 7] =
+    ["curve", "lengths", "fill", "occupancy", "depths", "blocks", "map"];
 
 /// A picture, its file name and how to read it.
 pub(super) struct Figure<'a> {
@@ -44,11 +47,20 @@ enum What<'a> {
     Depths(&'a Experiment),
     Blocks(&'a Experiment),
     Map(map::Map),
+    Fill(fill::Fill),
     Curve(Vec<Point>),
 }
 
-/// All pictures that can be drawn of an experiment.
-pub(super) fn all(experiment: &Experiment) -> Result<Vec<Figure<'_>>, Error> {
+/// Whether there is a picture of why elements were not in the table.
+pub(super) fn has_blocks(experiment: &Experiment) -> bool {
+    bars::has_blocks(experiment)
+}
+
+/// All pictures that can be drawn of an experiment; none that would be empty.
+pub(super) fn all<'a>(
+    experiment: &'a Experiment,
+    makeups: &[Makeup],
+) -> Result<Vec<Figure<'a>>, Error> {
     let figure = |name, heading, reading, what| {
         let title = format!("{heading}: {}", experiment.title());
         Figure { name, heading, reading, title, what }
@@ -64,15 +76,32 @@ pub(super) fn all(experiment: &Experiment) -> Result<Vec<Figure<'_>>, Error> {
             What::Curve(points),
         ));
     }
+    let has_lengths = experiment.ranks.iter().any(|rank| !rank.lengths.us.is_empty());
+    let has = |name| match name {
+        "lengths" | "occupancy" => has_lengths,
+        "depths" => bars::has_depths(experiment),
+        "blocks" => bars::has_blocks(experiment),
+        _ => true,
+    };
     figures.push(figure(
         "lengths",
         "Queue length over time",
         "Elements of each queue, in table and host together, on the rank whose queue became \
-         longest; the ranks that follow are grey. Where the line is below the dashed one, \
-         everything fits the table. Samples are taken every so many operations, so short peaks \
-         may be missing; the high-water mark has them.",
+         longest; the ranks that follow are grey. Each sample has the longest of its interval, so \
+         that the highest point is the high-water mark. Where the line is above the dashed one \
+         elements spill; below it they do too, where the device refuses them or its overflow model \
+         lets none enter.",
         What::Lengths(experiment),
     ));
+    if let Some(fill) = fill::Fill::of(&experiment.traces, makeups)? {
+        figures.push(figure(
+            "fill",
+            "Who fills the queues",
+            "The same, by the communicator of each element, from the traces. `tcam stats --by` has \
+             tags, peers and kinds, too.",
+            What::Fill(fill),
+        ));
+    }
     figures.push(figure(
         "occupancy",
         "Table occupancy over time",
@@ -105,6 +134,7 @@ pub(super) fn all(experiment: &Experiment) -> Result<Vec<Figure<'_>>, Error> {
          blocks come from the neighbourhood of the program's domains.",
         What::Map(map::Map::of(experiment)),
     ));
+    figures.retain(|figure| has(figure.name));
     Ok(figures)
 }
 
@@ -122,6 +152,7 @@ impl Picture for Figure<'_> {
     fn size(&self) -> (u32, u32) {
         match &self.what {
             What::Lengths(_) | What::Occupancy(_) => (WIDTH, series::HEIGHT),
+            What::Fill(_) => (WIDTH, fill::HEIGHT),
             What::Depths(_) => (WIDTH, bars::DEPTHS_HEIGHT),
             What::Blocks(experiment) => (WIDTH, bars::blocks_height(experiment)),
             What::Map(map) => (WIDTH, map.height()),
@@ -140,6 +171,7 @@ impl Picture for Figure<'_> {
             What::Depths(experiment) => bars::depths(canvas, experiment),
             What::Blocks(experiment) => bars::blocks(canvas, experiment),
             What::Map(map) => map.draw(canvas),
+            What::Fill(fill) => fill.draw(canvas),
             What::Curve(_) => Ok(()),
         }
     }
@@ -157,7 +189,7 @@ fn legend(canvas: &Canvas<'_, impl Surface>, signs: &[(Sign, &str)]) -> Result<(
     let (mut x, y) = (MARGIN, 78.0);
     for (sign, name) in signs {
         match sign {
-            Sign::Area(colour) => fill(canvas, (x, y - 8.0), (x + 30.0, y + 8.0), *colour)?,
+            Sign::Area(colour) => rectangle(canvas, (x, y - 8.0), (x + 30.0, y + 8.0), *colour)?,
             Sign::Line(colour) => canvas.line(&[(x, y), (x + 30.0, y)], 3.0, *colour)?,
             Sign::Dashes => canvas.dashed((x, y), (x + 30.0, y), 2.0, GREY)?,
         }
@@ -168,7 +200,7 @@ fn legend(canvas: &Canvas<'_, impl Surface>, signs: &[(Sign, &str)]) -> Result<(
 }
 
 /// A filled rectangle.
-fn fill(
+fn rectangle(
     canvas: &Canvas<'_, impl Surface>,
     from: At,
     to: At,
@@ -186,7 +218,7 @@ mod tests {
     fn every_picture_is_drawn_at_any_number_of_ranks() {
         for (ranks, entries) in [(1, 0), (2, 64), (256, 512), (256, 65_536), (5000, 100)] {
             let experiment = experiment(ranks, entries);
-            for figure in all(&experiment).unwrap() {
+            for figure in all(&experiment, &[]).unwrap() {
                 let text = figure.svg().unwrap();
                 assert!(text.contains(figure.heading), "{}", figure.name);
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{}", figure.name);
@@ -199,7 +231,7 @@ mod tests {
     fn a_bitmap_has_the_size_of_the_picture() {
         let directory = tempfile::tempdir().unwrap();
         let experiment = experiment(2, 64);
-        let figures = all(&experiment).unwrap();
+        let figures = all(&experiment, &[]).unwrap();
         let path = directory.path().join("map.png");
         let map = figures.last().unwrap();
         map.png(&path).unwrap();

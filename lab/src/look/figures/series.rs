@@ -4,7 +4,7 @@
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;
 
-use super::{DEEP, Experiment, Sign, WARM, fill, legend};
+use super::{DEEP, Experiment, Sign, WARM, legend, rectangle};
 use crate::error::Error;
 use crate::look::experiment::{Queue, Rank};
 use crate::numbers::{entries, whole};
@@ -110,7 +110,9 @@ impl<'a> Panel<'a> {
         match worst.lengths.us.len() {
             0 => note += "; no lengths were recorded",
             _ if worst.lengths.every == 1 => note += "; a sample for each operation",
-            _ => note += &format!("; a sample every {} operations", whole(worst.lengths.every)),
+            _ => {
+                note += &format!("; the longest of each {} operations", whole(worst.lengths.every));
+            }
         }
         let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
         let x_label = self.times.unit;
@@ -142,9 +144,9 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// A line on which what was there at a sample is there up to the next one.
+/// A line on which what a sample has was there since the one before.
 fn steps(line: &[At]) -> Vec<At> {
-    let corners = line.windows(2).flat_map(|pair| [pair[0], (pair[1].0, pair[0].1)]);
+    let corners = line.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
     let mut steps: Vec<_> = corners.chain(line.last().copied()).collect();
     // Two of the same in a row would hide from `pieces` that a line turns back.
     steps.dedup();
@@ -218,11 +220,11 @@ pub(super) fn occupancy(
         let middle = panel.line(lengths, |at| table[at], &chart);
         let top = panel.line(lengths, |at| table[at] + host[at], &chart);
         for (low, high, colour) in [(&foot, &middle, DEEP), (&middle, &top, WARM)] {
-            // What was there at a sample is drawn up to the next one.
+            // What a sample has was there since the one before.
             for at in 1..low.len() {
-                let (from, to) = (low[at - 1], (low[at].0 + OVERLAP, high[at - 1].1));
+                let (from, to) = ((low[at - 1].0, low[at].1), (low[at].0 + OVERLAP, high[at].1));
                 if from.1 > to.1 {
-                    fill(canvas, from, to, colour)?;
+                    rectangle(canvas, from, to, colour)?;
                 }
             }
         }
@@ -236,9 +238,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_stays_up_to_the_next_sample() {
+    fn a_length_was_there_since_the_sample_before() {
         let line = [(0.0, 5.0), (1.0, 2.0), (4.0, 2.0)];
-        let stairs = [(0.0, 5.0), (1.0, 5.0), (1.0, 2.0), (4.0, 2.0)];
+        let stairs = [(0.0, 5.0), (0.0, 2.0), (1.0, 2.0), (4.0, 2.0)];
         assert_eq!(steps(&line), stairs);
         assert_eq!((steps(&line[..1]), steps(&[])), (line[..1].to_vec(), Vec::new()));
     }
