@@ -64,6 +64,20 @@ def crashes(arguments, mpi, programs):
             check(done.returncode != INCOMPLETE, f"{what}, --partial: {done.returncode}")
 
 
+def aborted(arguments, mpi, programs):
+    """MPI_Abort: no receive is told that the program did not post, however its ranks end."""
+    for task, option in (("run", "--report"), ("record", "--out")):
+        what, place = f"{mpi}, {task}, MPI_Abort", fresh("aborted") / "out"
+        words = [task, f"{option}={place}", f"--mpi={mpi}", "--partial"]
+        done = tcam(arguments, *words, "--", *launched(mpi, 8, programs / "crash", "mpi_abort"))
+        check(done.returncode not in (0, 125), f"{what}: {done.returncode}")
+        reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
+        check(sorted(of["rank"] for of in reports) == list(range(8)), f"{what}: {sorted(place.iterdir())}")
+        # 100 of each, and one more of those that wait for what never comes.
+        found = sum(posts(of) for of in reports)
+        check(800 <= found <= 807, f"{what}: {found} receives")
+
+
 def interrupted(arguments, programs):
     """Ctrl-C: all ranks are there, cut short; the status is that of the signal."""
     place = fresh("interrupted") / "out"
@@ -320,6 +334,7 @@ def main():
     started = time.monotonic()
     for mpi in ("mpich", "openmpi5"):
         crashes(arguments, mpi, runs.build(mpi))
+        aborted(arguments, mpi, runs.build(mpi))
         who_fills(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
     interrupted(arguments, programs)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Ends as no program should, for tests of what is left: 100 messages to each neighbour, then one
 // rank, or all of them, end without MPI_Finalize.
-//   crash kill|abort|segv|exit [all]
+//   crash kill|abort|segv|exit|mpi_abort [all]
 #include "check.h"
 #include <signal.h>
 #include <time.h>
@@ -13,6 +13,7 @@ static void end(const char *how) {
     if (!strcmp(how, "kill")) kill(getpid(), SIGKILL);
     if (!strcmp(how, "abort")) abort();
     if (!strcmp(how, "segv")) raise(SIGSEGV);
+    if (!strcmp(how, "mpi_abort")) MPI_Abort(MPI_COMM_WORLD, 7);
     _exit(0);
 }
 
