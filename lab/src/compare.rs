@@ -20,8 +20,8 @@ use crate::progress;
 use crate::ranks::Completeness;
 use crate::reading::{Cost, Modelled};
 use crate::replay;
-use crate::reports::{Peak, Summary, spilled};
 use crate::sheet::Sheet;
+use crate::summary::{Peak, Summary, spilled};
 use crate::table::rank_of;
 use crate::traces::{self, Take, Trace};
 

@@ -23,10 +23,10 @@ use crate::json::Kind;
 use crate::ranks::Ranks;
 use crate::reading::{Cost, Modelled, Point};
 use crate::replay::{self, Curves};
-use crate::reports::Summary;
 use crate::rows::{Row, Runs};
 use crate::sizes::{self, Sizes, UmqSizes};
 use crate::smallest;
+use crate::summary::Summary;
 use crate::sweep::show;
 use crate::traces::{self, Counted, Found, Take};
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::file;
 use crate::ranks::Completeness;
-use crate::reports::Summary;
+use crate::summary::Summary;
 
 /// Version of all formats.
 const VERSION: u32 = 1;

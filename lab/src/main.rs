@@ -42,6 +42,7 @@ mod signals;
 mod silent;
 mod sizes;
 mod smallest;
+mod summary;
 mod sweep;
 mod table;
 mod traces;

@@ -163,7 +163,8 @@ fn legend(canvas: &Canvas<'_, impl Surface>, (mut x, y): (f64, f64)) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reports::{Summary, tests::sample};
+    use crate::reports::tests::sample;
+    use crate::summary::Summary;
 
     #[test]
     fn both_pictures_are_written() {

@@ -8,8 +8,8 @@ use nic::report::ContextCounters;
 use serde::Serialize;
 
 use crate::numbers::{entries, share, whole};
-use crate::reports::{Peak, Summary, spilled};
 use crate::sizes::{LARGEST, Sizes, UmqSizes};
+use crate::summary::{Peak, Summary, spilled};
 use crate::traces::Counted;
 
 /// What was measured at one table size: the medians of its runs.

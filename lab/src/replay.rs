@@ -27,7 +27,8 @@ use crate::file;
 use crate::json::{Kind, Sum};
 use crate::numbers::count;
 use crate::progress;
-use crate::reports::{self, Endpoint, Summary, endpoint};
+use crate::reports::{self, Endpoint, endpoint};
+use crate::summary::Summary;
 use crate::table;
 use crate::traces::{self, Counted, Trace, TraceClock};
 

@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::file;
 use crate::ranks::Completeness;
 use crate::reading::{Cost, Modelled, Point, Spread, needs, recommended, spreads};
-use crate::reports::Summary;
 use crate::smallest::Smallest;
+use crate::summary::Summary;
 
 /// One line of `sweep.csv`: one run, or one replay.
 #[derive(Debug, Serialize)]

@@ -18,10 +18,11 @@ use crate::json::{Json, Kind, Sum};
 use crate::launcher::{self, Mpi};
 use crate::left::Left;
 use crate::library::Library;
-use crate::reports::{self, Summary};
+use crate::reports::{self};
 use crate::room;
 use crate::signals::{self, Ended, Signals};
 use crate::silent;
+use crate::summary::Summary;
 use crate::table;
 use crate::traces::Trace;
 

@@ -9,7 +9,8 @@ use crate::environment::Settings;
 use crate::error::Error;
 use crate::numbers::count;
 use crate::replay;
-use crate::reports::{self, Endpoint, MISSING};
+use crate::reports::{self, Endpoint};
+use crate::summary::MISSING;
 use crate::traces::{self, Trace};
 
 /// Adds what the traces of endpoints count that there is no report of, or only a draft, which knows

@@ -23,12 +23,13 @@ use crate::numbers::{count, share, whole};
 use crate::plot;
 use crate::progress;
 use crate::reading::{self, Cost, Point, larger, reading};
-use crate::reports::{self, Summary};
+use crate::reports::{self};
 use crate::rows::{Row, Rows, Runs};
 use crate::run::{Plan, exit_code, program};
 use crate::sheet::Sheet;
 use crate::signals::{self, Ended, Signals};
 use crate::sizes::{self, Sizes, UmqSizes};
+use crate::summary::Summary;
 
 /// Entries of the tables of the run that tells which sizes to try.
 const FIRST: usize = 8192;

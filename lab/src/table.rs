@@ -7,8 +7,8 @@ use matching::measured::MeasuredTime;
 use matching::{Histogram, QueueCounters};
 
 use crate::numbers::{bytes, count, entries, percent, share, total, whole};
-use crate::reports::{Peak, Summary};
 use crate::sheet::Sheet;
+use crate::summary::{Peak, Summary};
 
 /// A number with its share of a whole: `12,345 (98.7 %)`.
 fn part_of(part: u64, of: u64) -> String {

@@ -24,7 +24,8 @@ use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::ranks::Ranks;
-use crate::reports::{self, Endpoint, NO_LIBFABRIC, Source};
+use crate::reports::{self, Endpoint};
+use crate::summary::{self, NO_LIBFABRIC, Source};
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 20;
@@ -186,7 +187,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
 
 /// Why these may be traces of several runs, whose counts tell nothing together.
 pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
-    reports::mixed(traces.iter().map(|trace| {
+    summary::mixed(traces.iter().map(|trace| {
         let Header { program, host, pid, rank, .. } = &trace.header;
         Source { program, host, pid: *pid, rank: *rank }
     }))

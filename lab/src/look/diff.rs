@@ -12,8 +12,8 @@ use super::experiment::{Experiment, Queue};
 use crate::error::Error;
 use crate::json::{Json, Kind};
 use crate::numbers::{share, whole};
-use crate::reports::spilled;
 use crate::sheet::Sheet;
+use crate::summary::spilled;
 use crate::traces::Take;
 
 /// Tells what changed between two experiments: needs, spills and search depths.

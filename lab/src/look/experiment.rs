@@ -16,8 +16,9 @@ use serde::Serialize;
 use super::Sources;
 use crate::error::Error;
 use crate::json::{Context, Sum};
-use crate::reports::{self, Endpoint, Summary};
+use crate::reports::{self, Endpoint};
 use crate::silent;
+use crate::summary::Summary;
 use crate::sweep;
 use crate::traces::{self, Found};
 

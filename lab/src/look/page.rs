@@ -11,8 +11,8 @@ use super::fill::{self, Makeup, Window};
 use super::sheets;
 use crate::error::Error;
 use crate::numbers::{count, share};
-use crate::reports::Peak;
 use crate::sheet::Sheet;
+use crate::summary::Peak;
 use crate::table;
 use crate::traces::Trace;
 

@@ -5,8 +5,8 @@ use matching::QueueCounters;
 
 use super::experiment::{Experiment, Queue, Rank};
 use crate::numbers::{count, percent, share, whole};
-use crate::reports::spilled;
 use crate::sheet::Sheet;
+use crate::summary::spilled;
 use crate::table::quantile;
 
 /// Ranks shown unless all are asked for.

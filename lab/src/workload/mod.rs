@@ -24,9 +24,9 @@ use crate::error::Error;
 use crate::fresh::Fresh;
 use crate::numbers::{count, whole};
 use crate::progress;
-use crate::reports::NO_LIBFABRIC;
 use crate::sheet::Sheet;
 use crate::signals::{self, Signals};
+use crate::summary::NO_LIBFABRIC;
 
 pub(crate) use pattern::Pattern;
 pub(crate) use random::mix;
