@@ -152,6 +152,32 @@ def parts(arguments, programs):
     check(rows and all((row["ranks"], row["ranks_of"]) == ("4", "16") for row in rows), f"parts: {rows[:1]}")
 
 
+def mixed(arguments, programs):
+    """Traces that are missing beside whole reports, and files of two runs, are told."""
+    place = fresh("mixed")
+    known = launched("mpich", 4, programs / "known")
+    for run in ("a", "b"):
+        done = tcam(arguments, "record", f"--out={place / run}", "--mpi=mpich", "--", *known)
+        check(done.returncode == 0, f"mixed: {done.stderr[-500:]}")
+    for trace in (place / "b").glob("0.*.trace"):
+        trace.unlink()
+    lack = "Traces: INCOMPLETE, 3 of 4 ranks: no trace of rank 0"
+    for words in (["stats", "--by=tag"], ["plot", f"--out={place / 'p'}"], ["report", f"--out={place / 'r.html'}"]):
+        done = tcam(arguments, *words, place / "b")
+        told = lack in done.stdout + done.stderr
+        check(done.returncode == INCOMPLETE and told, f"mixed: {words}: {done.returncode} {done.stderr[-300:]}")
+    check(lack in (place / "r.html").read_text(), "mixed: the page")
+    check("traces of 3 of 4 ranks" in (place / "p" / "curve.svg").read_text(), "mixed: the curve")
+    done = tcam(arguments, "stats", place / "b")
+    check(done.returncode == 0 and "INCOMPLETE" not in done.stdout, f"mixed, reports: {done.stdout[:200]}")
+    done = tcam(arguments, "stats", place / "a" / "0.json", place / "a" / "1.json", place / "b" / "2.json", place / "b" / "3.json")
+    told = "ranks of several runs" in done.stdout and "2 runs, whose counts tell nothing together" in done.stderr
+    check(done.returncode == INCOMPLETE and told, f"mixed: {done.returncode} {done.stdout[:300]} {done.stderr}")
+    done = tcam(arguments, "stats", "--by=phase", "--json=-", place / "a")
+    told = json.loads(done.stdout)
+    check(told["complete"] and told["phases"][0]["prq_high_water"] > 0, f"mixed, phases: {told}")
+
+
 def full_disk(arguments, programs):
     """A full disk is the cause that is named, and no success."""
     place = fresh("full")
@@ -339,6 +365,7 @@ def main():
     programs = runs.build("mpich")
     interrupted(arguments, programs)
     parts(arguments, programs)
+    mixed(arguments, programs)
     full_disk(arguments, programs)
     spread(arguments, programs)
     overflow(arguments)

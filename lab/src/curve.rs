@@ -77,6 +77,12 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     };
     // What is wrong with sizes that were given is said before anything is played.
     pairs(0)?;
+    // First of all; what was cut off may only be seen as it is played.
+    let lack = found.ranks().lack("trace");
+    match arguments.json.takes_output() {
+        true => lack.iter().for_each(|lack| eprintln!("{lack}")),
+        false => lack.iter().for_each(|lack| println!("{lack}")),
+    }
     let charged = params.iter().any(is_charged);
     let mut smallest = Vec::new();
     let (points, rows) = if charged || !params.iter().all(is_plain) {
@@ -96,7 +102,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     };
     write(&arguments.out, &rows)?;
     let (title, ranks) = (title(&found), found.ranks());
-    show(arguments, &title, &points, ranks.lack("trace").as_deref())?;
+    let later = ranks.lack("trace").filter(|later| lack.as_ref() != Some(later));
+    show(arguments, &title, &points, later.as_deref(), &[])?;
     let runs = Runs::of_traces(&title, &rows, &points, ranks.completeness(), smallest);
     arguments.json.write(Kind::Sweep, runs)?;
     Ok(ranks.code(common.partial))

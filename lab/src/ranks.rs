@@ -5,7 +5,7 @@
 //! Rejected: a bit for each rank. A report may say any rank and any number of ranks; a set has no
 //! more members than there are reports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -19,16 +19,19 @@ const NAMED: usize = 16;
 /// The ranks of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
-    /// Those that told something.
-    have: BTreeSet<u32>,
+    /// Those that told something, by how many ranks they knew of: spawned ranks have a world of
+    /// their own, with numbers from 0 on.
+    worlds: BTreeMap<Option<u32>, BTreeSet<u32>>,
     /// Processes that told something and not their rank.
     nameless: u32,
-    /// How many there are, as far as any of them knew.
-    of: Option<u32>,
+    /// How many ranks these knew of.
+    nameless_of: u32,
     /// Those whose counts end before their program.
     cut: BTreeSet<u32>,
     /// The same of processes that did not tell their rank.
     nameless_cut: u32,
+    /// They are of several runs.
+    mixed: bool,
     /// They were made up: others were never to be.
     generated: bool,
 }
@@ -52,11 +55,21 @@ impl Ranks {
     pub(crate) fn note(&mut self, rank: Option<u32>, of: Option<u32>) {
         match rank {
             Some(rank) => {
-                self.have.insert(rank);
+                self.worlds.entry(of).or_default().insert(rank);
             }
-            None => self.nameless += 1,
+            None => {
+                self.nameless += 1;
+                self.nameless_of = self.nameless_of.max(of.unwrap_or(0));
+            }
         }
-        self.of = self.of.max(of);
+    }
+
+    /// Each world with its ranks and how many there are.
+    fn sizes(&self) -> impl Iterator<Item = (&BTreeSet<u32>, u32)> {
+        self.worlds.iter().map(|(of, have)| {
+            let highest = have.last().map_or(0, |rank| rank.saturating_add(1));
+            (have, of.unwrap_or(0).max(highest))
+        })
     }
 
     /// Notes that the counts of a process end before its program.
@@ -67,6 +80,11 @@ impl Ranks {
             }
             None => self.nameless_cut += 1,
         }
+    }
+
+    /// They are of several runs, so that nobody knows what is missing.
+    pub(crate) fn note_mixed(&mut self) {
+        self.mixed = true;
     }
 
     /// They were made up, and none is missing.
@@ -81,19 +99,20 @@ impl Ranks {
 
     /// How many told something.
     pub(crate) fn told(&self) -> u32 {
-        (self.have.len() as u32).saturating_add(self.nameless)
+        let have = self.worlds.values().map(|have| have.len() as u32);
+        have.fold(self.nameless, u32::saturating_add)
     }
 
     /// How many there are.
     pub(crate) fn of(&self) -> u32 {
-        let highest = self.have.last().map_or(0, |rank| rank.saturating_add(1));
-        let known = self.of.unwrap_or(0).max(highest);
+        let known = self.sizes().map(|(_, of)| of).fold(0, u32::saturating_add);
+        let known = known.max(self.nameless_of);
         if self.generated { self.told() } else { known.max(self.told()) }
     }
 
     /// Whether all of them told all they counted.
     pub(crate) fn are_whole(&self) -> bool {
-        self.told() == self.of() && self.cut_short() == 0
+        self.told() == self.of() && self.cut_short() == 0 && !self.mixed
     }
 
     /// Those whose counts end before their program, counted.
@@ -107,12 +126,14 @@ impl Ranks {
             return Vec::new();
         }
         let mut ranges = Vec::new();
-        let mut next = 0;
-        for &rank in self.have.iter().chain([&self.of()]) {
-            if rank > next {
-                ranges.push([next, rank - 1]);
+        for (have, of) in self.sizes() {
+            let mut next = 0;
+            for &rank in have.iter().chain([&of]) {
+                if rank > next {
+                    ranges.push([next, rank - 1]);
+                }
+                next = rank.saturating_add(1);
             }
-            next = rank.saturating_add(1);
         }
         ranges
     }
@@ -154,6 +175,9 @@ impl Ranks {
                 ranges => named(ranges),
             };
             lacks.push(format!("the counts of {of} were cut short"));
+        }
+        if self.mixed {
+            lacks.push("ranks of several runs".to_owned());
         }
         Some(format!("INCOMPLETE, {}; every count is a lower bound", lacks.join("; ")))
     }
@@ -227,6 +251,10 @@ mod tests {
         assert_eq!(ranks([0, 3], None).missing(), [[1, 2]]);
         // More than were to be: of several programs.
         assert_eq!(ranks(0..4, Some(2)).lack("report"), None);
+        // Spawned ranks do not stand in for those of the same numbers.
+        let mut spawned = ranks(0..2, Some(2));
+        (1..4).for_each(|rank| spawned.note(Some(rank), Some(4)));
+        assert_eq!((spawned.count().as_str(), spawned.missing()), ("5 of 6 ranks", vec![[0, 0]]));
     }
 
     #[test]

@@ -23,7 +23,9 @@ pub(crate) struct Point {
     pub(crate) promoted: f64,
     /// Elements that did not fit, per cent: both queues together, PRQ, UMQ.
     pub(crate) spilled: [f64; 3],
-    /// Elements that did not fit, counted: PRQ, UMQ.
+    /// The most of any run.
+    pub(crate) spilled_most: [f64; 3],
+    /// Elements that did not fit, counted in the run with most of them: PRQ, UMQ.
     pub(crate) spills: [u64; 2],
     /// Longest PRQ and UMQ of any rank.
     pub(crate) peaks: [Peak; 2],
@@ -112,6 +114,7 @@ impl Point {
             runs.iter().map(of).cloned().fold(Peak::default(), Peak::highest)
         };
         let seconds = || runs.iter().map(|run| run.seconds);
+        let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
         Self {
             prq,
             umq,
@@ -121,9 +124,14 @@ impl Point {
                 median(runs.iter().map(|run| spilled(&run.tagged.prq))),
                 median(runs.iter().map(|run| spilled(&run.tagged.umq))),
             ],
+            spilled_most: [
+                most(&mut runs.iter().map(Summary::spilled)),
+                most(&mut runs.iter().map(|run| spilled(&run.tagged.prq))),
+                most(&mut runs.iter().map(|run| spilled(&run.tagged.umq))),
+            ],
             spills: [
-                median(runs.iter().map(|run| run.tagged.prq.spills as f64)).ceil() as u64,
-                median(runs.iter().map(|run| run.tagged.umq.spills as f64)).ceil() as u64,
+                runs.iter().map(|run| run.tagged.prq.spills).max().unwrap_or(0),
+                runs.iter().map(|run| run.tagged.umq.spills).max().unwrap_or(0),
             ],
             peaks: [peak(|run| &run.prq_peak), peak(|run| &run.umq_peak)],
             marks: [
@@ -137,6 +145,12 @@ impl Point {
             ],
             cost: None,
         }
+    }
+
+    /// What spilled of a queue, or of both: the median, and the most where that is more.
+    pub(crate) fn told_spilled(&self, of: usize) -> String {
+        let (median, most) = (share(self.spilled[of]), share(self.spilled_most[of]));
+        if median == most { median } else { format!("{median}, at most {most}") }
     }
 
     /// Elements that fit at once, per cent.
@@ -227,7 +241,9 @@ pub(crate) fn recommended(points: &[Point]) -> Option<u64> {
 }
 
 /// How far what is needed can be relied on, and what to take.
-pub(crate) fn reliance(points: &[Point]) -> Vec<String> {
+///
+/// `failed` has the sizes at which the program failed.
+pub(crate) fn reliance(points: &[Point], failed: &[usize]) -> Vec<String> {
     let spreads = spreads(points);
     let replayed = points.iter().any(|point| point.cost.is_some());
     let runs = spreads[0].runs;
@@ -251,6 +267,9 @@ pub(crate) fn reliance(points: &[Point]) -> Vec<String> {
                 entries(size)
             ),
         });
+    }
+    if recommended(points).is_some_and(|size| failed.iter().any(|&of| of as u64 == size)) {
+        lines.push("the program FAILED at that size".to_owned());
     }
     lines
 }
@@ -316,7 +335,7 @@ pub(crate) fn larger(points: &[Point], given: Option<&UmqSizes>) -> Option<Strin
             "no size of this sweep holds that: --prq needs one of {need} or more"
         ));
     }
-    let size = need.next_power_of_two().max(128);
+    let size = need.next_power_of_two().max(recommended(points).unwrap_or(0)).max(128);
     Some(format!("no size of this sweep holds that: --prq 0,64,...,{size} has one that does"))
 }
 
@@ -387,9 +406,9 @@ pub(crate) fn reading(points: &[Point]) -> [String; 2] {
         Some(point) => format!(
             "at {} {} spill (PRQ {}, UMQ {}): {} fit at once, {} are promoted first{}",
             point.entries(),
-            share(point.spilled[0]),
-            share(point.spilled[1]),
-            share(point.spilled[2]),
+            point.told_spilled(0),
+            point.told_spilled(1),
+            point.told_spilled(2),
             share(point.at_once()),
             share(point.promoted),
             added(point.cost),
@@ -418,7 +437,7 @@ mod tests {
     #[test]
     fn medians_are_taken_and_peaks_kept() {
         let point = point(10, &[20, 12, 100]);
-        assert_eq!(point.spills, [10, 0]);
+        assert_eq!((point.spills, point.spilled[0] < point.spilled_most[0]), ([90, 0], true));
         assert_eq!(point.peaks[0], Peak { elements: 100, rank: Some(1) });
         assert_eq!(point.seconds, [2.5, 2.5, 2.5]);
     }
@@ -426,7 +445,7 @@ mod tests {
     #[test]
     fn of_two_runs_the_median_is_between_them() {
         let point = point(10, &[20, 40]);
-        assert_eq!(point.spills, [20, 0]);
+        assert_eq!(point.spills, [30, 0]);
         assert!((point.spilled[1] - 100.0 * (10.0 / 23.0 + 30.0 / 43.0) / 2.0).abs() < 1e-9);
     }
 

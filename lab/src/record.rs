@@ -56,10 +56,12 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
         }
         Err(error) => return Err(error),
     };
-    let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
     let ranks = found.ranks();
-    if let (Some(lack), 0) = (ranks.lack("trace"), code) {
-        eprintln!("Traces: {lack}");
+    let lack = ranks.lack("trace");
+    // The counts may be whole where the traces are not.
+    lack.iter().for_each(|lack| eprintln!("Traces: {lack}"));
+    let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
+    if lack.is_some() && code == 0 {
         match room::shortage(directory, ranks.of()) {
             Some(shortage) => eprintln!("tcam: {shortage}"),
             None if found.iter().any(Trace::found_no_room) => {

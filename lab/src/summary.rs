@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use matching::QueueCounters;
 use matching::measured::MeasuredTime;
+use nic::origin::Origin;
 use nic::report::{ChannelCounters, ContextCounters, Report, WrittenAt};
 
 use crate::numbers::{count, percent, total};
@@ -37,6 +38,8 @@ pub(crate) struct Summary {
     pub(crate) ranks: Ranks,
     /// Ranks and processors of a host that has more of the former.
     pub(crate) crowd: Option<(u32, u32)>,
+    /// Most endpoints of a process that matched tagged messages.
+    pub(crate) endpoints: u32,
     /// What the ranks told of their run.
     pub(crate) origin: Vec<origin::Line>,
     /// All of it was replayed.
@@ -93,6 +96,17 @@ impl Summary {
         ))
     }
 
+    /// What is needed of a NIC that endpoints of a rank share, if there are several.
+    pub(crate) fn shares(&self) -> Option<String> {
+        (self.endpoints > 1).then(|| {
+            format!(
+                "Ranks have up to {} endpoints, each with tables of its own: high-water marks are those \
+                 of one, and add up on a NIC that they share",
+                self.endpoints
+            )
+        })
+    }
+
     /// `8 ranks`, `3 of 8 ranks` or `8 ranks, 1 cut short`.
     pub(crate) fn ranks(&self) -> String {
         match self.ranks.are_whole() {
@@ -136,7 +150,18 @@ impl Summary {
         sum.processes = processes.len();
         sum.crowd = crowd(reports, &processes);
         sum.origin = origin::lines(reports);
-        sum.mixed = mixed(reports.iter().map(source));
+        sum.mixed = mixed(&reports.iter().map(source).collect::<Vec<_>>());
+        // Spawned ranks have a job of their own; then a rank is there twice.
+        let sizes: BTreeSet<_> = reports.iter().filter_map(|report| report.origin.ranks).collect();
+        let runs: BTreeSet<_> = reports.iter().filter_map(|report| report.origin.job).collect();
+        if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
+            sum.ranks.note_mixed();
+        }
+        let mut endpoints: BTreeMap<(&String, u32), u32> = BTreeMap::new();
+        for report in reports.iter().filter(|report| report.tagged.has_operations()) {
+            *endpoints.entry((&report.host, report.pid)).or_default() += 1;
+        }
+        sum.endpoints = endpoints.into_values().max().unwrap_or(0);
         Some(sum)
     }
 
@@ -202,24 +227,49 @@ pub(crate) struct Source<'a> {
     pub(crate) host: &'a str,
     pub(crate) pid: u32,
     pub(crate) rank: Option<u32>,
+    pub(crate) origin: &'a Origin,
 }
 
 /// Why counts of these may be of several runs, which tell nothing together.
-pub(crate) fn mixed<'a>(of: impl Iterator<Item = Source<'a>> + Clone) -> Option<String> {
-    if let Some(several) = several(of.clone().map(|source| source.program)) {
+pub(crate) fn mixed(of: &[Source<'_>]) -> Option<String> {
+    if let Some(several) = several(of.iter().map(|source| source.program)) {
         return Some(several);
     }
     let mut processes = BTreeMap::new();
-    of.into_iter().find_map(|Source { host, pid, rank, .. }| {
-        let (rank, process) = (rank?, (host, pid));
+    let twice = of.iter().find_map(|Source { host, pid, rank, .. }| {
+        let (rank, process) = ((*rank)?, (*host, *pid));
         let other = processes.insert(rank, process).filter(|other| *other != process)?;
         Some(format!("Rank {rank} was processes {} and {pid}: several runs?", other.1))
+    });
+    if twice.is_some() {
+        return twice;
+    }
+    let runs: BTreeSet<u64> = of.iter().filter_map(|source| source.origin.job).collect();
+    if runs.len() > 1 {
+        return Some(format!(
+            "These are of {} runs, whose counts tell nothing together",
+            runs.len()
+        ));
+    }
+    let sizes: BTreeSet<u32> = of.iter().filter_map(|source| source.origin.ranks).collect();
+    if let (Some(least), Some(most)) = (sizes.first(), sizes.last())
+        && least != most
+    {
+        return Some(format!("These are of jobs of {least} and of {most} ranks: several runs"));
+    }
+    let starts = || of.iter().map(|source| source.origin.started_s).filter(|at| *at > 0);
+    let (first, last) = (starts().min()?, starts().max()?);
+    (last - first > START).then(|| {
+        format!("The last of these began {} s after the first: several runs?", last - first)
     })
 }
 
+/// Seconds that the ranks of a job may take to start.
+const START: u64 = 30;
+
 fn source(report: &Report) -> Source<'_> {
-    let Report { program, host, pid, rank, .. } = report;
-    Source { program, host, pid: *pid, rank: *rank }
+    let Report { program, host, pid, rank, origin, .. } = report;
+    Source { program, host, pid: *pid, rank: *rank, origin }
 }
 
 impl Peak {

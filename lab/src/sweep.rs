@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep`: one run a table size, then the capacity curve.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::left::Left;
 use crate::numbers::{count, share, whole};
 use crate::plot;
 use crate::progress;
+use crate::ranks::INCOMPLETE;
 use crate::reading::{self, Cost, Point, larger, reading};
 use crate::reports::{self};
 use crate::rows::{Row, Rows, Runs};
@@ -45,6 +47,8 @@ const LOG: &str = "output.log";
 struct Failure {
     /// The sizes.
     which: String,
+    /// The larger of them.
+    size: usize,
     /// How the program ended.
     why: String,
     code: u8,
@@ -145,12 +149,19 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));
     if let Some(run) = runs.iter().flatten().min_by_key(least) {
         let title = title(plan.words, plan.mpi, run);
-        show(arguments, &title, &points, run.lack().as_deref())?;
+        let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
+        show(arguments, &title, &points, run.lack().as_deref(), &sizes)?;
         let rows = rows.as_ref().map_or(&[][..], Rows::all);
+        let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
+        if ranks.len() > 1 {
+            let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
+            eprintln!("The runs are of jobs of different sizes, of {} ranks", all.join(" and "));
+            incomplete = INCOMPLETE;
+        }
         let completeness = run.ranks.completeness();
         let runs = Runs::new(&title, rows, &points, completeness, told(&failed));
         arguments.json.write(Kind::Sweep, runs)?;
-        incomplete = run.ranks.code(arguments.common.partial);
+        incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
     }
     if let Some(signal) = signals.caught() {
         for line in told(&failed) {
@@ -296,6 +307,7 @@ pub(crate) fn show(
     title: &str,
     points: &[Point],
     lack: Option<&str>,
+    failed: &[usize],
 ) -> Result<(), Error> {
     let out = &arguments.out;
     let [svg, png] = plot::draw(out, title, points)?;
@@ -309,7 +321,7 @@ pub(crate) fn show(
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
     let more = larger(points, arguments.umq.as_ref()).into_iter().chain(reading::times(points));
-    let lines = reading(points).into_iter().chain(reading::reliance(points)).chain(more);
+    let lines = reading(points).into_iter().chain(reading::reliance(points, failed)).chain(more);
     for line in lines {
         println!("{line}");
     }
@@ -349,6 +361,7 @@ fn one(
     reports::settle(&directory)?;
     let failure = |why: String, code| Failure {
         which: format!("PRQ {prq} UMQ {umq}, run {repeat}"),
+        size: prq.max(umq),
         why,
         code,
         log,
@@ -392,6 +405,11 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
     format!("{name} on {}{mpi}", run.ranks())
 }
 
+/// What spilled: the median, and below it the most where that is more.
+fn spread_of(point: &Point, of: usize) -> String {
+    point.told_spilled(of).replace(", at most ", "\n- ")
+}
+
 /// One line a size, for the terminal.
 fn points_table(points: &[Point]) -> Table {
     let header = [
@@ -413,8 +431,8 @@ fn points_table(points: &[Point]) -> Table {
             point.size(),
             share(point.at_once()),
             share(point.promoted),
-            share(point.spilled[1]),
-            share(point.spilled[2]),
+            spread_of(point, 1),
+            spread_of(point, 2),
             whole(point.peaks[0].elements),
             whole(point.peaks[1].elements),
             match point.cost {
@@ -485,7 +503,7 @@ mod tests {
         fs::write(&log, "why").unwrap();
         let failure = |which: &str, why: &str, code| {
             let (which, why, log) = (which.to_owned(), why.to_owned(), log.clone());
-            Failure { which, why, code, log, silent: false }
+            Failure { which, size: 0, why, code, log, silent: false }
         };
         assert_eq!(failure_of(&[]).unwrap(), 0);
         let failed =

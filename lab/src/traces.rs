@@ -81,6 +81,11 @@ impl Found {
                 ranks.note_generated();
             }
         }
+        let runs: BTreeSet<_> =
+            self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
+        if runs.len() > 1 {
+            ranks.note_mixed();
+        }
         for Report { host, pid, rank, origin, .. } in &self.quiet {
             if processes.insert((host, pid)) {
                 ranks.note(*rank, origin.ranks);
@@ -187,10 +192,11 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
 
 /// Why these may be traces of several runs, whose counts tell nothing together.
 pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
-    summary::mixed(traces.iter().map(|trace| {
-        let Header { program, host, pid, rank, .. } = &trace.header;
-        Source { program, host, pid: *pid, rank: *rank }
-    }))
+    let sources = traces.iter().map(|trace| {
+        let Header { program, host, pid, rank, origin, .. } = &trace.header;
+        Source { program, host, pid: *pid, rank: *rank, origin }
+    });
+    summary::mixed(&sources.collect::<Vec<_>>())
 }
 
 /// The parameters of each trace, see [`Trace::params`].

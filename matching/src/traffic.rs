@@ -170,7 +170,11 @@ impl TagLayout {
         if self == Self::Opaque {
             return Told { communicator: None, tag: None, source: None, operation: None };
         }
-        let open = |field: Field| key.ignore & field.mask == field.mask;
+        // Open MPI leaves the sign: any tag of the application, that is.
+        let open = |field: Field| {
+            let sign = if fields.negative { fields.collective } else { 0 };
+            (key.ignore | sign) & field.mask == field.mask
+        };
         let communicator = fields.communicator.of(key.bits);
         // MPICH has another context for the collective operations of a communicator.
         let communicator = if fields.negative { communicator } else { communicator & !1 };
@@ -494,6 +498,7 @@ mod tests {
         let told = tell(TagLayout::Mpich, 1 << 31 | 400, 0);
         assert_eq!(told.operation, Some("nonblocking collective"));
         assert_eq!(tell(TagLayout::Mpich, 7, 0x7fff_ffff).tag, None);
+        assert_eq!(tell(TagLayout::OpenMpi, 3 << 34, 1 << 32 | 0x7fff_ffff).tag, None);
         let told = tell(TagLayout::IntelMpi, 5 << 40 | 2 << 20 | 9, 0);
         assert_eq!((told.communicator, told.tag, told.source), (Some(2), Some(9), Some(5)));
         let tag = |tag: i32| u64::from(tag.cast_unsigned());

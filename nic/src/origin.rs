@@ -18,6 +18,9 @@ pub struct Origin {
     pub mpi: String,
     /// Ranks of the job, when the launcher tells.
     pub ranks: Option<u32>,
+    /// The same for all processes of one run of tcam, and for no others: from where they write their
+    /// reports and traces to. By hand that is the same from run to run.
+    pub job: Option<u64>,
     /// Processors of the host that are online.
     pub cores: Option<u32>,
     /// When the endpoint was opened, seconds since 1970.

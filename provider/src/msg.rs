@@ -287,6 +287,7 @@ impl Engine {
         let mut posted = device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
             self.flow.posted(tagged);
+            self.has_posted(own);
             return Ok(());
         }
         loop {

@@ -34,6 +34,14 @@ pub(crate) fn ranks() -> Option<u32> {
     told(SIZES)
 }
 
+/// See [`Origin::job`].
+fn job() -> Option<u64> {
+    let places = ["FI_TCAM_REPORT", "FI_TCAM_TRACE"].map(|name| std::env::var(name).ok());
+    let mut told = places.into_iter().flatten().filter(|place| !place.is_empty()).peekable();
+    told.peek()?;
+    Some(told.fold(0, |job, place| job ^ nic::live::job_of(&place)))
+}
+
 /// What the launcher says in one of these variables.
 fn told<const N: usize>(names: [&str; N]) -> Option<u32> {
     names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
@@ -48,6 +56,7 @@ pub(crate) fn of(opened: Instant) -> Origin {
             command: String::new(),
             mpi: ffi::mpi::library_version().map(|text| short(&text)).unwrap_or_default(),
             ranks: ranks(),
+            job: job(),
             cores: CORES.iter().find_map(|path| count(&std::fs::read_to_string(path).ok()?)),
             started_s: 0,
         };

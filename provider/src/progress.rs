@@ -31,6 +31,8 @@ const BATCH: usize = 64;
 const SHOW: u32 = 1024;
 /// The same of probes.
 const PROBES: u32 = 64;
+/// Polls that found something, and posts, between looks at whether the draft of a report is due.
+const DRAFT: u32 = 128;
 /// Empty polls between looks at the clock.
 const CLOCK: u32 = 256;
 
@@ -55,11 +57,20 @@ impl Engine {
         progress
     }
 
+    /// A receive was posted: many of them may come before the next poll.
+    #[inline]
+    pub(crate) fn has_posted(&mut self, own: &Segment) {
+        match self.until_shown.checked_sub(1) {
+            Some(less) => self.until_shown = less,
+            None => self.show(own),
+        }
+    }
+
     /// Polls of a program that probes and probes find what these answer, so that none of them seems
     /// empty.
     #[inline]
     pub(crate) fn has_probed(&mut self, own: &Segment) {
-        match self.until_shown.checked_sub(SHOW / PROBES) {
+        match self.until_shown.checked_sub(if self.draft.is_some() { 1 } else { SHOW / PROBES }) {
             Some(less) => self.until_shown = less,
             None => self.show_and_look(own),
         }
@@ -75,7 +86,7 @@ impl Engine {
     /// Shows the counters to `tcam watch`, and writes the draft of the report.
     #[cold]
     pub(crate) fn show(&mut self, own: &Segment) {
-        self.until_shown = SHOW;
+        self.until_shown = if self.draft.is_some() { DRAFT } else { SHOW };
         let live = {
             let device = self.device.lock();
             Live {

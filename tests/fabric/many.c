@@ -60,7 +60,8 @@ static void serve(int out, uint64_t clients, int says) {
         long after = kilobytes();
         printf("many: %ld KiB after half of the clients, %ld after all; %d descriptors\n", before,
                after, files_at("/proc/self/fd/*"));
-        CHECK(after < before + 16 * 1024, "%ld KiB before, %ld after", before, after);
+        // AddressSanitizer keeps what is freed.
+    CHECK(getenv("SANITIZED") || after < before + 16 * 1024, "%ld KiB before, %ld after", before, after);
     }
     close_card();
     exit(0);

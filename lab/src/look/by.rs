@@ -14,6 +14,8 @@ use crate::ranks::{named, ranges};
 use crate::sheet::Sheet;
 use crate::traces::Trace;
 
+/// Seconds by which times may be off without a word.
+const EARLY: f64 = 0.01;
 /// Groups that have a line of their own.
 const LINES: usize = 24;
 
@@ -100,6 +102,8 @@ pub(super) struct Group {
 #[derive(Debug, Serialize)]
 pub(super) struct Groups {
     by: &'static str,
+    /// Seconds that the times of a recording may be too early by.
+    times_early_s: f64,
     /// Ranks of the longest queues, and most elements there.
     prq_rank: Option<u32>,
     prq_high_water: u64,
@@ -141,6 +145,7 @@ impl Groups {
         let rank = |queue| fill::worst(makeups, queue).and_then(|makeup| makeup.rank);
         Self {
             by: by.name(),
+            times_early_s: makeups.iter().map(|of| of.slack).fold(0.0, f64::max),
             prq_rank: rank(Queue::Prq),
             prq_high_water: mark(Queue::Prq),
             umq_rank: rank(Queue::Umq),
@@ -190,6 +195,17 @@ impl Groups {
         sheet
     }
 
+    /// What to think of times, where some are far off.
+    pub(super) fn note(&self) -> Option<String> {
+        (self.times_early_s > EARLY).then(|| {
+            format!(
+                "Times are those of every 64th operation of a rank: here some are up to {:.3} s too \
+                 early",
+                self.times_early_s
+            )
+        })
+    }
+
     pub(super) fn readings(&self) -> &[String] {
         &self.readings
     }
@@ -200,8 +216,10 @@ impl Groups {
 struct Mostly {
     count: u64,
     ranks: BTreeSet<u32>,
-    /// Some are of no rank that is known.
-    others: bool,
+    /// Peers whose ranks are not known.
+    numbers: BTreeSet<u32>,
+    /// Some are of any source.
+    any: bool,
     tags: BTreeSet<i64>,
 }
 
@@ -210,9 +228,12 @@ impl Mostly {
         self.count += count;
         match class.peer {
             Peer::Rank(rank) => drop(self.ranks.insert(rank)),
-            _ => self.others = true,
+            Peer::Number(number) => drop(self.numbers.insert(number)),
+            Peer::Any => self.any = true,
         }
-        self.tags.extend(class.told.tag);
+        if class.told.operation.is_none() {
+            self.tags.extend(class.told.tag);
+        }
     }
 }
 
@@ -243,59 +264,113 @@ pub(super) fn readings(makeups: &[Makeup]) -> Vec<String> {
                     _ => format!("of {name}"),
                 };
             }
-            let Mostly { count, ranks, others, .. } = group;
-            let from = match (ranks.is_empty(), others) {
-                (true, _) => " from any source".to_owned(),
-                (false, true) => format!(" from {} and any source", named(&ranges(&ranks))),
-                (false, false) => format!(" from {}", named(&ranges(&ranks))),
-            };
+            let Mostly { count, ranks, numbers, any, .. } = group;
+            let mut from = Vec::new();
+            if !ranks.is_empty() {
+                from.push(named(&ranges(&ranks)));
+            }
+            if !numbers.is_empty() {
+                from.push(named(&ranges(&numbers)).replace("rank", "peer"));
+            }
+            from.extend(any.then(|| "any source".to_owned()));
+            let from = format!(" from {}", from.join(" and "));
             let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
+            let at = match filled.until - filled.at {
+                span if span > EARLY => {
+                    format!("between {:.3} and {:.3} s", filled.at, filled.until)
+                }
+                _ => format!("at {:.3} s", filled.at),
+            };
             Some(format!(
-                "{} of {} in the {}{rank} are {name}{from}, at {:.3} s",
+                "{} of {} in the {}{rank} are {name}{from}, {at}",
                 whole(count),
                 whole(filled.mark),
-                queue.name(),
-                filled.at
+                queue.name()
             ))
         })
         .collect()
 }
 
+/// What a phase needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Phase {
+    number: usize,
+    from_s: f64,
+    /// Nothing for the end of the recording.
+    to_s: Option<f64>,
+    prq_high_water: u64,
+    prq_rank: Option<u32>,
+    umq_high_water: u64,
+    umq_rank: Option<u32>,
+    /// Elements that entered the queues of all ranks.
+    added: u64,
+}
+
 /// What phases need.
-pub(super) fn phases(traces: &[Trace]) -> Result<Sheet, Error> {
-    let header = ["phase", "from, s", "to, s", "PRQ mark", "rank", "UMQ mark", "rank", "added"];
-    let mut sheet =
-        Sheet::new("Phases, between collective operations that all ranks took part in", header);
+pub(super) fn phases(traces: &[Trace]) -> Result<Vec<Phase>, Error> {
     let windows = fill::phases(traces)?;
     let needed = fill::needed(traces, &windows)?;
     let worst = |phase: usize, queue: Queue| {
         let marks = needed.iter().map(|(rank, of)| (of[phase][queue as usize].0, *rank));
         // The first of equals.
-        marks.rev().max_by_key(|(mark, _)| *mark).unwrap_or_default()
+        let (mark, rank) = marks.rev().max_by_key(|(mark, _)| *mark).unwrap_or_default();
+        (mark, rank.filter(|_| mark > 0))
     };
-    let need = |phase: usize| Queue::BOTH.map(|queue| worst(phase, queue).0).into_iter().max();
-    let mut shown: Vec<_> = (0..windows.len()).collect();
-    shown.sort_by_key(|&phase| (std::cmp::Reverse(need(phase)), phase));
-    shown.truncate(LINES);
-    shown.sort_unstable();
-    if shown.len() < windows.len() {
-        sheet.title += &format!(": the {LINES} of {} that need most", whole(windows.len() as u64));
-    }
-    for phase in shown {
-        let Window { from, to } = windows[phase];
-        let to = if to.is_finite() { format!("{to:.3}") } else { "end".to_owned() };
-        let mut cells = vec![phase.to_string(), format!("{from:.3}"), to];
-        for queue in Queue::BOTH {
-            let (mark, rank) = worst(phase, queue);
-            cells.push(whole(mark));
-            let rank = rank.filter(|_| mark > 0);
-            cells.push(rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string()));
+    let phases = windows.iter().enumerate().map(|(number, window)| {
+        let (prq_high_water, prq_rank) = worst(number, Queue::Prq);
+        let (umq_high_water, umq_rank) = worst(number, Queue::Umq);
+        let added = needed.iter().flat_map(|(_, of)| of[number]).map(|(_, added)| added).sum();
+        Phase {
+            number,
+            from_s: window.from,
+            to_s: Some(window.to).filter(|to| to.is_finite()),
+            prq_high_water,
+            prq_rank,
+            umq_high_water,
+            umq_rank,
+            added,
         }
-        let added = needed.iter().flat_map(|(_, of)| of[phase]).map(|(_, added)| added).sum();
-        cells.push(whole(added));
-        sheet.row(cells);
+    });
+    Ok(phases.collect())
+}
+
+/// For people: those that need most.
+pub(super) fn sheet_of(phases: &[Phase]) -> Sheet {
+    let header = ["phase", "from, s", "to, s", "PRQ mark", "rank", "UMQ mark", "rank", "added"];
+    let mut sheet = Sheet::new(
+        "Phases, between collective operations of all ranks (times of every 64th operation)",
+        header,
+    );
+    let mut shown: Vec<_> = phases.iter().collect();
+    let need = |phase: &Phase| phase.prq_high_water.max(phase.umq_high_water);
+    shown.sort_by_key(|phase| (std::cmp::Reverse(need(phase)), phase.number));
+    shown.truncate(LINES);
+    shown.sort_by_key(|phase| phase.number);
+    if shown.len() < phases.len() {
+        sheet.title += &format!(": the {LINES} of {} that need most", whole(phases.len() as u64));
     }
-    Ok(sheet)
+    let rank = |rank: Option<u32>| rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
+    for phase in shown {
+        sheet.row([
+            phase.number.to_string(),
+            format!("{:.3}", phase.from_s),
+            phase.to_s.map_or_else(|| "end".to_owned(), |to| format!("{to:.3}")),
+            whole(phase.prq_high_water),
+            rank(phase.prq_rank),
+            whole(phase.umq_high_water),
+            rank(phase.umq_rank),
+            whole(phase.added),
+        ]);
+    }
+    sheet
+}
+
+/// What to think of a single phase.
+pub(super) fn note_of(phases: &[Phase]) -> Option<String> {
+    (phases.len() == 1).then(|| {
+        "No collective operation was recognised that all ranks took part in: all is one phase"
+            .to_owned()
+    })
 }
 
 /// What a window says of itself.
@@ -320,7 +395,7 @@ mod tests {
         let mut makeup =
             Makeup { rank: Some(rank), classes: classes.collect(), ..Makeup::default() };
         let filled = &mut makeup.queues[0];
-        (filled.mark, filled.at) = (counts.iter().sum(), 1.5);
+        (filled.mark, filled.at, filled.until) = (counts.iter().sum(), 1.5, 1.5);
         (filled.at_mark, filled.added) =
             (counts.to_vec(), counts.iter().map(|of| of * 2).collect());
         makeup

@@ -189,6 +189,9 @@ pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
         let mut sheet = Sheet::new("", ["", "before", "after", "change"]);
         lines.iter().for_each(|line| sheet.row(line.cells()));
         println!("{}", sheet.table());
+        for (name, [before, after]) in origins([&before, &after]) {
+            println!("{name}: {before} before, {after} after");
+        }
         for (name, before, after) in configuration(&before, &after) {
             println!("FI_TCAM_{}: {before} before, {after} after", name.to_uppercase());
         }
@@ -198,6 +201,17 @@ pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
         return Ok(1);
     }
     Ok(incomplete.into_iter().max().unwrap_or(0))
+}
+
+/// What the ranks told of their runs that is not the same, but for when they began.
+fn origins(both: [&Experiment; 2]) -> Vec<(&'static str, [String; 2])> {
+    let value = |of: &Experiment, name: &str| {
+        let line = of.sum.origin.iter().find(|(other, _)| *other == name);
+        line.map_or_else(|| "unknown".to_owned(), |(_, value)| value.clone())
+    };
+    let names = ["program", "command", "hosts", "processors", "MPI", "libfabric", "tcam"];
+    let both = names.map(|name| (name, both.map(|of| value(of, name))));
+    both.into_iter().filter(|(_, [before, after])| before != after).collect()
 }
 
 /// Parameters that are not the same, as the first rank of each told them.

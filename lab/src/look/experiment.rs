@@ -163,6 +163,10 @@ impl Experiment {
         if let Some(trace) = traces.first()
             && !replayed
             && !traces.iter().any(|trace| ours.contains(&trace.endpoint()))
+            // Some ranks of one run may have had room for one of them only.
+            && !found.iter().any(|report| {
+                report.origin.job.is_some() && report.origin.job == trace.header.origin.job
+            })
         {
             return Err(Error::OtherRun(trace.path.clone()));
         }
@@ -192,6 +196,14 @@ impl Experiment {
         let same =
             |report: &Report| (&report.host, report.pid, &report.address) == (host, *pid, address);
         reports.find(|(report, _)| same(report)).map(|(_, number)| *number)
+    }
+
+    /// What is missing of what its traces are used for: reports may be whole where these are not.
+    pub(super) fn lack_of_traces(&self) -> Option<String> {
+        if self.traces.is_empty() {
+            return None;
+        }
+        self.traces.ranks().lack("trace").map(|lack| format!("Traces: {lack}"))
     }
 
     /// The program, its ranks, and whether that is a replay.

@@ -56,8 +56,9 @@ impl Window {
 pub(super) struct Filled {
     /// Most at once.
     pub(super) mark: u64,
-    /// When, in seconds since the first trace began.
+    /// When, in seconds since the first trace began; and the next time that the recording tells.
     pub(super) at: f64,
+    pub(super) until: f64,
     /// What there was then, by number of the class.
     pub(super) at_mark: Vec<u64>,
     /// What entered the queue in all.
@@ -80,6 +81,9 @@ pub(super) struct Makeup {
     pub(super) queues: [Filled; 2],
     /// Operations that were played.
     pub(super) operations: u64,
+    /// Longest time in seconds from one that the recording tells to the next: an operation may have
+    /// been as much later than it seems.
+    pub(super) slack: f64,
 }
 
 impl Makeup {
@@ -99,7 +103,14 @@ impl Filled {
         self.entered += 1;
         self.length += 1;
         if self.length > self.mark {
-            (self.mark, self.at, self.fresh) = (self.length, at, true);
+            (self.mark, self.at, self.until, self.fresh) = (self.length, at, at, true);
+        }
+    }
+
+    /// The next time is told.
+    fn tick(&mut self, before: f64, now: f64) {
+        if self.at == before {
+            self.until = now;
         }
     }
 
@@ -119,7 +130,7 @@ impl Filled {
 
     /// Forgets what was before: a window begins.
     fn begin(&mut self, at: f64) {
-        (self.mark, self.at, self.fresh) = (self.length, at, true);
+        (self.mark, self.at, self.until, self.fresh) = (self.length, at, at, true);
         self.added.clear();
     }
 }
@@ -207,8 +218,13 @@ fn play(
     let since = trace.header.start_ns.saturating_sub(start_ns);
     let mut begun = window == Window::ALL;
     let mut changes = Vec::new();
+    let mut last = None;
     while let Some(timed) = player.next()? {
         let at = (since + timed.0) as f64 / SECOND;
+        if let Some(before) = last.replace(at).filter(|before| *before < at) {
+            makeup.slack = makeup.slack.max(at - before);
+            makeup.queues.iter_mut().for_each(|queue| queue.tick(before, at));
+        }
         if at > window.to {
             break;
         }

@@ -16,11 +16,13 @@ mod sheets;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::file;
 use crate::fresh::{self, Earlier};
 use crate::json::{Json, Kind};
+use crate::ranks::Completeness;
 use crate::traces::Take;
 use by::{By, Groups};
 pub(crate) use diff::{Diff, diff};
@@ -163,10 +165,18 @@ pub(crate) struct Sources {
 impl Sources {
     /// Says what is missing; what to exit with where nothing went wrong.
     fn code(&self, experiment: &Experiment) -> u8 {
-        if let Some(lack) = experiment.sum.lack() {
-            eprintln!("{lack}");
-        }
-        experiment.sum.ranks.code(self.take.partial)
+        let lack = experiment.sum.lack().or_else(|| experiment.lack_of_traces());
+        lack.iter().for_each(|lack| eprintln!("{lack}"));
+        self.silent_code(experiment)
+    }
+
+    /// The same, where what is missing was said.
+    fn silent_code(&self, experiment: &Experiment) -> u8 {
+        let of_traces = match experiment.traces.is_empty() {
+            true => 0,
+            false => experiment.traces.ranks().code(self.take.partial),
+        };
+        experiment.sum.ranks.code(self.take.partial).max(of_traces)
     }
 }
 
@@ -244,6 +254,25 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
 }
 
+/// What `--by --json` tells.
+#[derive(Debug, Serialize)]
+struct ToldBy<'a> {
+    title: String,
+    #[serde(flatten)]
+    completeness: Completeness,
+    #[serde(flatten)]
+    groups: &'a Groups,
+}
+
+/// What `--by phase --json` tells.
+#[derive(Debug, Serialize)]
+struct ToldPhases<'a> {
+    title: String,
+    #[serde(flatten)]
+    completeness: Completeness,
+    phases: &'a [by::Phase],
+}
+
 /// Prints who fills the queues.
 fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Error> {
     if experiment.traces.is_empty() {
@@ -256,22 +285,28 @@ fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Er
     if window.from >= window.to {
         return Err(Error::EmptyWindow { from: window.from, to: window.to });
     }
-    let (sheet, readings) = if by == By::Phase {
-        (by::phases(&experiment.traces)?, Vec::new())
+    let completeness = experiment.traces.ranks().completeness();
+    let (sheet, readings): (_, Vec<_>) = if by == By::Phase {
+        let phases = by::phases(&experiment.traces)?;
+        let told = ToldPhases { title: experiment.title(), completeness, phases: &phases };
+        arguments.json.write(Kind::Stats, told)?;
+        (by::sheet_of(&phases), by::note_of(&phases).into_iter().collect())
     } else {
         let groups = Groups::of(&fill::of(&experiment.traces, window)?, by);
-        arguments.json.write(Kind::Stats, &groups)?;
-        (groups.sheet(), groups.readings().to_vec())
+        let told = ToldBy { title: experiment.title(), completeness, groups: &groups };
+        arguments.json.write(Kind::Stats, told)?;
+        (groups.sheet(), groups.readings().iter().cloned().chain(groups.note()).collect())
     };
     if arguments.json.takes_output() {
         return Ok(arguments.sources.code(experiment));
     }
-    experiment.sum.lack().iter().for_each(|lack| println!("{lack}"));
+    let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
+    lack.iter().for_each(|lack| println!("{lack}"));
     println!("{}", experiment.title());
     by::window_note(window).iter().for_each(|note| println!("{note}"));
     println!("\n{}", sheet.terminal());
     readings.iter().for_each(|reading| println!("{reading}"));
-    Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
+    Ok(arguments.sources.silent_code(experiment))
 }
 
 /// Writes the files. Returns the same.

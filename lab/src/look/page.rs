@@ -105,6 +105,7 @@ fn summary(experiment: &Experiment, makeups: &[Makeup]) -> String {
         lines.push(verdict(experiment, *queue, peak));
     }
     lines.extend(by::readings(makeups).into_iter().map(|reading| reading + "."));
+    lines.extend(sum.shares().map(|shares| shares + "."));
     lines.extend(sum.turns().map(|turns| turns + "."));
     lines.extend(sum.mixed.clone());
     let cut = experiment.traces.iter().filter_map(Trace::cut).collect::<BTreeSet<_>>();
@@ -113,6 +114,7 @@ fn summary(experiment: &Experiment, makeups: &[Makeup]) -> String {
         lines.iter().fold(String::new(), |items, line| items + "<li>" + &escaped(line) + "</li>\n");
     let lack = sum
         .lack()
+        .or_else(|| experiment.lack_of_traces())
         .map_or_else(String::new, |lack| format!("<p class=\"lack\">{}</p>\n", escaped(&lack)));
     format!("{lack}<ul>\n{items}</ul>\n")
 }

@@ -61,8 +61,14 @@ pub(super) fn all<'a>(
     experiment: &'a Experiment,
     makeups: &[Makeup],
 ) -> Result<Vec<Figure<'a>>, Error> {
+    // What is drawn of traces is of those that are there.
+    let traced = match experiment.lack_of_traces() {
+        Some(_) => format!(", traces of {}", experiment.traces.ranks().count()),
+        None => String::new(),
+    };
     let figure = |name, heading, reading, what| {
-        let title = format!("{heading}: {}", experiment.title());
+        let of_traces = if ["curve", "fill"].contains(&name) { traced.as_str() } else { "" };
+        let title = format!("{heading}: {}{of_traces}", experiment.title());
         Figure { name, heading, reading, title, what }
     };
     let mut figures = Vec::new();
