@@ -4,7 +4,8 @@
 # one worker after the other.
 #   tests/spawn.sh [ROUNDS]      500 unless given
 # Prints what the master holds after a fifth of the rounds and at the end. MPICH keeps some 33 KiB
-# a worker over whichever provider, Open MPI some 77.
+# a worker over whichever provider, Open MPI some 77 in PMIx; the provider's heap stays as it is
+# (docs/provider-status.md).
 . "$(dirname "$0")/setup.sh"
 rounds=${1:-500}
 # shellcheck disable=SC2086

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use matching::QueueCounters;
 use nic::models::MODELS;
-use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::cli::Tables;
@@ -16,6 +15,7 @@ use crate::error::Error;
 use crate::file;
 use crate::json::{Json, Kind, Place};
 use crate::numbers::{bytes, count, percent, share, total, whole};
+use crate::play;
 use crate::progress;
 use crate::ranks::Completeness;
 use crate::reading::{Cost, Modelled};
@@ -143,20 +143,13 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     // One unit for all lines, or they could not be compared.
     let charged = params.iter().flatten().any(curve::is_charged);
     let length: u64 = found.iter().map(Trace::records).sum();
-    if length >= replay::LONG {
+    if length >= play::LONG {
         progress::step(&format!("{} devices, {} of traces each", lines.len(), bytes(length)));
     }
-    let bar = replay::bar(&found, lines.len());
-    // A long trace alone keeps all cores busy so.
-    let replayed: Result<Vec<_>, Error> = lines
-        .par_iter()
-        .map(|line| {
-            Ok((line.name.as_str(), curve::replayed(&found, &line.settings, charged, &bar)?))
-        })
+    let settings = lines.iter().map(|line| line.settings.clone()).collect();
+    let replayed: Vec<_> = (lines.iter().zip(curve::replayed(&found, settings, charged)?))
+        .filter_map(|(line, of)| Some((line.name.as_str(), of?)))
         .collect();
-    bar.finish_and_clear();
-    let replayed: Vec<_> =
-        replayed?.into_iter().filter_map(|(name, of)| Some((name, of?))).collect();
     let title = curve::title(&found);
     let ranks = found.ranks();
     if let Some(lack) = ranks.lack("trace") {

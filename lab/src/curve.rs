@@ -12,7 +12,6 @@ use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
 use nic::timings::COSTS;
-use rayon::prelude::*;
 
 use crate::cli;
 use crate::environment::{self, Settings};
@@ -20,9 +19,10 @@ use crate::error::Error;
 use crate::file::NewFile;
 use crate::fresh;
 use crate::json::Kind;
+use crate::play::{self, Curves};
 use crate::ranks::Ranks;
 use crate::reading::{Cost, Modelled, Point};
-use crate::replay::{self, Curves};
+use crate::replay;
 use crate::rows::{Row, Runs};
 use crate::sizes::{self, Sizes, UmqSizes};
 use crate::smallest;
@@ -88,11 +88,13 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let (points, rows) = if charged || !params.iter().all(is_plain) {
         let need = match arguments.prq.is_some() || listed {
             true => 0,
-            false => need_of(replay::all(&found, &settings)?.iter().map(|of| &of.counters)),
+            false => need_of(play::all(&found, &settings)?.iter().map(|of| &of.counters)),
         };
         replays(&pairs(need)?, &found, &settings, charged)?
     } else {
-        let passed = replay::curves(&found, &settings)?;
+        let bar = play::bar(&found, 1);
+        let passed = play::curves(&found, &settings, &bar)?;
+        bar.finish_and_clear();
         smallest = smallest::smallest(&passed);
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));
@@ -111,13 +113,13 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
 
 /// The points of traces at sizes from 0 to beyond what they need; none of them without
 /// traces, or where the table does not hold the oldest elements.
-pub(crate) fn points(found: &Found) -> Result<Option<Vec<Point>>, Error> {
+pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Vec<Point>>, Error> {
     let settings = Settings::default();
     let Some(first) = found.first() else { return Ok(None) };
     if !is_plain(&first.params(&settings)?) {
         return Ok(None);
     }
-    let passed = replay::curves(found, &settings)?;
+    let passed = play::curves(found, &settings, bar)?;
     let need = need_of(passed.iter().map(|of| &of.counted.counters));
     let pairs: Vec<_> = Sizes::around(need).0.into_iter().map(|size| (size, size)).collect();
     Ok(Some(points_of(&pairs, &passed, &settings, &found.ranks())?.0))
@@ -182,19 +184,15 @@ fn replays(
     settings: &Settings,
     charged: bool,
 ) -> Result<Swept, Error> {
-    let bar = replay::bar(found, pairs.len());
-    let replayed: Result<Vec<_>, Error> = pairs
-        .par_iter()
-        .map(|&(prq, umq)| {
-            let mut settings = settings.clone();
-            settings.set("prq_entries", &prq);
-            settings.set("umq_entries", &umq);
-            replayed(found, &settings, charged, &bar)
-        })
-        .collect();
-    bar.finish_and_clear();
+    let sizes = pairs.iter().map(|(prq, umq)| {
+        let mut settings = settings.clone();
+        settings.set("prq_entries", prq);
+        settings.set("umq_entries", umq);
+        settings
+    });
+    let replayed = replayed(found, sizes.collect(), charged)?;
     let mut swept = (Vec::new(), Vec::new());
-    for (pair, replayed) in pairs.iter().zip(replayed?) {
+    for (pair, replayed) in pairs.iter().zip(replayed) {
         if let Some(Replayed { sum, cost }) = replayed {
             add(&mut swept, *pair, &sum, cost);
         }
@@ -208,26 +206,29 @@ pub(crate) struct Replayed {
     pub(crate) cost: Cost,
 }
 
-/// Replays traces once; the cost is that of the timing model where it is charged.
+/// Replays traces to each of some tables; the cost is that of the timing model where it is charged.
 pub(crate) fn replayed(
     found: &Found,
-    settings: &Settings,
+    mut settings: Vec<Settings>,
     charged: bool,
-    bar: &ProgressBar,
-) -> Result<Option<Replayed>, Error> {
-    let mut settings = settings.clone();
+) -> Result<Vec<Option<Replayed>>, Error> {
     if !charged {
-        settings.set("host_entry_ns", &LEAST);
+        settings.iter_mut().for_each(|settings| settings.set("host_entry_ns", &LEAST));
     }
-    let counted = replay::all_of_many(found, &settings, bar)?;
-    let Some(sum) = sum_of(&counted, &settings, &found.ranks())? else { return Ok(None) };
-    let of = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
-    let compared: u64 = of.iter().map(|queue| queue.host_entries).sum();
-    let cost = match charged {
-        true => Cost::Modelled(Modelled::of(&sum, &counted)),
-        false => Cost::Compared(compared as f64 / messages(&sum)),
+    let bar = play::bar(found, settings.len());
+    let counted = play::all_to_each(found, &settings, &bar);
+    bar.finish_and_clear();
+    let of = |counted: &[Counted], settings: &Settings| {
+        let Some(sum) = sum_of(counted, settings, &found.ranks())? else { return Ok(None) };
+        let queues = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
+        let compared: u64 = queues.iter().map(|queue| queue.host_entries).sum();
+        let cost = match charged {
+            true => Cost::Modelled(Modelled::of(&sum, counted)),
+            false => Cost::Compared(compared as f64 / messages(&sum)),
+        };
+        Ok(Some(Replayed { sum, cost }))
     };
-    Ok(Some(Replayed { sum, cost }))
+    counted?.iter().zip(&settings).map(|(counted, settings)| of(counted, settings)).collect()
 }
 
 fn messages(sum: &Summary) -> f64 {

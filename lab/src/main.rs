@@ -26,6 +26,7 @@ mod library;
 mod look;
 mod numbers;
 mod origin;
+mod play;
 mod plot;
 mod progress;
 mod ranks;

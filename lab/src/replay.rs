@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam replay`: traces played to another table, engine or overflow model.
 
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 use std::time::Instant;
-use std::{cmp::Reverse, sync::Arc};
 
-use indicatif::ProgressBar;
-use matching::Curve;
-use matching::measured::Clock;
-use matching::pool::{EntryPool, LocalPool, Share};
-use nic::device::DeviceConfig;
 use nic::params::Params;
-use nic::replay::{Change, Replay};
 use nic::report::{ContextCounters, Report};
-use nic::trace::{Address, Op, Reader, Stop, Timed, TraceError};
-use rayon::prelude::*;
 
 use crate::cli;
 use crate::environment::{self, Settings};
@@ -26,17 +16,11 @@ use crate::error::Error;
 use crate::file;
 use crate::json::{Kind, Sum};
 use crate::numbers::count;
-use crate::progress;
-use crate::reports::{self, Endpoint, endpoint};
+use crate::play;
+use crate::reports::{self, endpoint};
 use crate::summary::Summary;
 use crate::table;
-use crate::traces::{self, Counted, Trace, TraceClock};
-
-/// Operations from one step of the progress bar to the next.
-const STEP: u64 = 1 << 16;
-/// Bytes of records whose replay takes a second or more.
-pub(crate) const LONG: u64 = 16 << 20;
-const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
+use crate::traces::{self, Trace};
 
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
 /// reports to compare with say.
@@ -55,7 +39,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     }
     arguments.json.check()?;
     let started = Instant::now();
-    let counted = all(&found, &settings)?;
+    let counted = play::all(&found, &settings)?;
     let seconds = started.elapsed().as_secs_f64();
     let reports = traces::reports(&counted, &settings)?;
     for report in &reports {
@@ -218,236 +202,10 @@ fn without_times(counters: &ContextCounters) -> ContextCounters {
     counters
 }
 
-/// A bar for all traces, where their replay takes long enough to be seen.
-pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
-    match traces.iter().map(Trace::records).sum::<u64>().saturating_mul(times as u64) {
-        0..LONG => ProgressBar::hidden(),
-        length => progress::bar(length, BAR),
-    }
-}
-
-/// Replays every trace, as many at a time as there are cores; those that share a
-/// pool together, in the order of their times.
-pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
-    let bar = bar(traces, 1);
-    let counted = all_of_many(traces, settings, &bar);
-    bar.finish_and_clear();
-    counted
-}
-
-/// The same as one of several replays, which have a bar together.
-pub(crate) fn all_of_many(
-    traces: &[Trace],
-    settings: &Settings,
-    bar: &ProgressBar,
-) -> Result<Vec<Counted>, Error> {
-    let params = traces::params(traces, settings)?;
-    if params.iter().any(|params| params.text("pool") == "node") {
-        return together(traces, settings, bar);
-    }
-    each(traces, bar, |trace, bar| {
-        let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
-        player.play(bar)?;
-        Ok(player.counted())
-    })
-}
-
-/// One trace, the counts of the table it was played to and the curves of PRQ and UMQ.
-pub(crate) struct Curves {
-    pub(crate) counted: Counted,
-    pub(crate) curves: [Curve; 2],
-}
-
-/// Replays every trace once for the capacity curves.
-pub(crate) fn curves(traces: &[Trace], settings: &Settings) -> Result<Vec<Curves>, Error> {
-    let bar = bar(traces, 1);
-    let curves = each(traces, &bar, |trace, bar| {
-        let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
-        player.replay.keep_curves();
-        player.play(bar)?;
-        let curves = player.replay.context().curves().map(|curves| curves.map(Clone::clone));
-        Ok(Curves { counted: player.counted(), curves: curves.unwrap_or_default() })
-    });
-    bar.finish_and_clear();
-    curves
-}
-
-/// Does the same with every trace, as many at a time as there are cores.
-pub(crate) fn each<T: Send>(
-    traces: &[Trace],
-    bar: &ProgressBar,
-    work: impl Fn(&Trace, &ProgressBar) -> Result<T, Error> + Sync,
-) -> Result<Vec<T>, Error> {
-    let results: Vec<_> = traces.par_iter().map(|trace| work(trace, bar)).collect();
-    // The error of the first trace is told, whichever was met first.
-    results.into_iter().collect()
-}
-
-fn note_stop(trace: &Trace, op: &Op) {
-    let why = match op {
-        Op::Stop(Stop::Size) => "FI_TCAM_TRACE_MAX was reached",
-        Op::Stop(Stop::Disk) => "the disk was full",
-        _ => return,
-    };
-    trace.tell(&format!("the recording ended before its program: {why}"));
-}
-
-/// A trace and what it is played to.
-pub(crate) struct Player<'a> {
-    trace: &'a Trace,
-    reader: Reader<std::io::BufReader<fs::File>>,
-    replay: Replay,
-    clock: Arc<TraceClock>,
-    last: u64,
-    operations: u64,
-}
-
-impl<'a> Player<'a> {
-    pub(crate) fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
-        let clock = Arc::new(TraceClock::default());
-        let device = DeviceConfig { clock: Some(Arc::clone(&clock) as Arc<dyn Clock>), ..device };
-        let replay = Replay::new(&device).map_err(|error| Error::Replay(error.to_string()))?;
-        Ok(Self { trace, reader: trace.reader()?, replay, clock, last: 0, operations: 0 })
-    }
-
-    /// The next operation, with its time since the start.
-    pub(crate) fn next(&mut self) -> Result<Option<Timed>, Error> {
-        let next: Option<Result<Timed, TraceError>> = self.reader.next();
-        match next.transpose() {
-            Err(cut @ TraceError::Cut(_)) if self.trace.take.cut_off => {
-                self.trace.tell(&cut.to_string());
-                Ok(None)
-            }
-            next => next.map_err(|error| self.trace.error(error)),
-        }
-    }
-
-    pub(crate) fn step(&mut self, timed: Timed) -> Result<(), Error> {
-        self.step_and_tell(timed, |_| {})
-    }
-
-    /// The same, telling what changed in the queues.
-    #[inline]
-    pub(crate) fn step_and_tell(
-        &mut self,
-        (time, op): Timed,
-        tell: impl FnMut(Change),
-    ) -> Result<(), Error> {
-        note_stop(self.trace, &op);
-        self.clock.set(time);
-        self.replay.play_and_tell(&op, tell);
-        self.last = time;
-        self.operations += 1;
-        let context = self.replay.context();
-        for (queue, elements) in [("PRQ", context.posted()), ("UMQ", context.unexpected())] {
-            if elements > self.trace.take.max_queue {
-                return Err(self.too_long(queue));
-            }
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn too_long(&self, queue: &'static str) -> Error {
-        let Trace { path, header, take, .. } = self.trace;
-        let of =
-            header.rank.map_or(format!("process {}", header.pid), |rank| format!("rank {rank}"));
-        Error::QueueTooLong { path: path.clone(), queue, of, limit: take.max_queue }
-    }
-
-    /// Where the peers are that were named up to now.
-    pub(crate) fn peers(&self) -> &BTreeMap<u32, Address> {
-        self.reader.peers()
-    }
-
-    /// What it is played to.
-    pub(crate) fn replay(&self) -> &Replay {
-        &self.replay
-    }
-
-    /// Plays all.
-    fn play(&mut self, bar: &ProgressBar) -> Result<(), Error> {
-        let mut told = 0;
-        while let Some(timed) = self.next()? {
-            self.step(timed)?;
-            if self.operations.is_multiple_of(STEP) {
-                bar.inc(self.reader.taken() - told);
-                told = self.reader.taken();
-            }
-        }
-        bar.inc(self.reader.taken() - told);
-        Ok(())
-    }
-
-    fn counted(&self) -> Counted {
-        Counted {
-            trace: self.trace.clone(),
-            counters: self.replay.counters(),
-            operations: self.operations,
-            seconds: self.last as f64 * 1e-9,
-        }
-    }
-}
-
-/// Replays traces whose endpoints share the pool of their host.
-fn together(
-    traces: &[Trace],
-    settings: &Settings,
-    bar: &ProgressBar,
-) -> Result<Vec<Counted>, Error> {
-    let mut hosts: Vec<(String, LocalPool)> = Vec::new();
-    let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
-    let mut players = Vec::new();
-    for trace in traces {
-        let params = trace.params(settings)?;
-        let header = &trace.header;
-        let key = trace.endpoint();
-        if !hosts.iter().any(|(host, _)| *host == header.host) {
-            hosts.push((header.host.clone(), LocalPool::new(number(&params, "pool_entries"))));
-        }
-        if !members.iter().any(|(member, _)| *member == key) {
-            let pool = hosts.iter().find(|(host, _)| *host == header.host).map(|(_, pool)| pool);
-            let share = Share {
-                reserved: number(&params, "pool_reserved"),
-                max: number(&params, "pool_max"),
-            };
-            let member = pool.and_then(|pool| pool.join(share).ok()).ok_or(Error::Pool)?;
-            members.push((key.clone(), Arc::new(member)));
-        }
-        let mut device = trace.device(&params)?;
-        device.pool =
-            members.iter().find(|(member, _)| *member == key).map(|(_, pool)| Arc::clone(pool));
-        players.push(Player::new(trace, device)?);
-    }
-    // The earliest next operation of all traces; its place breaks ties.
-    let mut queue = BinaryHeap::new();
-    let mut next: Vec<Option<Timed>> = Vec::new();
-    for (at, player) in players.iter_mut().enumerate() {
-        let first = player.next()?;
-        let start = player.trace.header.start_ns;
-        queue.extend(first.map(|(time, _)| Reverse((start.saturating_add(time), at))));
-        next.push(first);
-    }
-    while let Some(Reverse((_, at))) = queue.pop() {
-        let player = &mut players[at];
-        if let Some(timed) = next[at].take() {
-            player.step(timed)?;
-        }
-        let before = player.reader.taken();
-        next[at] = player.next()?;
-        bar.inc(player.reader.taken() - before);
-        let start = player.trace.header.start_ns;
-        queue.extend(next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
-    }
-    Ok(players.iter().map(Player::counted).collect())
-}
-
-fn number(params: &Params, name: &str) -> u32 {
-    u32::try_from(params.number(name)).unwrap_or(u32::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::reports::tests::sample;
     use nic::report::ChannelCounters;
@@ -500,33 +258,6 @@ mod tests {
         assert_eq!(read().unwrap().len(), 1);
         trace("1.trace", 8);
         assert!(read().unwrap_err().to_string().starts_with("no report of process 8"));
-    }
-
-    #[test]
-    fn a_queue_that_grows_too_long_ends_the_replay() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("x.trace");
-        let header = Header { rank: Some(3), layout: "mpich".to_owned(), ..Header::default() };
-        let envelope = nic::device::Envelope { source: 1, bits: 2, len: 0 };
-        let mut bytes = header.to_bytes();
-        nic::trace::Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
-        bytes.extend(nic::trace::again(99).to_le_bytes());
-        fs::write(&path, bytes).unwrap();
-        let play = |max_queue| {
-            let take = traces::Take { max_queue, ..Default::default() };
-            let found = traces::find(std::slice::from_ref(&path), take).unwrap();
-            let settings = Settings::default();
-            (
-                all(&found, &settings).map(|of| of.len()),
-                curves(&found, &settings).map(|of| of.len()),
-            )
-        };
-        assert!(matches!(play(100), (Ok(1), Ok(1))));
-        let (one, other) = play(99);
-        for error in [one.unwrap_err(), other.unwrap_err()] {
-            let expected = "x.trace: the UMQ of rank 3 has more than 99 elements";
-            assert!(error.to_string().contains(expected), "{error}");
-        }
     }
 
     #[test]

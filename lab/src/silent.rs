@@ -8,7 +8,7 @@ use nic::report::{Report, WrittenAt};
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::numbers::count;
-use crate::replay;
+use crate::play;
 use crate::reports::{self, Endpoint};
 use crate::summary::MISSING;
 use crate::traces::{self, Trace};
@@ -24,7 +24,7 @@ pub(crate) fn add(reports: &mut Vec<Report>, traces: &[Trace]) -> Result<Option<
         return Ok(None);
     }
     let settings = Settings::default();
-    let mut replayed = traces::reports(&replay::all(&silent, &settings)?, &settings)?;
+    let mut replayed = traces::reports(&play::all(&silent, &settings)?, &settings)?;
     // A draft goes on where the recording stopped.
     let stopped: BTreeSet<Endpoint> =
         silent.iter().filter(|trace| trace.cut().is_some()).map(Trace::endpoint).collect();

@@ -7,7 +7,7 @@ use matching::Curve;
 use serde::Serialize;
 
 use crate::numbers::whole;
-use crate::replay::Curves;
+use crate::play::Curves;
 use crate::sheet::Sheet;
 
 /// Ranks that are told apart for people.

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::BufReader;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,9 +25,6 @@ use crate::error::Error;
 use crate::ranks::Ranks;
 use crate::reports::{self, Endpoint};
 use crate::summary::{self, NO_LIBFABRIC, Source};
-
-/// Bytes read at a time.
-const BUFFER: usize = 1 << 20;
 
 /// A trace on the disk.
 #[derive(Clone, Debug)]
@@ -228,7 +224,7 @@ impl Trace {
         self.bytes.saturating_sub(u64::from(self.header.window))
     }
 
-    pub(crate) fn reader(&self) -> Result<Reader<BufReader<File>>, Error> {
+    pub(crate) fn reader(&self) -> Result<Reader<File>, Error> {
         reader(&self.path)
     }
 
@@ -303,10 +299,9 @@ impl Trace {
     }
 }
 
-fn reader(path: &Path) -> Result<Reader<BufReader<File>>, Error> {
+fn reader(path: &Path) -> Result<Reader<File>, Error> {
     let file = File::open(path).map_err(Error::io(path))?;
-    Reader::new(BufReader::with_capacity(BUFFER, file))
-        .map_err(|error| Error::Trace { path: path.to_owned(), error })
+    Reader::new(file).map_err(|error| Error::Trace { path: path.to_owned(), error })
 }
 
 /// The time of a trace.

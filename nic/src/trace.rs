@@ -80,6 +80,8 @@ pub const WORD: usize = 4;
 pub const STATE: usize = 4 * WORD;
 /// Bytes of a value of the configuration that is no path.
 const LONGEST_VALUE: usize = 64;
+/// Bytes of a file that are read at a time.
+const PART: usize = 1 << 18;
 /// Bytes of the largest window that is read.
 const LARGEST_WINDOW: u32 = 1 << 20;
 
@@ -219,7 +221,7 @@ pub trait Recorder: Send {
     fn close(&mut self) {}
 }
 
-/// Reads a trace.
+/// Reads a trace, a quarter of a megabyte at a time.
 #[derive(Debug)]
 pub struct Reader<R> {
     from: Input<R>,
@@ -234,16 +236,21 @@ pub struct Reader<R> {
     ended: bool,
 }
 
-/// The words of a file.
+/// The words of a file, read a part at a time.
 #[derive(Debug)]
 struct Input<R> {
     from: R,
-    /// Bytes of the file still to be read, if it has a window: those that left it.
+    /// Bytes of the file still to be read before the window is: those that left it.
     appended: u64,
+    /// What the file begins with and is told last; empty if there is none, or once it is told.
     window: Vec<u8>,
-    /// Bytes read of the window; nothing before it is read.
-    in_window: Option<usize>,
-    /// Bytes taken.
+    /// Bytes read.
+    part: Vec<u8>,
+    /// How many of them were taken.
+    at: usize,
+    /// Nothing comes behind `part`.
+    is_last: bool,
+    /// Bytes taken in all.
     taken: u64,
 }
 
@@ -261,31 +268,44 @@ impl From<io::Error> for NoWords {
 }
 
 impl<R: Read> Input<R> {
-    /// The next bytes; whether there are as many.
-    fn bytes(&mut self, to: &mut [u8]) -> Result<bool, NoWords> {
-        if self.in_window.is_none() {
-            if self.window.is_empty() {
-                return match fill(&mut self.from, to)? {
-                    len if len == to.len() => Ok(true),
-                    len if to[..len].iter().all(|&byte| byte == 0) => Ok(false),
-                    _ => Err(NoWords::Cut),
-                };
-            }
-            // Records do not reach from one window into the next.
-            if self.appended >= to.len() as u64 {
-                self.appended -= to.len() as u64;
-                let whole = fill(&mut self.from, to)? == to.len();
-                return if whole { Ok(true) } else { Err(NoWords::Cut) };
-            }
-            // Killed while it appended the window, a process leaves a part there; the
-            // window has the same and the rest.
-            fill(&mut self.from, &mut self.window)?;
+    fn new(from: R, laps: u64, window: Vec<u8>) -> Self {
+        let appended = match window.len() {
+            0 => u64::MAX,
+            len => laps.saturating_mul(len as u64),
+        };
+        Self { from, appended, window, part: Vec::new(), at: 0, is_last: false, taken: 0 }
+    }
+
+    /// Reads on, where fewer than `len` bytes are left; whether there are as many.
+    #[cold]
+    fn read_on(&mut self, len: usize) -> Result<bool, NoWords> {
+        if self.is_last {
+            return Ok(false);
         }
-        let at = self.in_window.unwrap_or_default();
-        let Some(bytes) = self.window.get(at..at + to.len()) else { return Ok(false) };
-        to.copy_from_slice(bytes);
-        self.in_window = Some(at + to.len());
-        Ok(true)
+        self.part.drain(..self.at);
+        self.at = 0;
+        let held = self.part.len();
+        // Records do not reach from one window into the next.
+        if self.appended.saturating_add(held as u64) >= len as u64 {
+            let most = self.appended.min(PART as u64) as usize;
+            self.part.resize(held + most, 0);
+            let read = fill(&mut self.from, &mut self.part[held..])?;
+            self.part.truncate(held + read);
+            if self.appended != u64::MAX {
+                self.appended -= read as u64;
+            }
+            return match &self.part {
+                part if part.len() >= len => Ok(true),
+                part if self.window.is_empty() && part.iter().all(|&byte| byte == 0) => Ok(false),
+                _ => Err(NoWords::Cut),
+            };
+        }
+        // Killed while it appended the window, a process leaves a part there; the window has the
+        // same and the rest.
+        fill(&mut self.from, &mut self.window)?;
+        self.part = std::mem::take(&mut self.window);
+        self.is_last = true;
+        Ok(self.part.len() >= len)
     }
 }
 
@@ -294,10 +314,17 @@ impl<R: Read> Words for Input<R> {
 
     #[inline]
     fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, NoWords> {
-        let mut bytes = [[0; WORD]; N];
-        let whole = self.bytes(bytes.as_flattened_mut())?;
-        self.taken += if whole { (N * WORD) as u64 } else { 0 };
-        Ok(whole.then(|| bytes.map(u32::from_le_bytes)))
+        if self.part.len() - self.at < N * WORD && !self.read_on(N * WORD)? {
+            return Ok(None);
+        }
+        let mut words = [0; N];
+        let bytes = self.part[self.at..][..N * WORD].as_chunks::<WORD>().0;
+        for (word, bytes) in words.iter_mut().zip(bytes) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        self.at += N * WORD;
+        self.taken += (N * WORD) as u64;
+        Ok(Some(words))
     }
 }
 
@@ -337,8 +364,7 @@ impl<R: Read> Reader<R> {
         }
         let (laps, end) = code::state_of(words).ok_or(TraceError::State)?;
         let window = read_window(&mut from, header.window)?;
-        let appended = laps.saturating_mul(window.len() as u64);
-        let from = Input { from, appended, window, in_window: None, taken: 0 };
+        let from = Input::new(from, laps, window);
         let decoder = Decoder::default();
         let peers = BTreeMap::new();
         Ok(Self {
@@ -386,6 +412,7 @@ impl<R: Read> Reader<R> {
         self.from.taken
     }
 
+    #[inline]
     fn read(&mut self) -> Result<Option<Timed>, TraceError> {
         while !self.at_end {
             let record = self.decoder.record(&mut self.from);
@@ -416,6 +443,7 @@ impl<R: Read> Reader<R> {
 impl<R: Read> Iterator for Reader<R> {
     type Item = Result<Timed, TraceError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {
             return None;

@@ -18,9 +18,11 @@ use rustc_hash::FxHashMap as HashMap;
 use super::experiment::Queue;
 use crate::environment::Settings;
 use crate::error::Error;
-use crate::replay::{self, Player};
+use crate::play::{self, Player};
 use crate::traces::Trace;
 
+/// Operations from one step of a progress bar to the next.
+const STEP: u64 = 1 << 16;
 /// Nanoseconds of a second.
 const SECOND: f64 = 1e9;
 
@@ -69,8 +71,18 @@ pub(super) struct Filled {
     length: u64,
     /// It was never as long as now, and nothing has left since.
     fresh: bool,
+    /// The same of the time since the last sample, for who takes samples.
+    lately: Option<Lately>,
     /// Class of each element, by number.
     elements: HashMap<u64, u32>,
+}
+
+/// When a queue was longest since its last sample.
+#[derive(Clone, Debug, Default)]
+struct Lately {
+    most: u64,
+    fresh: bool,
+    counts: Vec<u64>,
 }
 
 /// What the queues of a rank were filled with.
@@ -105,6 +117,9 @@ impl Filled {
         if self.length > self.mark {
             (self.mark, self.at, self.until, self.fresh) = (self.length, at, at, true);
         }
+        if let Some(lately) = self.lately.as_mut().filter(|lately| self.length > lately.most) {
+            (lately.most, lately.fresh) = (self.length, true);
+        }
     }
 
     /// The next time is told.
@@ -126,6 +141,17 @@ impl Filled {
         if std::mem::take(&mut self.fresh) {
             self.at_mark.clone_from(&self.now);
         }
+        if let Some(lately) = self.lately.as_mut().filter(|lately| lately.fresh) {
+            lately.fresh = false;
+            lately.counts.clone_from(&self.now);
+        }
+    }
+
+    /// What there was when it was longest since the last sample. Samples begin with the first.
+    fn sample(&mut self) -> Vec<u64> {
+        self.settle();
+        let next = Lately { most: self.length, fresh: true, counts: Vec::new() };
+        self.lately.replace(next).unwrap_or_default().counts
     }
 
     /// Forgets what was before: a window begins.
@@ -206,7 +232,8 @@ fn play(
     ranks: &Ranks,
     start_ns: u64,
     window: Window,
-    mut each: impl FnMut(f64, &Makeup),
+    bar: &ProgressBar,
+    mut each: impl FnMut(f64, &mut Makeup),
 ) -> Result<Makeup, Error> {
     let settings = Settings::default();
     let layout = trace.layout(&trace.params(&settings)?)?;
@@ -218,7 +245,7 @@ fn play(
     let since = trace.header.start_ns.saturating_sub(start_ns);
     let mut begun = window == Window::ALL;
     let mut changes = Vec::new();
-    let mut last = None;
+    let (mut last, mut told) = (None, 0);
     while let Some(timed) = player.next()? {
         let at = (since + timed.0) as f64 / SECOND;
         if let Some(before) = last.replace(at).filter(|before| *before < at) {
@@ -233,7 +260,7 @@ fn play(
             makeup.queues.iter_mut().for_each(|queue| queue.begin(window.from));
         }
         changes.clear();
-        player.step_and_tell(timed, |change| changes.push(change))?;
+        player.step_and_tell(&timed, |change| changes.push(change))?;
         for change in &changes {
             match *change {
                 Change::Posted(number, key) => {
@@ -251,7 +278,10 @@ fn play(
             }
         }
         makeup.operations += 1;
-        each(at, &makeup);
+        each(at, &mut makeup);
+        if makeup.operations.is_multiple_of(STEP) {
+            bar.inc(player.taken() - std::mem::replace(&mut told, player.taken()));
+        }
     }
     if !begun {
         makeup.queues.iter_mut().for_each(|queue| queue.begin(window.from));
@@ -265,28 +295,32 @@ fn start_of(traces: &[Trace]) -> u64 {
     traces.iter().map(|trace| trace.header.start_ns).min().unwrap_or(0)
 }
 
-fn tagged(traces: &[Trace]) -> Vec<Trace> {
+/// Those of tagged messages.
+pub(super) fn tagged(traces: &[Trace]) -> Vec<Trace> {
     traces.iter().filter(|trace| trace.header.context == "tagged").cloned().collect()
 }
 
 /// What the ranks of traces of tagged messages fill their queues with.
-pub(super) fn of(traces: &[Trace], window: Window) -> Result<Vec<Makeup>, Error> {
+pub(super) fn of(
+    traces: &[Trace],
+    window: Window,
+    bar: &ProgressBar,
+) -> Result<Vec<Makeup>, Error> {
     let (ranks, start) = (Ranks::of(traces), start_of(traces));
-    let tagged = tagged(traces);
-    let bar = replay::bar(&tagged, 1);
-    let makeups = replay::each(&tagged, &bar, |trace, bar| {
-        let makeup = play(trace, &ranks, start, window, |_, _| {})?;
-        bar.inc(trace.records());
-        Ok(makeup)
-    });
-    bar.finish_and_clear();
-    makeups
+    play::each(&tagged(traces), bar, |trace, bar| {
+        play(trace, &ranks, start, window, bar, |_, _| {})
+    })
 }
 
 /// The makeup whose queue became longest.
 pub(super) fn worst(makeups: &[Makeup], queue: Queue) -> Option<&Makeup> {
+    worst_at(makeups, queue).map(|at| &makeups[at])
+}
+
+/// Its place.
+pub(super) fn worst_at(makeups: &[Makeup], queue: Queue) -> Option<usize> {
     // The first of equals.
-    makeups.iter().rev().max_by_key(|makeup| makeup.of(queue).mark)
+    (0..makeups.len()).rev().max_by_key(|&at| makeups[at].of(queue).mark)
 }
 
 /// Lengths of the queues of one rank over time, by class.
@@ -303,26 +337,24 @@ pub(super) struct Series {
 /// Samples of a series.
 const SAMPLES: u64 = 400;
 
-/// The series of the rank of a makeup.
-pub(super) fn series(traces: &[Trace], makeup: &Makeup) -> Result<Series, Error> {
-    let of_rank =
-        |trace: &&Trace| trace.header.context == "tagged" && trace.header.rank == makeup.rank;
-    let Some(trace) = traces.iter().find(of_rank) else { return Ok(Series::default()) };
+/// The series of one of some traces, of which there is the makeup.
+pub(super) fn series(
+    traces: &[Trace],
+    trace: &Trace,
+    makeup: &Makeup,
+    bar: &ProgressBar,
+) -> Result<Series, Error> {
     let every = makeup.operations.div_ceil(SAMPLES).max(1);
     let mut series = Series::default();
-    let mut longest: [(u64, Vec<u64>); 2] = Default::default();
     let (ranks, start) = (Ranks::of(traces), start_of(traces));
-    let played = play(trace, &ranks, start, Window::ALL, |at, makeup| {
-        for (longest, queue) in longest.iter_mut().zip(&makeup.queues) {
-            if queue.length >= longest.0 {
-                longest.0 = queue.length;
-                longest.1.clone_from(&queue.now);
-            }
+    let played = play(trace, &ranks, start, Window::ALL, bar, |at, makeup| {
+        if makeup.operations == 1 {
+            makeup.queues.iter_mut().for_each(|queue| drop(queue.sample()));
         }
         if makeup.operations.is_multiple_of(every) {
             series.at.push(at);
-            for (to, longest) in series.counts.iter_mut().zip(&mut longest) {
-                to.push(std::mem::take(longest).1);
+            for (to, queue) in series.counts.iter_mut().zip(&mut makeup.queues) {
+                to.push(queue.sample());
             }
         }
     })?;
@@ -334,7 +366,7 @@ pub(super) fn series(traces: &[Trace], makeup: &Makeup) -> Result<Series, Error>
 pub(super) fn phases(traces: &[Trace]) -> Result<Vec<Window>, Error> {
     let (start, tagged) = (start_of(traces), tagged(traces));
     let settings = Settings::default();
-    let times = replay::each(&tagged, &ProgressBar::hidden(), |trace, _| {
+    let times = play::each(&tagged, &ProgressBar::hidden(), |trace, _| {
         let layout = trace.layout(&trace.params(&settings)?)?;
         let since = trace.header.start_ns.saturating_sub(start);
         let mut times: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
@@ -390,11 +422,11 @@ pub(super) type OfRank = (Option<u32>, Vec<Needed>);
 /// What ranks need in each of some phases, one after the other.
 pub(super) fn needed(traces: &[Trace], phases: &[Window]) -> Result<Vec<OfRank>, Error> {
     let (ranks, start, tagged) = (Ranks::of(traces), start_of(traces), tagged(traces));
-    let bar = replay::bar(&tagged, 1);
-    let needed = replay::each(&tagged, &bar, |trace, bar| {
+    let bar = play::bar(&tagged, 1);
+    let needed = play::each(&tagged, &bar, |trace, bar| {
         let mut needed: Vec<Needed> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
-        let makeup = play(trace, &ranks, start, Window::ALL, |at, makeup| {
+        let makeup = play(trace, &ranks, start, Window::ALL, bar, |at, makeup| {
             while phases.get(phase).is_some_and(|window| at > window.to) {
                 phase += 1;
             }
@@ -406,7 +438,6 @@ pub(super) fn needed(traces: &[Trace], phases: &[Window]) -> Result<Vec<OfRank>,
                 *before = (queue.length, queue.entered);
             }
         })?;
-        bar.inc(trace.records());
         Ok((makeup.rank, needed))
     });
     bar.finish_and_clear();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Files of lines with named columns, as CSV or Parquet: what is exported.
 
+use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +12,8 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
-use serde::Serialize;
+use rustc_hash::FxBuildHasher;
+use serde::{Serialize, Serializer};
 
 use crate::error::Error;
 use crate::file::NewFile;
@@ -71,6 +74,8 @@ pub(super) struct Column {
     values: Values,
     /// 1 for a value, 0 where there is none; empty if there always is one.
     present: Vec<i16>,
+    /// Texts of this row group, by hash.
+    met: HashMap<u64, ByteArray, FxBuildHasher>,
 }
 
 #[derive(Debug)]
@@ -79,6 +84,38 @@ enum Values {
     Real(Vec<f64>),
     Bool(Vec<bool>),
     Text(Vec<ByteArray>),
+}
+
+/// Bits, written as 0x1f.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hex(pub(super) u64);
+
+impl Hex {
+    /// Most characters.
+    const MOST: usize = 18;
+
+    /// As text, in the memory given.
+    fn text(self, to: &mut [u8; Self::MOST]) -> &str {
+        let mut at = to.len();
+        let mut rest = self.0;
+        loop {
+            at -= 1;
+            to[at] = b"0123456789abcdef"[(rest & 15) as usize];
+            rest >>= 4;
+            if rest == 0 {
+                break;
+            }
+        }
+        at -= 2;
+        to[at..at + 2].copy_from_slice(b"0x");
+        std::str::from_utf8(&to[at..]).expect("digits are text")
+    }
+}
+
+impl Serialize for Hex {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.text(&mut [0; Self::MOST]))
+    }
 }
 
 /// A value of a column.
@@ -132,9 +169,25 @@ impl Value for &str {
 
     fn put(&self, column: &mut Column) {
         if let Values::Text(values) = &mut column.values {
-            values.push((*self).into());
+            let bytes = self.as_bytes();
+            let same = column.met.entry(hash(bytes)).or_insert_with(|| bytes.to_vec().into());
+            // Texts repeat: those that have been met are not copied again.
+            let text = if same.data() == bytes { same.clone() } else { bytes.to_vec().into() };
+            values.push(text);
         }
     }
+}
+
+impl Value for Hex {
+    const KIND: Kind = <&str>::KIND;
+
+    fn put(&self, column: &mut Column) {
+        self.text(&mut [0; Self::MOST]).put(column);
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    FxBuildHasher.hash_one(bytes)
 }
 
 impl Value for String {
@@ -232,7 +285,7 @@ impl Column {
             Physical::BOOLEAN => Values::Bool(Vec::new()),
             _ => Values::Text(Vec::new()),
         };
-        Self { values, present: Vec::new() }
+        Self { values, present: Vec::new(), met: HashMap::default() }
     }
 }
 
@@ -265,7 +318,7 @@ impl Group {
     /// Writes the lines kept as a row group.
     fn write(&mut self) -> Result<(), ParquetError> {
         let mut group = self.file.next_row_group()?;
-        for Column { values, present } in &mut self.columns {
+        for Column { values, present, met } in &mut self.columns {
             let Some(mut to) = group.next_column()? else { break };
             let levels = (!present.is_empty()).then_some(present.as_slice());
             match values {
@@ -287,6 +340,7 @@ impl Group {
                 }
             }
             present.clear();
+            met.clear();
             to.close()?;
         }
         group.close()?;
@@ -309,7 +363,7 @@ mod tests {
             number: u64,
             real: f64,
             name: &'a str,
-            hex: Option<String>,
+            hex: Option<Hex>,
             found: Option<bool>,
         }
     }
@@ -326,7 +380,7 @@ mod tests {
                     number,
                     real: number as f64 / 2.0,
                     name: if odd { "odd" } else { "even" },
-                    hex: odd.then(|| format!("{number:#x}")),
+                    hex: odd.then_some(Hex(number << 40 | number)),
                     found: (number % 3 == 0).then_some(odd),
                 })
                 .unwrap();
@@ -354,6 +408,13 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, lines);
+    }
+
+    #[test]
+    fn bits_are_written_as_the_standard_library_does() {
+        for bits in [0, 1, 15, 16, 0xdead_beef, u64::MAX, 1 << 60] {
+            assert_eq!(Hex(bits).text(&mut [0; Hex::MOST]), format!("{bits:#x}"));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod export;
 mod figures;
 mod fill;
 mod lines;
+mod material;
 mod operations;
 mod page;
 mod sheets;
@@ -22,12 +23,14 @@ use crate::error::Error;
 use crate::file;
 use crate::fresh::{self, Earlier};
 use crate::json::{Json, Kind};
+use crate::play;
 use crate::ranks::Completeness;
 use crate::traces::Take;
 use by::{By, Groups};
 pub(crate) use diff::{Diff, diff};
 use experiment::Experiment;
 use fill::Window;
+use material::Material;
 
 /// Draws what the tables of an experiment did.
 ///
@@ -212,8 +215,8 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let experiment = Experiment::read(&arguments.from)?;
     fresh::make(&arguments.out)?;
     let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
-    let makeups = fill::of(&experiment.traces, Window::ALL)?;
-    for figure in figures::all(&experiment, &makeups)? {
+    let material = Material::of(&experiment)?;
+    for figure in figures::all(&experiment, &material) {
         let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
             let path = path("svg");
@@ -292,7 +295,10 @@ fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Er
         arguments.json.write(Kind::Stats, told)?;
         (by::sheet_of(&phases), by::note_of(&phases).into_iter().collect())
     } else {
-        let groups = Groups::of(&fill::of(&experiment.traces, window)?, by);
+        let bar = play::bar(&experiment.traces, 1);
+        let makeups = fill::of(&experiment.traces, window, &bar)?;
+        bar.finish_and_clear();
+        let groups = Groups::of(&makeups, by);
         let told = ToldBy { title: experiment.title(), completeness, groups: &groups };
         arguments.json.write(Kind::Stats, told)?;
         (groups.sheet(), groups.readings().iter().cloned().chain(groups.note()).collect())

@@ -18,16 +18,19 @@
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 
+use indicatif::ProgressBar;
 use matching::{Key, SearchDepth, TagLayout};
 use nic::trace::{Op, Posted};
 
 use super::experiment::{Experiment, Queue};
-use super::lines::{Lines, row};
+use super::lines::{Hex, Lines, row};
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::file::NewFile;
-use crate::replay::Player;
+use crate::play::{self, Player};
 use crate::traces::Trace;
 
 row! {
@@ -39,8 +42,8 @@ row! {
         operation: &'static str,
         /// Peer number; nothing for any, and where there is none.
         source: Option<u32>,
-        match_bits: Option<String>,
-        ignore_bits: Option<String>,
+        match_bits: Option<Hex>,
+        ignore_bits: Option<Hex>,
         kind: Option<&'static str>,
         bytes: Option<u64>,
         /// Whether the search found an element, and the entries it compared.
@@ -87,7 +90,7 @@ fn searched(op: &Op) -> Option<Queue> {
     }
 }
 
-impl<'a> Row<'a> {
+impl Row<'_> {
     fn of(op: &Op, layout: TagLayout) -> Self {
         let mut row = Row {
             rank: 0,
@@ -105,8 +108,8 @@ impl<'a> Row<'a> {
         let mut keyed = |operation, key: &Key| {
             row.operation = operation;
             row.source = key.source.get();
-            row.match_bits = Some(format!("{:#x}", key.bits));
-            row.ignore_bits = Some(format!("{:#x}", key.ignore));
+            row.match_bits = Some(Hex(key.bits));
+            row.ignore_bits = Some(Hex(key.ignore));
             let collective = layout.is_collective(key);
             row.kind = Some(if collective { "collective" } else { "point-to-point" });
         };
@@ -183,8 +186,14 @@ impl Qstat {
     }
 }
 
+/// Rows that go from who plays to who writes at a time.
+const BATCH: usize = 4096;
+/// Most batches on the way.
+const ON_THE_WAY: usize = 8;
+
 /// Writes `operations` and LogGOPSim's files. Operations of the contexts of a rank
-/// come one context after the other.
+/// come one context after the other. One thread plays, another writes `operations`: both take
+/// as long.
 pub(super) fn write(
     experiment: &Experiment,
     out: &Path,
@@ -196,22 +205,69 @@ pub(super) fn write(
     traces.sort_by_key(|(rank, trace)| (*rank, trace.header.context != "tagged"));
     let mut lines = Lines::new::<Row<'_>>(out, "operations", parquet)?;
     let mut qstat = Qstat::new(out, prefix)?;
+    let (sender, rows) = mpsc::sync_channel::<Vec<Row<'_>>>(ON_THE_WAY);
+    let bar = play::bar(&experiment.traces, 1);
+    let (played, lines) = thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            for row in rows.iter().flatten() {
+                lines.add(&row)?;
+            }
+            Ok::<_, Error>(lines)
+        });
+        let played = play_all(&traces, &mut qstat, sender, &bar);
+        (played, writer.join().expect("what writes does not panic"))
+    });
+    bar.finish_and_clear();
+    // Where writing failed, playing ended for that.
+    let lines = lines?;
+    played?;
+    lines.end()?;
+    qstat.end()
+}
+
+/// Plays all traces, by rank, and sends their operations.
+fn play_all<'a>(
+    traces: &[(u32, &'a Trace)],
+    qstat: &mut Qstat,
+    sender: SyncSender<Vec<Row<'a>>>,
+    bar: &ProgressBar,
+) -> Result<(), Error> {
+    let mut to = Batch { rows: Vec::with_capacity(BATCH), sender };
     let last = traces.last().map_or(0, |(rank, _)| *rank);
-    let mut rest = traces.as_slice();
+    let mut rest = traces;
     for rank in 0..=last {
         let mut most = [0; 2];
         let (of_rank, others) = rest.split_at(rest.partition_point(|(of, _)| *of <= rank));
         rest = others;
         for (_, trace) in of_rank {
-            let marks = play(rank, trace, &mut lines, &mut qstat)?;
+            let marks = play(rank, trace, &mut to, qstat, bar)?;
             for (most, mark) in most.iter_mut().zip(marks) {
                 *most = mark.max(*most);
             }
         }
         qstat.end_rank(most)?;
     }
-    lines.end()?;
-    qstat.end()
+    to.send();
+    Ok(())
+}
+
+/// Rows on their way to who writes.
+struct Batch<'a> {
+    rows: Vec<Row<'a>>,
+    sender: SyncSender<Vec<Row<'a>>>,
+}
+
+impl<'a> Batch<'a> {
+    /// Whether somebody still writes.
+    fn add(&mut self, row: Row<'a>) -> bool {
+        self.rows.push(row);
+        self.rows.len() < BATCH || self.send()
+    }
+
+    fn send(&mut self) -> bool {
+        let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BATCH));
+        self.sender.send(rows).is_ok()
+    }
 }
 
 /// The rank of a trace: as the launcher told it, or the number that stands for it.
@@ -219,29 +275,43 @@ fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
     trace.header.rank.or_else(|| experiment.number_of(&trace.endpoint())).unwrap_or(0)
 }
 
-/// Writes the operations of a trace; the high-water marks of its queues if they are
-/// those of MPI.
-fn play(rank: u32, trace: &Trace, lines: &mut Lines, qstat: &mut Qstat) -> Result<[u64; 2], Error> {
+/// Sends the operations of a trace; the high-water marks of its queues if they are
+/// those of MPI. Ends early where nobody writes any more.
+fn play<'a>(
+    rank: u32,
+    trace: &'a Trace,
+    to: &mut Batch<'a>,
+    qstat: &mut Qstat,
+    bar: &ProgressBar,
+) -> Result<[u64; 2], Error> {
     let device = trace.device(&trace.params(&Settings::default())?)?;
     let layout = device.prq.engine_config.layout;
     let tagged = trace.header.context == "tagged";
     let mut player = Player::new(trace, device)?;
-    while let Some((ns, op)) = player.next()? {
-        let mut row = Row { rank, context: &trace.header.context, ns, ..Row::of(&op, layout) };
-        let queue = searched(&op);
+    let (mut told, mut operations) = (0, 0_u64);
+    while let Some(timed) = player.next()? {
+        let (ns, op) = &timed;
+        let mut row = Row { rank, context: &trace.header.context, ns: *ns, ..Row::of(op, layout) };
+        let queue = searched(op);
         let mark = |player: &Player<'_>, queue: Queue| {
             Mark::of(player.replay().context().search_depths()[queue as usize])
         };
         let before = queue.map(|queue| mark(&player, queue));
-        player.step((ns, op))?;
+        player.step(&timed)?;
         if let (Some(queue), Some(before)) = (queue, before) {
             let search = before.search(mark(&player, queue), queue);
             (row.found, row.depth) = (Some(search.found), Some(search.depth));
             if tagged {
-                qstat.add(ns, search)?;
+                qstat.add(*ns, search)?;
             }
         }
-        lines.add(&row)?;
+        operations += 1;
+        if operations.is_multiple_of(BATCH as u64) {
+            bar.inc(player.taken() - std::mem::replace(&mut told, player.taken()));
+        }
+        if !to.add(row) {
+            break;
+        }
     }
     let counters = player.replay().counters();
     let marks = [counters.prq.high_water, counters.umq.high_water];

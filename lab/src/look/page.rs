@@ -7,7 +7,8 @@ use std::fmt::Write;
 use super::by::{self, By, Groups};
 use super::experiment::{Experiment, Queue};
 use super::figures;
-use super::fill::{self, Makeup, Window};
+use super::fill::Makeup;
+use super::material::Material;
 use super::sheets;
 use crate::error::Error;
 use crate::numbers::{count, share};
@@ -46,14 +47,15 @@ const WORDS: [(&str, &str); 8] = [
 pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
     let title = escaped(&experiment.title());
     // Drawn first: this plays the traces, and tells those that are not whole.
-    let makeups = fill::of(&experiment.traces, Window::ALL)?;
-    let figures = figures::all(experiment, &makeups)?;
+    let material = Material::of(experiment)?;
+    let figures = figures::all(experiment, &material);
+    let makeups = &material.makeups;
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>tcam: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
          <header><h1>{title}</h1>\n{}</header>\n<main>\n",
-        summary(experiment, &makeups)
+        summary(experiment, makeups)
     );
     for figure in figures {
         let (heading, reading) = (escaped(figure.heading), escaped(figure.reading));
@@ -71,7 +73,7 @@ pub(super) fn of(experiment: &Experiment) -> Result<String, Error> {
     }
     if !makeups.is_empty() {
         for kind in [By::Tag, By::Peer] {
-            page += &html(&Groups::of(&makeups, kind).sheet());
+            page += &html(&Groups::of(makeups, kind).sheet());
         }
     }
     page += "</section>\n<section>\n<h2>Configuration</h2>\n";

@@ -319,7 +319,7 @@ fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounte
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use nic::trace::Reader;
 
@@ -327,6 +327,11 @@ mod tests {
         let rank = rank.parse().unwrap();
         let out = out.to_owned();
         Workload { pattern, ranks: Some(16), seed: 3, rank, steps: 4, messages: None, out }
+    }
+
+    /// Traces of two ranks of a halo exchange.
+    pub(crate) fn write_to(out: &Path) {
+        workload(&arguments(Pattern::Halo, "0,5", out)).unwrap();
     }
 
     #[test]

@@ -9,11 +9,11 @@ use super::{Sign, legend, rectangle};
 use crate::error::Error;
 use crate::look::by;
 use crate::look::experiment::Queue;
-use crate::look::fill::{self, Class, Makeup, Series};
+use crate::look::fill::{Class, Series};
+use crate::look::material::Material;
 use crate::numbers::whole;
 use crate::plot::canvas::{Canvas, Surface};
 use crate::plot::chart::{Chart, Scale};
-use crate::traces::Trace;
 
 pub(super) const HEIGHT: u32 = 900;
 /// Steps reach so far into the next one that no seam is seen between them.
@@ -51,18 +51,13 @@ struct Panel {
 }
 
 impl Fill {
-    /// Of traces; none of those without tagged messages.
-    pub(super) fn of(traces: &[Trace], makeups: &[Makeup]) -> Result<Option<Self>, Error> {
-        let mut series = Vec::new();
-        for queue in Queue::BOTH {
-            let Some(makeup) = fill::worst(makeups, queue).filter(|of| of.of(queue).mark > 0)
-            else {
-                continue;
-            };
-            series.push((queue, makeup, fill::series(traces, makeup)?));
-        }
+    /// Of what was played; none of traces without tagged messages.
+    pub(super) fn of(material: &Material) -> Option<Self> {
+        let series: Vec<_> = (material.longest.iter())
+            .map(|(queue, at, series)| (*queue, &material.makeups[*at], series))
+            .collect();
         if series.is_empty() {
-            return Ok(None);
+            return None;
         }
         let heaviest = |name: Name| {
             let mut weights: BTreeMap<String, u64> = BTreeMap::new();
@@ -94,14 +89,14 @@ impl Fill {
                 queue,
                 rank: makeup.rank,
                 mark: makeup.of(queue).mark,
-                counts: by_name(&of, queue, name, &names),
-                at: of.at,
+                counts: by_name(of, queue, name, &names),
+                at: of.at.clone(),
             })
             .collect();
         if others && names.len() < COLOURS.len() {
             names.push("others".to_owned());
         }
-        Ok(Some(Self { names, panels, end }))
+        Some(Self { names, panels, end })
     }
 
     pub(super) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {

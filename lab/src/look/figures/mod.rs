@@ -11,8 +11,7 @@ use std::path::Path;
 use plotters::prelude::RGBColor;
 
 use super::experiment::Experiment;
-use super::fill::Makeup;
-use crate::curve;
+use super::material::Material;
 use crate::error::Error;
 use crate::plot::canvas::{Align, At, Canvas, DARK, GREY, Surface};
 use crate::plot::picture::{self, Picture};
@@ -48,7 +47,7 @@ enum What<'a> {
     Blocks(&'a Experiment),
     Map(map::Map),
     Fill(fill::Fill),
-    Curve(Vec<Point>),
+    Curve(&'a [Point]),
 }
 
 /// Whether there is a picture of why elements were not in the table.
@@ -57,10 +56,7 @@ pub(super) fn has_blocks(experiment: &Experiment) -> bool {
 }
 
 /// All pictures that can be drawn of an experiment; none that would be empty.
-pub(super) fn all<'a>(
-    experiment: &'a Experiment,
-    makeups: &[Makeup],
-) -> Result<Vec<Figure<'a>>, Error> {
+pub(super) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec<Figure<'a>> {
     // What is drawn of traces is of those that are there.
     let traced = match experiment.lack_of_traces() {
         Some(_) => format!(", traces of {}", experiment.traces.ranks().count()),
@@ -72,7 +68,7 @@ pub(super) fn all<'a>(
         Figure { name, heading, reading, title, what }
     };
     let mut figures = Vec::new();
-    if let Some(points) = curve::points(&experiment.traces)? {
+    if let Some(points) = &material.points {
         figures.push(figure(
             "curve",
             "Capacity curve",
@@ -99,7 +95,7 @@ pub(super) fn all<'a>(
          lets none enter.",
         What::Lengths(experiment),
     ));
-    if let Some(fill) = fill::Fill::of(&experiment.traces, makeups)? {
+    if let Some(fill) = fill::Fill::of(material) {
         figures.push(figure(
             "fill",
             "Who fills the queues",
@@ -141,7 +137,7 @@ pub(super) fn all<'a>(
         What::Map(map::Map::of(experiment)),
     ));
     figures.retain(|figure| has(figure.name));
-    Ok(figures)
+    figures
 }
 
 impl Figure<'_> {
@@ -224,7 +220,7 @@ mod tests {
     fn every_picture_is_drawn_at_any_number_of_ranks() {
         for (ranks, entries) in [(1, 0), (2, 64), (256, 512), (256, 65_536), (5000, 100)] {
             let experiment = experiment(ranks, entries);
-            for figure in all(&experiment, &[]).unwrap() {
+            for figure in all(&experiment, &Material::default()) {
                 let text = figure.svg().unwrap();
                 assert!(text.contains(figure.heading), "{}", figure.name);
                 assert!(!text.contains("NaN") && !text.contains("inf"), "{}", figure.name);
@@ -237,7 +233,8 @@ mod tests {
     fn a_bitmap_has_the_size_of_the_picture() {
         let directory = tempfile::tempdir().unwrap();
         let experiment = experiment(2, 64);
-        let figures = all(&experiment, &[]).unwrap();
+        let material = Material::default();
+        let figures = all(&experiment, &material);
         let path = directory.path().join("map.png");
         let map = figures.last().unwrap();
         map.png(&path).unwrap();
