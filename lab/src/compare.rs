@@ -93,9 +93,17 @@ struct Row<'a> {
     /// Entries that a linear search on the host compares for a message, without the timing
     /// model.
     host_entries_a_message: Option<f64>,
+    /// Those that the host engine traverses.
+    host_traversed_a_message: f64,
     /// Nanoseconds a message, of the timing model.
     matching_ns: Option<f64>,
     added_ns: Option<f64>,
+    arrival_mean_ns: Option<f64>,
+    arrival_median_ns: Option<f64>,
+    arrival_99_percent_ns: Option<f64>,
+    post_mean_ns: Option<f64>,
+    post_median_ns: Option<f64>,
+    post_99_percent_ns: Option<f64>,
 }
 
 /// All that `--json` tells.
@@ -146,8 +154,8 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     if length >= play::LONG {
         progress::step(&format!("{} devices, {} of traces each", lines.len(), bytes(length)));
     }
-    let settings = lines.iter().map(|line| line.settings.clone()).collect();
-    let replayed: Vec<_> = (lines.iter().zip(curve::replayed(&found, settings, charged)?))
+    let settings: Vec<_> = lines.iter().map(|line| line.settings.clone()).collect();
+    let replayed: Vec<_> = (lines.iter().zip(curve::replayed(&found, &settings, charged)?))
         .filter_map(|(line, of)| Some((line.name.as_str(), of?)))
         .collect();
     let title = curve::title(&found);
@@ -207,14 +215,14 @@ fn assignments(words: &str) -> Vec<String> {
 }
 
 fn sheet(title: &str, replayed: &[(&str, Replayed)], charged: bool) -> Sheet {
-    let cost = if charged { "host adds, ns" } else { "host compares" };
+    let cost = if charged { "host adds, ns" } else { "host traverses" };
     let header = ["", "fit at once", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
     let mut sheet = Sheet::new(title, header);
-    for (name, Replayed { sum, cost, .. }) in replayed {
+    for (name, Replayed { sum, cost, traversed }) in replayed {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let cost = match cost {
-            Cost::Modelled(Modelled { added, .. }) => *added,
-            Cost::Compared(entries) => *entries,
+            Cost::Modelled(Modelled { added, .. }) => added,
+            Cost::Compared(_) => traversed,
         };
         sheet.row([
             (*name).to_owned(),
@@ -254,8 +262,10 @@ fn mostly(prq: &QueueCounters, umq: &QueueCounters) -> Option<Mostly> {
 /// What the columns mean, and what no device changes.
 fn foot(sum: &Summary, charged: bool) -> String {
     let unit = match charged {
-        true => "host adds: what searches on the host cost a message, on average, as modelled",
-        false => "host compares: entries that a linear search on the host passes, a message",
+        true => "host adds: what spilled elements cost a message, on average, as modelled",
+        false => {
+            "host traverses: entries that a search by the engine on the host passes, a message"
+        }
     };
     let longest = |peak: &Peak| format!("{}{}", whole(peak.elements), rank_of(peak));
     format!(
@@ -267,7 +277,7 @@ fn foot(sum: &Summary, charged: bool) -> String {
 }
 
 impl<'a> Row<'a> {
-    fn of(what: &'a str, Replayed { sum, cost, .. }: &Replayed) -> Self {
+    fn of(what: &'a str, Replayed { sum, cost, traversed }: &Replayed) -> Self {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let modelled = match cost {
             Cost::Modelled(modelled) => Some(modelled),
@@ -287,8 +297,15 @@ impl<'a> Row<'a> {
             umq_spills: umq.spills,
             mostly: mostly(prq, umq).map_or("", |mostly| mostly.reason),
             host_entries_a_message: modelled.is_none().then(|| cost.value()),
+            host_traversed_a_message: *traversed,
             matching_ns: modelled.map(|modelled| modelled.matching),
             added_ns: modelled.map(|modelled| modelled.added),
+            arrival_mean_ns: modelled.and_then(|modelled| modelled.arrivals[0]),
+            arrival_median_ns: modelled.and_then(|modelled| modelled.arrivals[1]),
+            arrival_99_percent_ns: modelled.and_then(|modelled| modelled.arrivals[2]),
+            post_mean_ns: modelled.and_then(|modelled| modelled.posts[0]),
+            post_median_ns: modelled.and_then(|modelled| modelled.posts[1]),
+            post_99_percent_ns: modelled.and_then(|modelled| modelled.posts[2]),
         }
     }
 }

@@ -8,10 +8,12 @@
 use std::path::Path;
 
 use indicatif::ProgressBar;
+use matching::Traversals;
+use matching::timing::Costs;
 use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
-use nic::timings::COSTS;
+use nic::timings;
 
 use crate::cli;
 use crate::environment::{self, Settings};
@@ -29,9 +31,6 @@ use crate::smallest;
 use crate::summary::Summary;
 use crate::sweep::show;
 use crate::traces::{self, Counted, Found, Take};
-
-/// Least cost: entries compared on the host are counted, but take no time.
-const LEAST: &str = "0.001";
 
 /// Draws the curve and says how small the table may be. Returns 0.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
@@ -132,7 +131,7 @@ fn need_of<'a>(counters: impl Iterator<Item = &'a ContextCounters>) -> u64 {
 
 /// Whether the timing model is on.
 pub(crate) fn is_charged(params: &Params) -> bool {
-    COSTS.iter().any(|name| params.thousandths(name) > 0)
+    timings::costs(params) != Costs::default()
 }
 
 /// Whether the table always holds the oldest elements.
@@ -190,10 +189,11 @@ fn replays(
         settings.set("umq_entries", umq);
         settings
     });
-    let replayed = replayed(found, sizes.collect(), charged)?;
+    let sizes: Vec<_> = sizes.collect();
+    let replayed = replayed(found, &sizes, charged)?;
     let mut swept = (Vec::new(), Vec::new());
     for (pair, replayed) in pairs.iter().zip(replayed) {
-        if let Some(Replayed { sum, cost }) = replayed {
+        if let Some(Replayed { sum, cost, .. }) = replayed {
             add(&mut swept, *pair, &sum, cost);
         }
     }
@@ -204,31 +204,33 @@ fn replays(
 pub(crate) struct Replayed {
     pub(crate) sum: Summary,
     pub(crate) cost: Cost,
+    /// Elements that the host engine traverses for a message.
+    pub(crate) traversed: f64,
 }
 
 /// Replays traces to each of some tables; the cost is that of the timing model where it is charged.
 pub(crate) fn replayed(
     found: &Found,
-    mut settings: Vec<Settings>,
+    settings: &[Settings],
     charged: bool,
 ) -> Result<Vec<Option<Replayed>>, Error> {
-    if !charged {
-        settings.iter_mut().for_each(|settings| settings.set("host_entry_ns", &LEAST));
-    }
     let bar = play::bar(found, settings.len());
-    let counted = play::all_to_each(found, &settings, &bar);
+    let counted = play::all_to_each(found, settings, &bar);
     bar.finish_and_clear();
     let of = |counted: &[Counted], settings: &Settings| {
         let Some(sum) = sum_of(counted, settings, &found.ranks())? else { return Ok(None) };
-        let queues = [sum.tagged.prq.modelled, sum.tagged.umq.modelled];
-        let compared: u64 = queues.iter().map(|queue| queue.host_entries).sum();
+        let a_message = |of: fn(&Traversals) -> u64| {
+            let [prq, umq] = [&sum.tagged.prq, &sum.tagged.umq].map(|of| &of.traversals);
+            (of(prq).saturating_add(of(umq))) as f64 / messages(&sum)
+        };
         let cost = match charged {
             true => Cost::Modelled(Modelled::of(&sum, counted)),
-            false => Cost::Compared(compared as f64 / messages(&sum)),
+            false => Cost::Compared(a_message(|of| of.in_a_list)),
         };
-        Ok(Some(Replayed { sum, cost }))
+        let traversed = a_message(|of| of.entries);
+        Ok(Some(Replayed { sum, cost, traversed }))
     };
-    counted?.iter().zip(&settings).map(|(counted, settings)| of(counted, settings)).collect()
+    counted?.iter().zip(settings).map(|(counted, settings)| of(counted, settings)).collect()
 }
 
 fn messages(sum: &Summary) -> f64 {
@@ -273,4 +275,79 @@ pub(crate) fn title(found: &Found) -> String {
     let whole = found.iter().all(|trace| trace.cut().is_none());
     let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
     format!("{name} on {}, {replayed}", found.ranks().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use matching::Key;
+    use nic::device::Envelope;
+    use nic::trace::{Encoder, Header, Op, Posted, put_time};
+
+    use super::*;
+    use crate::workload::{self, Pattern};
+
+    /// What a rank's traces cost under each of some settings, of `cpu-list` where they say nothing.
+    fn costs(path: PathBuf, settings: &[&[&str]]) -> Vec<Modelled> {
+        let found = traces::find(&[path], Take::default()).unwrap();
+        let of = |words: &&[&str]| {
+            let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+            let mut settings = Settings::for_replay("--set", &words).unwrap();
+            settings.give("timing", "--timing", Some(&"cpu-list".to_owned())).unwrap();
+            settings
+        };
+        let settings: Vec<_> = settings.iter().map(of).collect();
+        let replayed = replayed(&found, &settings, true).unwrap();
+        let cost = |of: Option<Replayed>| match of.unwrap().cost {
+            Cost::Modelled(modelled) => modelled,
+            Cost::Compared(_) => unreachable!("it is charged"),
+        };
+        replayed.into_iter().map(cost).collect()
+    }
+
+    #[test]
+    fn a_stream_that_spills_costs_more_though_all_is_promoted_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stream.trace");
+        let [context, layout] = ["tagged", "mpich"].map(str::to_owned);
+        let header = Header { rank: Some(0), context, layout, ..Header::default() };
+        let (mut bytes, mut encoder) = (header.to_bytes(), Encoder::default());
+        put_time(&mut bytes, 0).unwrap();
+        for _ in 0..2000 {
+            let envelope = Envelope { source: 1, bits: 2, len: 8 };
+            encoder.op(&mut bytes, &Op::Arrive(envelope)).unwrap();
+        }
+        put_time(&mut bytes, 1_000_000_000).unwrap();
+        for _ in 0..2000 {
+            let key = Key { bits: 2, ignore: 0, source: matching::Source::new(1) };
+            let post = Posted { key, multi: None, non_contiguous: false };
+            encoder.op(&mut bytes, &Op::Post(post)).unwrap();
+        }
+        fs::write(&path, bytes).unwrap();
+        let [small, large] = costs(path, &[&["umq_entries=64"], &["umq_entries=4096"]])[..] else {
+            unreachable!("there are two");
+        };
+        assert_eq!((large.matching, large.added), (0.0, 0.0));
+        // 1,936 of 2,000 spill, and are promoted before they match.
+        assert!((small.added - 0.968 * (3.0 + 22.0)).abs() < 1e-9, "{small:?}");
+        assert!(small.arrivals[2] > large.arrivals[2] && small.posts[0] > large.posts[0]);
+    }
+
+    #[test]
+    fn engines_of_fds_are_in_the_order_of_the_paper() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("fds");
+        workload::tests::write_pattern(Pattern::Fds, 512, 6, &out);
+        let engines =
+            ["list", "list-pnp", "col-list", "col-pnp"].map(|name| format!("host_engine={name}"));
+        let settings = engines
+            .each_ref()
+            .map(|engine| ["prq_entries=0", "umq_entries=0", "queue=linked", "theta=100", engine]);
+        let settings: Vec<&[&str]> = settings.iter().map(|words| &words[..]).collect();
+        let costs: Vec<_> = costs(out, &settings).iter().map(|of| of.matching).collect();
+        assert!(costs.windows(2).all(|pair| pair[0] > pair[1]), "{costs:?}");
+        assert!(costs[0] > 5.0 * costs[3], "{costs:?}");
+    }
 }

@@ -43,6 +43,7 @@ mod signals;
 mod silent;
 mod sizes;
 mod smallest;
+mod spread;
 mod summary;
 mod sweep;
 mod table;

@@ -25,6 +25,7 @@ use crate::environment::Settings;
 use crate::error::Error;
 use crate::progress;
 use crate::reports::Endpoint;
+use crate::spread::Spread;
 use crate::traces::{self, Counted, Trace, TraceClock};
 
 /// Operations that are read at a time.
@@ -94,7 +95,7 @@ fn play_to_each(
     devices: Vec<DeviceConfig>,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut source = Source::new(trace)?;
+    let mut source = Source::new(trace, devices.iter())?;
     let played: Result<Vec<_>, _> =
         devices.into_iter().map(|device| Played::new(trace, device)).collect();
     let mut played = played?;
@@ -161,16 +162,36 @@ fn note_stop(trace: &Trace, op: &Op) {
 struct Source<'a> {
     trace: &'a Trace,
     reader: Reader<fs::File>,
+    /// Where times between two looks at the clock matter.
+    spread: Option<Spread>,
 }
 
 impl<'a> Source<'a> {
-    fn new(trace: &'a Trace) -> Result<Self, Error> {
-        Ok(Self { trace, reader: trace.reader()? })
+    /// The operations of a trace for the timing model of a device, if it has one.
+    fn new<'d>(
+        trace: &'a Trace,
+        mut devices: impl Iterator<Item = &'d DeviceConfig>,
+    ) -> Result<Self, Error> {
+        let is_timed = devices.any(|device| device.timing.is_some());
+        let spread = is_timed.then(Spread::default);
+        Ok(Self { trace, reader: trace.reader()?, spread })
     }
 
     /// The next operation, with its time since the start.
     #[inline]
     fn next(&mut self) -> Result<Option<Timed>, Error> {
+        match self.spread.take() {
+            None => self.read(),
+            Some(mut spread) => {
+                let next = spread.next(|| self.read());
+                self.spread = Some(spread);
+                next
+            }
+        }
+    }
+
+    #[inline]
+    fn read(&mut self) -> Result<Option<Timed>, Error> {
         let next: Option<Result<Timed, TraceError>> = self.reader.next();
         match next.transpose() {
             Ok(next) => Ok(next),
@@ -273,7 +294,8 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
-        Ok(Self { source: Source::new(trace)?, played: Played::new(trace, device)? })
+        let source = Source::new(trace, std::iter::once(&device))?;
+        Ok(Self { source, played: Played::new(trace, device)? })
     }
 
     /// The next operation, with its time since the start.

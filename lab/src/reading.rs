@@ -4,6 +4,7 @@
 use std::fmt;
 
 use matching::timing::ModelledTime;
+use nic::latency::{Latencies, Latency};
 use nic::report::ContextCounters;
 use serde::Serialize;
 
@@ -66,13 +67,17 @@ impl Cost {
 /// Nanoseconds a message, on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Modelled {
-    /// Of all searches and promotions.
+    /// Of all searches, spills and promotions.
     pub(crate) matching: f64,
-    /// Of those on the host and of promotions: the latency that they add.
+    /// Of all but the searches of tables: what overflow adds.
     pub(crate) added: f64,
     /// The same of the rank where it is most.
     pub(crate) worst: f64,
     pub(crate) rank: Option<u32>,
+    /// Latency of arrivals and of posts, waiting counted: mean, median and what 99 % do not
+    /// exceed.
+    pub(crate) arrivals: [Option<f64>; 3],
+    pub(crate) posts: [Option<f64>; 3],
 }
 
 impl Modelled {
@@ -82,8 +87,7 @@ impl Modelled {
             let ps = ps(&of.prq.modelled).saturating_add(ps(&of.umq.modelled));
             ps as f64 * 1e-3 / of.arrivals.max(1) as f64
         };
-        let host_ns =
-            |of: &ContextCounters| ns(of, |time| time.host_ps.saturating_add(time.promote_ps));
+        let host_ns = |of: &ContextCounters| ns(of, ModelledTime::overflow_ps);
         let table_ns = ns(&sum.tagged, |time| time.table_ps);
         let matching = table_ns + host_ns(&sum.tagged);
         let (worst, rank) = counted
@@ -91,7 +95,11 @@ impl Modelled {
             .filter(|of| of.trace.header.context == "tagged")
             .map(|of| (host_ns(&of.counters), of.trace.header.rank))
             .fold((0.0, None), |most, of| if of.0 > most.0 { of } else { most });
-        Self { matching, added: host_ns(&sum.tagged), worst, rank }
+        let latency = |of: &Latencies| [of.mean_ns(), of.quantile_ns(0.5), of.quantile_ns(0.99)];
+        let Latency { arrivals, posts, .. } = &sum.tagged.latency;
+        let added = host_ns(&sum.tagged);
+        let (arrivals, posts) = (latency(arrivals), latency(posts));
+        Self { matching, added, worst, rank, arrivals, posts }
     }
 }
 
@@ -526,7 +534,13 @@ mod tests {
     fn what_the_host_adds_is_said_where_it_is_modelled() {
         let mut points: Vec<_> = [0, 1024].map(|size| point(size, &[1500])).into();
         assert!(!reading(&points)[1].contains("the host adds"));
-        let modelled = Modelled { matching: 300.0, added: 123.45, worst: 678.9, rank: Some(1) };
+        let modelled = Modelled {
+            matching: 300.0,
+            added: 123.45,
+            worst: 678.9,
+            rank: Some(1),
+            ..Modelled::default()
+        };
         points[1].cost = Some(Cost::Modelled(modelled));
         let second = &reading(&points)[1];
         assert!(second.ends_with("; the host adds 123.5 ns to a message, 678.9 ns on rank 1"));

@@ -47,6 +47,13 @@ pub(crate) struct Row {
     matching_ns: Option<f64>,
     added_ns: Option<f64>,
     added_ns_worst_rank: Option<f64>,
+    /// Latency of arrivals and posts, waiting counted.
+    arrival_mean_ns: Option<f64>,
+    arrival_median_ns: Option<f64>,
+    arrival_99_percent_ns: Option<f64>,
+    post_mean_ns: Option<f64>,
+    post_median_ns: Option<f64>,
+    post_99_percent_ns: Option<f64>,
     /// Entries that a linear search on the host compares for a message; only of traces
     /// without the model.
     host_entries_a_message: Option<f64>,
@@ -191,6 +198,12 @@ impl Row {
             matching_ns: None,
             added_ns: None,
             added_ns_worst_rank: None,
+            arrival_mean_ns: None,
+            arrival_median_ns: None,
+            arrival_99_percent_ns: None,
+            post_mean_ns: None,
+            post_median_ns: None,
+            post_99_percent_ns: None,
             host_entries_a_message: None,
             command: told("command"),
             mpi: told("MPI"),
@@ -205,10 +218,16 @@ impl Row {
     /// The same with what matching costs.
     pub(crate) fn with(self, cost: Cost) -> Self {
         match cost {
-            Cost::Modelled(Modelled { matching, added, worst, .. }) => Self {
+            Cost::Modelled(Modelled { matching, added, worst, arrivals, posts, .. }) => Self {
                 matching_ns: Some(matching),
                 added_ns: Some(added),
                 added_ns_worst_rank: Some(worst),
+                arrival_mean_ns: arrivals[0],
+                arrival_median_ns: arrivals[1],
+                arrival_99_percent_ns: arrivals[2],
+                post_mean_ns: posts[0],
+                post_median_ns: posts[1],
+                post_99_percent_ns: posts[2],
                 ..self
             },
             Cost::Compared(entries) => Self { host_entries_a_message: Some(entries), ..self },

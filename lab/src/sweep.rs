@@ -424,7 +424,9 @@ fn points_table(points: &[Point]) -> Table {
     ];
     let mut sheet = Sheet::new("", header);
     if matches!(points[0].cost, Some(Cost::Modelled(_))) {
-        sheet.header.extend(["host adds, ns", "worst rank, ns"].map(str::to_owned));
+        sheet
+            .header
+            .extend(["host adds, ns", "worst rank, ns", "99 % of arrivals, ns"].map(str::to_owned));
     }
     for point in points {
         let mut row = vec![
@@ -441,7 +443,8 @@ fn points_table(points: &[Point]) -> Table {
             },
         ];
         if let Some(Cost::Modelled(modelled)) = point.cost {
-            row.extend([modelled.added, modelled.worst].map(|ns| format!("{ns:.1}")));
+            let arrivals = modelled.arrivals[2].unwrap_or_default();
+            row.extend([modelled.added, modelled.worst, arrivals].map(|ns| format!("{ns:.1}")));
         }
         sheet.row(row);
     }

@@ -17,7 +17,7 @@ use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};
-use nic::timings::COSTS;
+use nic::timings::{self, COSTS};
 use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
 
 use crate::environment::Settings;
@@ -286,12 +286,7 @@ impl Trace {
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
-        let costs = Costs {
-            table: params.thousandths("table_ns"),
-            host: params.thousandths("host_ns"),
-            host_entry: params.thousandths("host_entry_ns"),
-            promote: params.thousandths("promote_ns"),
-        };
+        let costs = timings::costs(params);
         if costs != Costs::default() {
             config.timing = Some(Timing { costs, pace: Arc::new(NoTime) });
         }

@@ -234,6 +234,31 @@ impl SearchDepth {
     }
 }
 
+/// Elements that searches on the host traversed in the queues of the engine, the found one
+/// counted: what the papers measure engines by. Searches that the table answers are not counted,
+/// peeks that it does not answer are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traversals {
+    /// Searches that found an element on the host.
+    pub hit: Histogram,
+    /// Searches on the host that found nothing there, or nothing as old as in the table.
+    pub miss: Histogram,
+    /// Elements traversed by all of them.
+    pub entries: u64,
+    /// Elements that one list of all on the host would have compared in their place.
+    pub in_a_list: u64,
+}
+
+impl Traversals {
+    /// Adds another queue's.
+    fn merge(&mut self, other: &Self) {
+        self.hit.merge(&other.hit);
+        self.miss.merge(&other.miss);
+        add(&mut self.entries, other.entries);
+        add(&mut self.in_a_list, other.in_a_list);
+    }
+}
+
 /// Counters of one queue. Elements are posted receives (PRQ) or unexpected
 /// messages (UMQ); searches are arrivals (PRQ) or posts (UMQ).
 ///
@@ -312,6 +337,9 @@ pub struct QueueCounters {
     pub measured: MeasuredTime,
     /// Search depths; empty when not asked for.
     pub search_depth: SearchDepth,
+    /// What the host engine traversed; empty when not asked for.
+    #[serde(default)]
+    pub traversals: Traversals,
 }
 
 /// What a queue did up to now, in a few words that cost nothing to tell.
@@ -384,6 +412,20 @@ impl QueueCounters {
         let buckets = hit.counts.len().max(miss.counts.len());
         if buckets > BUCKETS {
             return Err(format!("a search depth has {buckets} of {BUCKETS} buckets"));
+        }
+        let Traversals { hit, miss, .. } = &self.traversals;
+        let buckets = hit.counts.len().max(miss.counts.len());
+        if buckets > BUCKETS {
+            return Err(format!("traversals have {buckets} of {BUCKETS} buckets"));
+        }
+        let counted = hit.total() + miss.total();
+        // Reports written before traversals were counted have none; peeks are counted here only.
+        if counted > 0 && hit.total() < self.host_matches {
+            return Err(format!(
+                "traversals of {} searches of which the host answered {}",
+                hit.total(),
+                self.host_matches
+            ));
         }
         self.check_measured()?;
         self.check_kinds()
@@ -505,6 +547,7 @@ impl QueueCounters {
         self.modelled.merge(&other.modelled);
         self.measured.merge(&other.measured);
         self.search_depth.merge(&other.search_depth);
+        self.traversals.merge(&other.traversals);
     }
 }
 

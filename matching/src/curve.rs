@@ -15,7 +15,7 @@
 //! leaves from rank r of o elements   promotes another if r <= N < o
 //! ```
 
-use crate::counters::{Block, ByKind, KindCounters, QueueCounters};
+use crate::counters::{Block, ByKind, KindCounters, QueueCounters, Traversals};
 
 /// Counts by rank or by length of one queue. See the module.
 #[derive(Clone, Debug, Default)]
@@ -138,7 +138,8 @@ impl Curve {
     }
 
     /// What the queue would have counted with a table of so many entries, given what
-    /// it counted with another. Dedicated queues of the host engine are not known.
+    /// it counted with another. Dedicated queues of the host engine and what it traversed are
+    /// not known.
     #[must_use]
     pub fn counters(&self, counted: &QueueCounters, entries: usize) -> QueueCounters {
         let promotions: i64 = self.promotions.iter().take(entries + 1).sum();
@@ -162,6 +163,7 @@ impl Curve {
             dedicated_collective: 0,
             dedicated_point_to_point: 0,
             dedicated_levels: ByKind::default(),
+            traversals: Traversals::default(),
             spills: self.spills(entries).iter().sum(),
             ..counted.clone()
         };
@@ -188,17 +190,9 @@ impl Curve {
 mod tests {
     use proptest::prelude::*;
 
-    use std::sync::Arc;
-
-    use crate::timing::{Costs, ModelledTime, Pace, Timing};
-    use crate::{ByKind, Element, Key, Offload, OffloadConfig, QueueCounters, Source, TagLayout};
-
-    #[derive(Debug)]
-    struct NoTime;
-
-    impl Pace for NoTime {
-        fn spend(&self, _picoseconds: u64) {}
-    }
+    use crate::{
+        ByKind, Element, Key, Offload, OffloadConfig, QueueCounters, Source, TagLayout, Traversals,
+    };
 
     #[derive(Clone, Debug)]
     enum Op {
@@ -266,15 +260,13 @@ mod tests {
             let one = play(queue_with_curve(recorded), &ops);
             let (curve, counted) = (one.curve().unwrap(), one.counters());
             for entries in (0..20).chain([64, 4096]) {
-                let costs = Costs { host_entry: 1, ..Costs::default() };
-                let timing = Timing { costs, pace: Arc::new(NoTime) };
-                let live = play(queue(entries).with_timing(timing), &ops).counters();
-                prop_assert_eq!(curve.host_entries(entries), live.modelled.host_entries);
+                let live = play(queue(entries), &ops).counters();
+                prop_assert_eq!(curve.host_entries(entries), live.traversals.in_a_list);
                 let expected = QueueCounters {
                     dedicated_collective: 0,
                     dedicated_point_to_point: 0,
                     dedicated_levels: ByKind::default(),
-                    modelled: ModelledTime::default(),
+                    traversals: Traversals::default(),
                     ..live
                 };
                 prop_assert_eq!(curve.counters(&counted, entries), expected);

@@ -23,7 +23,7 @@ mod traffic;
 
 pub use counters::{
     BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
-    Tallies,
+    Tallies, Traversals,
 };
 pub use curve::Curve;
 pub use engine::{

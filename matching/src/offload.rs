@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use ternary_cam::{Handle, Hit, Table, TableError};
 
-use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies};
+use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies, Traversals};
 use crate::curve::Curve;
 use crate::engine::{Engine, Host, HostHandle};
 use crate::measured::{Clock, Watch};
@@ -123,6 +123,11 @@ impl Offload {
                     hit: histogram(),
                     miss: histogram(),
                     ..SearchDepth::default()
+                },
+                traversals: Traversals {
+                    hit: histogram(),
+                    miss: histogram(),
+                    ..Traversals::default()
                 },
                 ..QueueCounters::default()
             },
@@ -250,6 +255,9 @@ impl Offload {
         self.locations[element.token as usize] = Location::Host { handle, refused };
         let counters = &mut self.counters;
         counters.spills += 1;
+        if let Some(timing) = &self.timing {
+            counters.modelled.charge_spill(timing);
+        }
         let host = (self.waiting + self.refused) as u64;
         counters.host_high_water = counters.host_high_water.max(host);
         counters.high_water = counters.high_water.max(host + self.table.len() as u64);
@@ -295,7 +303,7 @@ impl Offload {
         self.settle();
         let found = if self.observed { self.find_observed(key) } else { self.find(key) };
         if self.depths {
-            self.note_depth(found);
+            self.note_depth(key, found);
         }
         self.count_search(key, found);
         self.matched = found;
@@ -311,7 +319,7 @@ impl Offload {
         }
         self.settle();
         if self.depths {
-            self.note_depth(None);
+            self.note_depth(key, None);
         }
         self.count_search(key, None);
         None
@@ -450,6 +458,12 @@ impl Offload {
     #[must_use]
     pub fn contains(&self, token: u32) -> bool {
         !matches!(self.locations.get(token as usize), None | Some(Location::Nowhere))
+    }
+
+    /// Picoseconds that the timing model charged so far.
+    #[must_use]
+    pub fn charged(&self) -> u64 {
+        self.counters.modelled.picoseconds()
     }
 
     /// Elements in table and host.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use matching::timing::{Costs, ModelledTime, Pace, Timing};
+use matching::timing::{Costs, EntryCost, ModelledTime, Pace, Timing};
 use matching::{Element, Key, Offload, OffloadConfig, Source};
 
 /// Adds up instead of waiting.
@@ -18,7 +18,15 @@ impl Pace for Sum {
     }
 }
 
-const COSTS: Costs = Costs { table: 10, host: 1000, host_entry: 100_000, promote: 7 };
+const COSTS: Costs = Costs {
+    table: 10,
+    up: 1,
+    host: 1000,
+    entry: EntryCost::flat(100_000),
+    down: 2,
+    spill: 5,
+    promote: 7,
+};
 
 fn queue(entries: usize) -> (Offload, Arc<Sum>) {
     let pace = Arc::new(Sum::default());
@@ -44,15 +52,15 @@ fn what_is_searched_is_charged() {
     for bits in 0..5 {
         insert(&mut queue, bits);
     }
-    assert_eq!(spent(), 0, "posting is no search");
+    assert_eq!(spent(), 3 * 5, "posting is no search, but three found no entry");
     queue.search(&key(1)).unwrap();
     assert_eq!(spent(), 10, "what is on the host is younger");
     queue.search(&key(4)).unwrap();
-    assert_eq!(spent(), 10 + 1000 + 3 * 100_000);
+    assert_eq!(spent(), 10 + 1 + 1000 + 3 * 100_000 + 2);
     queue.search(&key(9));
-    assert_eq!(spent(), 10 + 1000 + 3 * 100_000, "all of the host");
+    assert_eq!(spent(), 10 + 1 + 1000 + 3 * 100_000 + 2, "all of the host");
     queue.peek(&key(2)).unwrap();
-    assert_eq!(spent(), 10 + 1000 + 100_000);
+    assert_eq!(spent(), 10 + 1 + 1000 + 100_000 + 2);
     queue.find(&key(2)).unwrap();
     assert_eq!(spent(), 0);
     let counters = queue.counters();
@@ -62,8 +70,11 @@ fn what_is_searched_is_charged() {
         host_searches: 3,
         host_entries: 7,
         host_ps: 703_000,
+        way_ps: 9,
+        spill_ps: 15,
         promote_ps: 0,
     };
+    assert_eq!((modelled.picoseconds(), modelled.overflow_ps()), (703_074, 703_024));
     assert_eq!(counters.modelled, modelled);
     counters.check().unwrap();
 }
@@ -92,13 +103,13 @@ fn an_older_refused_element_makes_the_host_be_searched_too() {
     queue.refuse(Element { bits: 7, ignore: 0, source: Source::ANY, token: 7 });
     insert(&mut queue, 1);
     queue.search(&key(1)).unwrap();
-    assert_eq!(pace.0.load(Ordering::Relaxed), 10 + 1000 + 100_000);
+    assert_eq!(pace.0.load(Ordering::Relaxed), 5 + 10 + 1 + 1000 + 100_000 + 2);
 }
 
 #[test]
-fn without_a_table_only_the_host_costs() {
+fn without_a_table_only_the_host_costs_and_there_is_no_way_to_it() {
     let (mut queue, pace) = queue(0);
     insert(&mut queue, 1);
     queue.search(&key(1)).unwrap();
-    assert_eq!(pace.0.load(Ordering::Relaxed), 1000 + 100_000);
+    assert_eq!(pace.0.load(Ordering::Relaxed), 5 + 1000 + 100_000);
 }

@@ -21,6 +21,7 @@ use matching::timing::Timing;
 use matching::{Curve, Element, Key, Offload, OffloadConfig, SearchDepth, Source, TagLayout};
 use slab::Slab;
 
+use crate::latency::{Operation, Unit};
 use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
 use crate::receives::{Posted, Receives};
@@ -169,6 +170,8 @@ pub struct Context<R, M> {
     /// The last record is of a receive that was held back.
     held: bool,
     clock: Option<Arc<dyn Clock>>,
+    /// Where the timing model is on.
+    unit: Option<Unit>,
     /// Posts and arrivals until the lengths of the queues are recorded.
     until_sample: u64,
 }
@@ -195,6 +198,7 @@ impl<R: Clone, M> Context<R, M> {
                 ..ContextCounters::default()
             },
             clock: config.clock.clone(),
+            unit: config.timing.is_some().then(Unit::default),
             until_sample: if config.prq.depths { 0 } else { u64::MAX },
         })
     }
@@ -297,6 +301,7 @@ impl<R: Clone, M> Context<R, M> {
             let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
             let grant = grant(receive, envelope.len);
             let again = !grant.last;
+            self.end(Operation::Post);
             return Post::Matched { grant, envelope, message, again };
         }
         let Key { bits, ignore, source } = receive.key;
@@ -308,16 +313,42 @@ impl<R: Clone, M> Context<R, M> {
         } else {
             self.prq.insert(element);
         }
+        self.end(Operation::Post);
         Post::Pending
     }
 
     /// Before each post and arrival: records the lengths of the queues, if it is time.
     #[inline]
     fn count_operation(&mut self) {
+        self.begin();
         if self.until_sample == 0 {
             self.sample();
         }
         self.until_sample -= 1;
+    }
+
+    /// Before each operation that the timing model charges.
+    #[inline]
+    fn begin(&mut self) {
+        if let Some(unit) = &mut self.unit {
+            unit.begin(self.clock.as_ref().map_or(0, |clock| clock.now()));
+        }
+    }
+
+    /// After it, with all that it made possible.
+    #[inline]
+    fn end(&mut self, operation: Operation) {
+        if self.unit.is_some() {
+            self.count_latency(operation);
+        }
+    }
+
+    #[cold]
+    fn count_latency(&mut self, operation: Operation) {
+        let charged = self.prq.charged().saturating_add(self.umq.charged());
+        if let Some(unit) = &mut self.unit {
+            unit.end(operation, charged, &mut self.counters.latency);
+        }
     }
 
     #[cold]
@@ -361,6 +392,7 @@ impl<R: Clone, M> Context<R, M> {
         let receive = self.posted.get_mut(token);
         if receive.multi.is_none() {
             self.prq.remove_matched(token);
+            self.end(Operation::Arrival);
             return Some(Grant { data: self.posted.take_data(token), offset: 0, last: true });
         }
         let grant = grant(receive, envelope.len);
@@ -370,6 +402,7 @@ impl<R: Clone, M> Context<R, M> {
         } else {
             self.prq.keep_matched(token);
         }
+        self.end(Operation::Arrival);
         Some(grant)
     }
 
@@ -380,6 +413,7 @@ impl<R: Clone, M> Context<R, M> {
         let token = self.unexpected.insert(Unexpected { number, envelope, message }) as u32;
         let source = Source::new(envelope.source);
         self.umq.insert(Element { bits: envelope.bits, ignore: 0, source, token });
+        self.end(Operation::Arrival);
     }
 
     /// Whether messages that find no receive wait for an entry of the UMQ, and their
@@ -401,7 +435,10 @@ impl<R: Clone, M> Context<R, M> {
     pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
         self.note(|| Op::Peek(*key));
         self.counters.peeks += 1;
-        let found = self.umq.peek(key)?;
+        self.begin();
+        let found = self.umq.peek(key);
+        self.end(Operation::Peek);
+        let found = found?;
         let unexpected = &self.unexpected[found.token as usize];
         Some((unexpected.envelope, &unexpected.message))
     }
@@ -441,7 +478,9 @@ impl<R: Clone, M> Context<R, M> {
         self.note(|| Op::Take(*key));
         self.counters.peeks += 1;
         if self.umq.find(key).is_none() {
+            self.begin();
             self.umq.peek(key);
+            self.end(Operation::Peek);
             return None;
         }
         self.count_operation();
@@ -449,6 +488,7 @@ impl<R: Clone, M> Context<R, M> {
         self.taken += 1;
         let found = self.umq.search(key)?;
         self.umq.remove_matched(found.token);
+        self.end(Operation::Peek);
         Some(self.unexpected.remove(found.token as usize))
     }
 
@@ -467,7 +507,9 @@ impl<R: Clone, M> Context<R, M> {
     }
 
     fn withdraw(&mut self, token: u32) -> Receive<R> {
+        self.begin();
         self.prq.cancel(token);
+        self.end(Operation::Other);
         let Posted { number, receive } = self.posted.remove(token);
         self.note(|| Op::Cancel(number));
         receive
@@ -487,7 +529,9 @@ impl<R: Clone, M> Context<R, M> {
             })
             .collect();
         for &token in &tokens {
+            self.begin();
             self.umq.cancel(token);
+            self.end(Operation::Other);
             let Unexpected { number, .. } = self.unexpected.remove(token as usize);
             self.note(|| Op::Drop(number));
         }

@@ -12,6 +12,7 @@ mod config;
 pub mod device;
 pub mod draft;
 mod json;
+pub mod latency;
 pub mod lengths;
 pub mod live;
 pub mod models;

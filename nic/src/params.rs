@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use matching::timing::EntryCost;
+
 use crate::{models, timings};
 
 /// Prefix of every parameter in the environment.
@@ -19,6 +21,8 @@ pub enum Values {
     Number(u64, u64),
     /// A number from the first to the second, both included, with or without decimals.
     Decimal(u32, u32),
+    /// What entries cost: [`EntryCost`].
+    EntryCost,
     /// One of these words.
     Words(&'static [&'static str]),
     /// Several of these words, separated by commas, or `none`.
@@ -192,14 +196,22 @@ pub const PARAMS: &[Param] = &[
         name: "timing",
         values: Values::Words(&timings::NAMES),
         default: "none",
-        help: "Timing model: costs from a published or measured source, where table_ns, \
-               host_ns, host_entry_ns and promote_ns are not set (docs/devices.md).",
+        help: "Timing model: costs from a published or measured source, where they are not set \
+               themselves as table_ns, up_ns, host_ns, host_entry_ns, down_ns, spill_ns and \
+               promote_ns (docs/devices.md).",
     },
     Param {
         name: "table_ns",
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
         help: "Timing model: nanoseconds charged for each search of a table.",
+    },
+    Param {
+        name: "up_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each search that goes on from the table to the \
+               host, for the way.",
     },
     Param {
         name: "host_ns",
@@ -209,10 +221,22 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "host_entry_ns",
+        values: Values::EntryCost,
+        default: "0",
+        help: "Timing model: nanoseconds charged for each entry that a search on the host traverses; \
+               with NUMBER@ENTRIES,... each on average of a search of so many.",
+    },
+    Param {
+        name: "down_ns",
         values: Values::Decimal(0, 1_000_000_000),
         default: "0",
-        help: "Timing model: nanoseconds charged for each entry that a linear search on the host \
-               compares.",
+        help: "Timing model: nanoseconds charged for the way of the host's answer back to the table.",
+    },
+    Param {
+        name: "spill_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each element that goes to the host.",
     },
     Param {
         name: "promote_ns",
@@ -312,6 +336,7 @@ impl Values {
         match self {
             Self::Number(low, high) => format!("a whole number from {low} to {high}"),
             Self::Decimal(low, high) => format!("a number from {low} to {high}"),
+            Self::EntryCost => EntryCost::ALLOWED.to_owned(),
             Self::Words(words) => words.join(", "),
             Self::Set(words) => format!("{NONE}, or one or more of {}", words.join(",")),
             Self::Text => "any text".to_owned(),
@@ -329,6 +354,7 @@ impl Values {
             Self::Decimal(low, high) => value
                 .parse::<f64>()
                 .is_ok_and(|number| (f64::from(*low)..=f64::from(*high)).contains(&number)),
+            Self::EntryCost => value.parse::<EntryCost>().is_ok(),
             Self::Words(words) => words.contains(&value),
             Self::Set(words) => value == NONE || value.split(',').all(|word| words.contains(&word)),
             Self::Text => true,
@@ -440,6 +466,15 @@ impl Params {
         (value * 1000.0).round() as u64
     }
 
+    /// The value of a [`Values::EntryCost`] parameter.
+    ///
+    /// # Panics
+    /// If the parameter is none: a mistake in this program.
+    #[must_use]
+    pub fn entry_cost(&self, name: &str) -> EntryCost {
+        self.text(name).parse().expect("checked when the parameters were read")
+    }
+
     /// Whether a [`Values::Set`] parameter has a word.
     #[must_use]
     pub fn has(&self, name: &str, word: &str) -> bool {
@@ -501,6 +536,7 @@ mod tests {
             let values: Vec<String> = match param.values {
                 Values::Number(low, high) => vec![low.to_string(), high.to_string()],
                 Values::Decimal(low, high) => vec![low.to_string(), high.to_string()],
+                Values::EntryCost => vec!["0".to_owned(), "2.7@64,4.5@1024,5.1@8192".to_owned()],
                 Values::Words(words) | Values::Set(words) => {
                     words.iter().map(|&word| word.to_owned()).collect()
                 }

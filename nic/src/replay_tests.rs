@@ -2,13 +2,17 @@
 //! A replay counts what was counted live, and what would have been with another
 //! configuration.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use matching::measured::Clock;
+use matching::timing::{Costs, EntryCost, Pace, Timing};
 use matching::{HostEngine, Key, OffloadConfig, Overflow, Source};
 use proptest::prelude::*;
 
 use super::*;
 use crate::device::{Envelope, MultiRecv, Refuse};
+use crate::latency::Latencies;
 use crate::trace::{Encoder, HEADER, Head, Header, Reader, Recorder};
 
 /// Keeps a trace in memory.
@@ -100,4 +104,69 @@ proptest! {
             }
         }
     }
+}
+
+/// The case of docs/devices.md, worked out there by hand.
+#[test]
+fn twelve_operations_take_what_the_model_says() {
+    #[derive(Debug, Default)]
+    struct At(AtomicU64);
+    impl Clock for At {
+        fn now(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+    #[derive(Debug)]
+    struct NoTime;
+    impl Pace for NoTime {
+        fn spend(&self, _: u64) {}
+    }
+    let costs = Costs {
+        table: 10_000,
+        up: 100_000,
+        host: 20_000,
+        entry: EntryCost::flat(5_000),
+        down: 100_000,
+        spill: 50_000,
+        promote: 200_000,
+    };
+    let clock = Arc::new(At::default());
+    let mut config = config(2, HostEngine::List, Overflow::Spill);
+    config.umq.entries = 1;
+    config.timing = Some(Timing { costs, pace: Arc::new(NoTime) });
+    config.clock = Some(clock.clone());
+    let mut replay = Replay::new(&config).unwrap();
+    let key = |bits| Key { bits, ignore: 0, source: Source::new(1) };
+    let post = |bits| Op::Post(Posted { key: key(bits), multi: None, non_contiguous: false });
+    let arrive = |bits| Op::Arrive(Envelope { source: 1, bits, len: 8 });
+    let [a, b, c, d, x, y] = [1, 2, 3, 4, 5, 6];
+    for (now, op) in [
+        (0, post(a)),
+        (0, post(b)),
+        (0, post(c)),
+        (0, post(d)),
+        (1000, arrive(d)),
+        (1100, arrive(a)),
+        (2000, arrive(c)),
+        (2100, arrive(x)),
+        (2100, arrive(y)),
+        (2105, post(y)),
+        (3000, Op::Peek(key(x))),
+        (3000, post(x)),
+    ] {
+        clock.0.store(now, Ordering::Relaxed);
+        replay.play(&op);
+    }
+    let counters = replay.counters();
+    counters.check().unwrap();
+    let charged = counters.prq.modelled.picoseconds() + counters.umq.modelled.picoseconds();
+    assert_eq!(charged, 925_000);
+    let told = |of: &Latencies| {
+        let times = [of.mean_ns(), of.quantile_ns(0.5), of.quantile_ns(0.99)];
+        (of.count, times.map(Option::unwrap), of.waited_ps)
+    };
+    let latency = &counters.latency;
+    assert_eq!(told(&latency.arrivals), (5, [136.0, 70.0, 350.0], 150_000));
+    assert_eq!(told(&latency.posts), (6, [95.0, 20.0, 300.0], 185_000));
+    assert_eq!(told(&latency.peeks), (1, [10.0; 3], 0));
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     json,
+    latency::Latency,
     lengths::Lengths,
     origin::Origin,
     plain::{self, plain},
@@ -95,6 +96,9 @@ pub struct ContextCounters {
     /// Collective and point-to-point traffic apart.
     #[serde(default)]
     pub kinds: ByKind<KindTraffic>,
+    /// Latencies of the timing model; empty where that is off.
+    #[serde(default, skip_serializing_if = "Latency::is_empty")]
+    pub latency: Latency,
     /// Lengths of both queues over time; empty in a sum.
     #[serde(default)]
     pub lengths: Lengths,
@@ -200,6 +204,7 @@ impl ContextCounters {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.unexpected = self.unexpected.saturating_add(other.unexpected);
         self.peeks = self.peeks.saturating_add(other.peeks);
+        self.latency.merge(&other.latency);
         self.prq.merge(&other.prq);
         self.umq.merge(&other.umq);
         self.kinds = Self::kinds_of(&self.prq, &self.umq);
@@ -375,12 +380,23 @@ impl fmt::Display for ContextCounters {
             for (name, prq, umq) in [
                 ("modelled us, table", prq.modelled.table_ps, umq.modelled.table_ps),
                 ("modelled us, host", prq.modelled.host_ps, umq.modelled.host_ps),
+                ("modelled us, way", prq.modelled.way_ps, umq.modelled.way_ps),
+                ("modelled us, spilled", prq.modelled.spill_ps, umq.modelled.spill_ps),
                 ("modelled us, promoted", prq.modelled.promote_ps, umq.modelled.promote_ps),
             ] {
                 writeln!(f, "  {name:<22}{:>16.3}{:>16.3}", us(prq), us(umq))?;
             }
         }
+        write!(f, "{}", self.latency)?;
         write_measured(f, prq, umq)?;
+        if prq.traversals.entries > 0 || umq.traversals.entries > 0 {
+            for (name, prq, umq) in [
+                ("traversed on the host", prq.traversals.entries, umq.traversals.entries),
+                ("the same in a list", prq.traversals.in_a_list, umq.traversals.in_a_list),
+            ] {
+                writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
+            }
+        }
         let kinds = &self.kinds;
         writeln!(f, "  {:<22}{:>16}{:>16}", "traffic", "collective", "point-to-point")?;
         for (name, of) in [

@@ -2,9 +2,13 @@
 //! The costs that `FI_TCAM_TIMING` names: values for the parameters of the timing model,
 //! each with its source in docs/devices.md. A parameter that is set itself wins.
 
+use matching::timing::Costs;
+
+use crate::params::Params;
+
 /// Costs with a source.
 #[derive(Clone, Copy, Debug)]
-pub struct Costs {
+pub struct Preset {
     /// Name, as in `FI_TCAM_TIMING`.
     pub name: &'static str,
     /// Names and values of the parameters it sets.
@@ -12,14 +16,36 @@ pub struct Costs {
 }
 
 /// Parameters of the timing model.
-pub const COSTS: [&str; 4] = ["table_ns", "host_ns", "host_entry_ns", "promote_ns"];
+pub const COSTS: [&str; 7] =
+    ["table_ns", "up_ns", "host_ns", "host_entry_ns", "down_ns", "spill_ns", "promote_ns"];
+
+/// The costs that parameters say; all zero if the timing model is off.
+#[must_use]
+pub fn costs(params: &Params) -> Costs {
+    Costs {
+        table: params.thousandths("table_ns"),
+        up: params.thousandths("up_ns"),
+        host: params.thousandths("host_ns"),
+        entry: params.entry_cost("host_entry_ns"),
+        down: params.thousandths("down_ns"),
+        spill: params.thousandths("spill_ns"),
+        promote: params.thousandths("promote_ns"),
+    }
+}
 
 /// Every set of costs. Only figures with a source: there is none for a search of the
 /// table of any NIC.
-pub const TIMINGS: [Costs; 3] = [
-    Costs { name: "none", sets: &[] },
-    Costs { name: "cpu-list", sets: &[("host_entry_ns", "5.1")] },
-    Costs { name: "cpu-hash", sets: &[("host_ns", "300")] },
+pub const TIMINGS: [Preset; 3] = [
+    Preset { name: "none", sets: &[] },
+    Preset {
+        name: "cpu-list",
+        sets: &[
+            ("host_entry_ns", "2.7@64,4.5@1024,5.1@8192"),
+            ("spill_ns", "3"),
+            ("promote_ns", "22"),
+        ],
+    },
+    Preset { name: "cpu-hash", sets: &[("host_ns", "300"), ("spill_ns", "140")] },
 ];
 
 /// Names of the sets.
@@ -42,7 +68,6 @@ pub(crate) fn preset(timing: &str, param: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::Params;
 
     #[test]
     fn costs_are_those_of_the_timing_model_and_what_is_set_itself_wins() {

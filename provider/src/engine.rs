@@ -21,6 +21,7 @@ use nic::{
     device::{Device, DeviceConfig},
     params::Params,
     report::ChannelCounters,
+    timings,
 };
 use slab::Slab;
 
@@ -280,12 +281,7 @@ pub(crate) const MIN_MULTI_RECV: usize = 64;
 
 /// The timing model, if anything costs something.
 fn timing(params: &Params) -> Option<Timing> {
-    let costs = Costs {
-        table: params.thousandths("table_ns"),
-        host: params.thousandths("host_ns"),
-        host_entry: params.thousandths("host_entry_ns"),
-        promote: params.thousandths("promote_ns"),
-    };
+    let costs = timings::costs(params);
     (costs != Costs::default()).then(|| Timing { costs, pace: Arc::new(Spin::new()) })
 }
 

@@ -334,6 +334,12 @@ pub(crate) mod tests {
         workload(&arguments(Pattern::Halo, "0,5", out)).unwrap();
     }
 
+    /// The trace of rank 0 of a pattern.
+    pub(crate) fn write_pattern(pattern: Pattern, ranks: u32, steps: u32, out: &Path) {
+        let ranks = Some(ranks);
+        workload(&Workload { ranks, steps, ..arguments(pattern, "0", out) }).unwrap();
+    }
+
     #[test]
     fn ranks_are_numbers_or_those_that_matter() {
         let ranks = |text: &str| text.parse::<Ranks>();

@@ -42,7 +42,7 @@ use std::cell::Cell;
 
 use super::{
     peers::Map,
-    queue::{Best, Queues},
+    queue::{Best, Lookup, Queues},
 };
 use crate::CollectiveId;
 
@@ -240,7 +240,7 @@ impl Col {
 
     /// The older of `best` and the oldest match among the elements of `id` from
     /// `source`.
-    pub(super) fn older_match<Q: Queues>(
+    pub(super) fn older_match<Q: Lookup>(
         &self,
         id: CollectiveId,
         source: u32,
@@ -253,7 +253,7 @@ impl Col {
         if profile.in_pq > 0 {
             best = queues.older_match(self.pq, probe, best);
             if !profile.done {
-                profile.note(queues.compared(self.pq, best));
+                profile.note(queues.profiled(self.pq, best));
             }
         }
         self.levels[profile.operation]

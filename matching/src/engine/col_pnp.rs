@@ -39,7 +39,7 @@ use super::{
     col::Col,
     peers::Seen,
     pnp::Pnp,
-    queue::{Best, Queues},
+    queue::{Best, Lookup, Queues, Walked},
 };
 use crate::{CollectiveId, Element, Key, Source, Traffic, traffic::Fields};
 
@@ -126,28 +126,28 @@ impl<Q: Queues> ColPnp<Q> {
 
     /// The oldest match if all elements have queues.
     #[inline(never)]
-    fn search_placed(&self, key: &Key) -> Best {
-        let probe = self.queues.probe(key);
+    fn search_placed<S: Lookup>(&self, queues: &S, key: &Key) -> Best {
+        let probe = queues.probe(key);
         // COL must see the searches that it profiles.
         let split = self.pnp.dedicated() > 0 || self.col.is_used();
-        if self.queues.prefers_list(self.short, split) {
-            self.queues.oldest_match(&probe)
+        if queues.prefers_list(self.short, split) {
+            queues.oldest_match(&probe)
         } else {
-            self.search_queues(key, &probe)
+            self.search_queues(queues, key, &probe)
         }
     }
 
-    fn search_queues(&self, key: &Key, probe: &Q::Probe<'_>) -> Best {
-        let hidden = || self.queues.older_match(HIDDEN, probe, Best::NONE);
+    fn search_queues<S: Lookup>(&self, queues: &S, key: &Key, probe: &S::Probe<'_>) -> Best {
+        let hidden = || queues.older_match(HIDDEN, probe, Best::NONE);
         match Lane::of(key, &self.fields) {
-            Lane::Hidden => self.queues.oldest_match(probe),
-            Lane::PointToPoint(None) => self.match_of_any_source(probe),
+            Lane::Hidden => queues.oldest_match(probe),
+            Lane::PointToPoint(None) => self.match_of_any_source(queues, probe),
             Lane::PointToPoint(Some(source)) => {
-                let best = self.queues.older_match(ANY, probe, hidden());
-                self.pnp.older_match(source, &self.queues, probe, best)
+                let best = queues.older_match(ANY, probe, hidden());
+                self.pnp.older_match(source, queues, probe, best)
             }
             Lane::Collective(id, source) => {
-                self.col.older_match(id, source, &self.queues, probe, hidden())
+                self.col.older_match(id, source, queues, probe, hidden())
             }
         }
     }
@@ -205,9 +205,9 @@ impl<Q: Queues> ColPnp<Q> {
     }
 
     /// The oldest match of a point-to-point key that names no source.
-    fn match_of_any_source(&self, probe: &Q::Probe<'_>) -> Best {
-        let queues = [HIDDEN, ANY].into_iter().chain(self.pnp.queues());
-        self.queues.oldest_match_in(self.pnp.dedicated(), queues, probe)
+    fn match_of_any_source<S: Lookup>(&self, queues: &S, probe: &S::Probe<'_>) -> Best {
+        let all = [HIDDEN, ANY].into_iter().chain(self.pnp.queues());
+        queues.oldest_match_in(self.pnp.dedicated(), all, probe)
     }
 }
 
@@ -230,8 +230,11 @@ impl<Q: Queues> Engine for ColPnp<Q> {
 
     #[inline(always)]
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        let found =
-            if self.waiting { self.queues.oldest_match_of(key) } else { self.search_placed(key) };
+        let found = if self.waiting {
+            self.queues.oldest_match_of(key)
+        } else {
+            self.search_placed(&self.queues, key)
+        };
         self.queues.hit(found)
     }
 
@@ -257,6 +260,15 @@ impl<Q: Queues> Engine for ColPnp<Q> {
 
     fn depth(&self, handle: HostHandle) -> usize {
         self.queues.depth(handle)
+    }
+
+    fn traversed(&self, key: &Key) -> u64 {
+        if self.waiting {
+            return self.queues.traversed_of_all(self.queues.oldest_match_of(key));
+        }
+        let walked = Walked::new(&self.queues);
+        self.search_placed(&walked, key);
+        walked.elements()
     }
 
     fn len(&self) -> usize {

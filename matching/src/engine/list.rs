@@ -48,6 +48,10 @@ impl<Q: Queues> Engine for List<Q> {
         self.0.depth(handle)
     }
 
+    fn traversed(&self, key: &Key) -> u64 {
+        self.0.traversed_of_all(self.0.oldest_match_of(key))
+    }
+
     fn len(&self) -> usize {
         self.0.len()
     }

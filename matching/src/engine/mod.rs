@@ -66,6 +66,10 @@ pub trait Engine {
     /// counted.
     fn depth(&self, handle: HostHandle) -> usize;
 
+    /// Elements that a search for the key traverses in the queues of this engine, the found
+    /// one counted.
+    fn traversed(&self, key: &Key) -> u64;
+
     /// Elements held.
     fn len(&self) -> usize;
 
@@ -302,6 +306,10 @@ impl Engine for Host {
 
     fn depth(&self, handle: HostHandle) -> usize {
         each!(self, engine => engine.depth(handle))
+    }
+
+    fn traversed(&self, key: &Key) -> u64 {
+        each!(self, engine => engine.traversed(key))
     }
 
     fn len(&self) -> usize {

@@ -30,7 +30,7 @@
 
 use super::{
     peers::Map,
-    queue::{Best, Queues},
+    queue::{Best, Lookup, Queues},
 };
 use crate::Element;
 
@@ -104,7 +104,7 @@ impl Pnp {
     }
 
     /// All queues, base included.
-    pub(super) fn queues(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn queues(&self) -> impl Iterator<Item = usize> + Clone + '_ {
         let own = self.partners.values().map(|partner| partner.queue);
         self.shared.iter().copied().chain(own)
     }
@@ -152,7 +152,7 @@ impl Pnp {
     }
 
     /// The older of `best` and the oldest match among the elements of `source`.
-    pub(super) fn older_match<Q: Queues>(
+    pub(super) fn older_match<Q: Lookup>(
         &self,
         source: u32,
         queues: &Q,

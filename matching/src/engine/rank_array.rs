@@ -12,7 +12,7 @@
 
 use super::{
     Engine, HostHandle, HostHit,
-    queue::{Best, Queues},
+    queue::{Best, Lookup, Queues, Walked},
 };
 use crate::{Element, Key, Source};
 
@@ -38,6 +38,14 @@ fn queue_of(source: Source) -> usize {
     source.get().map_or(ANY, |source| source as usize + 1)
 }
 
+fn search(queues: &impl Lookup, key: &Key) -> Best {
+    let probe = queues.probe(key);
+    match queue_of(key.source) {
+        ANY => queues.oldest_match_in(queues.count(), 0..queues.count(), &probe),
+        queue => queues.older_match(ANY, &probe, queues.older_match(queue, &probe, Best::NONE)),
+    }
+}
+
 impl<Q: Queues> Engine for RankArray<Q> {
     fn insert(&mut self, element: Element, age: u64) -> HostHandle {
         let queue = queue_of(element.source);
@@ -46,11 +54,7 @@ impl<Q: Queues> Engine for RankArray<Q> {
     }
 
     fn first_match(&self, key: &Key) -> Option<HostHit> {
-        let probe = self.0.probe(key);
-        self.0.hit(match queue_of(key.source) {
-            ANY => self.0.oldest_match_in(self.0.count(), 0..self.0.count(), &probe),
-            queue => self.0.older_match(ANY, &probe, self.0.older_match(queue, &probe, Best::NONE)),
-        })
+        self.0.hit(search(&self.0, key))
     }
 
     fn element(&self, handle: HostHandle) -> Element {
@@ -67,6 +71,12 @@ impl<Q: Queues> Engine for RankArray<Q> {
 
     fn depth(&self, handle: HostHandle) -> usize {
         self.0.depth(handle)
+    }
+
+    fn traversed(&self, key: &Key) -> u64 {
+        let walked = Walked::new(&self.0);
+        search(&walked, key);
+        walked.elements()
     }
 
     fn len(&self) -> usize {

@@ -2,8 +2,9 @@
 //! What is looked at beside a search: how deep it went, and what it costs on the
 //! modelled device.
 
-use super::{Found, Location, Offload};
+use super::{Found, Location, Offload, Place};
 use crate::Key;
+use crate::counters::add;
 use crate::engine::Engine;
 
 impl Offload {
@@ -17,13 +18,19 @@ impl Offload {
                 curve.peeked(at);
             }
         }
+        if self.depths && self.on_host() > 0 {
+            self.note_traversal(key, found);
+        }
         self.charge(key, found);
         found
     }
 
     /// Counts how deep the search that found this went.
     #[inline]
-    pub(super) fn note_depth(&mut self, found: Option<Found>) {
+    pub(super) fn note_depth(&mut self, key: &Key, found: Option<Found>) {
+        if self.on_host() > 0 {
+            self.note_traversal(key, found);
+        }
         match found.and_then(|found| self.depth(found.token)) {
             Some(depth) => {
                 let depths = &mut self.counters.search_depth;
@@ -37,6 +44,24 @@ impl Offload {
                 depths.miss_entries += len;
             }
         }
+    }
+
+    /// Counts what the search that found this traversed on the host, if it came there.
+    #[cold]
+    fn note_traversal(&mut self, key: &Key, found: Option<Found>) {
+        if !self.searches_host(found) {
+            return;
+        }
+        let entries = self.host.traversed(key);
+        let in_a_list = self.compared(key, found);
+        let traversals = &mut self.counters.traversals;
+        let of = match found {
+            Some(Found { place: Place::Host, .. }) => &mut traversals.hit,
+            _ => &mut traversals.miss,
+        };
+        of.record(entries);
+        add(&mut traversals.entries, entries);
+        add(&mut traversals.in_a_list, in_a_list);
     }
 
     /// [`Offload::find`], and what is looked at beside it.
@@ -89,9 +114,7 @@ impl Offload {
     /// Charges the search that found this, if the timing model is on.
     fn charge(&mut self, key: &Key, found: Option<Found>) {
         let Some(timing) = &self.timing else { return };
-        let counts = timing.costs.host_entry > 0;
-        let host =
-            self.searches_host(found).then(|| if counts { self.compared(key, found) } else { 0 });
+        let host = self.searches_host(found).then(|| self.host.traversed(key));
         self.counters.modelled.charge(timing, self.table.capacity() > 0, host);
     }
 

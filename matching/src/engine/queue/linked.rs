@@ -11,7 +11,7 @@
 //!
 //! A queue whose head is younger than what was found elsewhere is not walked.
 
-use super::{Best, Queues};
+use super::{Best, Lookup, Queues};
 use crate::engine::{HostHandle, HostHit};
 use crate::{Element, Key};
 
@@ -106,24 +106,76 @@ impl Linked {
     }
 }
 
-impl Queues for Linked {
+impl Lookup for Linked {
     type Probe<'k> = &'k Key;
-
-    const LIST: usize = 32;
 
     #[inline]
     fn probe<'k>(&self, key: &'k Key) -> &'k Key {
         key
     }
 
+    fn count(&self) -> usize {
+        self.queues.len()
+    }
+
+    #[inline]
+    fn older_match(&self, queue: usize, key: &&Key, oldest: Best) -> Best {
+        let mut index = self.queues.get(queue).map_or(NIL, |ends| ends.head);
+        while let Some(node) = self.nodes.get(index as usize) {
+            if node.age > oldest.age {
+                break;
+            }
+            if node.element.matches(key) {
+                return best(index, node);
+            }
+            index = node.next[OWN];
+        }
+        oldest
+    }
+
+    fn profiled(&self, queue: usize, best: Best) -> u64 {
+        self.compared(queue, best)
+    }
+
+    #[inline]
+    fn oldest_match(&self, key: &&Key) -> Best {
+        let mut index = self.all.head;
+        while let Some(node) = self.nodes.get(index as usize) {
+            if node.element.matches(key) {
+                return best(index, node);
+            }
+            index = node.next[ALL];
+        }
+        Best::NONE
+    }
+
+    fn oldest_match_in(
+        &self,
+        count: usize,
+        queues: impl Iterator<Item = usize>,
+        key: &&Key,
+    ) -> Best {
+        if count >= self.len() {
+            return self.oldest_match(key);
+        }
+        let near = self.match_within(NEAR, key);
+        let fold = || queues.fold(Best::NONE, |best, queue| self.older_match(queue, key, best));
+        near.unwrap_or_else(fold)
+    }
+
+    #[inline]
+    fn prefers_list(&self, short: usize, _: bool) -> bool {
+        self.len() <= short
+    }
+}
+
+impl Queues for Linked {
+    const LIST: usize = 32;
+
     fn ensure(&mut self, count: usize) {
         if count > self.queues.len() {
             self.queues.resize(count, EMPTY);
         }
-    }
-
-    fn count(&self) -> usize {
-        self.queues.len()
     }
 
     #[inline]
@@ -202,55 +254,27 @@ impl Queues for Linked {
         self.all.len -= 1;
     }
 
-    #[inline]
-    fn older_match(&self, queue: usize, key: &&Key, oldest: Best) -> Best {
-        let mut index = self.queues.get(queue).map_or(NIL, |ends| ends.head);
-        while let Some(node) = self.nodes.get(index as usize) {
-            if node.age > oldest.age {
-                break;
-            }
-            if node.element.matches(key) {
-                return best(index, node);
-            }
-            index = node.next[OWN];
-        }
-        oldest
-    }
-
     fn compared(&self, queue: usize, best: Best) -> u64 {
         let walk = self.walk(self.queues[queue].head, OWN);
         walk.take_while(|(_, node)| node.age <= best.age).count() as u64
     }
 
-    #[inline]
-    fn oldest_match(&self, key: &&Key) -> Best {
-        let mut index = self.all.head;
-        while let Some(node) = self.nodes.get(index as usize) {
-            if node.element.matches(key) {
-                return best(index, node);
-            }
-            index = node.next[ALL];
-        }
-        Best::NONE
-    }
-
-    fn oldest_match_in(
+    fn traversed_in(
         &self,
         count: usize,
         queues: impl Iterator<Item = usize>,
         key: &&Key,
-    ) -> Best {
-        if count >= self.len() {
-            return self.oldest_match(key);
+        found: Best,
+    ) -> u64 {
+        let of_all = self.traversed_of_all(found);
+        if count >= self.len() || of_all <= NEAR as u64 {
+            return of_all;
         }
-        let near = self.match_within(NEAR, key);
-        let fold = || queues.fold(Best::NONE, |best, queue| self.older_match(queue, key, best));
-        near.unwrap_or_else(fold)
-    }
-
-    #[inline]
-    fn prefers_list(&self, short: usize, _: bool) -> bool {
-        self.len() <= short
+        let of_queues = queues.fold((Best::NONE, NEAR as u64), |(best, sum), queue| {
+            let best = self.older_match(queue, key, best);
+            (best, sum + self.compared(queue, best))
+        });
+        of_queues.1
     }
 
     #[inline]

@@ -12,9 +12,11 @@ mod linked;
 mod packed;
 mod page;
 mod print;
+mod walked;
 
 pub use linked::Linked;
 pub use packed::Packed;
+pub(super) use walked::Walked;
 
 use super::{HostHandle, HostHit};
 use crate::{Element, Key};
@@ -83,18 +85,47 @@ impl Best {
     }
 }
 
-/// Queues by number, and the list of all elements. See the module.
-pub trait Queues {
+/// What an engine asks while it searches.
+pub trait Lookup {
     /// A key, prepared for searches. It points to the key: a copy would be loaded as a whole
     /// from parts that were just stored, which the store buffer cannot forward.
     type Probe<'k>;
 
+    /// Prepares a key.
+    fn probe<'k>(&self, key: &'k Key) -> Self::Probe<'k>;
+
+    /// Queues there are, empty ones too.
+    fn count(&self) -> usize;
+
+    /// The older of `best` and the first match of a queue.
+    fn older_match(&self, queue: usize, probe: &Self::Probe<'_>, best: Best) -> Best;
+
+    /// How many elements of a queue the search that gave `best` traversed, for a profile of it;
+    /// 0 where that is to stay as it is.
+    fn profiled(&self, queue: usize, best: Best) -> u64;
+
+    /// The oldest match of all.
+    fn oldest_match(&self, probe: &Self::Probe<'_>) -> Best;
+
+    /// The oldest match of all, known to be in one of these queues, of which there
+    /// are `count`.
+    fn oldest_match_in(
+        &self,
+        count: usize,
+        queues: impl Iterator<Item = usize> + Clone,
+        probe: &Self::Probe<'_>,
+    ) -> Best;
+
+    /// Whether elements that have queues are found sooner in the list of all; `short` is
+    /// how many a list has before it is split, `split` whether one was.
+    fn prefers_list(&self, short: usize, split: bool) -> bool;
+}
+
+/// Queues by number, and the list of all elements. See the module.
+pub trait Queues: Lookup {
     /// Up to so many elements, with collective ones among them, are found sooner in the
     /// list of all than by finding out in which queue they are.
     const LIST: usize;
-
-    /// Prepares a key.
-    fn probe<'k>(&self, key: &'k Key) -> Self::Probe<'k>;
 
     /// Makes sure that there are queues 0 to `count - 1`.
     fn ensure(&mut self, count: usize);
@@ -105,9 +136,6 @@ pub trait Queues {
         self.ensure(first + count);
         first
     }
-
-    /// Queues there are, empty ones too.
-    fn count(&self) -> usize;
 
     /// Appends an element, the youngest of all, to a queue.
     #[inline]
@@ -132,34 +160,29 @@ pub trait Queues {
     /// Takes an element out. If it has a queue, `leaves` is told which.
     fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize));
 
-    /// The older of `best` and the first match of a queue.
-    fn older_match(&self, queue: usize, probe: &Self::Probe<'_>, best: Best) -> Best;
-
     /// How many elements of a queue a list would have compared to find `best`, or that
     /// none is older.
     fn compared(&self, queue: usize, best: Best) -> u64;
 
-    /// The oldest match of all.
-    fn oldest_match(&self, probe: &Self::Probe<'_>) -> Best;
-
-    /// The same where no other search follows.
+    /// [`Lookup::oldest_match`] where no other search follows.
     #[inline]
     fn oldest_match_of(&self, key: &Key) -> Best {
         self.oldest_match(&self.probe(key))
     }
 
-    /// The oldest match of all, known to be in one of these queues, of which there
-    /// are `count`.
-    fn oldest_match_in(
+    /// How many elements [`Lookup::oldest_match_in`] traversed to find this.
+    fn traversed_in(
         &self,
         count: usize,
         queues: impl Iterator<Item = usize>,
         probe: &Self::Probe<'_>,
-    ) -> Best;
+        found: Best,
+    ) -> u64;
 
-    /// Whether elements that have queues are found sooner in the list of all; `short` is
-    /// how many a list has before it is split, `split` whether one was.
-    fn prefers_list(&self, short: usize, split: bool) -> bool;
+    /// The same of [`Lookup::oldest_match`].
+    fn traversed_of_all(&self, found: Best) -> u64 {
+        self.hit(found).map_or(self.len(), |hit| self.depth(hit.handle)) as u64
+    }
 
     /// What was found, for others.
     fn hit(&self, best: Best) -> Option<HostHit>;

@@ -36,7 +36,7 @@
 use ternary_cam::{Compare, Scanner, Search};
 
 use super::{
-    Best, Queues,
+    Best, Lookup, Queues,
     line::{Left, Line, PAGE, Places, SMALLEST},
     page::NOBODY,
     print::Print,
@@ -408,24 +408,54 @@ impl<T: Copy, F: Fn(u32) -> u32> Search for Several<'_, T, F> {
     }
 }
 
-impl Queues for Packed {
+impl Lookup for Packed {
     type Probe<'k> = Probe<'k>;
-
-    const LIST: usize = usize::MAX;
 
     #[inline]
     fn probe<'k>(&self, key: &'k Key) -> Probe<'k> {
         Probe { key, print: Print::new(&self.fields, key) }
     }
 
+    fn count(&self) -> usize {
+        self.lines.len()
+    }
+
+    #[inline(always)]
+    fn older_match(&self, queue: usize, probe: &Probe<'_>, best: Best) -> Best {
+        match self.lines.get(queue) {
+            Some(line) if line.len > 1 => best.or(self.first_of_queue(line, probe)),
+            Some(line) if line.len == 1 => best.or(self.only_of_queue(line, probe.key)),
+            _ => best,
+        }
+    }
+
+    fn profiled(&self, queue: usize, best: Best) -> u64 {
+        self.compared(queue, best)
+    }
+
+    #[inline(always)]
+    fn oldest_match(&self, probe: &Probe<'_>) -> Best {
+        self.oldest_match_of(probe.key)
+    }
+
+    fn oldest_match_in(&self, _: usize, _: impl Iterator<Item = usize>, probe: &Probe<'_>) -> Best {
+        self.oldest_match(probe)
+    }
+
+    #[inline]
+    fn prefers_list(&self, _: usize, split: bool) -> bool {
+        // Holes are searched as well.
+        !split || self.all.span() <= NEAR
+    }
+}
+
+impl Queues for Packed {
+    const LIST: usize = usize::MAX;
+
     fn ensure(&mut self, count: usize) {
         if count > self.lines.len() {
             self.lines.resize(count, Line::default());
         }
-    }
-
-    fn count(&self) -> usize {
-        self.lines.len()
     }
 
     #[inline]
@@ -483,15 +513,6 @@ impl Queues for Packed {
         }
     }
 
-    #[inline(always)]
-    fn older_match(&self, queue: usize, probe: &Probe<'_>, best: Best) -> Best {
-        match self.lines.get(queue) {
-            Some(line) if line.len > 1 => best.or(self.first_of_queue(line, probe)),
-            Some(line) if line.len == 1 => best.or(self.only_of_queue(line, probe.key)),
-            _ => best,
-        }
-    }
-
     fn compared(&self, queue: usize, best: Best) -> u64 {
         let line = &self.lines[queue];
         match self.own.get(best.at as usize) {
@@ -503,11 +524,6 @@ impl Queues for Packed {
     }
 
     #[inline(always)]
-    fn oldest_match(&self, probe: &Probe<'_>) -> Best {
-        self.oldest_match_of(probe.key)
-    }
-
-    #[inline(always)]
     fn oldest_match_of(&self, key: &Key) -> Best {
         match self.reach {
             STEP => self.scanner.run(All::<STEP> { packed: self, key }),
@@ -516,14 +532,14 @@ impl Queues for Packed {
         }
     }
 
-    fn oldest_match_in(&self, _: usize, _: impl Iterator<Item = usize>, probe: &Probe<'_>) -> Best {
-        self.oldest_match(probe)
-    }
-
-    #[inline]
-    fn prefers_list(&self, _: usize, split: bool) -> bool {
-        // Holes are searched as well.
-        !split || self.all.span() <= NEAR
+    fn traversed_in(
+        &self,
+        _: usize,
+        _: impl Iterator<Item = usize>,
+        _: &Probe<'_>,
+        found: Best,
+    ) -> u64 {
+        self.traversed_of_all(found)
     }
 
     #[inline]

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Searches that count the elements they traverse, which is what the papers measure engines by
+//! (COL+PNP, section 4.1: "the average number of traversals").
+//!
+//! A search is made again on this view of the queues, beside the one that matches: no search
+//! that nobody counts pays for it. Linked queues are traversed up to the match, or up to the
+//! first element that is younger than the match of another queue; packed ones up to the match,
+//! or all of them.
+
+use std::cell::Cell;
+
+use super::{Best, Lookup, Queues};
+use crate::Key;
+
+/// Queues whose searches are counted and change nothing.
+pub(in crate::engine) struct Walked<'q, Q> {
+    queues: &'q Q,
+    elements: Cell<u64>,
+}
+
+impl<'q, Q> Walked<'q, Q> {
+    pub(in crate::engine) const fn new(queues: &'q Q) -> Self {
+        Self { queues, elements: Cell::new(0) }
+    }
+
+    /// Elements traversed so far.
+    pub(in crate::engine) const fn elements(&self) -> u64 {
+        self.elements.get()
+    }
+
+    fn add(&self, elements: u64) {
+        self.elements.set(self.elements.get() + elements);
+    }
+}
+
+impl<Q: Queues> Lookup for Walked<'_, Q> {
+    type Probe<'k> = Q::Probe<'k>;
+
+    fn probe<'k>(&self, key: &'k Key) -> Q::Probe<'k> {
+        self.queues.probe(key)
+    }
+
+    fn count(&self) -> usize {
+        self.queues.count()
+    }
+
+    fn older_match(&self, queue: usize, probe: &Q::Probe<'_>, best: Best) -> Best {
+        let found = self.queues.older_match(queue, probe, best);
+        if queue < self.queues.count() {
+            self.add(self.queues.compared(queue, found));
+        }
+        found
+    }
+
+    fn profiled(&self, _: usize, _: Best) -> u64 {
+        0
+    }
+
+    fn oldest_match(&self, probe: &Q::Probe<'_>) -> Best {
+        let found = self.queues.oldest_match(probe);
+        self.add(self.queues.traversed_of_all(found));
+        found
+    }
+
+    fn oldest_match_in(
+        &self,
+        count: usize,
+        queues: impl Iterator<Item = usize> + Clone,
+        probe: &Q::Probe<'_>,
+    ) -> Best {
+        let found = self.queues.oldest_match_in(count, queues.clone(), probe);
+        self.add(self.queues.traversed_in(count, queues, probe, found));
+        found
+    }
+
+    fn prefers_list(&self, short: usize, split: bool) -> bool {
+        self.queues.prefers_list(short, split)
+    }
+}

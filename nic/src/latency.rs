@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Latencies of operations in the timing model (`FI_TCAM_TABLE_NS` and its like): how long from
+//! an operation's arrival at the matching unit until the unit is done with it.
+//!
+//! ```text
+//! start      = max(arrival, busy until)     the unit does one operation after the other
+//! busy until = start + T                    T as in matching::timing
+//! latency    = busy until - arrival
+//! ```
+//! T has the promotions that the operation makes possible: an element that moves is in the
+//! table when the unit is done, and who comes before that waits.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Buckets of a power of two: each is 3 % wide at most.
+const PARTS: u32 = 32;
+const PART_BITS: u32 = PARTS.trailing_zeros();
+
+/// Latencies of one kind of operations in picoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latencies {
+    /// Operations.
+    pub count: u64,
+    /// Sum of their latencies.
+    pub sum_ps: u64,
+    /// The part of it in which they waited for the unit.
+    pub waited_ps: u64,
+    /// Number, operations and sum of each bucket that is not empty, ascending.
+    buckets: Vec<(u32, u64, u64)>,
+}
+
+/// The bucket of a value. Values below [`PARTS`] have one each.
+fn bucket(value: u64) -> u32 {
+    let bits = u64::BITS - value.leading_zeros();
+    let shift = bits.saturating_sub(PART_BITS + 1);
+    shift * PARTS + (value >> shift) as u32
+}
+
+impl Latencies {
+    fn record(&mut self, latency: u64, waited: u64) {
+        self.waited_ps = self.waited_ps.saturating_add(waited);
+        self.add(bucket(latency), 1, latency);
+    }
+
+    fn add(&mut self, bucket: u32, count: u64, sum: u64) {
+        self.count = self.count.saturating_add(count);
+        self.sum_ps = self.sum_ps.saturating_add(sum);
+        match self.buckets.binary_search_by_key(&bucket, |of| of.0) {
+            Ok(at) => {
+                let (_, had, sum_of) = &mut self.buckets[at];
+                (*had, *sum_of) = (had.saturating_add(count), sum_of.saturating_add(sum));
+            }
+            Err(at) => self.buckets.insert(at, (bucket, count, sum)),
+        }
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.waited_ps = self.waited_ps.saturating_add(other.waited_ps);
+        for &(bucket, count, sum) in &other.buckets {
+            self.add(bucket, count, sum);
+        }
+    }
+
+    /// Nanoseconds on average; none without operations.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ps as f64 / self.count as f64 * 1e-3)
+    }
+
+    /// Nanoseconds that no more than this share of the operations exceeds, by nearest rank: the
+    /// mean of a bucket 3 % wide, exact where that has one value.
+    #[must_use]
+    pub fn quantile_ns(&self, share: f64) -> Option<f64> {
+        let rank = ((self.count as f64 * share).ceil() as u64).max(1);
+        let mut up_to = 0_u64;
+        let bucket = self.buckets.iter().find(|(_, count, _)| {
+            up_to = up_to.saturating_add(*count);
+            up_to >= rank
+        })?;
+        Some(bucket.2 as f64 / bucket.1 as f64 * 1e-3)
+    }
+}
+
+/// What an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Arrival,
+    Post,
+    Peek,
+    /// A cancel or a drop, which keeps the unit busy and has no latency of its own.
+    Other,
+}
+
+/// Latencies by kind of operation. Empty where the timing model is off.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Latency {
+    /// Messages that arrived: until matched, or kept as unexpected.
+    pub arrivals: Latencies,
+    /// Receives that were posted: until matched, or in the PRQ.
+    pub posts: Latencies,
+    /// Peeks, also those that claim or discard.
+    pub peeks: Latencies,
+}
+
+impl Latency {
+    /// Kinds with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Latencies)> {
+        [("arrivals", &self.arrivals), ("posts", &self.posts), ("peeks", &self.peeks)].into_iter()
+    }
+
+    /// Whether nothing was modelled.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iter().all(|(_, of)| of.count == 0)
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.arrivals.merge(&other.arrivals);
+        self.posts.merge(&other.posts);
+        self.peeks.merge(&other.peeks);
+    }
+}
+
+impl fmt::Display for Latency {
+    /// Lines for people; none where there is nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let names = ["mean", "median", "99 %", "waiting"];
+        let [mean, median, most, waiting] = names;
+        writeln!(f, "  {:<14}{mean:>12}{median:>12}{most:>12}{waiting:>12}", "modelled ns")?;
+        for (name, of) in self.iter().filter(|(_, of)| of.count > 0) {
+            let waiting = of.waited_ps as f64 / of.count as f64 * 1e-3;
+            let times = [of.mean_ns(), of.quantile_ns(0.5), of.quantile_ns(0.99), Some(waiting)];
+            write!(f, "  {name:<14}")?;
+            for time in times.map(Option::unwrap_or_default) {
+                write!(f, "{time:>12.1}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// The matching unit of a context. See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unit {
+    /// When the operation came, and until when the unit works, in picoseconds.
+    arrival: u64,
+    busy_until: u64,
+    /// All that was charged when the last operation ended.
+    charged: u64,
+}
+
+impl Unit {
+    /// An operation comes, at so many nanoseconds.
+    pub(crate) fn begin(&mut self, now: u64) {
+        self.arrival = now.saturating_mul(1000);
+    }
+
+    /// It is done, with so many picoseconds charged since the start.
+    pub(crate) fn end(&mut self, operation: Operation, charged: u64, to: &mut Latency) {
+        let spent = charged - self.charged;
+        self.charged = charged;
+        let start = self.arrival.max(self.busy_until);
+        self.busy_until = start.saturating_add(spent);
+        let of = match operation {
+            Operation::Arrival => &mut to.arrivals,
+            Operation::Post => &mut to.posts,
+            Operation::Peek => &mut to.peeks,
+            Operation::Other => return,
+        };
+        of.record(self.busy_until - self.arrival, start - self.arrival);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_in_order_and_narrow() {
+        let mut values: Vec<u64> = (0..5000).collect();
+        values.extend((12..63).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, 3 << (bit - 1)]));
+        values.push(u64::MAX);
+        values.sort_unstable();
+        for pair in values.windows(2) {
+            assert!(bucket(pair[0]) <= bucket(pair[1]), "{pair:?}");
+        }
+        for value in 64..100_000 {
+            let widest = value + value / u64::from(PARTS) + 1;
+            assert!(bucket(value) < bucket(widest), "{value}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_by_nearest_rank() {
+        let mut latencies = Latencies::default();
+        assert_eq!((latencies.mean_ns(), latencies.quantile_ns(0.5)), (None, None));
+        for ns in 1..=100 {
+            latencies.record(ns * 1_000_000, 0);
+        }
+        let [median, most] = [0.5, 0.99].map(|share| latencies.quantile_ns(share).unwrap());
+        assert!((49e3..=51e3).contains(&median) && (97e3..=100e3).contains(&most));
+        assert_eq!(latencies.mean_ns(), Some(50_500.0));
+        let mut both = latencies.clone();
+        both.merge(&latencies);
+        assert_eq!(both.count, 200);
+        assert_eq!(both.quantile_ns(0.5), latencies.quantile_ns(0.5));
+    }
+
+    #[test]
+    fn who_comes_while_the_unit_works_waits() {
+        let (mut unit, mut latency) = (Unit::default(), Latency::default());
+        for (now, charged) in [(0, 50_000), (10, 100_000), (200, 150_000)] {
+            unit.begin(now);
+            unit.end(Operation::Arrival, charged, &mut latency);
+        }
+        let arrivals = &latency.arrivals;
+        // 50 at once, 40 + 50 behind it, 50 when it is idle.
+        assert_eq!((arrivals.sum_ps, arrivals.waited_ps), (190_000, 40_000));
+        assert_eq!(arrivals.quantile_ns(0.99), Some(90.0));
+    }
+}
