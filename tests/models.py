@@ -108,11 +108,12 @@ def devices(arguments, mpi):
     options = ["--posted=16000", "--others=10", "--any=40", "--unexpected=500"]
     expected = {
         "ideal": ({}, {}),
-        "cassini-hybrid": ({"pool_share", "sticky"}, {"pool_share", "sticky"}),
+        "cassini-hybrid": ({"pool_share", "sticky"}, {"sticky"}),
         "cassini-software": ({"disabled"}, {"disabled"}),
         "connectx": ({"refused", "order"}, {"disabled"}),
         "portals4-ref": ({"table_full"}, {"table_full"}),
         "alpu": ({"table_full"}, {"table_full"}),
+        "uet": (set(), {"disabled"}),
     }
     seen = {}
     for device, (prq, umq) in expected.items():
@@ -134,6 +135,7 @@ def devices(arguments, mpi):
     if len(seen) == len(expected):
         check(seen["alpu"][0] > seen["portals4-ref"][0] > seen["cassini-hybrid"][0], f"{seen}")
         check(seen["connectx"][0] > 15_900, f"connectx: {seen['connectx']} spills")
+        check(seen["uet"][1] == seen["connectx"][1], "uet keeps no unexpected message either")
     # By itself this one fails; here it lets the program go on.
     settings = ["device=cassini-hardware", "exhausted=spill", "flow_timeout=10"]
     found = run(arguments, "cassini-hardware", mpi, 4, settings, options) or {}
@@ -142,6 +144,52 @@ def devices(arguments, mpi):
         print(f"    cassini-hardware: {queue} held back {held}, {reasons(found[0][queue])}")
         check(held > 0, f"cassini-hardware: nobody was held back for the {queue}")
         check(set(reasons(found[0][queue])) == {"pool_share"}, f"cassini-hardware: {queue}")
+
+
+def cassini(arguments, mpi):
+    """Of five endpoints on four engines two share one, of 16,384 entries; one pool holds all."""
+    options = ["--posted=9000", "--others=9000", "--unexpected=4"]
+    for engines, held_by_two in (("4", 16_384), ("1", 18_000)):
+        settings = ["device=cassini-hybrid", f"pool_engines={engines}"]
+        found = run(arguments, f"cassini-engines-{engines}", mpi, 5, settings, options) or {}
+        full = [rank for rank, tagged in found.items() if queues(tagged, "pool_empty")]
+        spilled = sum(tagged["prq"]["spills"] for tagged in found.values())
+        print(f"    {engines} engines: ranks {full} found theirs empty, {spilled} spilled")
+        if found and engines == "4":
+            check(0 < len(full) <= 2, f"{len(full)} of 5 ranks share an engine")
+            expected = 18_000 - held_by_two
+            check(expected <= spilled < expected + 200, f"{spilled} receives spilled")
+        elif found:
+            check(not full and spilled == 0, f"one pool: {spilled} of 45,000 receives spilled")
+
+
+def leaving(arguments, mpi):
+    """Who leaves its tables leaves both: unexpected messages go along, receives stay. The
+    switches of CXI leave before a table is full."""
+    options = ["--posted=2000", "--others=10", "--unexpected=100"]
+    first = {
+        "none": "table_full",
+        "posted-recv": "preemptive",
+        "unexpected-msg": None,
+        "pool": "preemptive",
+    }
+    for word, reason in first.items():
+        settings = [
+            "overflow=sticky", "prq_entries=1500", "umq_entries=1500", f"preemptive={word}",
+            "rx_size=1000", "pool=node", "pool_entries=3000",
+        ]  # fmt: skip
+        found = run(arguments, f"leaving-{word}", mpi, 2, settings, options)
+        if not found:
+            continue
+        prq, umq = found[0]["prq"], found[0]["umq"]
+        why = reasons(prq)
+        print(f"    {word}: {why}, in the table at most {prq['table_high_water']}")
+        if reason:
+            check(why.get(reason) == 1, f"{word}: {why}")
+        most = {"none": 1500, "posted-recv": 1000, "unexpected-msg": 1500, "pool": 1500}[word]
+        check(most - 40 <= prq["table_high_water"] <= most, f"{word}: {prq['table_high_water']}")
+        check(set(reasons(umq)) == {"sticky"}, f"{word}: UMQ {reasons(umq)}")
+        check(prq["onloads"] == 0, f"{word}: receives went along")
 
 
 def timing(arguments, mpi):
@@ -210,6 +258,8 @@ def main():
         observed(arguments, mpi)
     pool(arguments, "mpich")
     devices(arguments, "mpich")
+    cassini(arguments, "mpich")
+    leaving(arguments, "mpich")
     timing(arguments, "mpich")
     return exit_code()
 

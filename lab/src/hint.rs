@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn far_words_get_the_list() {
-        assert!(value("device", "abacus").ends_with("alpu, ideal"));
+        assert!(value("device", "abacus").ends_with("alpu, uet, ideal"));
         assert!(value("prq_entries", "many").ends_with("from 0 to 65536"));
         assert!(name("XYZZY").contains("there are FI_TCAM_DEVICE, "));
     }

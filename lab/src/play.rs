@@ -361,24 +361,16 @@ fn together(
     settings: &Settings,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut hosts: Vec<(String, LocalPool)> = Vec::new();
+    let mut hosts: BTreeMap<String, Engines> = BTreeMap::new();
     let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
     let mut players = Vec::new();
     for trace in traces {
         let params = trace.params(settings)?;
         let header = &trace.header;
         let key = trace.endpoint();
-        if !hosts.iter().any(|(host, _)| *host == header.host) {
-            hosts.push((header.host.clone(), LocalPool::new(number(&params, "pool_entries"))));
-        }
         if !members.iter().any(|(member, _)| *member == key) {
-            let pool = hosts.iter().find(|(host, _)| *host == header.host).map(|(_, pool)| pool);
-            let share = Share {
-                reserved: number(&params, "pool_reserved"),
-                max: number(&params, "pool_max"),
-            };
-            let member = pool.and_then(|pool| pool.join(share).ok()).ok_or(Error::Pool)?;
-            members.push((key.clone(), Arc::new(member)));
+            let engines = hosts.entry(header.host.clone()).or_insert_with(|| Engines::new(&params));
+            members.push((key.clone(), engines.join(&params)?));
         }
         let mut device = trace.device(&params)?;
         device.pool =
@@ -406,6 +398,28 @@ fn together(
         queue.extend(next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
     }
     Ok(players.iter().map(Player::counted).collect())
+}
+
+/// The pool of a host: endpoints are given to its engines in turn.
+struct Engines {
+    pools: Vec<LocalPool>,
+    joined: usize,
+}
+
+impl Engines {
+    fn new(params: &Params) -> Self {
+        let engines = params.number("pool_engines");
+        let entries = number(params, "pool_entries") / engines as u32;
+        Self { pools: (0..engines).map(|_| LocalPool::new(entries)).collect(), joined: 0 }
+    }
+
+    fn join(&mut self, params: &Params) -> Result<Arc<dyn EntryPool>, Error> {
+        let share =
+            Share { reserved: number(params, "pool_reserved"), max: number(params, "pool_max") };
+        let pool = &self.pools[self.joined % self.pools.len()];
+        self.joined += 1;
+        Ok(Arc::new(pool.join(share).map_err(|_| Error::Pool)?))
+    }
 }
 
 fn number(params: &Params, name: &str) -> u32 {

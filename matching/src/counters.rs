@@ -80,6 +80,8 @@ pub enum Block {
     Order,
     /// The table was full once, and everything has gone to the host since (`sticky`).
     Sticky,
+    /// The context left its tables before they were full (`sticky`, pre-emptive).
+    Preemptive,
     /// The endpoint holds all that it may of a shared pool.
     PoolShare,
     /// The shared pool has no free entry.
@@ -100,6 +102,8 @@ pub struct BlockReasons {
     pub order: u64,
     /// [`Block::Sticky`].
     pub sticky: u64,
+    /// [`Block::Preemptive`].
+    pub preemptive: u64,
     /// [`Block::PoolShare`].
     pub pool_share: u64,
     /// [`Block::PoolEmpty`].
@@ -116,6 +120,7 @@ impl BlockReasons {
             ("disabled", self.disabled),
             ("order", self.order),
             ("sticky", self.sticky),
+            ("preemptive", self.preemptive),
             ("pool share", self.pool_share),
             ("pool empty", self.pool_empty),
             ("refused", self.refused),
@@ -133,6 +138,7 @@ impl BlockReasons {
             Block::Disabled => &mut self.disabled,
             Block::Order => &mut self.order,
             Block::Sticky => &mut self.sticky,
+            Block::Preemptive => &mut self.preemptive,
             Block::PoolShare => &mut self.pool_share,
             Block::PoolEmpty => &mut self.pool_empty,
             Block::Refused => &mut self.refused,
@@ -148,6 +154,7 @@ impl BlockReasons {
         add(&mut self.disabled, other.disabled);
         add(&mut self.order, other.order);
         add(&mut self.sticky, other.sticky);
+        add(&mut self.preemptive, other.preemptive);
         add(&mut self.pool_share, other.pool_share);
         add(&mut self.pool_empty, other.pool_empty);
         add(&mut self.refused, other.refused);
@@ -267,8 +274,8 @@ impl Traversals {
 /// ```text
 /// searches = table_matches + host_matches + misses
 /// inserts  = spills + inserted in the table
-/// spills - promotions - (host_matches - host_kept) - host_cancels = host_occupancy
-/// inserts - spills + promotions - (table_matches - table_kept) - table_cancels
+/// spills + onloads - promotions - (host_matches - host_kept) - host_cancels = host_occupancy
+/// inserts - spills - onloads + promotions - (table_matches - table_kept) - table_cancels
 ///                                                               = table_occupancy
 /// block reasons = spills
 /// dedicated queues = those of all levels
@@ -297,6 +304,9 @@ pub struct QueueCounters {
     pub spills: u64,
     /// Elements moved from the host to a slot that became free.
     pub promotions: u64,
+    /// Elements moved from the table to the host when the context left its tables (`sticky`).
+    #[serde(default)]
+    pub onloads: u64,
     /// Elements whose poster or sender was held back (`flow-control`).
     #[serde(default)]
     pub held_back: u64,
@@ -376,16 +386,16 @@ impl QueueCounters {
                 sum(&[self.table_matches, self.host_matches, self.misses]),
             ),
             (
-                "spills - promotions - (host_matches - host_kept) - host_cancels = host_occupancy",
-                i128::from(self.spills)
+                "spills + onloads - promotions - (host_matches - host_kept) - host_cancels = host_occupancy",
+                sum(&[self.spills, self.onloads])
                     - sum(&[self.promotions, self.host_matches, self.host_cancels])
                     + i128::from(self.host_kept),
                 i128::from(self.host_occupancy),
             ),
             (
-                "inserts - spills + promotions - (table_matches - table_kept) - table_cancels = table_occupancy",
+                "inserts - spills - onloads + promotions - (table_matches - table_kept) - table_cancels = table_occupancy",
                 sum(&[self.inserts, self.promotions, self.table_kept])
-                    - sum(&[self.spills, self.table_matches, self.table_cancels]),
+                    - sum(&[self.spills, self.onloads, self.table_matches, self.table_cancels]),
                 i128::from(self.table_occupancy),
             ),
             ("block reasons = spills", self.block_reasons.total(), i128::from(self.spills)),
@@ -439,12 +449,12 @@ impl QueueCounters {
         }
         let host_removals = sum(&[self.promotions, self.host_matches, self.host_cancels])
             - i128::from(self.host_kept);
-        let table_removals =
-            sum(&[self.table_matches, self.table_cancels]) - i128::from(self.table_kept);
+        let table_removals = sum(&[self.table_matches, self.table_cancels, self.onloads])
+            - i128::from(self.table_kept);
         let table_inserts = sum(&[self.inserts, self.promotions]) - i128::from(self.spills);
         for (name, measured, counted) in [
             ("insertions in the table", insert.table, table_inserts),
-            ("insertions on the host", insert.host, i128::from(self.spills)),
+            ("insertions on the host", insert.host, sum(&[self.spills, self.onloads])),
             ("removals from the table", remove.table, table_removals),
             ("removals from the host", remove.host, host_removals),
         ] {
@@ -523,6 +533,7 @@ impl QueueCounters {
         add(&mut self.host_kept, other.host_kept);
         add(&mut self.spills, other.spills);
         add(&mut self.promotions, other.promotions);
+        add(&mut self.onloads, other.onloads);
         add(&mut self.held_back, other.held_back);
         add(&mut self.table_cancels, other.table_cancels);
         add(&mut self.host_cancels, other.host_cancels);

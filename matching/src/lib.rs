@@ -31,6 +31,6 @@ pub use engine::{
     Queues, RankArray, UnknownEngine, UnknownQueue,
 };
 pub use offload::{Found, Offload, OffloadConfig, Place};
-pub use overflow::{Overflow, UnknownOverflow};
+pub use overflow::{Leave, Overflow, UnknownOverflow};
 pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};
 pub use traffic::{CollectiveId, TagLayout, Told, Traffic, UnknownLayout};

@@ -40,7 +40,7 @@ use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
-use crate::{Element, Key, Overflow};
+use crate::{Element, Key, Leave, Overflow};
 
 /// Where an element lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +75,7 @@ pub struct Offload {
     table: Table,
     host: Host,
     overflow: Overflow,
+    leave: Leave,
     /// `Sticky`: the table was full once.
     software: bool,
     /// `FlowControl`: an element is held back.
@@ -134,6 +135,7 @@ impl Offload {
             table,
             host: Host::new(config.engine, &config.engine_config, config.kernel)?,
             overflow: config.overflow,
+            leave: config.leave,
             software: false,
             holding: false,
             plain: config.overflow.promotes(),
@@ -248,9 +250,11 @@ impl Offload {
         if !refused && self.is_flow_controlled() {
             self.counters.held_back += u64::from(!std::mem::take(&mut self.holding));
         }
+        if !refused {
+            self.leave();
+        }
         self.refused += usize::from(refused);
         self.waiting += usize::from(!refused);
-        self.software |= !refused;
         let handle = self.insert_on_host(element, age);
         self.locations[element.token as usize] = Location::Host { handle, refused };
         let counters = &mut self.counters;

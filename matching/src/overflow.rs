@@ -14,8 +14,8 @@ pub enum Overflow {
     /// The table holds a bounded prefix: nothing enters it while the host holds
     /// any element, and nothing is promoted (ConnectX).
     Prefix,
-    /// Once full, everything new goes to the host for good; what is in the table
-    /// stays there until it is matched (CXI's hybrid mode).
+    /// Once full, everything new goes to the host for good (CXI's hybrid mode); what is in the
+    /// table stays there until it is matched, or goes along ([`Leave::takes_along`]).
     Sticky,
     /// Who brings an element is held back until a slot frees (CXI's hardware mode):
     /// a receive is not posted ([`Offload::has_room`]), the sender of a message waits
@@ -48,6 +48,18 @@ impl std::fmt::Display for Overflow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// How a queue leaves its table for good ([`Overflow::Sticky`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leave {
+    /// What is in the table goes to the host first, as CXI onloads unexpected headers.
+    pub takes_along: bool,
+    /// With more elements than this in the queue, before the table is full
+    /// (`FI_TCAM_PREEMPTIVE=posted-recv,unexpected-msg`).
+    pub above: Option<usize>,
+    /// With more than half of the pool's entries taken (`FI_TCAM_PREEMPTIVE=pool`).
+    pub half_pool: bool,
 }
 
 /// Not the name of an [`Overflow`].

@@ -71,6 +71,9 @@ pub trait EntryPool: fmt::Debug + Send + Sync {
 
     /// Gives an entry back that was taken.
     fn give_back(&self);
+
+    /// Whether more than half of all entries are taken.
+    fn is_half_taken(&self) -> bool;
 }
 
 /// What a member may have of a pool.
@@ -185,6 +188,11 @@ impl<W: Words> Ledger<W> {
     /// [`Refusal::Damaged`].
     pub fn taken(&self) -> Result<u32, Refusal> {
         Ok(self.read()?.1.taken)
+    }
+
+    /// Whether members hold more than half of all entries; a damaged pool has none to give.
+    pub fn is_half_taken(&self) -> bool {
+        self.taken().is_ok_and(|taken| taken > self.entries / 2)
     }
 
     /// Makes somebody a member that holds nothing. What all members reserve must
@@ -404,6 +412,10 @@ impl EntryPool for LocalMember {
     fn give_back(&self) {
         let given = self.pool.ledger.give_back(self.number, self.share);
         debug_assert_eq!(given, Ok(()), "nothing was taken");
+    }
+
+    fn is_half_taken(&self) -> bool {
+        self.pool.ledger.is_half_taken()
     }
 }
 

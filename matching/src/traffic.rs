@@ -157,6 +157,14 @@ impl TagLayout {
         self.fields().source(key) == Source::ANY
     }
 
+    /// Whether a pattern leaves the tag or the communicator open, or a part of them; where the
+    /// layout is not known, any bit.
+    #[must_use]
+    pub fn is_any_tag(self, key: &Key) -> bool {
+        let told_by = if self == Self::Opaque { u64::MAX } else { self.fields().told_by };
+        key.ignore & told_by != 0
+    }
+
     /// What a message with these match bits belongs to.
     #[must_use]
     pub fn kind(self, bits: u64) -> Traffic {

@@ -3,7 +3,7 @@
 
 use std::str::FromStr;
 
-use matching::{EngineConfig, Kernel, OffloadConfig, TagLayout};
+use matching::{EngineConfig, Kernel, Leave, OffloadConfig, TagLayout};
 
 use crate::device::{DeviceConfig, Refuse};
 use crate::params::Params;
@@ -21,8 +21,9 @@ fn number(params: &Params, name: &str) -> u32 {
     u32::try_from(params.number(name)).expect("checked when the parameters were read")
 }
 
-/// One queue, whose table has the entries that a parameter says.
-fn queue(params: &Params, entries: &str, layout: TagLayout) -> OffloadConfig {
+/// One queue, whose table has the entries that a parameter says, and which leaves it before it is
+/// full where a word says so.
+fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> OffloadConfig {
     OffloadConfig {
         entries: params.number(entries),
         kernel: match params.text("kernel") {
@@ -39,6 +40,11 @@ fn queue(params: &Params, entries: &str, layout: TagLayout) -> OffloadConfig {
             processes: number(params, "nprocs"),
         },
         overflow: named(params, "overflow"),
+        leave: Leave {
+            takes_along: entries == "umq_entries",
+            above: params.has("preemptive", leaves).then(|| params.number("rx_size")),
+            half_pool: params.has("preemptive", "pool"),
+        },
         depths: !params.text("report").is_empty(),
     }
 }
@@ -49,12 +55,13 @@ impl DeviceConfig {
     #[must_use]
     pub fn from_params(params: &Params, layout: TagLayout) -> Self {
         Self {
-            prq: queue(params, "prq_entries", layout),
-            umq: queue(params, "umq_entries", layout),
+            prq: queue(params, "prq_entries", "posted-recv", layout),
+            umq: queue(params, "umq_entries", "unexpected-msg", layout),
             pool: None,
             refuse: Refuse {
                 any_source: params.has("refuse", "any-source"),
                 non_contiguous: params.has("refuse", "non-contiguous"),
+                any_tag: params.has("refuse", "any-tag"),
             },
             timing: None,
             clock: None,

@@ -18,7 +18,9 @@ use std::sync::Arc;
 use matching::measured::Clock;
 use matching::pool::EntryPool;
 use matching::timing::Timing;
-use matching::{Curve, Element, Key, Offload, OffloadConfig, SearchDepth, Source, TagLayout};
+use matching::{
+    Curve, Element, Key, Offload, OffloadConfig, Overflow, SearchDepth, Source, TagLayout,
+};
 use slab::Slab;
 
 use crate::latency::{Operation, Unit};
@@ -54,6 +56,8 @@ pub struct Refuse {
     pub any_source: bool,
     /// Into a buffer of several parts.
     pub non_contiguous: bool,
+    /// Of any tag, or with other bits ignored by which the MPI tells messages apart.
+    pub any_tag: bool,
 }
 
 impl DeviceConfig {
@@ -159,6 +163,8 @@ pub struct Context<R, M> {
     posted: Receives<R>,
     prq: Offload,
     refuse: Refuse,
+    /// Both queues leave their tables together, and did not yet.
+    may_leave: bool,
     layout: TagLayout,
     unexpected: Slab<Unexpected<M>>,
     umq: Offload,
@@ -186,6 +192,7 @@ impl<R: Clone, M> Context<R, M> {
             posted: Receives::with_capacity(config.prq.entries.min(PREALLOCATE)),
             prq: config.queue(&config.prq)?,
             refuse: config.refuse,
+            may_leave: config.prq.overflow == Overflow::Sticky,
             layout: config.prq.engine_config.layout,
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
             umq: config.queue(&config.umq)?,
@@ -313,6 +320,9 @@ impl<R: Clone, M> Context<R, M> {
         } else {
             self.prq.insert(element);
         }
+        if self.may_leave {
+            self.leave_together();
+        }
         self.end(Operation::Post);
         Post::Pending
     }
@@ -358,6 +368,16 @@ impl<R: Clone, M> Context<R, M> {
         self.until_sample = self.counters.lengths.push(Sample { us, prq, umq });
     }
 
+    /// Once one queue has left its table for good, the other does (`sticky`).
+    #[cold]
+    fn leave_together(&mut self) {
+        if self.prq.has_left() || self.umq.has_left() {
+            self.prq.leave();
+            self.umq.leave();
+            self.may_leave = false;
+        }
+    }
+
     /// Tells how many processes there are: n of the caps on the host engines' queues.
     pub fn set_processes(&mut self, n: u32) {
         self.note(|| Op::Processes(n));
@@ -375,6 +395,7 @@ impl<R: Clone, M> Context<R, M> {
     fn refuses(&self, receive: &Receive<R>) -> bool {
         self.refuse.non_contiguous && receive.non_contiguous
             || self.refuse.any_source && self.layout.is_any_source(&receive.key)
+            || self.refuse.any_tag && self.layout.is_any_tag(&receive.key)
     }
 
     /// A message arrives: the earliest posted receive that matches gets it.
@@ -413,6 +434,9 @@ impl<R: Clone, M> Context<R, M> {
         let token = self.unexpected.insert(Unexpected { number, envelope, message }) as u32;
         let source = Source::new(envelope.source);
         self.umq.insert(Element { bits: envelope.bits, ignore: 0, source, token });
+        if self.may_leave {
+            self.leave_together();
+        }
         self.end(Operation::Arrival);
     }
 

@@ -12,7 +12,7 @@ pub struct Model {
 }
 
 /// Every device.
-pub const MODELS: [Model; 8] = [
+pub const MODELS: [Model; 9] = [
     Model { name: "generic", sets: &[] },
     Model {
         name: "cassini-hybrid",
@@ -22,6 +22,7 @@ pub const MODELS: [Model; 8] = [
             ("overflow", "sticky"),
             ("pool", "node"),
             ("pool_entries", "65536"),
+            ("pool_engines", "4"),
             ("pool_max", "15360"),
         ],
     },
@@ -35,6 +36,7 @@ pub const MODELS: [Model; 8] = [
             ("exhausted", "fail"),
             ("pool", "node"),
             ("pool_entries", "65536"),
+            ("pool_engines", "4"),
             ("pool_max", "15360"),
         ],
     },
@@ -42,7 +44,7 @@ pub const MODELS: [Model; 8] = [
     Model {
         name: "connectx",
         sets: &[
-            ("prq_entries", "1024"),
+            ("prq_entries", "1023"),
             ("umq_entries", "0"),
             ("overflow", "prefix"),
             ("refuse", "any-source,non-contiguous"),
@@ -50,6 +52,10 @@ pub const MODELS: [Model; 8] = [
     },
     Model { name: "portals4-ref", sets: &[("prq_entries", "1024"), ("umq_entries", "1024")] },
     Model { name: "alpu", sets: &[("prq_entries", "256"), ("umq_entries", "256")] },
+    Model {
+        name: "uet",
+        sets: &[("prq_entries", "65536"), ("umq_entries", "0"), ("refuse", "any-tag")],
+    },
     Model { name: "ideal", sets: &[("prq_entries", "65536"), ("umq_entries", "65536")] },
 ];
 

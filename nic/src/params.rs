@@ -73,8 +73,23 @@ pub const PARAMS: &[Param] = &[
         default: "spill",
         help: "What happens when a table is full: spill to the host engine, the oldest element there \
                is promoted when an entry frees; prefix: nothing enters the table while the host \
-               holds any; sticky: everything new goes to the host for good; flow-control: posts and \
-               senders are held back until an entry frees.",
+               holds any; sticky: everything new of both queues goes to the host for good, and the \
+               unexpected messages that are in the table, too; flow-control: posts and senders are \
+               held back until an entry frees.",
+    },
+    Param {
+        name: "preemptive",
+        values: Values::Set(&["pool", "posted-recv", "unexpected-msg"]),
+        default: NONE,
+        help: "When an endpoint leaves its tables before they are full (overflow=sticky): with more \
+               than half of the pool taken, or with more than rx_size receives posted or messages \
+               unexpected.",
+    },
+    Param {
+        name: "rx_size",
+        values: Values::Number(1, 65_536),
+        default: "1024",
+        help: "Receives or unexpected messages above which preemptive leaves the tables.",
     },
     Param {
         name: "flow_timeout",
@@ -100,7 +115,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "refuse",
-        values: Values::Set(&["any-source", "non-contiguous"]),
+        values: Values::Set(&["any-source", "any-tag", "non-contiguous"]),
         default: NONE,
         help: "Receives that the device does not take: they stay on the host.",
     },
@@ -116,6 +131,13 @@ pub const PARAMS: &[Param] = &[
         values: Values::Number(1, 65_536),
         default: "4096",
         help: "Entries of the pool; endpoints with the same number share one.",
+    },
+    Param {
+        name: "pool_engines",
+        values: Values::Number(1, 16),
+        default: "1",
+        help: "Engines among which the entries of the pool are divided; endpoints are given to them \
+               in turn, and draw from their own only.",
     },
     Param {
         name: "pool_reserved",
@@ -403,15 +425,25 @@ impl Params {
             values.insert(param.name, value);
         }
         let params = Self { values };
-        let max = params.number("pool_max").min(params.number("pool_entries"));
+        let of_engine = params.number("pool_entries") / params.number("pool_engines");
+        if of_engine == 0 {
+            return Err(ParamError::Value {
+                name: "POOL_ENGINES".to_owned(),
+                value: params.text("pool_engines").to_owned(),
+                allowed: format!("at most {PREFIX}POOL_ENTRIES={}", params.text("pool_entries")),
+            });
+        }
+        let max = params.number("pool_max").min(of_engine);
         if params.number("pool_reserved") > max {
             return Err(ParamError::Value {
                 name: "POOL_RESERVED".to_owned(),
                 value: params.text("pool_reserved").to_owned(),
                 allowed: format!(
-                    "at most {PREFIX}POOL_MAX={} of {PREFIX}POOL_ENTRIES={}",
+                    "at most {PREFIX}POOL_MAX={} of {PREFIX}POOL_ENTRIES={} divided by \
+                     {PREFIX}POOL_ENGINES={}",
                     params.text("pool_max"),
-                    params.text("pool_entries")
+                    params.text("pool_entries"),
+                    params.text("pool_engines")
                 ),
             });
         }
@@ -569,7 +601,7 @@ mod tests {
         assert_eq!(
             params("refuse", "any-source,any").unwrap_err().to_string(),
             "FI_TCAM_REFUSE=any-source,any: allowed is none, or one or more of \
-             any-source,non-contiguous"
+             any-source,any-tag,non-contiguous"
         );
         let error = params("pool_reserved", "5000").unwrap_err().to_string();
         assert!(error.contains("at most FI_TCAM_POOL_MAX=65536 of FI_TCAM_POOL_ENTRIES=4096"));

@@ -292,7 +292,8 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
     }
     let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
     let share = Share { reserved: number("pool_reserved")?, max: number("pool_max")? };
-    NodePool::join(number("pool_entries")?, share, owner).map(|pool| Some(Arc::new(pool)))
+    let (entries, engines) = (number("pool_entries")?, number("pool_engines")?);
+    NodePool::join(entries, engines, share, owner).map(|pool| Some(Arc::new(pool)))
 }
 
 /// A device, and the number of processes that it was told of.

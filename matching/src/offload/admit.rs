@@ -2,9 +2,9 @@
 //! Who may enter the table: by the overflow model, the pool, and what waits already.
 
 use super::{Location, Offload};
-use crate::Overflow;
 use crate::counters::Block;
 use crate::engine::Engine;
+use crate::{Leave, Overflow};
 
 impl Offload {
     /// Whether an element may enter the table if it has room, with an entry drawn
@@ -20,10 +20,60 @@ impl Offload {
             Overflow::Prefix if self.on_host() == 0 => {}
             Overflow::Prefix if self.table.is_full() => return Err(Block::TableFull),
             Overflow::Prefix => return Err(Block::Order),
-            Overflow::Sticky if !self.software => {}
-            Overflow::Sticky => return Err(Block::Sticky),
+            Overflow::Sticky if self.software => return Err(Block::Sticky),
+            Overflow::Sticky if self.is_to_leave() => return Err(Block::Preemptive),
+            Overflow::Sticky => {}
         }
         self.draw()
+    }
+
+    /// Whether the table is left before it is full.
+    fn is_to_leave(&self) -> bool {
+        let Leave { above, half_pool, .. } = self.leave;
+        above.is_some_and(|above| self.len() >= above)
+            || half_pool && self.pool.as_ref().is_some_and(|pool| pool.is_half_taken())
+    }
+
+    /// Whether everything new goes to the host for good ([`Overflow::Sticky`]).
+    #[inline]
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.overflow == Overflow::Sticky && self.software
+    }
+
+    /// From now on everything new goes to the host, and what is in the table as well where
+    /// that is wanted ([`Leave::takes_along`]): the other queue of the context came to that.
+    #[cold]
+    pub fn leave(&mut self) {
+        if self.has_left() || self.overflow != Overflow::Sticky || self.table.capacity() == 0 {
+            return;
+        }
+        self.software = true;
+        if self.leave.takes_along && self.on_host() == 0 {
+            self.onload();
+        }
+    }
+
+    /// Moves what is in the table to the host, which is empty, oldest first.
+    fn onload(&mut self) {
+        let elements: Vec<_> = self.table.iter().collect();
+        for (handle, element) in elements {
+            let Location::Table { age, .. } = self.locations[element.token as usize] else {
+                unreachable!("the table's elements are in the table");
+            };
+            self.remove_from_table(handle);
+            if let Some(pool) = &self.pool {
+                pool.give_back();
+            }
+            let handle = self.insert_on_host(element, age);
+            self.locations[element.token as usize] = Location::Host { handle, refused: false };
+            self.waiting += 1;
+            self.counters.onloads += 1;
+            if let Some(timing) = &self.timing {
+                self.counters.modelled.charge_spill(timing);
+            }
+        }
+        self.counters.host_high_water = self.counters.host_high_water.max(self.on_host() as u64);
     }
 
     /// Whether [`Offload::has_room`] is to be asked before [`Offload::insert`].

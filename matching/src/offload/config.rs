@@ -2,7 +2,7 @@
 //! How a queue is built.
 
 use crate::engine::{EngineConfig, HostEngine};
-use crate::{Kernel, Overflow};
+use crate::{Kernel, Leave, Overflow};
 
 /// How a queue is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct OffloadConfig {
     pub engine_config: EngineConfig,
     /// What happens when the table is full.
     pub overflow: Overflow,
+    /// How the table is left, with [`Overflow::Sticky`].
+    pub leave: Leave,
     /// Whether to record search-depth histograms.
     pub depths: bool,
 }
@@ -29,6 +31,7 @@ impl Default for OffloadConfig {
             engine: HostEngine::default(),
             engine_config: EngineConfig::default(),
             overflow: Overflow::default(),
+            leave: Leave::default(),
             depths: false,
         }
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The pool of table entries that the endpoints of a user on this host share: a file
-//! for each size of pool, with the words of a [`Ledger`].
+//! for each size of pool, with the words of a [`Ledger`] for each of its engines. Endpoints are
+//! given to the engines in turn.
 //!
 //! ```text
-//!  0      header: identity | entries
+//!  0      header: identity | entries | engines | endpoints that joined
 //!  64     state
 //!  4 K    members: 1024 lines: word | pid, port | inode | started | reserved, max
-//!  68 K   end
+//!  68 K   the next engine, without a header, or the end
 //! ```
 //!
 //! Every member holds the file locked, shared (`flock`): who gets it alone knows
@@ -40,9 +41,12 @@ use super::{
 
 const IDENTITY: usize = 0;
 const ENTRIES: usize = 8;
+const ENGINES: usize = 16;
+const JOINED: usize = 24;
 const STATE: usize = 64;
 const MEMBERS: usize = 4096;
 const MEMBER: usize = 64;
+/// Bytes of an engine.
 const LENGTH: usize = MEMBERS + MAX_MEMBERS as usize * MEMBER;
 
 /// Words of a member.
@@ -53,7 +57,7 @@ const STARTED: usize = 24;
 const SHARE: usize = 32;
 
 /// "tcampol" and the version of this layout.
-const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x01");
+const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x02");
 
 /// Members looked at each time.
 const MEMBERS_A_LOOK: usize = 8;
@@ -79,16 +83,29 @@ impl Drop for Only<'_> {
     }
 }
 
-/// The mapped file.
+/// The mapped file, and the engine that is looked at.
 #[derive(Debug)]
-struct Map(MmapRaw);
+struct Map {
+    bytes: MmapRaw,
+    engine: usize,
+}
 
 impl Map {
+    /// A word of the header.
+    fn header(&self, offset: usize) -> &AtomicU64 {
+        self.at(offset)
+    }
+
+    /// A word of the engine.
     fn word(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LENGTH);
+        self.at(self.engine * LENGTH + offset)
+    }
+
+    fn at(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes.len());
         // SAFETY: aligned and within the mapping, which lives as long as self.
         // Only atomics are ever referenced; other processes use them as such.
-        unsafe { AtomicU64::from_ptr(self.0.as_mut_ptr().add(offset).cast()) }
+        unsafe { AtomicU64::from_ptr(self.bytes.as_mut_ptr().add(offset).cast()) }
     }
 
     fn field(&self, number: u16, offset: usize) -> &AtomicU64 {
@@ -140,8 +157,11 @@ impl Words for Map {
 /// What the names of pools begin with.
 const NAMES: &str = "pool.";
 
-fn name_of(entries: u32) -> String {
-    format!("{NAMES}{}.{entries}", namespace())
+fn name_of(entries: u32, engines: u32) -> String {
+    match engines {
+        1 => format!("{NAMES}{}.{entries}", namespace()),
+        _ => format!("{NAMES}{}.{entries}x{engines}", namespace()),
+    }
 }
 
 /// Removes the pools that nobody is a member of.
@@ -169,6 +189,7 @@ fn remove_if_alone(directory: &Directory, file: &File, name: &str) {
 #[derive(Debug)]
 pub(crate) struct NodePool {
     ledger: Ledger<Map>,
+    /// Of its engine.
     entries: u32,
     number: u16,
     share: Share,
@@ -183,14 +204,19 @@ pub(crate) struct NodePool {
 }
 
 impl NodePool {
-    /// Makes an endpoint a member of the pool of `entries`, which is made if need be.
+    /// Makes an endpoint a member of an engine of the pool of `entries`, which is made if need be.
     ///
     /// # Errors
     /// `EACCES` another user's file is in the way, `EPROTO` the file is damaged,
     /// `ENOSPC` `/dev/shm` or the pool is full, `EINVAL` more would be reserved than
     /// there is.
-    pub(crate) fn join(entries: u32, share: Share, owner: &Owner) -> Result<Self, Errno> {
-        let name = name_of(entries);
+    pub(crate) fn join(
+        entries: u32,
+        engines: u32,
+        share: Share,
+        owner: &Owner,
+    ) -> Result<Self, Errno> {
+        let name = name_of(entries, engines);
         loop {
             let _turn = TURN.lock();
             let directory = Directory::make()?;
@@ -205,7 +231,7 @@ impl NodePool {
             if file.metadata()?.nlink() == 0 {
                 continue;
             }
-            let joined = Self::join_file(&file, entries, &name, share, owner);
+            let joined = Self::join_file(&file, [entries, engines], &name, share, owner);
             if joined.is_err() {
                 remove_if_alone(&directory, &file, &name);
             }
@@ -213,7 +239,7 @@ impl NodePool {
             let (ledger, number) = joined?;
             return Ok(Self {
                 ledger,
-                entries,
+                entries: entries / engines,
                 number,
                 share,
                 name,
@@ -227,7 +253,7 @@ impl NodePool {
 
     fn join_file(
         file: &File,
-        entries: u32,
+        [entries, engines]: [u32; 2],
         name: &str,
         share: Share,
         owner: &Owner,
@@ -236,26 +262,31 @@ impl NodePool {
             tracing::error!("the pool {name} is damaged or of another version of tcam");
             Errno::EPROTO
         };
+        let length = LENGTH * engines as usize;
         let fresh = flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if fresh {
             // Whatever is left of a pool without members.
             ftruncate(file, 0).map_err(io::Error::from)?;
-            give_memory(file, LENGTH, "pool")?;
+            give_memory(file, length, "pool")?;
         }
         // A file shorter than the mapping would be a SIGBUS later.
-        if file.metadata()?.len() != LENGTH as u64 {
+        if file.metadata()?.len() != length as u64 {
             return Err(damaged(Refusal::Damaged));
         }
-        let map = Map(MmapOptions::new().len(LENGTH).map_raw(file)?);
+        let mut map = Map { bytes: MmapOptions::new().len(length).map_raw(file)?, engine: 0 };
         if fresh {
-            map.word(ENTRIES).store(u64::from(entries), Ordering::Relaxed);
-            map.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
+            map.header(ENTRIES).store(u64::from(entries), Ordering::Relaxed);
+            map.header(ENGINES).store(u64::from(engines), Ordering::Relaxed);
+            map.header(IDENTITY).store(MAGIC, Ordering::Relaxed);
         }
         flock(file, FlockOperation::NonBlockingLockShared).map_err(io::Error::from)?;
-        let identity = map.word(IDENTITY).load(Ordering::Relaxed);
-        if identity != MAGIC || map.word(ENTRIES).load(Ordering::Relaxed) != u64::from(entries) {
+        let told = [IDENTITY, ENTRIES, ENGINES].map(|at| map.header(at).load(Ordering::Relaxed));
+        if told != [MAGIC, entries.into(), engines.into()] {
             return Err(damaged(Refusal::Damaged));
         }
+        let joined = map.header(JOINED).fetch_add(1, Ordering::Relaxed);
+        map.engine = (joined % u64::from(engines)) as usize;
+        let entries = entries / engines;
         let ledger = Ledger::new(map, entries);
         for number in 0..MAX_MEMBERS {
             return_dead(&ledger, entries, number).map_err(damaged)?;
@@ -355,6 +386,10 @@ impl EntryPool for NodePool {
 
     fn give_back(&self) {
         let _ = self.check(self.ledger.give_back(self.number, self.share));
+    }
+
+    fn is_half_taken(&self) -> bool {
+        self.ledger.is_half_taken()
     }
 }
 

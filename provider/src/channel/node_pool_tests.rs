@@ -14,12 +14,12 @@ fn segment(port: u16) -> Segment {
 }
 
 fn place(entries: u32) -> std::path::PathBuf {
-    host::directory::path().join(name_of(entries))
+    host::directory::path().join(name_of(entries, 1))
 }
 
 /// A pool of a size that no other test uses.
 fn join(entries: u32, of: &Segment) -> Result<NodePool, Errno> {
-    NodePool::join(entries, SHARE, &of.owner())
+    NodePool::join(entries, 1, SHARE, &of.owner())
 }
 
 #[test]
@@ -81,9 +81,9 @@ fn damage_is_an_error() {
     let (one, other) = (segment(95), segment(96));
     let pool = join(1004, &one).unwrap();
     let map = pool.ledger.words();
-    map.word(ENTRIES).store(7, Ordering::Relaxed);
+    map.header(ENTRIES).store(7, Ordering::Relaxed);
     assert_eq!(join(1004, &other).unwrap_err(), Errno::EPROTO);
-    map.word(ENTRIES).store(1004, Ordering::Relaxed);
+    map.header(ENTRIES).store(1004, Ordering::Relaxed);
     assert!(join(1004, &other).is_ok());
     for word in [u64::MAX, 0x1_ffff] {
         map.word(STATE).store(word, Ordering::Relaxed);
@@ -97,8 +97,8 @@ fn damage_is_an_error() {
 fn reserves_beyond_the_pool_and_files_open_to_others_are_refused() {
     let (one, other) = (segment(97), segment(98));
     let share = Share { reserved: 600, max: 600 };
-    let pool = NodePool::join(1005, share, &one.owner()).unwrap();
-    let refused = NodePool::join(1005, share, &other.owner()).unwrap_err();
+    let pool = NodePool::join(1005, 1, share, &one.owner()).unwrap();
+    let refused = NodePool::join(1005, 1, share, &other.owner()).unwrap_err();
     assert_eq!(refused, Errno::EINVAL);
     drop(pool);
     std::fs::write(place(1006), "").unwrap();
@@ -167,4 +167,21 @@ fn victim() {
             pool.give_back();
         }
     }
+}
+
+#[test]
+fn endpoints_are_given_to_the_engines_in_turn() {
+    let owners: Vec<_> = (110..115).map(segment).collect();
+    let join = |of: &Segment| NodePool::join(12, 4, SHARE, &of.owner()).unwrap();
+    let pools: Vec<_> = owners.iter().map(join).collect();
+    for _ in 0..3 {
+        pools[0].take().unwrap();
+    }
+    let takes: Vec<_> = pools.iter().map(EntryPool::take).collect();
+    let empty = Err(Refusal::Empty);
+    // The first and the fifth have the same engine, of three entries.
+    assert_eq!(takes, [empty, Ok(()), Ok(()), Ok(()), empty]);
+    assert!(pools[4].is_half_taken() && !pools[1].is_half_taken());
+    drop(pools);
+    assert!(!host::directory::path().join(name_of(12, 4)).exists());
 }
