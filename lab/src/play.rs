@@ -51,10 +51,30 @@ pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>,
     Ok(counted?.pop().unwrap_or_default())
 }
 
-/// The same to several tables: what each of them counted, by trace.
+/// The same to several tables: what each of them counted, by trace. All tables at once, unless
+/// their queues together would be longer than one may be.
 pub(crate) fn all_to_each(
     traces: &[Trace],
     settings: &[Settings],
+    bar: &ProgressBar,
+) -> Result<Vec<Vec<Counted>>, Error> {
+    match at_once(traces, settings, settings.len(), bar) {
+        Err(Error::QueueTooLong { .. }) if settings.len() > 1 => {}
+        played => return played,
+    }
+    bar.reset();
+    let mut counted = Vec::with_capacity(settings.len());
+    for one in settings {
+        counted.append(&mut at_once(traces, std::slice::from_ref(one), 1, bar)?);
+    }
+    Ok(counted)
+}
+
+/// Plays to all tables at once, of which each may have its share of the longest queue.
+fn at_once(
+    traces: &[Trace],
+    settings: &[Settings],
+    shares: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Vec<Counted>>, Error> {
     let (mut pooled, mut alone) = (Vec::new(), Vec::new());
@@ -64,7 +84,7 @@ pub(crate) fn all_to_each(
         if pool { &mut pooled } else { &mut alone }.push(at);
     }
     let play_together = || -> Vec<_> {
-        pooled.par_iter().map(|&at| together(traces, &settings[at], bar)).collect()
+        pooled.par_iter().map(|&at| together(traces, &settings[at], shares, bar)).collect()
     };
     let play_alone = || {
         if alone.is_empty() {
@@ -73,7 +93,7 @@ pub(crate) fn all_to_each(
         each(traces, bar, |trace, bar| {
             let devices: Result<Vec<_>, _> =
                 alone.iter().map(|&at| trace.device(&trace.params(&settings[at])?)).collect();
-            play_to_each(trace, devices?, bar)
+            play_to_each(trace, devices?, shares, bar)
         })
     };
     let (played_together, played_alone) = rayon::join(play_together, play_alone);
@@ -93,11 +113,12 @@ pub(crate) fn all_to_each(
 fn play_to_each(
     trace: &Trace,
     devices: Vec<DeviceConfig>,
+    shares: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
     let mut source = Source::new(trace, devices.iter())?;
     let played: Result<Vec<_>, _> =
-        devices.into_iter().map(|device| Played::new(trace, device)).collect();
+        devices.into_iter().map(|device| Played::new(trace, device, shares)).collect();
     let mut played = played?;
     let (mut batch, mut next) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     let mut more = source.batch(&mut batch)?;
@@ -233,14 +254,18 @@ struct Played<'a> {
     clock: Arc<TraceClock>,
     last: u64,
     operations: u64,
+    /// Most elements of a queue.
+    longest: usize,
 }
 
 impl<'a> Played<'a> {
-    fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
+    /// `shares`: how many tables share the longest queue that is allowed.
+    fn new(trace: &'a Trace, device: DeviceConfig, shares: usize) -> Result<Self, Error> {
         let clock = Arc::new(TraceClock::default());
         let device = DeviceConfig { clock: Some(Arc::clone(&clock) as Arc<dyn Clock>), ..device };
         let replay = Replay::new(&device).map_err(|error| Error::Replay(error.to_string()))?;
-        Ok(Self { trace, replay, clock, last: 0, operations: 0 })
+        let longest = trace.take.max_queue / shares;
+        Ok(Self { trace, replay, clock, last: 0, operations: 0, longest })
     }
 
     fn steps(&mut self, batch: &[Timed]) -> Result<(), Error> {
@@ -261,7 +286,7 @@ impl<'a> Played<'a> {
         self.operations += 1;
         let context = self.replay.context();
         for (queue, elements) in [("PRQ", context.posted()), ("UMQ", context.unexpected())] {
-            if elements > self.trace.take.max_queue {
+            if elements > self.longest {
                 return Err(self.too_long(queue));
             }
         }
@@ -294,8 +319,12 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     pub(crate) fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
+        Self::with_share(trace, device, 1)
+    }
+
+    fn with_share(trace: &'a Trace, device: DeviceConfig, shares: usize) -> Result<Self, Error> {
         let source = Source::new(trace, std::iter::once(&device))?;
-        Ok(Self { source, played: Played::new(trace, device)? })
+        Ok(Self { source, played: Played::new(trace, device, shares)? })
     }
 
     /// The next operation, with its time since the start.
@@ -359,6 +388,7 @@ impl<'a> Player<'a> {
 fn together(
     traces: &[Trace],
     settings: &Settings,
+    shares: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
     let mut hosts: BTreeMap<String, Engines> = BTreeMap::new();
@@ -375,7 +405,7 @@ fn together(
         let mut device = trace.device(&params)?;
         device.pool =
             members.iter().find(|(member, _)| *member == key).map(|(_, pool)| Arc::clone(pool));
-        players.push(Player::new(trace, device)?);
+        players.push(Player::with_share(trace, device, shares)?);
     }
     // The earliest next operation of all traces; its place breaks ties.
     let mut queue = BinaryHeap::new();
@@ -453,6 +483,12 @@ mod tests {
         };
         assert!(matches!(play(100), (Ok(1), Ok(1))));
         let (one, other) = play(99);
+        // Several tables are not played at once then, but one after the other.
+        let take = traces::Take { max_queue: 100, ..Default::default() };
+        let found = traces::find(std::slice::from_ref(&path), take).unwrap();
+        let settings = [Settings::default(), Settings::default()];
+        let played = all_to_each(&found, &settings, &ProgressBar::hidden()).unwrap();
+        assert!(played.iter().flatten().all(|of| of.counters.umq.high_water == 100));
         for error in [one.unwrap_err(), other.unwrap_err()] {
             let expected = "x.trace: the UMQ of rank 3 has more than 99 elements";
             assert!(error.to_string().contains(expected), "{error}");
