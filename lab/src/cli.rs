@@ -2,6 +2,7 @@
 //! The command line.
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -11,7 +12,7 @@ use crate::json::Json;
 use crate::launcher::Mpi;
 use crate::look;
 use crate::sizes::{self, Sizes, UmqSizes};
-use crate::traces::{MAX_QUEUE, Take};
+use crate::traces::{MAX_QUEUE, Ppn, Take};
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -202,6 +203,9 @@ pub(crate) struct Replay {
     pub(crate) against: Option<PathBuf>,
 
     #[command(flatten)]
+    pub(crate) ppn: Ppn,
+
+    #[command(flatten)]
     pub(crate) take: Take,
 
     /// Traces, or directories of traces.
@@ -277,6 +281,11 @@ pub(crate) struct Sweep {
     /// bytes; as many traces are replayed at a time as there are cores.
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE, requires = "trace")]
     pub(crate) max_queue: usize,
+
+    /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
+    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay.
+    #[arg(long, value_name = "P", allow_negative_numbers = true, requires = "trace")]
+    pub(crate) ppn: Option<NonZeroU32>,
 
     /// Costs of searches, for the time that matching takes and the latency that the host
     /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,

@@ -23,7 +23,7 @@ use crate::replay;
 use crate::sheet::Sheet;
 use crate::summary::{Peak, Summary, spilled};
 use crate::table::rank_of;
-use crate::traces::{self, Take, Trace};
+use crate::traces::{self, Ppn, Take, Trace};
 
 /// Compares what devices would do with a recorded program, side by side.
 ///
@@ -60,6 +60,9 @@ pub(crate) struct Compare {
 
     #[command(flatten)]
     json: Json,
+
+    #[command(flatten)]
+    ppn: Ppn,
 
     #[command(flatten)]
     take: Take,
@@ -126,7 +129,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = traces::find(&arguments.traces, arguments.take)?;
+    let found = traces::find(&arguments.traces, Take { ppn: arguments.ppn.ppn, ..arguments.take })?;
     let lines = lines(first, &arguments.with, &common)?;
     if let Some(mixed) = traces::mixed(&found) {
         eprintln!("{mixed}");

@@ -50,6 +50,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         cut_off: arguments.cut_off,
         max_queue: arguments.max_queue,
         partial: common.partial,
+        ppn: arguments.ppn,
     };
     let found = traces::find(&arguments.trace, take)?;
     if found.iter().all(|trace| trace.header.context != "tagged") {

@@ -113,6 +113,15 @@ pub(crate) enum Error {
     )]
     QueueTooLong { path: PathBuf, queue: &'static str, of: String, limit: usize },
 
+    #[error("{path}: no rank is known, and --ppn needs that of every trace")]
+    NoRankForNode { path: PathBuf },
+
+    #[error(
+        "{path}: addresses of peers are missing, which --ppn needs; recordings of this version have \
+         them"
+    )]
+    NoPeersForNode { path: PathBuf },
+
     #[error("the program left no trace; {path} is as it was")]
     NothingRecorded { path: PathBuf },
 

@@ -24,6 +24,7 @@ mod launcher;
 mod left;
 mod library;
 mod look;
+mod node;
 mod numbers;
 mod origin;
 mod play;

@@ -23,6 +23,7 @@ use rayon::prelude::*;
 
 use crate::environment::Settings;
 use crate::error::Error;
+use crate::node::Remote;
 use crate::progress;
 use crate::reports::Endpoint;
 use crate::spread::Spread;
@@ -185,6 +186,8 @@ struct Source<'a> {
     reader: Reader<fs::File>,
     /// Where times between two looks at the clock matter.
     spread: Option<Spread>,
+    /// Where messages of ranks on the same node are left out.
+    remote: Option<Remote<'a>>,
 }
 
 impl<'a> Source<'a> {
@@ -195,7 +198,7 @@ impl<'a> Source<'a> {
     ) -> Result<Self, Error> {
         let is_timed = devices.any(|device| device.timing.is_some());
         let spread = is_timed.then(Spread::default);
-        Ok(Self { trace, reader: trace.reader()?, spread })
+        Ok(Self { trace, reader: trace.reader()?, spread, remote: trace.remote() })
     }
 
     /// The next operation, with its time since the start.
@@ -213,6 +216,22 @@ impl<'a> Source<'a> {
 
     #[inline]
     fn read(&mut self) -> Result<Option<Timed>, Error> {
+        if self.remote.is_none() { self.read_any() } else { self.read_remote() }
+    }
+
+    #[cold]
+    fn read_remote(&mut self) -> Result<Option<Timed>, Error> {
+        while let Some((time, op)) = self.read_any()? {
+            let Some(remote) = &mut self.remote else { return Ok(Some((time, op))) };
+            if let Some(op) = remote.keep(op, self.reader.peers()) {
+                return Ok(Some((time, op)));
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn read_any(&mut self) -> Result<Option<Timed>, Error> {
         let next: Option<Result<Timed, TraceError>> = self.reader.next();
         match next.transpose() {
             Ok(next) => Ok(next),
@@ -391,15 +410,14 @@ fn together(
     shares: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut hosts: BTreeMap<String, Engines> = BTreeMap::new();
+    let mut hosts: BTreeMap<_, Engines> = BTreeMap::new();
     let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
     let mut players = Vec::new();
     for trace in traces {
         let params = trace.params(settings)?;
-        let header = &trace.header;
         let key = trace.endpoint();
         if !members.iter().any(|(member, _)| *member == key) {
-            let engines = hosts.entry(header.host.clone()).or_insert_with(|| Engines::new(&params));
+            let engines = hosts.entry(trace.host()).or_insert_with(|| Engines::new(&params));
             members.push((key.clone(), engines.join(&params)?));
         }
         let mut device = trace.device(&params)?;

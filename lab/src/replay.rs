@@ -20,7 +20,7 @@ use crate::play;
 use crate::reports::{self, endpoint};
 use crate::summary::Summary;
 use crate::table;
-use crate::traces::{self, Trace};
+use crate::traces::{self, Take, Trace};
 
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
 /// reports to compare with say.
@@ -29,7 +29,7 @@ pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give_sizes(arguments.tables)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = traces::find(&arguments.traces, arguments.take)?;
+    let found = traces::find(&arguments.traces, Take { ppn: arguments.ppn.ppn, ..arguments.take })?;
     if let Some(directory) = &arguments.report {
         spare_runs(directory)?;
     }

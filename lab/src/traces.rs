@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Traces on the disk, and what they are replayed to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::net::SocketAddrV4;
+use std::num::NonZeroU32;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +20,11 @@ use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};
 use nic::timings::{self, COSTS};
-use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
+use nic::trace::{Address, HEADER, Header, Reader, Stop, TraceError};
 
 use crate::environment::Settings;
 use crate::error::Error;
+use crate::node::{Nodes, Remote};
 use crate::ranks::Ranks;
 use crate::reports::{self, Endpoint};
 use crate::summary::{self, NO_LIBFABRIC, Source};
@@ -40,6 +43,8 @@ pub(crate) struct Trace {
     stop: Option<Stop>,
     /// Why it is not whole, once that was noticed.
     cut: Arc<OnceLock<String>>,
+    /// Which ranks share a node, where that matters.
+    nodes: Option<Arc<Nodes>>,
 }
 
 /// Traces that were found, and what is known beside them.
@@ -106,11 +111,24 @@ pub(crate) struct Take {
     /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
     #[arg(long)]
     pub(crate) partial: bool,
+
+    /// Ranks of a node, see [`Ppn`].
+    #[arg(skip)]
+    pub(crate) ppn: Option<NonZeroU32>,
+}
+
+/// For commands that replay traces alone.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Ppn {
+    /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
+    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(crate) ppn: Option<NonZeroU32>,
 }
 
 impl Default for Take {
     fn default() -> Self {
-        Self { cut_off: false, max_queue: MAX_QUEUE, partial: false }
+        Self { cut_off: false, max_queue: MAX_QUEUE, partial: false, ppn: None }
     }
 }
 
@@ -183,7 +201,29 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
             return Err(Error::SameEndpoint { first, second });
         }
     }
+    if let Some(ppn) = take.ppn {
+        let nodes = Arc::new(nodes(&traces, ppn)?);
+        traces.iter_mut().for_each(|trace| trace.nodes = Some(Arc::clone(&nodes)));
+    }
     Ok(Found { traces, quiet })
+}
+
+/// Which ranks share a node, by the addresses of those that recorded.
+fn nodes(traces: &[Trace], ppn: NonZeroU32) -> Result<Nodes, Error> {
+    let mut ranks = HashMap::new();
+    for trace in traces {
+        let Some(rank) = trace.header.rank else {
+            return Err(Error::NoRankForNode { path: trace.path.clone() });
+        };
+        let at = trace.header.address.parse::<SocketAddrV4>();
+        if let Ok(at) = at {
+            ranks.insert(Address { ip: (*at.ip()).into(), port: at.port() }, rank);
+        }
+        if !trace.is_generated() && !trace.reader()?.tells_peers() {
+            return Err(Error::NoPeersForNode { path: trace.path.clone() });
+        }
+    }
+    Ok(Nodes::new(ppn, ranks))
 }
 
 /// Why these may be traces of several runs, whose counts tell nothing together.
@@ -212,7 +252,24 @@ impl Trace {
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
         let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
-        Ok(Self { path, header, bytes, take, unfinished, stop, cut: Arc::default() })
+        let (cut, nodes) = (Arc::default(), None);
+        Ok(Self { path, header, bytes, take, unfinished, stop, cut, nodes })
+    }
+
+    /// What leaves out the messages of ranks of the same node, where that is wanted.
+    pub(crate) fn remote(&self) -> Option<Remote<'_>> {
+        let (nodes, rank) = (self.nodes.as_deref()?, self.header.rank?);
+        Some(Remote::new(nodes, rank, self.is_generated()))
+    }
+
+    fn is_generated(&self) -> bool {
+        self.header.libfabric == NO_LIBFABRIC
+    }
+
+    /// Where its process ran, or would have.
+    pub(crate) fn host(&self) -> (String, Option<u32>) {
+        let node = self.nodes.as_ref().zip(self.header.rank).map(|(nodes, rank)| nodes.of(rank));
+        (self.header.host.clone(), node)
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {

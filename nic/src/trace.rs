@@ -229,6 +229,7 @@ pub struct Reader<R> {
     decoder: Decoder,
     end: End,
     peers: BTreeMap<u32, Address>,
+    tells_peers: bool,
     now: u64,
     /// Records read.
     position: u64,
@@ -355,6 +356,7 @@ impl<R: Read> Reader<R> {
         if len < HEADER {
             return Err(TraceError::Short(len));
         }
+        let tells_peers = !is_ours(MAGIC_3);
         let (text, state) = bytes.split_at(HEADER - STATE);
         let mut header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
         header.make_plain();
@@ -373,6 +375,7 @@ impl<R: Read> Reader<R> {
             decoder,
             end,
             peers,
+            tells_peers,
             now: 0,
             position: 0,
             at_end: false,
@@ -383,6 +386,12 @@ impl<R: Read> Reader<R> {
     /// What the trace says of itself.
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Whether it is of a version that has the addresses of peers.
+    #[must_use]
+    pub fn tells_peers(&self) -> bool {
+        self.tells_peers
     }
 
     /// Where the peers are that were named up to now, by number.

@@ -213,7 +213,7 @@ pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<
 }
 
 /// Where a peer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
     /// IPv4, the first of its four numbers in the highest bits.
     pub ip: u32,
