@@ -14,8 +14,8 @@ pub enum Overflow {
     /// The table holds a bounded prefix: nothing enters it while the host holds
     /// any element, and nothing is promoted (ConnectX).
     Prefix,
-    /// Once full, everything new goes to the host for good; what is in the table
-    /// stays there until it is matched (CXI's hybrid mode).
+    /// Once an element finds it full, everything new goes to the host for good; what is in
+    /// the table stays there until it is matched (CXI's hybrid mode).
     Sticky,
     /// Who brings an element is held back until a slot frees (CXI's hardware mode):
     /// a receive is not posted ([`Offload::has_room`]), the sender of a message waits
