@@ -22,6 +22,7 @@ import mpi as runs
 from checks import check, exit_code
 
 PLACE = runs.TARGET / "brute-tests"
+TAKES = ("take", "claim", "discard")
 MODELS = ["spill", "prefix", "sticky", "flow-control"]
 SIZES = [0, 1, 5, 30]
 # Programs and what they are recorded with: some have receives held back.
@@ -205,7 +206,7 @@ class Context:
         elif what == "peek":
             self.peeks += 1
             found = self.umq.search(Element(None, row, False), counted=False)
-        elif what == "take":
+        elif what in TAKES:
             self.peeks += 1
             key = Element(None, row, False)
             found = self.umq.search(key, counted=self.umq.find(key) is not None)
@@ -218,8 +219,8 @@ class Context:
         if what in ("post", "post anyway", "arrive"):
             mine = self.posted if what != "arrive" else self.arrived
             self.expect(row, "number", str(mine - 1))
-        if what in ("peek", "take", "arrive", "post", "post anyway"):
-            met = "number" if what in ("peek", "take") else "partner"
+        if what in ("peek", *TAKES, "arrive", "post", "post anyway"):
+            met = "number" if what in ("peek", *TAKES) else "partner"
             self.expect(row, met, str(found.number) if found else "")
             self.expect(row, "found", "true" if found else "false")
 
@@ -343,7 +344,7 @@ def compare(arguments, what, traces, refuse=()):
     operations = exported(arguments, traces)
     kinds = collections.Counter(row["operation"] for row in operations)
     print(f"  {what}: {len(operations)} operations, {kinds['cancel'] + kinds['drop']} cancels,",
-          f"{kinds['peek'] + kinds['take']} probes", flush=True)  # fmt: skip
+          f"{sum(kinds[kind] for kind in ('peek', *TAKES))} probes", flush=True)  # fmt: skip
     for model in MODELS:
         words = [f"--set=overflow={model}", f"--set=refuse={','.join(refuse) or 'none'}"]
         by_size = {size: brute_force(operations, size, model, refuse) for size in SIZES}
@@ -361,11 +362,11 @@ class Writer:
     """Writes a trace, as nic/src/trace.rs describes it."""
 
     KEY, TIME, MULTI, POST, ANYWAY, HELD, ARRIVE = 1, 2, 3, 5, 6, 7, 8
-    PEEK, TAKE, CANCEL, DROP = 9, 10, 11, 12
+    PEEK, TAKE, CANCEL, DROP, CLAIM, DISCARD = 9, 10, 11, 12, 17, 18
     ANY = 0xFFFF_FFFF
 
-    def __init__(self, rank, context):
-        self.words, self.place = [], 0
+    def __init__(self, rank, context, version):
+        self.words, self.place, self.version = [], 0, version
         self.header = {
             "context": context, "tcam": "0.1.0", "libfabric": "2.5", "host": "brute", "rank": rank,
             "pid": 100 + rank, "address": f"127.0.0.1:{4000 + rank}", "program": "brute",
@@ -384,7 +385,7 @@ class Writer:
         self.words += [head, *(half for number in numbers for half in halves(number))]
 
     def write(self, path):
-        header = f"tcam-trace 4\n{json.dumps(self.header)}".encode().ljust(8192 - 16)
+        header = f"tcam-trace {self.version}\n{json.dumps(self.header)}".encode().ljust(8192 - 16)
         words = struct.pack(f"<{len(self.words)}I", *self.words)
         path.write_bytes(header + bytes(8) + struct.pack("<II", 3, 0) + words)
 
@@ -395,11 +396,13 @@ def halves(number):
 
 def generate(path, seed):
     """A trace of random operations: phases of receives and of messages by turns, so that
-    both queues grow."""
+    both queues grow. Every version that is read has its turn."""
     rng = random.Random(seed)
+    version = [5, 4, 5, 3][seed % 4]
     tags, sources = rng.choice([2, 5, 12]), rng.choice([1, 3, 6])
     wild, several = rng.choice([0, 0.1, 0.4]), rng.choice([0, 0.05])
-    writer = Writer(0, "tagged")
+    writer = Writer(0, "tagged", version)
+    probes = [writer.PEEK, writer.TAKE] if version < 5 else [writer.PEEK, writer.CLAIM, writer.DISCARD]
     posted = arrived = 0
 
     def pattern():
@@ -416,14 +419,16 @@ def generate(path, seed):
             elif chance < 0.08:
                 writer.put(writer.DROP, numbers=[rng.randrange(max(arrived - 60, 0), arrived + 1)])
             elif chance < 0.15:
-                writer.put(rng.choice([writer.PEEK, writer.TAKE]), pattern())
+                writer.put(rng.choice(probes), pattern())
             elif chance < 0.17:
                 writer.put(writer.HELD, pattern())
             elif rng.random() < receives:
+                length = rng.randrange(100) if version == 5 else 0
                 if rng.random() < several:
+                    length = 0
                     writer.put(writer.MULTI, numbers=[200, rng.randrange(100), rng.randrange(80)])
                 kind = writer.POST if rng.random() < 0.9 else writer.ANYWAY
-                writer.put(kind, pattern(), flag=rng.random() < 0.2)
+                writer.put(kind, pattern(), length, flag=rng.random() < 0.2)
                 posted += 1
             else:
                 bits, _, source = pattern()
@@ -464,7 +469,7 @@ def main():
             place = recorded(arguments, mpi, program, settings)
             if place:
                 kinds += compare(arguments, f"{mpi} {program}", place)
-    for kind in ("cancel", "drop", "peek", "take", "held"):
+    for kind in ("cancel", "drop", "peek", *TAKES, "held"):
         check(kinds[kind] > 0, f"no {kind} in any trace")
     print(f"  {time.monotonic() - start:.0f} s")
     return exit_code()

@@ -297,6 +297,11 @@ impl<'a> Player<'a> {
         self.played.step_and_tell(timed, tell)
     }
 
+    /// Whether receives have their lengths.
+    pub(crate) fn tells_lengths(&self) -> bool {
+        self.source.reader.tells_lengths()
+    }
+
     /// Where the peers are that were named up to now.
     pub(crate) fn peers(&self) -> &BTreeMap<u32, Address> {
         self.source.reader.peers()

@@ -87,6 +87,8 @@ pub struct Envelope {
 pub struct Receive<R> {
     /// Match bits, ignore bits and source.
     pub key: Key,
+    /// Bytes of the buffer.
+    pub len: u64,
     /// Set for a buffer that takes several messages (`FI_MULTI_RECV`).
     pub multi: Option<MultiRecv>,
     /// Whether the buffer has several parts.
@@ -98,8 +100,8 @@ pub struct Receive<R> {
 impl<R> From<&Receive<R>> for trace::Posted {
     #[inline(always)]
     fn from(receive: &Receive<R>) -> Self {
-        let Receive { key, multi, non_contiguous, .. } = *receive;
-        Self { key, multi, non_contiguous }
+        let Receive { key, len, multi, non_contiguous, .. } = *receive;
+        Self { key, len, multi, non_contiguous }
     }
 }
 
@@ -409,6 +411,7 @@ impl<R: Clone, M> Context<R, M> {
     /// Takes the oldest unexpected message that matches out of the queue and drops its bytes
     /// (`FI_DISCARD`).
     pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
+        self.note(|| Op::Discard(*key));
         self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
     }
 
@@ -425,6 +428,7 @@ impl<R: Clone, M> Context<R, M> {
         if self.claimed.contains_key(&context) {
             return Err(AlreadyClaimed);
         }
+        self.note(|| Op::Claim(*key));
         let Some(taken) = self.take_unexpected(key) else { return Ok(None) };
         let claimed = self.claimed.entry(context).insert_entry(taken).into_mut();
         Ok(Some((claimed.envelope, &claimed.message)))
@@ -438,7 +442,6 @@ impl<R: Clone, M> Context<R, M> {
     /// A peek; if it finds a message, that is the receive of this message as well, which
     /// `MPI_Mrecv` does not post.
     fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
-        self.note(|| Op::Take(*key));
         self.counters.peeks += 1;
         if self.umq.find(key).is_none() {
             self.umq.peek(key);

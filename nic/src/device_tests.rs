@@ -30,6 +30,7 @@ fn config(entries: usize) -> DeviceConfig {
 fn any_source(bits: u64, data: u32) -> Receive<u32> {
     Receive {
         key: Key { bits, ignore: 0, source: Source::ANY },
+        len: 0,
         multi: None,
         non_contiguous: false,
         data,
@@ -42,6 +43,7 @@ fn the_earliest_posted_receive_wins_directed_or_not() {
         let mut device = Device::<u32, ()>::new(&config(entries)).unwrap();
         let directed = Receive {
             key: Key { bits: 5, ignore: 0, source: Source::new(3) },
+            len: 0,
             multi: None,
             non_contiguous: false,
             data: 2,

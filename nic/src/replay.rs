@@ -90,7 +90,7 @@ impl Replay {
                     tell(Change::Met(*number));
                 }
             }
-            Op::Take(key) => {
+            Op::Take(key) | Op::Claim(key) | Op::Discard(key) => {
                 if let Some((_, number)) = self.context.discard(key) {
                     tell(Change::Taken(number));
                 }
@@ -113,6 +113,7 @@ impl Replay {
     fn receive(&self, posted: &Posted) -> Receive<u64> {
         Receive {
             key: posted.key,
+            len: posted.len,
             multi: posted.multi,
             non_contiguous: posted.non_contiguous,
             data: self.posts,

@@ -50,6 +50,7 @@ fn op() -> impl Strategy<Value = Op> {
     let multi = proptest::option::weighted(0.1, Just(MultiRecv { len: 64, used: 0, min: 16 }));
     let posted = (key(), multi, any::<bool>()).prop_map(|(key, multi, non_contiguous)| Posted {
         key,
+        len: multi.map_or(24, |multi| multi.len),
         multi,
         non_contiguous,
     });
@@ -59,7 +60,8 @@ fn op() -> impl Strategy<Value = Op> {
         8 => posted.prop_map(Op::Post),
         8 => envelope.prop_map(Op::Arrive),
         1 => key().prop_map(Op::Peek),
-        1 => key().prop_map(Op::Take),
+        1 => key().prop_map(Op::Claim),
+        1 => key().prop_map(Op::Discard),
         1 => (0..50_u64).prop_map(Op::Cancel),
         1 => (0..50_u64).prop_map(Op::Drop),
         1 => (0..9_u32).prop_map(Op::Processes),

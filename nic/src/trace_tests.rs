@@ -24,8 +24,10 @@ fn posted() -> impl Strategy<Value = Posted> {
             min,
         }),
     );
-    (key(), multi, any::<bool>()).prop_map(|(key, multi, non_contiguous)| Posted {
+    let len = prop_oneof![0..70_000_u64, any::<u64>()];
+    (key(), len, multi, any::<bool>()).prop_map(|(key, len, multi, non_contiguous)| Posted {
         key,
+        len: multi.map_or(len, |multi| multi.len),
         multi,
         non_contiguous,
     })
@@ -41,6 +43,8 @@ fn op() -> impl Strategy<Value = Op> {
         envelope.prop_map(Op::Arrive),
         key().prop_map(Op::Peek),
         key().prop_map(Op::Take),
+        key().prop_map(Op::Claim),
+        key().prop_map(Op::Discard),
         any::<u64>().prop_map(Op::Cancel),
         any::<u64>().prop_map(Op::Drop),
         any::<u32>().prop_map(Op::Processes),
@@ -123,7 +127,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b"PNG"), "no trace of tcam");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this one reads versions 3 and 4"
+        "a trace of another version of tcam: this one reads versions 3 to 5"
     );
     assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
@@ -172,7 +176,7 @@ fn an_operation_is_repeated_as_often_as_is_said() {
 fn a_recording_may_end_between_the_two_records_of_a_post() {
     let key = Key { bits: 1, ignore: 0, source: Source::ANY };
     let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
-    let post = Op::Post(Posted { key, multi, non_contiguous: false });
+    let post = Op::Post(Posted { key, len: 100, multi, non_contiguous: false });
     let stop = Op::Stop(Stop::Size);
     let mut bytes = file(&[(5, post)]);
     tell_stop(&mut bytes, Stop::Size);
@@ -198,15 +202,53 @@ fn a_recording_that_was_not_closed_is_told_if_its_recorder_does() {
 }
 
 #[test]
+fn a_length_takes_a_word_where_its_field_has_no_room() {
+    let key = Key { bits: 1, ignore: 0, source: Source::new(7) };
+    let size = |len| {
+        let post = Op::Post(Posted { key, len, multi: None, non_contiguous: false });
+        let bytes = file(&[(5, post)]);
+        assert_eq!(read(&bytes).unwrap(), [(5, post)]);
+        bytes.len()
+    };
+    assert_eq!([0, 0xffff].map(size), [size(64); 2]);
+    assert_eq!([0x1_0000, u64::MAX].map(size), [size(64) + 3 * WORD; 2]);
+    // Of a record that has none.
+    let mut bytes = header().to_bytes();
+    bytes.put([4, 1, 0]).unwrap();
+    Encoder::default().op(&mut bytes, &Op::Peek(key)).unwrap();
+    assert_eq!(read(&bytes).unwrap_err().to_string(), "record 2 is damaged");
+}
+
+#[test]
+fn earlier_versions_are_read_without_lengths_of_receives() {
+    let key = Key { bits: 0, ignore: 0, source: Source::new(0) };
+    let post = Posted { key, len: 0, multi: None, non_contiguous: true };
+    let message = Envelope { source: 0, bits: 0, len: 9 };
+    for (version, tells_lengths) in [(3, false), (4, false), (5, true)] {
+        let mut bytes = header().to_bytes();
+        bytes[11] = b'0' + version;
+        // A post, in parts; a message; a take. All of the key that every place holds at first.
+        [5 | 1 << 5, 8 | 9 << 16, 10].iter().for_each(|&word| bytes.put([word]).unwrap());
+        let mut reader = Reader::new(&bytes[..]).unwrap();
+        assert_eq!(reader.tells_lengths(), tells_lengths);
+        let ops: Vec<_> = reader.by_ref().map(|it| it.unwrap().1).collect();
+        assert_eq!(ops, [Op::Post(post), Op::Arrive(message), Op::Take(key)]);
+        for cut in 1..WORD {
+            assert!(matches!(read(&bytes[..bytes.len() - cut]), Err(TraceError::Cut(2))));
+        }
+    }
+}
+
+#[test]
 fn peers_are_told_beside_the_operations() {
     let key = Key { bits: 1, ignore: 0, source: Source::new(7) };
     let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
-    let ops = [Op::Post(Posted { key, multi, non_contiguous: false }), Op::Peek(key)];
+    let ops = [Op::Post(Posted { key, len: 100, multi, non_contiguous: false }), Op::Peek(key)];
     let mut bytes = header().to_bytes();
     let (mut encoder, address) = (Encoder::default(), Address { ip: 0x7f00_0001, port: 4711 });
     put_peer(&mut bytes, 7, address).unwrap();
     ops.iter().for_each(|op| encoder.op(&mut bytes, op).unwrap());
-    for version in ["tcam-trace 4", "tcam-trace 3"] {
+    for version in ["tcam-trace 5", "tcam-trace 4", "tcam-trace 3"] {
         bytes[..version.len()].copy_from_slice(version.as_bytes());
         let mut reader = Reader::new(&bytes[..]).unwrap();
         assert_eq!(reader.by_ref().map(|it| it.unwrap().1).collect::<Vec<_>>(), ops);

@@ -69,13 +69,11 @@ pub(crate) fn receive_of(
         return Err(Errno::EBADFLAGS);
     }
     let (bits, ignore) = op.tag.unwrap_or((0, 0));
+    let len = op.buffer.len() as u64;
     Ok(Receive {
         key: Key { bits, ignore, source },
-        multi: multi.then(|| MultiRecv {
-            len: op.buffer.len() as u64,
-            used: 0,
-            min: defaults.min_multi_recv as u64,
-        }),
+        len,
+        multi: multi.then_some(MultiRecv { len, used: 0, min: defaults.min_multi_recv as u64 }),
         non_contiguous: op.buffer.is_scattered(),
         data: RecvOp {
             buffer: op.buffer.clone(),

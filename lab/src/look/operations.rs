@@ -98,16 +98,22 @@ impl Mark {
 /// The queue that an operation searches.
 fn searched(op: &Op) -> Option<Queue> {
     match op {
-        Op::Post(_) | Op::PostAnyway(_) | Op::Take(_) => Some(Queue::Umq),
+        Op::Post(_) | Op::PostAnyway(_) => Some(Queue::Umq),
         Op::Arrive(_) => Some(Queue::Prq),
+        _ if takes(op) => Some(Queue::Umq),
         _ => None,
     }
+}
+
+/// Whether an operation takes an unexpected message that no receive matched.
+fn takes(op: &Op) -> bool {
+    matches!(op, Op::Take(_) | Op::Claim(_) | Op::Discard(_))
 }
 
 /// Whether the search of an operation is counted: one for a message to take is a probe where
 /// there is none.
 fn is_counted(op: &Op, found: bool) -> bool {
-    found || !matches!(op, Op::Take(_))
+    found || !takes(op)
 }
 
 /// How many receives were posted up to now, and how many messages arrived.
@@ -125,7 +131,7 @@ impl Numbers {
             Op::Post(_) | Op::PostAnyway(_) => (next(&mut self.receives), met),
             Op::Arrive(_) => (next(&mut self.messages), met),
             Op::Cancel(number) | Op::Drop(number) => (Some(*number), None),
-            Op::Peek(_) | Op::Take(_) => (met, None),
+            Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => (met, None),
             Op::Held(_) | Op::Processes(_) | Op::Stop(_) => return,
         };
         row.found = Some(met.is_some());
@@ -141,7 +147,7 @@ fn met(change: Change) -> Option<u64> {
 }
 
 impl Row<'_> {
-    fn of(op: &Op, layout: TagLayout) -> Self {
+    fn of(op: &Op, layout: TagLayout, tells_lengths: bool) -> Self {
         let mut row = Row {
             rank: 0,
             context: "",
@@ -174,6 +180,8 @@ impl Row<'_> {
             Op::Held(Posted { key, .. }) => keyed("held", key),
             Op::Peek(key) => keyed("peek", key),
             Op::Take(key) => keyed("take", key),
+            Op::Claim(key) => keyed("claim", key),
+            Op::Discard(key) => keyed("discard", key),
             Op::Arrive(envelope) => {
                 let source = matching::Source::new(envelope.source);
                 keyed("arrive", &Key { bits: envelope.bits, ignore: 0, source });
@@ -187,7 +195,7 @@ impl Row<'_> {
         }
         if let Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) = op {
             row.contiguous = Some(!posted.non_contiguous);
-            row.bytes = posted.multi.map(|multi| multi.len);
+            row.bytes = (tells_lengths || posted.multi.is_some()).then_some(posted.len);
             row.multi_used = posted.multi.map(|multi| multi.used);
             row.multi_least = posted.multi.map(|multi| multi.min);
         }
@@ -349,10 +357,12 @@ fn play<'a>(
     let layout = device.prq.engine_config.layout;
     let tagged = trace.header.context == "tagged";
     let mut player = Player::new(trace, device)?;
+    let tells_lengths = player.tells_lengths();
     let (mut told, mut operations, mut numbers) = (0, 0_u64, Numbers::default());
     while let Some(timed) = player.next()? {
         let (ns, op) = &timed;
-        let mut row = Row { rank, context: &trace.header.context, ns: *ns, ..Row::of(op, layout) };
+        let row = Row::of(op, layout, tells_lengths);
+        let mut row = Row { rank, context: &trace.header.context, ns: *ns, ..row };
         let queue = searched(op);
         let mark = |player: &Player<'_>, queue: Queue| {
             Mark::of(player.replay().context().search_depths()[queue as usize])
@@ -408,7 +418,7 @@ mod tests {
 
     fn post(bits: u64) -> Op {
         let key = Key { bits, ignore: 0, source: Source::ANY };
-        Op::Post(Posted { key, multi: None, non_contiguous: false })
+        Op::Post(Posted { key, len: 32, multi: None, non_contiguous: false })
     }
 
     fn arrive(bits: u64) -> Op {
@@ -447,7 +457,7 @@ mod tests {
         let operations = read("operations.csv");
         let lines: Vec<_> = operations.lines().collect();
         assert_eq!(lines.len(), 1 + 8);
-        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,,false,0,0,,true,,");
+        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,,true,,");
         assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,1,,,");
         assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,0,,,,");
     }
@@ -457,7 +467,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let key = |bits| Key { bits, ignore: 0, source: Source::ANY };
         let buffer = MultiRecv { len: 64, used: 8, min: 16 };
-        let several = Posted { key: key(9), multi: Some(buffer), non_contiguous: true };
+        let several = Posted { key: key(9), len: 64, multi: Some(buffer), non_contiguous: true };
         let ops = [
             post(1),
             post(2),
@@ -467,8 +477,8 @@ mod tests {
             arrive(2),
             Op::Peek(key(4)),
             Op::Peek(key(5)),
-            Op::Take(key(4)),
-            Op::Take(key(4)),
+            Op::Claim(key(4)),
+            Op::Discard(key(4)),
             Op::Drop(0),
             Op::Drop(0),
             Op::Post(several),
@@ -496,8 +506,8 @@ mod tests {
             "arrive true 1 2 1",
             "peek true  1 ",
             "peek false   ",
-            "take true 2 1 ",
-            "take false   ",
+            "claim true 2 1 ",
+            "discard false   ",
             "drop true  0 ",
             "drop false  0 ",
             "post false 0 2 ",

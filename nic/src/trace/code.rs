@@ -33,6 +33,8 @@ mod kind {
     pub(super) const FILL: u32 = 14;
     pub(super) const AGAIN: u32 = 15;
     pub(super) const PEER: u32 = 16;
+    pub(super) const CLAIM: u32 = 17;
+    pub(super) const DISCARD: u32 = 18;
 }
 
 /// A record of nothing, one word long.
@@ -94,7 +96,8 @@ impl Op {
     pub fn short(&self) -> Option<(Head, Key)> {
         let posted = |kind, posted: &Posted| {
             let flag = if posted.non_contiguous { FLAG } else { 0 };
-            posted.multi.is_none().then_some((Head(kind | flag), posted.key))
+            let length = u16::try_from(posted.len).ok().filter(|_| posted.multi.is_none())?;
+            Some((Head(kind | flag | u32::from(length) << LENGTH), posted.key))
         };
         match self {
             Self::Post(receive) => posted(kind::POST, receive),
@@ -107,6 +110,8 @@ impl Op {
             }
             Self::Peek(key) => Some((Head(kind::PEEK), *key)),
             Self::Take(key) => Some((Head(kind::TAKE), *key)),
+            Self::Claim(key) => Some((Head(kind::CLAIM), *key)),
+            Self::Discard(key) => Some((Head(kind::DISCARD), *key)),
             Self::Cancel(_) | Self::Drop(_) | Self::Processes(_) | Self::Stop(_) => None,
         }
     }
@@ -170,8 +175,10 @@ impl Encoder {
                 if let Some(MultiRecv { len, used, min }) = posted.multi {
                     let [len, used, min] = [len, used, min].map(halves);
                     sink.put([kind::MULTI, len[0], len[1], used[0], used[1], min[0], min[1]])?;
+                } else {
+                    put_long(sink, posted.len)?;
                 }
-                let posted = Posted { multi: None, ..*posted };
+                let posted = Posted { multi: None, len: 0, ..*posted };
                 let rest = match op {
                     Op::Post(_) => Op::Post(posted),
                     Op::PostAnyway(_) => Op::PostAnyway(posted),
@@ -180,8 +187,7 @@ impl Encoder {
                 self.op(sink, &rest)
             }
             Op::Arrive(envelope) => {
-                let [low, high] = halves(envelope.len);
-                sink.put([kind::LONG, low, high])?;
+                put_long(sink, envelope.len)?;
                 self.op(sink, &Op::Arrive(Envelope { len: 0, ..*envelope }))
             }
             Op::Cancel(number) | Op::Drop(number) => {
@@ -190,9 +196,15 @@ impl Encoder {
                 sink.put([kind, low, high])
             }
             Op::Processes(number) => sink.put([kind::PROCESSES, *number]),
-            Op::Stop(_) | Op::Peek(_) | Op::Take(_) => Ok(()),
+            Op::Stop(_) | Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => Ok(()),
         }
     }
+}
+
+/// Writes the length of the next receive or message.
+fn put_long<S: Sink>(sink: &mut S, len: u64) -> Result<(), S::Error> {
+    let [low, high] = halves(len);
+    sink.put([kind::LONG, low, high])
 }
 
 /// Writes the time of what follows, in nanoseconds since the header's start.
@@ -284,10 +296,11 @@ impl Decoder {
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
         let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER);
-        if !aside && (!posts && self.multi.is_some() || kind != kind::ARRIVE && self.long.is_some())
-        {
+        let takes_long = kind == kind::ARRIVE || posts && self.multi.is_none();
+        if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
             return Err(NoRecord::Damaged);
         }
+        let length = u64::from(head >> LENGTH);
         let op = match kind {
             0 => return Err(NoRecord::End),
             kind::KEY => {
@@ -333,7 +346,9 @@ impl Decoder {
             }
             kind::POST | kind::POST_ANYWAY | kind::HELD => {
                 let non_contiguous = head & FLAG != 0;
-                let posted = Posted { key, multi: self.multi.take(), non_contiguous };
+                let multi = self.multi.take();
+                let len = multi.map(|multi| multi.len).or(self.long.take()).unwrap_or(length);
+                let posted = Posted { key, len, multi, non_contiguous };
                 match kind {
                     kind::POST => Op::Post(posted),
                     kind::POST_ANYWAY => Op::PostAnyway(posted),
@@ -343,11 +358,13 @@ impl Decoder {
             kind::ARRIVE => {
                 let source = key.source.get().filter(|_| key.ignore == 0);
                 let source = source.ok_or(NoRecord::Damaged)?;
-                let len = self.long.take().unwrap_or(u64::from(head >> LENGTH));
+                let len = self.long.take().unwrap_or(length);
                 Op::Arrive(Envelope { source, bits: key.bits, len })
             }
             kind::PEEK => Op::Peek(key),
             kind::TAKE => Op::Take(key),
+            kind::CLAIM => Op::Claim(key),
+            kind::DISCARD => Op::Discard(key),
             kind::CANCEL => Op::Cancel(whole(take(words)?)),
             kind::DROP => Op::Drop(whole(take(words)?)),
             kind::PROCESSES => {
