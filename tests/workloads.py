@@ -16,9 +16,9 @@ from checks import check, exit_code
 from mpi import MPIS, TARGET, bounded, build
 
 HEADER = 8192
-KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD = 1, 5, 8, 15, 17, 18
-OPERATIONS = {*range(POST, 14), CLAIM, DISCARD}
-WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4}
+KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
+OPERATIONS = {*range(POST, 14), CLAIM, DISCARD, SEND}
+WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4, 20: 4}
 ANY = 0xFFFF_FFFF
 COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
 STEPS, MESSAGES = 4, 300

@@ -25,7 +25,7 @@ use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
 use crate::receives::{Posted, Receives};
 use crate::report::ContextCounters;
-use crate::trace::{self, Op, Recorder};
+use crate::trace::{self, Op, Recorder, Sent};
 
 /// Sizes and behaviour of a device.
 #[derive(Clone, Debug)]
@@ -397,6 +397,13 @@ impl<R: Clone, M> Context<R, M> {
     pub fn expects(&self, envelope: &Envelope) -> bool {
         let source = Source::new(envelope.source);
         self.prq.find(&Key { bits: envelope.bits, ignore: 0, source }).is_some()
+    }
+
+    /// Has a message recorded that was sent: matching does not depend on it.
+    pub fn note_send(&mut self, sent: Sent) {
+        let held = self.held;
+        self.note(|| Op::Send(sent));
+        self.held = held;
     }
 
     /// The oldest unexpected message that matches, left in place.

@@ -106,7 +106,7 @@ impl Replay {
                 }
             }
             Op::Processes(n) => self.context.set_processes(*n),
-            Op::Stop(_) => {}
+            Op::Send(_) | Op::Stop(_) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::device::{Envelope, MultiRecv, Refuse};
-use crate::trace::{Encoder, HEADER, Head, Header, Reader, Recorder};
+use crate::trace::{Encoder, HEADER, Head, Header, Reader, Recorder, Sent};
 
 /// Keeps a trace in memory.
 #[derive(Clone, Default)]
@@ -60,6 +60,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => posted.prop_map(Op::Post),
         8 => envelope.prop_map(Op::Arrive),
         1 => key().prop_map(Op::Peek),
+        1 => (0..3_u32, 0..4_u64).prop_map(|(peer, bits)| Op::Send(Sent { peer, bits, len: 8 })),
         1 => key().prop_map(Op::Claim),
         1 => key().prop_map(Op::Discard),
         1 => (0..50_u64).prop_map(Op::Cancel),
@@ -95,6 +96,8 @@ proptest! {
         let read: Vec<Op> =
             Reader::new(&file[..]).unwrap().map(|timed| timed.unwrap().1).collect();
         prop_assert_eq!(play(&recorded, &read).counters(), live.counters());
+        let matched = read.iter().filter(|op| !matches!(op, Op::Send(_)));
+        prop_assert_eq!(play(&recorded, matched).counters(), live.counters());
         for overflow in Overflow::ALL {
             for (entries, engine) in [(0, HostEngine::ColPnp), (3, HostEngine::List), (64, HostEngine::RankArray)] {
                 let other = config(entries, engine, overflow);

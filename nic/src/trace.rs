@@ -25,7 +25,7 @@
 //! | key | source, match bits (2), ignore bits (2) | what the place holds from now on; all ones is any source |
 //! | time | nanoseconds (2) | since the header's start, of all that follows |
 //! | multi | length, bytes used, least room that keeps it (2 each) | of the next post's buffer, which takes several messages |
-//! | long | length (2) | of the next receive or message, if the field has no room for it |
+//! | long | length (2) | of the next receive, message or send, if the field has no room for it |
 //! | post | | a receive into a buffer of so many bytes; the flag is set for one in parts |
 //! | post anyway | | a receive that is not to be held back (`flow-control`) |
 //! | held | | a receive that was held back |
@@ -40,8 +40,11 @@
 //! | again | | the last operation, as often again as the length says, at most 255 times |
 //! | claim | | a look at the unexpected messages; what is found is set aside to be received |
 //! | discard | | the same; what is found is dropped |
+//! | send | | a message that this endpoint sent, of so many bytes; its key names the receiver and has no ignore bits |
+//! | thread | number, nanoseconds (2) | the thread that does what follows, and its processor time by then |
 //!
-//! Versions 3 and 4 are read, too: they have no lengths of receives.
+//! Sends and threads are there if they are asked for (`FI_TCAM_TRACE_SENDS`), and matching does not
+//! depend on them. Versions 3 and 4 are read, too: they have no lengths of receives.
 //!
 //! The recorder writes into the window, and appends it to the file when it is full.
 //! Then `laps` grows by one, and the window begins again. So the youngest records are
@@ -65,7 +68,8 @@ use matching::{Key, Source};
 use serde::{Deserialize, Serialize};
 
 pub use self::code::{
-    Address, Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_peer, put_time, state,
+    Address, Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_peer, put_thread, put_time,
+    state,
 };
 use self::code::{Decoder, NoRecord, Record, Words};
 use crate::device::{Envelope, MultiRecv};
@@ -178,6 +182,8 @@ pub enum Op {
     Cancel(u64),
     /// An unexpected message is dropped: the number of those that arrived before it.
     Drop(u64),
+    /// This endpoint sent a message.
+    Send(Sent),
     /// So many processes there are.
     Processes(u32),
     /// The recording ends here.
@@ -195,6 +201,26 @@ pub struct Posted {
     pub multi: Option<MultiRecv>,
     /// Whether its buffer is in more than one part.
     pub non_contiguous: bool,
+}
+
+/// A message that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Peer number of the receiver.
+    pub peer: u32,
+    /// Match bits; 0 for untagged messages.
+    pub bits: u64,
+    /// Bytes of the message.
+    pub len: u64,
+}
+
+/// The thread that does an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its number in its process.
+    pub number: u32,
+    /// Nanoseconds that it kept a processor busy since it began (`CLOCK_THREAD_CPUTIME_ID`).
+    pub cpu_ns: u64,
 }
 
 /// Why a recording ended before its program.
@@ -241,6 +267,7 @@ pub struct Reader<R> {
     decoder: Decoder,
     end: End,
     peers: BTreeMap<u32, Address>,
+    thread: Option<Thread>,
     now: u64,
     /// Records read.
     position: u64,
@@ -387,6 +414,7 @@ impl<R: Read> Reader<R> {
             decoder,
             end,
             peers,
+            thread: None,
             now: 0,
             position: 0,
             at_end: false,
@@ -408,6 +436,13 @@ impl<R: Read> Reader<R> {
     /// Where the peers are that were named up to now, by number.
     pub fn peers(&self) -> &BTreeMap<u32, Address> {
         &self.peers
+    }
+
+    /// The thread that did the last operation, as it was when the recorder last looked; nothing if
+    /// threads are not recorded.
+    #[must_use]
+    pub fn thread(&self) -> Option<Thread> {
+        self.thread
     }
 
     /// Whether its process was ended in the middle of it, or runs still. Earlier recorders did not
@@ -445,6 +480,7 @@ impl<R: Read> Reader<R> {
                 Ok(Record::Peer(number, address)) => {
                     self.peers.insert(number, address);
                 }
+                Ok(Record::Thread(thread)) => self.thread = Some(thread),
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
                     self.at_end = true;

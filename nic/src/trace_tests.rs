@@ -36,7 +36,10 @@ fn posted() -> impl Strategy<Value = Posted> {
 fn op() -> impl Strategy<Value = Op> {
     let envelope = (0..=LARGEST_SOURCE, any::<u64>(), any::<u64>())
         .prop_map(|(source, bits, len)| Envelope { source, bits, len });
+    let sent = (0..=LARGEST_SOURCE, any::<u64>(), any::<u64>())
+        .prop_map(|(peer, bits, len)| Sent { peer, bits, len });
     prop_oneof![
+        sent.prop_map(Op::Send),
         posted().prop_map(Op::Post),
         posted().prop_map(Op::PostAnyway),
         posted().prop_map(Op::Held),
@@ -217,6 +220,42 @@ fn a_length_takes_a_word_where_its_field_has_no_room() {
     bytes.put([4, 1, 0]).unwrap();
     Encoder::default().op(&mut bytes, &Op::Peek(key)).unwrap();
     assert_eq!(read(&bytes).unwrap_err().to_string(), "record 2 is damaged");
+}
+
+#[test]
+fn sends_name_their_receiver_and_threads_are_told_beside_them() {
+    let sent = |len| Op::Send(Sent { peer: 3, bits: 9, len });
+    let thread = |number, cpu_ns| Thread { number, cpu_ns };
+    let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
+    encoder.op(&mut bytes, &sent(8)).unwrap();
+    for (at, len) in [(1, 0xffff), (2, 0x1_0000)] {
+        put_thread(&mut bytes, thread(at, 10 << 32 | u64::from(at))).unwrap();
+        encoder.op(&mut bytes, &sent(len)).unwrap();
+    }
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let told: Vec<_> =
+        std::iter::from_fn(|| Some((reader.next()?.unwrap().1, reader.thread()))).collect();
+    let threads = [(1, 0xffff), (2, 0x1_0000)]
+        .map(|(at, len)| (sent(len), Some(thread(at, 10 << 32 | u64::from(at)))));
+    assert_eq!(told, [&[(sent(8), None)], &threads[..]].concat());
+    assert!(matches!(read(&bytes[..bytes.len() - 3]), Err(TraceError::Cut(_))));
+    // To any peer.
+    let mut odd = header().to_bytes();
+    encoder.op(&mut odd, &Op::Peek(Key { bits: 1, ignore: 0, source: Source::ANY })).unwrap();
+    let [.., low, high, _, _] = odd[..] else { unreachable!("a record has four bytes") };
+    odd.put([u32::from(low) & 0xc0 | u32::from(high) << 8 | 19]).unwrap();
+    assert!(matches!(read(&odd), Err(TraceError::Record(2))));
+}
+
+#[test]
+fn the_first_key_is_written_whatever_it_is() {
+    let key = Key { bits: 0, ignore: 0, source: Source::new(0) };
+    let (head, _) = Op::Peek(key).short().unwrap();
+    let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
+    assert_eq!(encoder.known(head, &key), None);
+    encoder.short(&mut bytes, head, key).unwrap();
+    assert!(encoder.known(head, &key).is_some());
+    assert_eq!(read(&bytes).unwrap(), [(0, Op::Peek(key))]);
 }
 
 #[test]

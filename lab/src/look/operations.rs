@@ -63,6 +63,11 @@ row! {
         /// posted.
         multi_used: Option<u64>,
         multi_least: Option<u64>,
+        /// Peer number of who is sent a message.
+        destination: Option<u32>,
+        /// Number of the thread in its process, and the processor time that it had taken.
+        thread: Option<u32>,
+        cpu_ns: Option<u64>,
     }
 }
 
@@ -132,7 +137,7 @@ impl Numbers {
             Op::Arrive(_) => (next(&mut self.messages), met),
             Op::Cancel(number) | Op::Drop(number) => (Some(*number), None),
             Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => (met, None),
-            Op::Held(_) | Op::Processes(_) | Op::Stop(_) => return,
+            Op::Held(_) | Op::Send(_) | Op::Processes(_) | Op::Stop(_) => return,
         };
         row.found = Some(met.is_some());
     }
@@ -165,6 +170,9 @@ impl Row<'_> {
             contiguous: None,
             multi_used: None,
             multi_least: None,
+            destination: None,
+            thread: None,
+            cpu_ns: None,
         };
         let mut keyed = |operation, key: &Key| {
             row.operation = operation;
@@ -187,6 +195,12 @@ impl Row<'_> {
                 keyed("arrive", &Key { bits: envelope.bits, ignore: 0, source });
                 row.ignore_bits = None;
                 row.bytes = Some(envelope.len);
+            }
+            Op::Send(sent) => {
+                let receiver = matching::Source::new(sent.peer);
+                keyed("send", &Key { bits: sent.bits, ignore: 0, source: receiver });
+                (row.source, row.ignore_bits) = (None, None);
+                (row.destination, row.bytes) = (Some(sent.peer), Some(sent.len));
             }
             Op::Cancel(_) => row.operation = "cancel",
             Op::Drop(_) => row.operation = "drop",
@@ -362,7 +376,15 @@ fn play<'a>(
     while let Some(timed) = player.next()? {
         let (ns, op) = &timed;
         let row = Row::of(op, layout, tells_lengths);
-        let mut row = Row { rank, context: &trace.header.context, ns: *ns, ..row };
+        let thread = player.thread();
+        let mut row = Row {
+            rank,
+            context: &trace.header.context,
+            ns: *ns,
+            thread: thread.map(|thread| thread.number),
+            cpu_ns: thread.map(|thread| thread.cpu_ns),
+            ..row
+        };
         let queue = searched(op);
         let mark = |player: &Player<'_>, queue: Queue| {
             Mark::of(player.replay().context().search_depths()[queue as usize])
@@ -457,9 +479,9 @@ mod tests {
         let operations = read("operations.csv");
         let lines: Vec<_> = operations.lines().collect();
         assert_eq!(lines.len(), 1 + 8);
-        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,,true,,");
-        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,1,,,");
-        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,0,,,,");
+        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,,true,,,,,");
+        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,1,,,,,,");
+        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,0,,,,,,,");
     }
 
     #[test]
@@ -516,7 +538,7 @@ mod tests {
         ];
         assert_eq!(told, expected);
         let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
-        assert!(text.lines().nth(13).unwrap().ends_with(",64,false,0,2,,false,8,16"), "{text}");
+        assert!(text.lines().nth(13).unwrap().ends_with(",64,false,0,2,,false,8,16,,,"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 
 use matching::{Key, Source};
 
-use super::{End, Op, Posted, Stop};
+use super::{End, Op, Posted, Sent, Stop, Thread};
 use crate::device::{Envelope, MultiRecv};
 
 /// Keys of the list; a power of two.
@@ -35,6 +35,8 @@ mod kind {
     pub(super) const PEER: u32 = 16;
     pub(super) const CLAIM: u32 = 17;
     pub(super) const DISCARD: u32 = 18;
+    pub(super) const SEND: u32 = 19;
+    pub(super) const THREAD: u32 = 20;
 }
 
 /// A record of nothing, one word long.
@@ -56,6 +58,9 @@ pub const MOST_AGAIN: u32 = 255;
 pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
 
 const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
+/// A key that nobody has: a recorder says where a peer is when its first key is new, so it must not
+/// take [`NO_KEY`] for one that was written.
+const UNWRITTEN: Key = Key { source: Source::new(u32::MAX - 1), ..NO_KEY };
 
 /// Where records go.
 pub trait Sink {
@@ -80,6 +85,15 @@ impl<W: io::Write> Sink for W {
 /// Word 0 of an operation with a key, the key's place left to be filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head(u32);
+
+impl Head {
+    /// A number for the kind of operation.
+    #[inline]
+    #[must_use]
+    pub const fn kind(self) -> u32 {
+        self.0 & KIND
+    }
+}
 
 const fn halves(number: u64) -> [u32; 2] {
     [number as u32, (number >> 32) as u32]
@@ -108,6 +122,11 @@ impl Op {
                 let key = Key { bits: *bits, ignore: 0, source: Source::new(*source) };
                 Some((Head(kind::ARRIVE | u32::from(length) << LENGTH), key))
             }
+            Self::Send(Sent { peer, bits, len }) => {
+                let length = u16::try_from(*len).ok()?;
+                let key = Key { bits: *bits, ignore: 0, source: Source::new(*peer) };
+                Some((Head(kind::SEND | u32::from(length) << LENGTH), key))
+            }
             Self::Peek(key) => Some((Head(kind::PEEK), *key)),
             Self::Take(key) => Some((Head(kind::TAKE), *key)),
             Self::Claim(key) => Some((Head(kind::CLAIM), *key)),
@@ -133,7 +152,7 @@ pub struct Encoder {
 
 impl Default for Encoder {
     fn default() -> Self {
-        Self { keys: Box::new([NO_KEY; KEYS]) }
+        Self { keys: Box::new([UNWRITTEN; KEYS]) }
     }
 }
 
@@ -190,6 +209,10 @@ impl Encoder {
                 put_long(sink, envelope.len)?;
                 self.op(sink, &Op::Arrive(Envelope { len: 0, ..*envelope }))
             }
+            Op::Send(sent) => {
+                put_long(sink, sent.len)?;
+                self.op(sink, &Op::Send(Sent { len: 0, ..*sent }))
+            }
             Op::Cancel(number) | Op::Drop(number) => {
                 let kind = if matches!(op, Op::Cancel(_)) { kind::CANCEL } else { kind::DROP };
                 let [low, high] = halves(*number);
@@ -201,7 +224,7 @@ impl Encoder {
     }
 }
 
-/// Writes the length of the next receive or message.
+/// Writes the length of the next receive, message or send.
 fn put_long<S: Sink>(sink: &mut S, len: u64) -> Result<(), S::Error> {
     let [low, high] = halves(len);
     sink.put([kind::LONG, low, high])
@@ -224,6 +247,15 @@ pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<
     sink.put([kind::PEER, number, address.ip, u32::from(address.port)])
 }
 
+/// Writes which thread of its process does what follows, and its processor time.
+///
+/// # Errors
+/// There is no room.
+pub fn put_thread<S: Sink>(sink: &mut S, thread: Thread) -> Result<(), S::Error> {
+    let [low, high] = halves(thread.cpu_ns);
+    sink.put([kind::THREAD, thread.number, low, high])
+}
+
 /// Where a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -239,6 +271,8 @@ pub(super) enum Record {
     Time(u64),
     /// Where a peer is.
     Peer(u32, Address),
+    /// Who does what follows.
+    Thread(Thread),
     /// Something about a record that follows.
     More,
 }
@@ -295,8 +329,9 @@ impl Decoder {
         let key = self.keys[place];
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
-        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER);
-        let takes_long = kind == kind::ARRIVE || posts && self.multi.is_none();
+        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER | kind::THREAD);
+        let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
+        let takes_long = is_message || posts && self.multi.is_none();
         if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
             return Err(NoRecord::Damaged);
         }
@@ -321,6 +356,10 @@ impl Decoder {
                 let port = u16::try_from(port).ok().filter(|_| number <= LARGEST_SOURCE);
                 let port = port.ok_or(NoRecord::Damaged)?;
                 return Ok(Record::Peer(number, Address { ip, port }));
+            }
+            kind::THREAD => {
+                let [number, low, high] = take(words)?;
+                return Ok(Record::Thread(Thread { number, cpu_ns: whole([low, high]) }));
             }
             kind::AGAIN => {
                 let count = head >> LENGTH;
@@ -355,11 +394,14 @@ impl Decoder {
                     _ => Op::Held(posted),
                 }
             }
-            kind::ARRIVE => {
-                let source = key.source.get().filter(|_| key.ignore == 0);
-                let source = source.ok_or(NoRecord::Damaged)?;
+            kind::ARRIVE | kind::SEND => {
+                let peer = key.source.get().filter(|_| key.ignore == 0);
+                let peer = peer.ok_or(NoRecord::Damaged)?;
                 let len = self.long.take().unwrap_or(length);
-                Op::Arrive(Envelope { source, bits: key.bits, len })
+                match kind {
+                    kind::ARRIVE => Op::Arrive(Envelope { source: peer, bits: key.bits, len }),
+                    _ => Op::Send(Sent { peer, bits: key.bits, len }),
+                }
             }
             kind::PEEK => Op::Peek(key),
             kind::TAKE => Op::Take(key),
