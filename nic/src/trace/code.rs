@@ -104,8 +104,9 @@ const fn whole([low, high]: [u32; 2]) -> u64 {
 }
 
 impl Op {
-    /// The whole operation, if word 0 and a key are.
-    #[inline]
+    /// The whole operation, if word 0 and a key are. Inlined by force: where the kind is known, nothing
+    /// is left of the rest.
+    #[inline(always)]
     #[must_use]
     pub fn short(&self) -> Option<(Head, Key)> {
         let posted = |kind, posted: &Posted| {
