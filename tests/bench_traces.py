@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Times tcam on a trace of some 11 million operations: one replay, a sweep of 16
 sizes in one pass, and one of 2 sizes by replays (a model that one pass cannot answer).
-Then what a recording takes of MPICH's rate of 8 B messages, in pairs of runs."""
+Then what a recording takes of MPICH's rate of 8 B messages, without sends and with
+them, each beside a run without a recording."""
 
 import pathlib
 import re
@@ -47,12 +48,12 @@ def rate(*words):
     return max(float(rate) for rate in re.findall(r"messages_per_s=(\d+)", done.stdout))
 
 
-def recording(place):
+def recording(place, *more):
     """Shares of the rate that a recording takes."""
     rates, shares = [], []
     for pair in range(PAIRS):
         trace = place / f"rate-{pair}"
-        both = [[], [f"--set=trace={trace}"]]
+        both = [[], [f"--set=trace={trace}", *more]]
         # Neither always comes first.
         first, second = (rate(*words) for words in (both if pair % 2 else both[::-1]))
         without, traced = (first, second) if pair % 2 else (second, first)
@@ -77,9 +78,11 @@ def main():
         print(f"{millions / replay:.1f} million a second")
         print(f"a sweep of 16 sizes, overflow=spill: {sweep:.2f} s, {sweep / replay:.1f} replays")
         print(f"a sweep of 2 sizes, overflow=prefix, list: {other:.2f} s, {other / replay:.1f} replays")
-        without, shares = recording(place)
-        print(f"a recording of {without / 1e6:.2f} million messages of 8 B a second, MPICH, takes", end=" ")
-        print(f"{statistics.median(shares):.1f} % ({shares[1]:.1f} to {shares[-2]:.1f})")
+        for what, more in (("", []), (" with sends", ["--set=trace_sends=on"])):
+            without, shares = recording(place, *more)
+            print(f"a recording{what} of {without / 1e6:.2f} million messages of 8 B a second,", end=" ")
+            print(f"MPICH, takes {statistics.median(shares):.1f} %", end=" ")
+            print(f"({shares[1]:.1f} to {shares[-2]:.1f})")
     finally:
         shutil.rmtree(place)
 

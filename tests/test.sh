@@ -41,6 +41,8 @@ say "Answers that say what they lack"
 python3 tests/answers.py
 say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
+say "Replays and curves against a brute force"
+python3 tests/brute.py
 say "Running programs, watched"
 python3 tests/watch.py
 say "Generated streams against recorded ones"

@@ -3,10 +3,12 @@
 """Records MPI programs and replays them: the replay must count what the run counted,
 with every engine and overflow model and on every MPI; a trace sweep must say what live
 runs say, and a comparison what replays to each device say; what is drawn, told and
-exported of a recording must be what its reports say; a killed program leaves traces
+exported of a recording must be what its reports say; what is sent, if that is recorded, must
+arrive; a killed program leaves traces
 that can be read; a full disk and a bound end the recording and nothing else."""
 
 import argparse
+import collections
 import csv
 import json
 import os
@@ -236,6 +238,36 @@ def looked_at(arguments, programs):
                 check(have == told, f"{name}-{outcome}, rank {rank}: {have} and {told}")
 
 
+def sent(arguments, mpi, programs):
+    """What is sent is recorded if that is asked for: it arrives, and changes no count."""
+    place, out = PLACE / "sent", PLACE / "sent-out"
+    shutil.rmtree(out, ignore_errors=True)
+    settings = ["trace_sends=on", "prq_entries=7"]
+    done = record(arguments, place, mpi, programs / "any_source", 4, settings)
+    check(done.returncode == 0, f"{mpi}: {done.stderr[-500:]}")
+    done = tcam(arguments, "replay", f"--against={place}", str(place))
+    check(done.returncode == 0, f"{mpi}: {done.stderr[-2000:]}")
+    done = tcam(arguments, "export", f"--out={out}", str(place))
+    check(done.returncode == 0, f"{mpi}: {done.stderr[-500:]}")
+    with (out / "operations.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    messages = {"send": collections.Counter(), "arrive": collections.Counter()}
+    for row in rows:
+        if row["operation"] in messages:
+            messages[row["operation"]][row["context"], row["match_bits"], row["bytes"]] += 1
+    check(messages["send"] == messages["arrive"], f"{mpi}: {messages}")
+    check(messages["send"].total() > 100, f"{mpi}: {messages['send'].total()} sends")
+    check(all(row["destination"] for row in rows if row["operation"] == "send"), f"{mpi}: to whom?")
+    for rank in range(4):
+        times = [int(row["cpu_ns"]) for row in rows
+                 if (row["rank"], row["context"], row["thread"]) == (str(rank), "tagged", "0")]  # fmt: skip
+        rises = times == sorted(times) and len(set(times)) > 10
+        check(rises, f"{mpi}: processor times of rank {rank}: {times[:20]}")
+    done = record(arguments, place, mpi, programs / "any_source", 2, ["trace_sends=some"])
+    refused = "FI_TCAM_TRACE_SENDS=some: allowed is off, on" in done.stderr
+    check(done.returncode == 125 and refused, f"{mpi}: {done.stderr[-500:]}")
+
+
 def killed(arguments, programs):
     """What a killed program leaves can be read."""
     place = PLACE / "killed"
@@ -308,7 +340,7 @@ def damaged(arguments):
         ("foreign", b"\x89PNG", "no trace of tcam"),
         ("short", whole[:100], "cut off before the first record"),
         ("cut", whole[:20_000], "cut off before the first record"),
-        ("version", whole.replace(b"tcam-trace 4", b"tcam-trace 2", 1), "of another version"),
+        ("version", whole.replace(b"tcam-trace 5", b"tcam-trace 2", 1), "of another version"),
         ("record", whole[:8192] + b"\x1f" + whole[8193:], "record 0 is damaged"),
     ]:
         path = place / f"{name}.trace"
@@ -354,6 +386,7 @@ def main():
     for mpi in ("mpich", "openmpi5"):
         print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
         same(arguments, mpi, runs.build(mpi))
+        sent(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
     print("curve, costs, compared, as JSON, looked at, killed, bounded, damaged", flush=True)
     curve(arguments, programs)

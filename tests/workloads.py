@@ -16,9 +16,9 @@ from checks import check, exit_code
 from mpi import MPIS, TARGET, bounded, build
 
 HEADER = 8192
-KEY, POST, ARRIVE, AGAIN = 1, 5, 8, 15
-OPERATIONS = range(POST, 14)
-WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4}
+KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
+OPERATIONS = {*range(POST, 14), CLAIM, DISCARD, SEND}
+WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4, 20: 4}
 ANY = 0xFFFF_FFFF
 COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
 STEPS, MESSAGES = 4, 300
@@ -56,7 +56,7 @@ def read(directory):
     """The queues of rank 0 by a list of its trace."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
-    assert data.startswith(b"tcam-trace 4\n"), path
+    assert data.startswith(b"tcam-trace 5\n"), path
     posted, unexpected = [], []
     longest, messages = [0, 0], 0
     keys = [(0, 0, 0)] * 1024

@@ -323,7 +323,7 @@ mod tests {
         put_time(&mut bytes, 1_000_000_000).unwrap();
         for _ in 0..2000 {
             let key = Key { bits: 2, ignore: 0, source: matching::Source::new(1) };
-            let post = Posted { key, multi: None, non_contiguous: false };
+            let post = Posted { key, len: 8, multi: None, non_contiguous: false };
             encoder.op(&mut bytes, &Op::Post(post)).unwrap();
         }
         fs::write(&path, bytes).unwrap();

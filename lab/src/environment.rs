@@ -48,7 +48,7 @@ const ROOT: &[(&str, &str)] =
 const OF_RUNS: &[(&[&str], &str)] = &[
     (&["report"], "`tcam replay` keeps the reports of a replay: --report DIR"),
     (
-        &["trace", "trace_max"],
+        &["trace", "trace_max", "trace_sends"],
         "a replay is not recorded; `tcam record` has --out DIR and --max MIB",
     ),
     (

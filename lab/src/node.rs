@@ -12,7 +12,7 @@ use std::num::NonZeroU32;
 
 use matching::Key;
 use nic::device::Envelope;
-use nic::trace::{Address, Op, Posted};
+use nic::trace::{Address, Op, Posted, Sent};
 
 /// Which ranks share a node.
 #[derive(Debug)]
@@ -84,9 +84,12 @@ impl<'a> Remote<'a> {
                 self.posts.note(out);
                 (!out).then_some(op)
             }
-            Op::Held(Posted { key, .. }) | Op::Peek(key) | Op::Take(key) => {
-                (!self.is_local_key(&key, peers)).then_some(op)
-            }
+            Op::Held(Posted { key, .. })
+            | Op::Peek(key)
+            | Op::Take(key)
+            | Op::Claim(key)
+            | Op::Discard(key) => (!self.is_local_key(&key, peers)).then_some(op),
+            Op::Send(Sent { peer, .. }) => (!self.is_local(peer, peers)).then_some(op),
             Op::Arrive(Envelope { source, .. }) => {
                 let out = self.is_local(source, peers);
                 self.arrivals.note(out);
@@ -128,7 +131,7 @@ mod tests {
         let mut remote = Remote::new(&nodes, 1, true);
         let post = |source| {
             let key = Key { bits: 7, ignore: 0, source };
-            Op::Post(Posted { key, multi: None, non_contiguous: false })
+            Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false })
         };
         let arrive = |source| Op::Arrive(Envelope { source, bits: 7, len: 0 });
         let mut keep = |op: Op| remote.keep(op, &BTreeMap::new());

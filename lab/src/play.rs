@@ -18,7 +18,7 @@ use matching::pool::{EntryPool, LocalPool, Share};
 use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::{Change, Replay};
-use nic::trace::{Address, Op, Reader, Stop, Timed, TraceError};
+use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
 use rayon::prelude::*;
 
 use crate::environment::Settings;
@@ -302,7 +302,8 @@ impl<'a> Played<'a> {
         self.clock.set(*time);
         self.replay.play_and_tell(op, tell);
         self.last = *time;
-        self.operations += 1;
+        // Nothing is asked of the device.
+        self.operations += u64::from(!matches!(op, Op::Send(_)));
         let context = self.replay.context();
         for (queue, elements) in [("PRQ", context.posted()), ("UMQ", context.unexpected())] {
             if elements > self.longest {
@@ -365,6 +366,16 @@ impl<'a> Player<'a> {
         tell: impl FnMut(Change),
     ) -> Result<(), Error> {
         self.played.step_and_tell(timed, tell)
+    }
+
+    /// Whether receives have their lengths.
+    pub(crate) fn tells_lengths(&self) -> bool {
+        self.source.reader.tells_lengths()
+    }
+
+    /// The thread that does the next operation.
+    pub(crate) fn thread(&self) -> Option<Thread> {
+        self.source.reader.thread()
     }
 
     /// Where the peers are that were named up to now.

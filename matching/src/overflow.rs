@@ -14,8 +14,8 @@ pub enum Overflow {
     /// The table holds a bounded prefix: nothing enters it while the host holds
     /// any element, and nothing is promoted (ConnectX).
     Prefix,
-    /// Once full, everything new goes to the host for good (CXI's hybrid mode); what is in the
-    /// table stays there until it is matched, or goes along ([`Leave::takes_along`]).
+    /// Once an element finds it full, everything new goes to the host for good (CXI's hybrid
+    /// mode); what is in the table stays there until it is matched, or goes along ([`Leave::takes_along`]).
     Sticky,
     /// Who brings an element is held back until a slot frees (CXI's hardware mode):
     /// a receive is not posted ([`Offload::has_room`]), the sender of a message waits

@@ -28,7 +28,7 @@ use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
 use crate::receives::{Posted, Receives};
 use crate::report::ContextCounters;
-use crate::trace::{self, Op, Recorder};
+use crate::trace::{self, Op, Recorder, Sent};
 
 /// Sizes and behaviour of a device.
 #[derive(Clone, Debug)]
@@ -92,6 +92,8 @@ pub struct Envelope {
 pub struct Receive<R> {
     /// Match bits, ignore bits and source.
     pub key: Key,
+    /// Bytes of the buffer.
+    pub len: u64,
     /// Set for a buffer that takes several messages (`FI_MULTI_RECV`).
     pub multi: Option<MultiRecv>,
     /// Whether the buffer has several parts.
@@ -103,8 +105,8 @@ pub struct Receive<R> {
 impl<R> From<&Receive<R>> for trace::Posted {
     #[inline(always)]
     fn from(receive: &Receive<R>) -> Self {
-        let Receive { key, multi, non_contiguous, .. } = *receive;
-        Self { key, multi, non_contiguous }
+        let Receive { key, len, multi, non_contiguous, .. } = *receive;
+        Self { key, len, multi, non_contiguous }
     }
 }
 
@@ -455,6 +457,13 @@ impl<R: Clone, M> Context<R, M> {
         self.prq.find(&Key { bits: envelope.bits, ignore: 0, source }).is_some()
     }
 
+    /// Has a message recorded that was sent: matching does not depend on it.
+    pub fn note_send(&mut self, sent: Sent) {
+        let held = self.held;
+        self.note(|| Op::Send(sent));
+        self.held = held;
+    }
+
     /// The oldest unexpected message that matches, left in place.
     pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
         self.note(|| Op::Peek(*key));
@@ -470,6 +479,7 @@ impl<R: Clone, M> Context<R, M> {
     /// Takes the oldest unexpected message that matches out of the queue and drops its bytes
     /// (`FI_DISCARD`).
     pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
+        self.note(|| Op::Discard(*key));
         self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
     }
 
@@ -486,6 +496,7 @@ impl<R: Clone, M> Context<R, M> {
         if self.claimed.contains_key(&context) {
             return Err(AlreadyClaimed);
         }
+        self.note(|| Op::Claim(*key));
         let Some(taken) = self.take_unexpected(key) else { return Ok(None) };
         let claimed = self.claimed.entry(context).insert_entry(taken).into_mut();
         Ok(Some((claimed.envelope, &claimed.message)))
@@ -499,7 +510,6 @@ impl<R: Clone, M> Context<R, M> {
     /// A peek; if it finds a message, that is the receive of this message as well, which
     /// `MPI_Mrecv` does not post.
     fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
-        self.note(|| Op::Take(*key));
         self.counters.peeks += 1;
         if self.umq.find(key).is_none() {
             self.begin();

@@ -30,6 +30,7 @@ fn config(entries: usize) -> DeviceConfig {
 fn any_source(bits: u64, data: u32) -> Receive<u32> {
     Receive {
         key: Key { bits, ignore: 0, source: Source::ANY },
+        len: 0,
         multi: None,
         non_contiguous: false,
         data,
@@ -42,6 +43,7 @@ fn the_earliest_posted_receive_wins_directed_or_not() {
         let mut device = Device::<u32, ()>::new(&config(entries)).unwrap();
         let directed = Receive {
             key: Key { bits: 5, ignore: 0, source: Source::new(3) },
+            len: 0,
             multi: None,
             non_contiguous: false,
             data: 2,
@@ -274,7 +276,8 @@ fn who_leaves_its_tables_leaves_both_and_takes_unexpected_messages_along() {
         }
     };
     let post = |context: &mut Context<(), ()>, bits| {
-        let mut receive = Receive { key: key(bits), multi: None, non_contiguous: false, data: () };
+        let mut receive =
+            Receive { key: key(bits), multi: None, non_contiguous: false, len: 8, data: () };
         context.post(&mut receive)
     };
     for bits in 10..13 {
@@ -323,7 +326,13 @@ fn preemptive_switches_leave_the_tables_before_they_are_full() {
                 context.keep(envelope, ());
             } else {
                 let key = Key { bits, ignore: 0, source: Source::new(1) };
-                context.post(&mut Receive { key, multi: None, non_contiguous: false, data: () });
+                context.post(&mut Receive {
+                    key,
+                    multi: None,
+                    non_contiguous: false,
+                    len: 8,
+                    data: (),
+                });
             }
         }
         assert_eq!(context.occupancy(), prq, "{word}");
@@ -348,7 +357,7 @@ fn a_device_that_takes_no_open_tag_takes_any_source() {
         (protocol | 0x7fff_ffff, Source::new(1)),
     ] {
         let key = Key { bits: 3, ignore, source };
-        context.post(&mut Receive { key, multi: None, non_contiguous: false, data: () });
+        context.post(&mut Receive { key, multi: None, non_contiguous: false, len: 8, data: () });
     }
     assert_eq!(context.occupancy()[0], (2, 1));
     assert_eq!(context.counters().prq.block_reasons.refused, 1);

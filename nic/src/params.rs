@@ -295,6 +295,13 @@ pub const PARAMS: &[Param] = &[
         help: "Largest file of a trace in MiB; the recording ends there.",
     },
     Param {
+        name: "trace_sends",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether traces have the messages that are sent, too, and the processor time of the \
+               threads that do the operations: what a model of a network needs to time them anew.",
+    },
+    Param {
         name: "eager_size",
         values: Values::Number(0, 16_384),
         default: "4096",

@@ -79,6 +79,7 @@ impl<R: Clone> Receives<R> {
             None => posted.receive.multi = None,
             multi => posted.receive.multi = multi,
         }
+        posted.receive.len = receive.len;
         posted.receive.non_contiguous = receive.non_contiguous;
         posted.receive.data.clone_from(&receive.data);
         token
@@ -138,9 +139,9 @@ impl<R: Clone> Receives<R> {
 
     /// Takes one out.
     pub(crate) fn remove(&mut self, token: u32) -> Posted<R> {
-        let Posted { number, receive: Receive { key, multi, non_contiguous, .. } } =
+        let Posted { number, receive: Receive { key, len, multi, non_contiguous, .. } } =
             self.entries[token as usize];
-        let receive = Receive { key, multi, non_contiguous, data: self.take_data(token) };
+        let receive = Receive { key, len, multi, non_contiguous, data: self.take_data(token) };
         Posted { number, receive }
     }
 }
@@ -156,7 +157,7 @@ mod tests {
         let mut receives = Receives::with_capacity(2);
         let post = |receives: &mut Receives<u32>, data: u32| {
             let key = Key { bits: data.into(), ignore: 0, source: Source::ANY };
-            let receive = Receive { key, multi: None, non_contiguous: false, data };
+            let receive = Receive { key, len: 0, multi: None, non_contiguous: false, data };
             receives.insert(u64::from(data) + 10, &receive)
         };
         assert_eq!([0, 1, 2, 3].map(|data| post(&mut receives, data)), [0, 1, 2, 3]);

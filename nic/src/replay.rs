@@ -17,8 +17,8 @@ pub struct Replay {
     arrivals: u64,
 }
 
-/// What an operation changed in a queue. Elements have the numbers of those that were posted, or
-/// arrived, before.
+/// What an operation changed or found in a queue. Elements have the numbers of those that were
+/// posted, or arrived, before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A receive entered the PRQ.
@@ -29,6 +29,9 @@ pub enum Change {
     Kept(u64, Envelope),
     /// A message left the UMQ, received or dropped.
     Taken(u64),
+    /// An element was found and stays: a message that was peeked at, or a buffer that takes
+    /// several messages and got one.
+    Met(u64),
 }
 
 impl Replay {
@@ -50,7 +53,7 @@ impl Replay {
         self.play_and_tell(op, |_| {});
     }
 
-    /// Does an operation, and tells what changed in the queues.
+    /// Does an operation, and tells what changed in the queues and what was found there.
     #[inline]
     pub fn play_and_tell(&mut self, op: &Op, mut tell: impl FnMut(Change)) {
         match op {
@@ -74,7 +77,7 @@ impl Replay {
             Op::Arrive(envelope) => {
                 match self.context.arrive(envelope) {
                     Some(grant) if grant.last => tell(Change::Matched(grant.data)),
-                    Some(_) => {}
+                    Some(grant) => tell(Change::Met(grant.data)),
                     None => {
                         self.context.keep(*envelope, self.arrivals);
                         tell(Change::Kept(self.arrivals, *envelope));
@@ -83,9 +86,11 @@ impl Replay {
                 self.arrivals += 1;
             }
             Op::Peek(key) => {
-                self.context.peek(key);
+                if let Some((_, number)) = self.context.peek(key) {
+                    tell(Change::Met(*number));
+                }
             }
-            Op::Take(key) => {
+            Op::Take(key) | Op::Claim(key) | Op::Discard(key) => {
                 if let Some((_, number)) = self.context.discard(key) {
                     tell(Change::Taken(number));
                 }
@@ -101,13 +106,14 @@ impl Replay {
                 }
             }
             Op::Processes(n) => self.context.set_processes(*n),
-            Op::Stop(_) => {}
+            Op::Send(_) | Op::Stop(_) => {}
         }
     }
 
     fn receive(&self, posted: &Posted) -> Receive<u64> {
         Receive {
             key: posted.key,
+            len: posted.len,
             multi: posted.multi,
             non_contiguous: posted.non_contiguous,
             data: self.posts,

@@ -8,7 +8,7 @@
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 4\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
+//! header   "tcam-trace 5\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8), why the recording ended (4; 1 at the size allowed, 2 with a full
 //!          disk, 3 with its endpoint, or 0) and zeros
 //! window   record | record | ... | a zero word unless it is full        if there is one
@@ -25,19 +25,26 @@
 //! | key | source, match bits (2), ignore bits (2) | what the place holds from now on; all ones is any source |
 //! | time | nanoseconds (2) | since the header's start, of all that follows |
 //! | multi | length, bytes used, least room that keeps it (2 each) | of the next post's buffer, which takes several messages |
-//! | long | length (2) | of the next message that arrives, if the field has no room for it |
-//! | post | | a receive; the flag is set for a buffer in parts |
+//! | long | length (2) | of the next receive, message or send, if the field has no room for it |
+//! | post | | a receive into a buffer of so many bytes; the flag is set for one in parts |
 //! | post anyway | | a receive that is not to be held back (`flow-control`) |
 //! | held | | a receive that was held back |
 //! | arrive | | a message, of so many bytes; its key has no ignore bits |
 //! | peek | | a look at the unexpected messages |
-//! | take | | the same, and what was found is received: claimed or discarded |
+//! | take | | in versions 3 and 4: a claim or a discard |
 //! | cancel | number (2) | a posted receive, of which so many were posted before |
 //! | drop | number (2) | an unexpected message, before which so many arrived |
 //! | processes | number | so many processes there are |
-//! | peer | number, IPv4, port | the address of a peer number, before the first operation that names it; not in version 3, which is read, too |
+//! | peer | number, IPv4, port | the address of a peer number, before the first operation that names it; not in version 3 |
 //! | fill | | nothing: the next record did not fit into the window |
 //! | again | | the last operation, as often again as the length says, at most 255 times |
+//! | claim | | a look at the unexpected messages; what is found is set aside to be received |
+//! | discard | | the same; what is found is dropped |
+//! | send | | a message that this endpoint sent, of so many bytes; its key names the receiver and has no ignore bits |
+//! | thread | number, nanoseconds (2) | the thread that does what follows, and its processor time by then |
+//!
+//! Sends and threads are there if they are asked for (`FI_TCAM_TRACE_SENDS`), and matching does not
+//! depend on them. Versions 3 and 4 are read, too: they have no lengths of receives.
 //!
 //! The recorder writes into the window, and appends it to the file when it is full.
 //! Then `laps` grows by one, and the window begins again. So the youngest records are
@@ -61,7 +68,8 @@ use matching::{Key, Source};
 use serde::{Deserialize, Serialize};
 
 pub use self::code::{
-    Address, Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_peer, put_time, state,
+    Address, Encoder, FILL, Head, KEYS, MOST_AGAIN, Sink, again, put_peer, put_thread, put_time,
+    state,
 };
 use self::code::{Decoder, NoRecord, Record, Words};
 use crate::device::{Envelope, MultiRecv};
@@ -69,9 +77,11 @@ use crate::origin::Origin;
 use crate::plain;
 
 /// First bytes of a trace.
-pub const MAGIC: &str = "tcam-trace 4\n";
-/// The same of traces without addresses of peers.
-const MAGIC_3: &str = "tcam-trace 3\n";
+pub const MAGIC: &str = "tcam-trace 5\n";
+/// The same of traces without lengths of receives; of the first, without addresses of peers as well.
+const EARLIER: [&str; 2] = [WITHOUT_PEERS, "tcam-trace 4\n"];
+/// The one that has no addresses of peers.
+const WITHOUT_PEERS: &str = "tcam-trace 3\n";
 /// Bytes of the header.
 pub const HEADER: usize = 8192;
 /// Bytes of a word.
@@ -163,12 +173,19 @@ pub enum Op {
     Arrive(Envelope),
     /// A look at the unexpected messages.
     Peek(Key),
-    /// The oldest unexpected message that matches is claimed or discarded.
+    /// The oldest unexpected message that matches is claimed or discarded: earlier recorders did
+    /// not tell which.
     Take(Key),
+    /// The oldest unexpected message that matches is set aside to be received.
+    Claim(Key),
+    /// The oldest unexpected message that matches is dropped by who looks for it.
+    Discard(Key),
     /// A posted receive is cancelled: the number of those posted before it.
     Cancel(u64),
     /// An unexpected message is dropped: the number of those that arrived before it.
     Drop(u64),
+    /// This endpoint sent a message.
+    Send(Sent),
     /// So many processes there are.
     Processes(u32),
     /// The recording ends here.
@@ -180,10 +197,32 @@ pub enum Op {
 pub struct Posted {
     /// What it matches.
     pub key: Key,
+    /// Bytes of its buffer; 0 in traces that do not tell ([`Reader::tells_lengths`]).
+    pub len: u64,
     /// Set for a buffer that takes several messages.
     pub multi: Option<MultiRecv>,
     /// Whether its buffer is in more than one part.
     pub non_contiguous: bool,
+}
+
+/// A message that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Peer number of the receiver.
+    pub peer: u32,
+    /// Match bits; 0 for untagged messages.
+    pub bits: u64,
+    /// Bytes of the message.
+    pub len: u64,
+}
+
+/// The thread that does an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its number in its process.
+    pub number: u32,
+    /// Nanoseconds that it kept a processor busy since it began (`CLOCK_THREAD_CPUTIME_ID`).
+    pub cpu_ns: u64,
 }
 
 /// Why a recording ended before its program.
@@ -226,10 +265,12 @@ pub trait Recorder: Send {
 pub struct Reader<R> {
     from: Input<R>,
     header: Header,
+    tells_lengths: bool,
     decoder: Decoder,
     end: End,
     peers: BTreeMap<u32, Address>,
     tells_peers: bool,
+    thread: Option<Thread>,
     now: u64,
     /// Records read.
     position: u64,
@@ -347,7 +388,8 @@ impl<R: Read> Reader<R> {
             return Err(TraceError::Short(len));
         }
         let is_ours = |magic: &str| bytes[..len].starts_with(magic.as_bytes());
-        if !is_ours(MAGIC) && !is_ours(MAGIC_3) {
+        let tells_lengths = is_ours(MAGIC);
+        if !tells_lengths && !EARLIER.into_iter().any(is_ours) {
             return Err(match bytes.starts_with(b"tcam-trace ") {
                 true if len >= MAGIC.len() => TraceError::Version,
                 _ => TraceError::Foreign,
@@ -356,7 +398,7 @@ impl<R: Read> Reader<R> {
         if len < HEADER {
             return Err(TraceError::Short(len));
         }
-        let tells_peers = !is_ours(MAGIC_3);
+        let tells_peers = !is_ours(WITHOUT_PEERS);
         let (text, state) = bytes.split_at(HEADER - STATE);
         let mut header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
         header.make_plain();
@@ -372,10 +414,12 @@ impl<R: Read> Reader<R> {
         Ok(Self {
             from,
             header,
+            tells_lengths,
             decoder,
             end,
             peers,
             tells_peers,
+            thread: None,
             now: 0,
             position: 0,
             at_end: false,
@@ -394,9 +438,22 @@ impl<R: Read> Reader<R> {
         self.tells_peers
     }
 
+    /// Whether receives have their lengths.
+    #[must_use]
+    pub fn tells_lengths(&self) -> bool {
+        self.tells_lengths
+    }
+
     /// Where the peers are that were named up to now, by number.
     pub fn peers(&self) -> &BTreeMap<u32, Address> {
         &self.peers
+    }
+
+    /// The thread that did the last operation, as it was when the recorder last looked; nothing if
+    /// threads are not recorded.
+    #[must_use]
+    pub fn thread(&self) -> Option<Thread> {
+        self.thread
     }
 
     /// Whether its process was ended in the middle of it, or runs still. Earlier recorders did not
@@ -434,6 +491,7 @@ impl<R: Read> Reader<R> {
                 Ok(Record::Peer(number, address)) => {
                     self.peers.insert(number, address);
                 }
+                Ok(Record::Thread(thread)) => self.thread = Some(thread),
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
                     self.at_end = true;
@@ -506,7 +564,7 @@ pub enum TraceError {
     #[error("no trace of tcam")]
     Foreign,
     /// Of another version.
-    #[error("a trace of another version of tcam: this one reads versions 3 and 4")]
+    #[error("a trace of another version of tcam: this one reads versions 3 to 5")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]

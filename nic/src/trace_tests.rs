@@ -24,8 +24,10 @@ fn posted() -> impl Strategy<Value = Posted> {
             min,
         }),
     );
-    (key(), multi, any::<bool>()).prop_map(|(key, multi, non_contiguous)| Posted {
+    let len = prop_oneof![0..70_000_u64, any::<u64>()];
+    (key(), len, multi, any::<bool>()).prop_map(|(key, len, multi, non_contiguous)| Posted {
         key,
+        len: multi.map_or(len, |multi| multi.len),
         multi,
         non_contiguous,
     })
@@ -34,13 +36,18 @@ fn posted() -> impl Strategy<Value = Posted> {
 fn op() -> impl Strategy<Value = Op> {
     let envelope = (0..=LARGEST_SOURCE, any::<u64>(), any::<u64>())
         .prop_map(|(source, bits, len)| Envelope { source, bits, len });
+    let sent = (0..=LARGEST_SOURCE, any::<u64>(), any::<u64>())
+        .prop_map(|(peer, bits, len)| Sent { peer, bits, len });
     prop_oneof![
+        sent.prop_map(Op::Send),
         posted().prop_map(Op::Post),
         posted().prop_map(Op::PostAnyway),
         posted().prop_map(Op::Held),
         envelope.prop_map(Op::Arrive),
         key().prop_map(Op::Peek),
         key().prop_map(Op::Take),
+        key().prop_map(Op::Claim),
+        key().prop_map(Op::Discard),
         any::<u64>().prop_map(Op::Cancel),
         any::<u64>().prop_map(Op::Drop),
         any::<u32>().prop_map(Op::Processes),
@@ -123,7 +130,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b"PNG"), "no trace of tcam");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this one reads versions 3 and 4"
+        "a trace of another version of tcam: this one reads versions 3 to 5"
     );
     assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
@@ -172,7 +179,7 @@ fn an_operation_is_repeated_as_often_as_is_said() {
 fn a_recording_may_end_between_the_two_records_of_a_post() {
     let key = Key { bits: 1, ignore: 0, source: Source::ANY };
     let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
-    let post = Op::Post(Posted { key, multi, non_contiguous: false });
+    let post = Op::Post(Posted { key, len: 100, multi, non_contiguous: false });
     let stop = Op::Stop(Stop::Size);
     let mut bytes = file(&[(5, post)]);
     tell_stop(&mut bytes, Stop::Size);
@@ -198,15 +205,89 @@ fn a_recording_that_was_not_closed_is_told_if_its_recorder_does() {
 }
 
 #[test]
+fn a_length_takes_a_word_where_its_field_has_no_room() {
+    let key = Key { bits: 1, ignore: 0, source: Source::new(7) };
+    let size = |len| {
+        let post = Op::Post(Posted { key, len, multi: None, non_contiguous: false });
+        let bytes = file(&[(5, post)]);
+        assert_eq!(read(&bytes).unwrap(), [(5, post)]);
+        bytes.len()
+    };
+    assert_eq!([0, 0xffff].map(size), [size(64); 2]);
+    assert_eq!([0x1_0000, u64::MAX].map(size), [size(64) + 3 * WORD; 2]);
+    // Of a record that has none.
+    let mut bytes = header().to_bytes();
+    bytes.put([4, 1, 0]).unwrap();
+    Encoder::default().op(&mut bytes, &Op::Peek(key)).unwrap();
+    assert_eq!(read(&bytes).unwrap_err().to_string(), "record 2 is damaged");
+}
+
+#[test]
+fn sends_name_their_receiver_and_threads_are_told_beside_them() {
+    let sent = |len| Op::Send(Sent { peer: 3, bits: 9, len });
+    let thread = |number, cpu_ns| Thread { number, cpu_ns };
+    let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
+    encoder.op(&mut bytes, &sent(8)).unwrap();
+    for (at, len) in [(1, 0xffff), (2, 0x1_0000)] {
+        put_thread(&mut bytes, thread(at, 10 << 32 | u64::from(at))).unwrap();
+        encoder.op(&mut bytes, &sent(len)).unwrap();
+    }
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    let told: Vec<_> =
+        std::iter::from_fn(|| Some((reader.next()?.unwrap().1, reader.thread()))).collect();
+    let threads = [(1, 0xffff), (2, 0x1_0000)]
+        .map(|(at, len)| (sent(len), Some(thread(at, 10 << 32 | u64::from(at)))));
+    assert_eq!(told, [&[(sent(8), None)], &threads[..]].concat());
+    assert!(matches!(read(&bytes[..bytes.len() - 3]), Err(TraceError::Cut(_))));
+    // To any peer.
+    let mut odd = header().to_bytes();
+    encoder.op(&mut odd, &Op::Peek(Key { bits: 1, ignore: 0, source: Source::ANY })).unwrap();
+    let [.., low, high, _, _] = odd[..] else { unreachable!("a record has four bytes") };
+    odd.put([u32::from(low) & 0xc0 | u32::from(high) << 8 | 19]).unwrap();
+    assert!(matches!(read(&odd), Err(TraceError::Record(2))));
+}
+
+#[test]
+fn the_first_key_is_written_whatever_it_is() {
+    let key = Key { bits: 0, ignore: 0, source: Source::new(0) };
+    let (head, _) = Op::Peek(key).short().unwrap();
+    let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
+    assert_eq!(encoder.known(head, &key), None);
+    encoder.short(&mut bytes, head, key).unwrap();
+    assert!(encoder.known(head, &key).is_some());
+    assert_eq!(read(&bytes).unwrap(), [(0, Op::Peek(key))]);
+}
+
+#[test]
+fn earlier_versions_are_read_without_lengths_of_receives() {
+    let key = Key { bits: 0, ignore: 0, source: Source::new(0) };
+    let post = Posted { key, len: 0, multi: None, non_contiguous: true };
+    let message = Envelope { source: 0, bits: 0, len: 9 };
+    for (version, tells_lengths) in [(3, false), (4, false), (5, true)] {
+        let mut bytes = header().to_bytes();
+        bytes[11] = b'0' + version;
+        // A post, in parts; a message; a take. All of the key that every place holds at first.
+        [5 | 1 << 5, 8 | 9 << 16, 10].iter().for_each(|&word| bytes.put([word]).unwrap());
+        let mut reader = Reader::new(&bytes[..]).unwrap();
+        assert_eq!(reader.tells_lengths(), tells_lengths);
+        let ops: Vec<_> = reader.by_ref().map(|it| it.unwrap().1).collect();
+        assert_eq!(ops, [Op::Post(post), Op::Arrive(message), Op::Take(key)]);
+        for cut in 1..WORD {
+            assert!(matches!(read(&bytes[..bytes.len() - cut]), Err(TraceError::Cut(2))));
+        }
+    }
+}
+
+#[test]
 fn peers_are_told_beside_the_operations() {
     let key = Key { bits: 1, ignore: 0, source: Source::new(7) };
     let multi = Some(MultiRecv { len: 100, used: 0, min: 8 });
-    let ops = [Op::Post(Posted { key, multi, non_contiguous: false }), Op::Peek(key)];
+    let ops = [Op::Post(Posted { key, len: 100, multi, non_contiguous: false }), Op::Peek(key)];
     let mut bytes = header().to_bytes();
     let (mut encoder, address) = (Encoder::default(), Address { ip: 0x7f00_0001, port: 4711 });
     put_peer(&mut bytes, 7, address).unwrap();
     ops.iter().for_each(|op| encoder.op(&mut bytes, op).unwrap());
-    for version in ["tcam-trace 4", "tcam-trace 3"] {
+    for version in ["tcam-trace 5", "tcam-trace 4", "tcam-trace 3"] {
         bytes[..version.len()].copy_from_slice(version.as_bytes());
         let mut reader = Reader::new(&bytes[..]).unwrap();
         assert_eq!(reader.by_ref().map(|it| it.unwrap().1).collect::<Vec<_>>(), ops);

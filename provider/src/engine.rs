@@ -51,6 +51,7 @@ use crate::{
     rendezvous::{About, LongCopy, Stream, Transfer},
     report,
     srx::{Matching, SharedTransmit},
+    trace,
 };
 
 /// A posted receive, as the device carries it.
@@ -221,6 +222,8 @@ pub(crate) struct Engine {
     pub(crate) inject_size: usize,
     /// Longest message that travels in a slot.
     pub(crate) inline_size: usize,
+    /// Whether what is sent is recorded.
+    pub(crate) records_sends: bool,
     /// Whether slots have checksums.
     pub(crate) check: bool,
     /// That of what goes with the slot, or of the kept message, that is handled.
@@ -384,6 +387,7 @@ impl Engine {
             eager_size,
             inject_size: attr::inject_size(eager_size),
             inline_size: if check { CHECKED_INLINE } else { INLINE },
+            records_sends: trace::records_sends(params),
             check,
             slot_check: 0,
             kernel_copy: params.text("kernel_copy") == "auto",

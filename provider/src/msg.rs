@@ -10,6 +10,7 @@ use ffi::{
 };
 use matching::{Key, Source};
 use nic::device::{Envelope, Grant, MultiRecv, Post, Receive};
+use nic::trace::Sent;
 
 use crate::{
     channel::{
@@ -69,13 +70,11 @@ pub(crate) fn receive_of(
         return Err(Errno::EBADFLAGS);
     }
     let (bits, ignore) = op.tag.unwrap_or((0, 0));
+    let len = op.buffer.len() as u64;
     Ok(Receive {
         key: Key { bits, ignore, source },
-        multi: multi.then(|| MultiRecv {
-            len: op.buffer.len() as u64,
-            used: 0,
-            min: defaults.min_multi_recv as u64,
-        }),
+        len,
+        multi: multi.then_some(MultiRecv { len, used: 0, min: defaults.min_multi_recv as u64 }),
         non_contiguous: op.buffer.is_scattered(),
         data: RecvOp {
             buffer: op.buffer.clone(),
@@ -132,7 +131,7 @@ impl Engine {
             op: 0,
         };
         self.note_message(peer, &op.buffer);
-        if len <= self.inline_size {
+        let sent = if len <= self.inline_size {
             self.send_eager(own, peer, op, header, report, None)
         } else if len <= self.eager_size.min(BUFFER) || inject {
             match self.pool.take(own, peer) {
@@ -142,7 +141,17 @@ impl Engine {
             }
         } else {
             self.send_longer(own, peer, op, header, report)
+        };
+        if self.records_sends && sent.is_ok() {
+            self.record_send(peer, op);
         }
+        sent
+    }
+
+    #[cold]
+    fn record_send(&mut self, peer: u32, op: &Send) {
+        let (bits, len) = (op.tag.unwrap_or(0), op.buffer.len() as u64);
+        self.device.own.context(op.tag.is_some()).note_send(Sent { peer, bits, len });
     }
 
     /// A message that need not go through a buffer.

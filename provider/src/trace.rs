@@ -5,8 +5,11 @@ use std::{
     collections::HashSet,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use ffi::{Errno, Result};
@@ -14,8 +17,12 @@ use matching::{Key, Source, TagLayout};
 use nic::{
     device::Device,
     params::Params,
-    trace::{Address, Encoder, Head, Header, Op, Recorder, Stop, put_peer, put_time},
+    trace::{
+        Address, Encoder, Head, Header, Op, Recorder, Stop, Thread, put_peer, put_thread, put_time,
+    },
 };
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     channel::tape::{Tape, WINDOW},
@@ -27,6 +34,11 @@ use crate::{
 /// Operations from one look at the clock to the next: reading it takes longer than
 /// recording.
 const CLOCK: u32 = 64;
+/// Operations of a kind in a row from one look to the next where sends are recorded: a program computes
+/// or waits before it does something else.
+const RUN: u32 = 16;
+/// What it computes or waits shows if it takes longer.
+const PAUSE: Duration = Duration::from_micros(10);
 /// Bytes of a unit of `FI_TCAM_TRACE_MAX`.
 const MIB: u64 = 1 << 20;
 
@@ -44,14 +56,59 @@ struct Trace {
     max: u64,
     state: State,
     started: Instant,
-    /// Operations until the clock is looked at.
+    /// Operations until the clock is looked at; 0 where threads are recorded.
     until_clock: u32,
+    threads: Option<Threads>,
     encoder: Encoder,
     /// The record of the last operation, if it was a short one whose key was known.
     last: u32,
     peers: Arc<Peers>,
     /// Numbers whose addresses are written.
     told: HashSet<u32>,
+}
+
+/// Threads, recorded as they begin operations (`FI_TCAM_TRACE_SENDS`).
+#[derive(Debug, Default)]
+struct Threads {
+    /// The last one, the kind of its operation, and how many more of that kind may follow without
+    /// a look.
+    thread: usize,
+    kind: Option<u32>,
+    more: u32,
+    /// When it was last looked at.
+    looked: Option<Instant>,
+}
+
+impl Threads {
+    /// Whether another thread calls, or the last look was long ago, as an operation of this kind
+    /// begins.
+    fn is_due(&mut self, kind: Option<u32>) -> bool {
+        let thread = ffi::thread::current();
+        let is_other = std::mem::replace(&mut self.thread, thread) != thread;
+        if !is_other && self.kind == kind && self.more > 0 {
+            self.more -= 1;
+            return false;
+        }
+        (self.kind, self.more) = (kind, RUN - 1);
+        is_other || self.looked.is_none_or(|then| then.elapsed() >= PAUSE)
+    }
+
+    /// The thread that calls.
+    fn look(&mut self) -> Thread {
+        let number = own_number();
+        self.looked = Some(Instant::now());
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        // 584 years fit.
+        let cpu_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        Thread { number, cpu_ns }
+    }
+}
+
+/// The number of this thread: how many were recorded before it.
+fn own_number() -> u32 {
+    static THREADS: AtomicU32 = AtomicU32::new(0);
+    thread_local!(static NUMBER: u32 = THREADS.fetch_add(1, Ordering::Relaxed));
+    NUMBER.with(|number| *number)
 }
 
 #[derive(Debug)]
@@ -66,12 +123,7 @@ impl Recorder for Trace {
     fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         // Nothing here keeps a register for later: all calls are at the end.
-        if let State::Recording(tape) = &mut self.state
-            && self.until_clock > 0
-            && let Some(word) = self.encoder.known(head, &key)
-            && if word == self.last { tape.has_repeated() } else { tape.has_put(word) }
-        {
-            self.last = word;
+        if self.until_clock > 0 && self.has_put_known(head, &key) {
             self.until_clock -= 1;
         } else {
             self.longer(head, bits, ignore, source);
@@ -80,9 +132,11 @@ impl Recorder for Trace {
 
     #[cold]
     fn record(&mut self, op: &Op) {
+        self.look_if_due(None);
         self.last = NONE;
         match op {
             Op::Arrive(envelope) => self.tell(Source::new(envelope.source)),
+            Op::Send(sent) => self.tell(Source::new(sent.peer)),
             Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) => {
                 self.tell(posted.key.source);
             }
@@ -93,6 +147,9 @@ impl Recorder for Trace {
 
     fn idle(&mut self) {
         self.until_clock = 0;
+        if let Some(threads) = &mut self.threads {
+            threads.more = 0;
+        }
     }
 
     fn close(&mut self) {
@@ -113,7 +170,13 @@ impl Drop for Trace {
 }
 
 impl Trace {
-    fn new(path: PathBuf, header: Header, max: u64, peers: Arc<Peers>) -> Self {
+    fn new(
+        path: PathBuf,
+        header: Header,
+        max: u64,
+        peers: Arc<Peers>,
+        threads: Option<Threads>,
+    ) -> Self {
         let (started, encoder) = (Instant::now(), Encoder::default());
         Self {
             path,
@@ -122,6 +185,7 @@ impl Trace {
             state: State::New,
             started,
             until_clock: 0,
+            threads,
             encoder,
             last: NONE,
             peers,
@@ -132,9 +196,26 @@ impl Trace {
     #[inline(never)]
     fn longer(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
-        self.last = NONE;
-        self.tell(source);
-        self.put(|encoder, tape| encoder.short(tape, head, key));
+        self.look_if_due(Some(head.kind()));
+        if !self.has_put_known(head, &key) {
+            self.last = NONE;
+            self.tell(source);
+            self.put(|encoder, tape| encoder.short(tape, head, key));
+        }
+    }
+
+    /// Writes the record of an operation whose key is known, or that the last one is repeated, if
+    /// the window has room.
+    #[inline(always)]
+    fn has_put_known(&mut self, head: Head, key: &Key) -> bool {
+        if let State::Recording(tape) = &mut self.state
+            && let Some(word) = self.encoder.known(head, key)
+            && if word == self.last { tape.has_repeated() } else { tape.has_put(word) }
+        {
+            self.last = word;
+            return true;
+        }
+        false
     }
 
     /// Writes where a peer is, before the first operation that names it.
@@ -149,10 +230,6 @@ impl Trace {
     }
 
     fn put(&mut self, put: impl FnOnce(&mut Encoder, &mut Tape) -> Recorded) {
-        if self.until_clock == 0 {
-            self.look_at_clock();
-        }
-        self.until_clock -= 1;
         if let State::Recording(tape) = &mut self.state
             && let Err(stop) = put(&mut self.encoder, tape)
         {
@@ -160,14 +237,36 @@ impl Trace {
         }
     }
 
+    /// Looks at the clock, if it is time, before an operation.
+    fn look_if_due(&mut self, kind: Option<u32>) {
+        let is_due = match &mut self.threads {
+            Some(threads) => threads.is_due(kind),
+            None if self.until_clock > 0 => {
+                self.until_clock -= 1;
+                false
+            }
+            None => {
+                self.until_clock = CLOCK - 1;
+                true
+            }
+        };
+        if is_due {
+            self.last = NONE;
+            self.look_at_clock();
+        }
+    }
+
     fn look_at_clock(&mut self) {
-        self.until_clock = CLOCK;
         if matches!(self.state, State::New) {
             self.begin();
         }
-        if let State::Recording(tape) = &mut self.state
-            && let Err(stop) = put_time(tape, self.started.elapsed().as_nanos() as u64)
-        {
+        let State::Recording(tape) = &mut self.state else { return };
+        let put = put_time(tape, self.started.elapsed().as_nanos() as u64);
+        let put = match &mut self.threads {
+            Some(threads) => put.and_then(|()| put_thread(tape, threads.look())),
+            None => put,
+        };
+        if let Err(stop) = put {
             self.stop(stop);
         }
     }
@@ -228,9 +327,15 @@ pub(crate) fn start(
     for (context, of) in [("tagged", &mut device.tagged), ("msg", &mut device.msg)] {
         let path = directory.join(format!("{name}.{context}.trace"));
         let header = Header { context: context.to_owned(), ..header.clone() };
-        of.set_recorder(Box::new(Trace::new(path, header, max, Arc::clone(peers))));
+        let threads = records_sends(params).then(Threads::default);
+        of.set_recorder(Box::new(Trace::new(path, header, max, Arc::clone(peers), threads)));
     }
     Ok(())
+}
+
+/// Whether messages that are sent are recorded.
+pub(crate) fn records_sends(params: &Params) -> bool {
+    params.text("trace_sends") == "on" && !params.text("trace").is_empty()
 }
 
 fn errno(error: &io::Error) -> Errno {
@@ -272,8 +377,8 @@ mod tests {
     fn cost_of_recording() {
         const OPERATIONS: u64 = 10_000_000;
         let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
-        let mut trace =
-            Trace::new(path.clone(), Header::default(), u64::MAX, Arc::new(Peers::new()));
+        let peers = Arc::new(Peers::new());
+        let mut trace = Trace::new(path.clone(), Header::default(), u64::MAX, peers, None);
         for keys in [1, 100, 1000, OPERATIONS] {
             let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };
             let started = Instant::now();

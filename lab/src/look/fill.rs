@@ -275,6 +275,7 @@ fn play(
                     makeup.queues[Queue::Umq as usize].enter(number, class, at);
                 }
                 Change::Taken(number) => makeup.queues[Queue::Umq as usize].leave(number),
+                Change::Met(_) => {}
             }
         }
         makeup.operations += 1;

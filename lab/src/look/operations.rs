@@ -23,6 +23,7 @@ use std::thread;
 
 use indicatif::ProgressBar;
 use matching::{Key, SearchDepth, TagLayout};
+use nic::replay::Change;
 use nic::trace::{Op, Posted};
 
 use super::experiment::{Experiment, Queue};
@@ -45,10 +46,28 @@ row! {
         match_bits: Option<Hex>,
         ignore_bits: Option<Hex>,
         kind: Option<&'static str>,
+        /// Of a message, or of the buffer of a receive.
         bytes: Option<u64>,
-        /// Whether the search found an element, and the entries it compared.
+        /// Whether the operation found an element, and the entries its search compared; those of a
+        /// search that is not counted are not told.
         found: Option<bool>,
         depth: Option<u64>,
+        /// Of a receive how many its context posted before it, of a message how many arrived there
+        /// before it. An operation that is neither names the one it is about.
+        number: Option<u64>,
+        /// What it met: a receive its message, a message its receive.
+        partner: Option<u64>,
+        /// Whether the buffer of a receive is in one part.
+        contiguous: Option<bool>,
+        /// Of a buffer that takes several messages: the bytes used, and the least room that keeps it
+        /// posted.
+        multi_used: Option<u64>,
+        multi_least: Option<u64>,
+        /// Peer number of who is sent a message.
+        destination: Option<u32>,
+        /// Number of the thread in its process, and the processor time that it had taken.
+        thread: Option<u32>,
+        cpu_ns: Option<u64>,
     }
 }
 
@@ -81,17 +100,59 @@ impl Mark {
     }
 }
 
-/// The queue that an operation searches and counts.
+/// The queue that an operation searches.
 fn searched(op: &Op) -> Option<Queue> {
     match op {
         Op::Post(_) | Op::PostAnyway(_) => Some(Queue::Umq),
         Op::Arrive(_) => Some(Queue::Prq),
+        _ if takes(op) => Some(Queue::Umq),
         _ => None,
     }
 }
 
+/// Whether an operation takes an unexpected message that no receive matched.
+fn takes(op: &Op) -> bool {
+    matches!(op, Op::Take(_) | Op::Claim(_) | Op::Discard(_))
+}
+
+/// Whether the search of an operation is counted: one for a message to take is a probe where
+/// there is none.
+fn is_counted(op: &Op, found: bool) -> bool {
+    found || !takes(op)
+}
+
+/// How many receives were posted up to now, and how many messages arrived.
+#[derive(Debug, Default)]
+struct Numbers {
+    receives: u64,
+    messages: u64,
+}
+
+impl Numbers {
+    /// Tells which receives and messages an operation is about, given the element that it found.
+    fn tell(&mut self, op: &Op, met: Option<u64>, row: &mut Row<'_>) {
+        let next = |count: &mut u64| Some(std::mem::replace(count, *count + 1));
+        (row.number, row.partner) = match op {
+            Op::Post(_) | Op::PostAnyway(_) => (next(&mut self.receives), met),
+            Op::Arrive(_) => (next(&mut self.messages), met),
+            Op::Cancel(number) | Op::Drop(number) => (Some(*number), None),
+            Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => (met, None),
+            Op::Held(_) | Op::Send(_) | Op::Processes(_) | Op::Stop(_) => return,
+        };
+        row.found = Some(met.is_some());
+    }
+}
+
+/// The element that an operation met, if the change is that.
+fn met(change: Change) -> Option<u64> {
+    match change {
+        Change::Matched(number) | Change::Taken(number) | Change::Met(number) => Some(number),
+        Change::Posted(..) | Change::Kept(..) => None,
+    }
+}
+
 impl Row<'_> {
-    fn of(op: &Op, layout: TagLayout) -> Self {
+    fn of(op: &Op, layout: TagLayout, tells_lengths: bool) -> Self {
         let mut row = Row {
             rank: 0,
             context: "",
@@ -104,6 +165,14 @@ impl Row<'_> {
             bytes: None,
             found: None,
             depth: None,
+            number: None,
+            partner: None,
+            contiguous: None,
+            multi_used: None,
+            multi_least: None,
+            destination: None,
+            thread: None,
+            cpu_ns: None,
         };
         let mut keyed = |operation, key: &Key| {
             row.operation = operation;
@@ -119,16 +188,30 @@ impl Row<'_> {
             Op::Held(Posted { key, .. }) => keyed("held", key),
             Op::Peek(key) => keyed("peek", key),
             Op::Take(key) => keyed("take", key),
+            Op::Claim(key) => keyed("claim", key),
+            Op::Discard(key) => keyed("discard", key),
             Op::Arrive(envelope) => {
                 let source = matching::Source::new(envelope.source);
                 keyed("arrive", &Key { bits: envelope.bits, ignore: 0, source });
                 row.ignore_bits = None;
                 row.bytes = Some(envelope.len);
             }
+            Op::Send(sent) => {
+                let receiver = matching::Source::new(sent.peer);
+                keyed("send", &Key { bits: sent.bits, ignore: 0, source: receiver });
+                (row.source, row.ignore_bits) = (None, None);
+                (row.destination, row.bytes) = (Some(sent.peer), Some(sent.len));
+            }
             Op::Cancel(_) => row.operation = "cancel",
             Op::Drop(_) => row.operation = "drop",
             Op::Processes(_) => row.operation = "processes",
             Op::Stop(_) => row.operation = "stop",
+        }
+        if let Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) = op {
+            row.contiguous = Some(!posted.non_contiguous);
+            row.bytes = (tells_lengths || posted.multi.is_some()).then_some(posted.len);
+            row.multi_used = posted.multi.map(|multi| multi.used);
+            row.multi_least = posted.multi.map(|multi| multi.min);
         }
         row
     }
@@ -288,19 +371,33 @@ fn play<'a>(
     let layout = device.prq.engine_config.layout;
     let tagged = trace.header.context == "tagged";
     let mut player = Player::new(trace, device)?;
-    let (mut told, mut operations) = (0, 0_u64);
+    let tells_lengths = player.tells_lengths();
+    let (mut told, mut operations, mut numbers) = (0, 0_u64, Numbers::default());
     while let Some(timed) = player.next()? {
         let (ns, op) = &timed;
-        let mut row = Row { rank, context: &trace.header.context, ns: *ns, ..Row::of(op, layout) };
+        let row = Row::of(op, layout, tells_lengths);
+        let thread = player.thread();
+        let mut row = Row {
+            rank,
+            context: &trace.header.context,
+            ns: *ns,
+            thread: thread.map(|thread| thread.number),
+            cpu_ns: thread.map(|thread| thread.cpu_ns),
+            ..row
+        };
         let queue = searched(op);
         let mark = |player: &Player<'_>, queue: Queue| {
             Mark::of(player.replay().context().search_depths()[queue as usize])
         };
         let before = queue.map(|queue| mark(&player, queue));
-        player.step(&timed)?;
-        if let (Some(queue), Some(before)) = (queue, before) {
+        let mut element = None;
+        player.step_and_tell(&timed, |change| element = element.or(met(change)))?;
+        numbers.tell(op, element, &mut row);
+        if let (Some(queue), Some(before)) = (queue, before)
+            && is_counted(op, element.is_some())
+        {
             let search = before.search(mark(&player, queue), queue);
-            (row.found, row.depth) = (Some(search.found), Some(search.depth));
+            row.depth = Some(search.depth);
             if tagged {
                 qstat.add(*ns, search)?;
             }
@@ -321,7 +418,7 @@ fn play<'a>(
 #[cfg(test)]
 mod tests {
     use matching::Source;
-    use nic::device::Envelope;
+    use nic::device::{Envelope, MultiRecv};
     use nic::trace::{Encoder, Header, put_time};
 
     use super::*;
@@ -343,7 +440,7 @@ mod tests {
 
     fn post(bits: u64) -> Op {
         let key = Key { bits, ignore: 0, source: Source::ANY };
-        Op::Post(Posted { key, multi: None, non_contiguous: false })
+        Op::Post(Posted { key, len: 32, multi: None, non_contiguous: false })
     }
 
     fn arrive(bits: u64) -> Op {
@@ -382,9 +479,66 @@ mod tests {
         let operations = read("operations.csv");
         let lines: Vec<_> = operations.lines().collect();
         assert_eq!(lines.len(), 1 + 8);
-        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,,false,0");
-        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2");
-        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,,");
+        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,,true,,,,,");
+        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,1,,,,,,");
+        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,0,,,,,,,");
+    }
+
+    #[test]
+    fn operations_name_the_receives_and_messages_they_are_about() {
+        let directory = tempfile::tempdir().unwrap();
+        let key = |bits| Key { bits, ignore: 0, source: Source::ANY };
+        let buffer = MultiRecv { len: 64, used: 8, min: 16 };
+        let several = Posted { key: key(9), len: 64, multi: Some(buffer), non_contiguous: true };
+        let ops = [
+            post(1),
+            post(2),
+            Op::Cancel(0),
+            arrive(3),
+            arrive(4),
+            arrive(2),
+            Op::Peek(key(4)),
+            Op::Peek(key(5)),
+            Op::Claim(key(4)),
+            Op::Discard(key(4)),
+            Op::Drop(0),
+            Op::Drop(0),
+            Op::Post(several),
+            arrive(9),
+            arrive(9),
+        ];
+        put(&directory.path().join("0.trace"), Some(0), &ops);
+        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let experiment = Experiment::read(&sources).unwrap();
+        write(&experiment, directory.path(), "q", false).unwrap();
+        let mut file = csv::Reader::from_path(directory.path().join("operations.csv")).unwrap();
+        let names = file.headers().unwrap().clone();
+        let at = |name: &str| names.iter().position(|of| of == name).unwrap();
+        let columns = ["operation", "found", "depth", "number", "partner"].map(at);
+        let told: Vec<_> = file
+            .records()
+            .map(|line| columns.map(|column| line.as_ref().unwrap()[column].to_owned()).join(" "))
+            .collect();
+        let expected = [
+            "post false 0 0 ",
+            "post false 0 1 ",
+            "cancel true  0 ",
+            "arrive false 1 0 ",
+            "arrive false 1 1 ",
+            "arrive true 1 2 1",
+            "peek true  1 ",
+            "peek false   ",
+            "claim true 2 1 ",
+            "discard false   ",
+            "drop true  0 ",
+            "drop false  0 ",
+            "post false 0 2 ",
+            "arrive true 1 3 2",
+            "arrive true 1 4 2",
+        ];
+        assert_eq!(told, expected);
+        let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
+        assert!(text.lines().nth(13).unwrap().ends_with(",64,false,0,2,,false,8,16,,,"), "{text}");
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub(crate) struct Messages {
     pub(crate) communicator: u32,
     /// The first tag.
     pub(crate) tag: u32,
+    /// Bytes of each message, and of its receive: programs mostly know what they are sent.
     pub(crate) len: u64,
 }
 
@@ -170,6 +171,7 @@ pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(
             let op = match role {
                 Role::Waits | Role::FindsMessage => Op::Post(Posted {
                     key: Key { bits, ignore: 0, source: Source::new(source) },
+                    len: set.len,
                     multi: None,
                     non_contiguous: false,
                 }),

@@ -12,7 +12,7 @@ use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
-use nic::trace::{HEADER, Header, Reader, STATE, Stop, state};
+use nic::trace::{End, HEADER, Header, Reader, STATE, Stop, state};
 
 /// Picks one by a byte.
 fn pick<T: Copy>(all: &[T], byte: u8) -> T {
@@ -69,8 +69,9 @@ fuzz_target!(|data: &[u8]| {
     let (laps, window) = (u64::from(window >> 4 & 3), pick(&[0, 128, 1024], window));
     let mut trace = Header { window, ..Header::default() }.to_bytes();
     assert_eq!(trace.len(), HEADER);
-    let stop = pick(&[None, Some(Stop::Size), Some(Stop::Disk)], first[5]);
-    trace[HEADER - STATE..].copy_from_slice(state(laps, stop).map(u32::to_le_bytes).as_flattened());
+    let ends = [End::Open, End::Stopped(Stop::Size), End::Stopped(Stop::Disk), End::Closed];
+    let end = pick(&ends, first[5]);
+    trace[HEADER - STATE..].copy_from_slice(state(laps, end).map(u32::to_le_bytes).as_flattened());
     trace.extend_from_slice(records);
     let curves = first[0] & 0x80 != 0 && first[3].is_multiple_of(Overflow::ALL.len() as u8);
     if let Some(counters) = play(&trace, &config, curves) {

@@ -5,7 +5,7 @@ use std::io;
 
 use matching::{Key, Source};
 
-use super::{End, Op, Posted, Stop};
+use super::{End, Op, Posted, Sent, Stop, Thread};
 use crate::device::{Envelope, MultiRecv};
 
 /// Keys of the list; a power of two.
@@ -33,6 +33,10 @@ mod kind {
     pub(super) const FILL: u32 = 14;
     pub(super) const AGAIN: u32 = 15;
     pub(super) const PEER: u32 = 16;
+    pub(super) const CLAIM: u32 = 17;
+    pub(super) const DISCARD: u32 = 18;
+    pub(super) const SEND: u32 = 19;
+    pub(super) const THREAD: u32 = 20;
 }
 
 /// A record of nothing, one word long.
@@ -54,6 +58,9 @@ pub const MOST_AGAIN: u32 = 255;
 pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
 
 const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
+/// A key that nobody has: a recorder says where a peer is when its first key is new, so it must not
+/// take [`NO_KEY`] for one that was written.
+const UNWRITTEN: Key = Key { source: Source::new(u32::MAX - 1), ..NO_KEY };
 
 /// Where records go.
 pub trait Sink {
@@ -79,6 +86,15 @@ impl<W: io::Write> Sink for W {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head(u32);
 
+impl Head {
+    /// A number for the kind of operation.
+    #[inline]
+    #[must_use]
+    pub const fn kind(self) -> u32 {
+        self.0 & KIND
+    }
+}
+
 const fn halves(number: u64) -> [u32; 2] {
     [number as u32, (number >> 32) as u32]
 }
@@ -88,13 +104,15 @@ const fn whole([low, high]: [u32; 2]) -> u64 {
 }
 
 impl Op {
-    /// The whole operation, if word 0 and a key are.
-    #[inline]
+    /// The whole operation, if word 0 and a key are. Inlined by force: where the kind is known, nothing
+    /// is left of the rest.
+    #[inline(always)]
     #[must_use]
     pub fn short(&self) -> Option<(Head, Key)> {
         let posted = |kind, posted: &Posted| {
             let flag = if posted.non_contiguous { FLAG } else { 0 };
-            posted.multi.is_none().then_some((Head(kind | flag), posted.key))
+            let length = u16::try_from(posted.len).ok().filter(|_| posted.multi.is_none())?;
+            Some((Head(kind | flag | u32::from(length) << LENGTH), posted.key))
         };
         match self {
             Self::Post(receive) => posted(kind::POST, receive),
@@ -105,8 +123,15 @@ impl Op {
                 let key = Key { bits: *bits, ignore: 0, source: Source::new(*source) };
                 Some((Head(kind::ARRIVE | u32::from(length) << LENGTH), key))
             }
+            Self::Send(Sent { peer, bits, len }) => {
+                let length = u16::try_from(*len).ok()?;
+                let key = Key { bits: *bits, ignore: 0, source: Source::new(*peer) };
+                Some((Head(kind::SEND | u32::from(length) << LENGTH), key))
+            }
             Self::Peek(key) => Some((Head(kind::PEEK), *key)),
             Self::Take(key) => Some((Head(kind::TAKE), *key)),
+            Self::Claim(key) => Some((Head(kind::CLAIM), *key)),
+            Self::Discard(key) => Some((Head(kind::DISCARD), *key)),
             Self::Cancel(_) | Self::Drop(_) | Self::Processes(_) | Self::Stop(_) => None,
         }
     }
@@ -128,7 +153,7 @@ pub struct Encoder {
 
 impl Default for Encoder {
     fn default() -> Self {
-        Self { keys: Box::new([NO_KEY; KEYS]) }
+        Self { keys: Box::new([UNWRITTEN; KEYS]) }
     }
 }
 
@@ -170,8 +195,10 @@ impl Encoder {
                 if let Some(MultiRecv { len, used, min }) = posted.multi {
                     let [len, used, min] = [len, used, min].map(halves);
                     sink.put([kind::MULTI, len[0], len[1], used[0], used[1], min[0], min[1]])?;
+                } else {
+                    put_long(sink, posted.len)?;
                 }
-                let posted = Posted { multi: None, ..*posted };
+                let posted = Posted { multi: None, len: 0, ..*posted };
                 let rest = match op {
                     Op::Post(_) => Op::Post(posted),
                     Op::PostAnyway(_) => Op::PostAnyway(posted),
@@ -180,9 +207,12 @@ impl Encoder {
                 self.op(sink, &rest)
             }
             Op::Arrive(envelope) => {
-                let [low, high] = halves(envelope.len);
-                sink.put([kind::LONG, low, high])?;
+                put_long(sink, envelope.len)?;
                 self.op(sink, &Op::Arrive(Envelope { len: 0, ..*envelope }))
+            }
+            Op::Send(sent) => {
+                put_long(sink, sent.len)?;
+                self.op(sink, &Op::Send(Sent { len: 0, ..*sent }))
             }
             Op::Cancel(number) | Op::Drop(number) => {
                 let kind = if matches!(op, Op::Cancel(_)) { kind::CANCEL } else { kind::DROP };
@@ -190,9 +220,15 @@ impl Encoder {
                 sink.put([kind, low, high])
             }
             Op::Processes(number) => sink.put([kind::PROCESSES, *number]),
-            Op::Stop(_) | Op::Peek(_) | Op::Take(_) => Ok(()),
+            Op::Stop(_) | Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => Ok(()),
         }
     }
+}
+
+/// Writes the length of the next receive, message or send.
+fn put_long<S: Sink>(sink: &mut S, len: u64) -> Result<(), S::Error> {
+    let [low, high] = halves(len);
+    sink.put([kind::LONG, low, high])
 }
 
 /// Writes the time of what follows, in nanoseconds since the header's start.
@@ -212,6 +248,15 @@ pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<
     sink.put([kind::PEER, number, address.ip, u32::from(address.port)])
 }
 
+/// Writes which thread of its process does what follows, and its processor time.
+///
+/// # Errors
+/// There is no room.
+pub fn put_thread<S: Sink>(sink: &mut S, thread: Thread) -> Result<(), S::Error> {
+    let [low, high] = halves(thread.cpu_ns);
+    sink.put([kind::THREAD, thread.number, low, high])
+}
+
 /// Where a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
@@ -227,6 +272,8 @@ pub(super) enum Record {
     Time(u64),
     /// Where a peer is.
     Peer(u32, Address),
+    /// Who does what follows.
+    Thread(Thread),
     /// Something about a record that follows.
     More,
 }
@@ -283,11 +330,13 @@ impl Decoder {
         let key = self.keys[place];
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
-        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER);
-        if !aside && (!posts && self.multi.is_some() || kind != kind::ARRIVE && self.long.is_some())
-        {
+        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER | kind::THREAD);
+        let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
+        let takes_long = is_message || posts && self.multi.is_none();
+        if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
             return Err(NoRecord::Damaged);
         }
+        let length = u64::from(head >> LENGTH);
         let op = match kind {
             0 => return Err(NoRecord::End),
             kind::KEY => {
@@ -308,6 +357,10 @@ impl Decoder {
                 let port = u16::try_from(port).ok().filter(|_| number <= LARGEST_SOURCE);
                 let port = port.ok_or(NoRecord::Damaged)?;
                 return Ok(Record::Peer(number, Address { ip, port }));
+            }
+            kind::THREAD => {
+                let [number, low, high] = take(words)?;
+                return Ok(Record::Thread(Thread { number, cpu_ns: whole([low, high]) }));
             }
             kind::AGAIN => {
                 let count = head >> LENGTH;
@@ -333,21 +386,28 @@ impl Decoder {
             }
             kind::POST | kind::POST_ANYWAY | kind::HELD => {
                 let non_contiguous = head & FLAG != 0;
-                let posted = Posted { key, multi: self.multi.take(), non_contiguous };
+                let multi = self.multi.take();
+                let len = multi.map(|multi| multi.len).or(self.long.take()).unwrap_or(length);
+                let posted = Posted { key, len, multi, non_contiguous };
                 match kind {
                     kind::POST => Op::Post(posted),
                     kind::POST_ANYWAY => Op::PostAnyway(posted),
                     _ => Op::Held(posted),
                 }
             }
-            kind::ARRIVE => {
-                let source = key.source.get().filter(|_| key.ignore == 0);
-                let source = source.ok_or(NoRecord::Damaged)?;
-                let len = self.long.take().unwrap_or(u64::from(head >> LENGTH));
-                Op::Arrive(Envelope { source, bits: key.bits, len })
+            kind::ARRIVE | kind::SEND => {
+                let peer = key.source.get().filter(|_| key.ignore == 0);
+                let peer = peer.ok_or(NoRecord::Damaged)?;
+                let len = self.long.take().unwrap_or(length);
+                match kind {
+                    kind::ARRIVE => Op::Arrive(Envelope { source: peer, bits: key.bits, len }),
+                    _ => Op::Send(Sent { peer, bits: key.bits, len }),
+                }
             }
             kind::PEEK => Op::Peek(key),
             kind::TAKE => Op::Take(key),
+            kind::CLAIM => Op::Claim(key),
+            kind::DISCARD => Op::Discard(key),
             kind::CANCEL => Op::Cancel(whole(take(words)?)),
             kind::DROP => Op::Drop(whole(take(words)?)),
             kind::PROCESSES => {
