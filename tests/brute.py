@@ -33,7 +33,7 @@ GENERATED = 8
 QUEUES = ("prq", "umq")
 COUNTS = [
     "inserts", "searches", "table_matches", "host_matches", "misses", "table_kept", "host_kept",
-    "spills", "promotions", "held_back", "table_cancels", "host_cancels", "table_occupancy",
+    "spills", "promotions", "onloads", "held_back", "table_cancels", "host_cancels", "table_occupancy",
     "host_occupancy", "table_high_water", "host_high_water", "high_water",
 ]  # fmt: skip
 SWEPT = ["inserts", "table_matches", "host_matches", "spills", "promotions", "high_water"]
@@ -65,7 +65,7 @@ class Queue:
     def __init__(self, entries, model):
         self.entries, self.model = entries, model
         self.elements, self.tabled = [], 0
-        # `sticky`: an element found the table full. `flow-control`: somebody is held back.
+        # `sticky`: the table was left for good. `flow-control`: somebody is held back.
         self.software = self.holding = False
         self.counts, self.reasons = collections.Counter(), collections.Counter()
         self.depth, self.host_entries = collections.Counter(), 0
@@ -116,7 +116,7 @@ class Queue:
             # What the table can never have neither fills it nor is held back; where there is
             # no table, nothing is refused.
             element.refused = why == "refused"
-            if not element.refused:
+            if not element.refused and self.model == "sticky" and self.entries > 0:
                 self.software = True
             if self.controls_flow() and not element.refused:
                 self.counts["held_back"] += not self.holding
@@ -128,6 +128,19 @@ class Queue:
         element.in_table = True
         self.tabled += 1
         self.counts["table_high_water"] = max(self.counts["table_high_water"], self.tabled)
+
+    def leave(self, takes_along):
+        """Everything new goes to the host from now on (`sticky`)."""
+        if self.entries == 0:
+            return
+        self.software = True
+        if takes_along:
+            self.counts["onloads"] += self.tabled
+            for element in self.elements:
+                element.in_table = False
+            self.tabled = 0
+            most = max(self.counts["host_high_water"], self.on_host())
+            self.counts["host_high_water"] = most
 
     def find(self, key):
         return next((of for of in self.elements if of.matches(key)), None)
@@ -185,6 +198,7 @@ class Context:
         self.prq, self.umq = Queue(entries, model), Queue(entries, model)
         self.refuse = refuse
         self.posted = self.arrived = self.peeks = self.taken = 0
+        self.has_left = False
         # Operations whose row says something else than the brute force found.
         self.differ = []
 
@@ -224,6 +238,14 @@ class Context:
             self.expect(row, met, str(found.number) if found else "")
             self.expect(row, "found", "true" if found else "false")
 
+    def leave(self):
+        """Both queues leave their tables together, and unexpected messages go along."""
+        if self.has_left or not (self.prq.software or self.umq.software):
+            return
+        self.has_left = True
+        self.prq.leave(takes_along=False)
+        self.umq.leave(takes_along=True)
+
     def expect(self, row, name, value):
         if row[name] != value:
             self.differ.append(f"{name} is {value} in {row}")
@@ -235,6 +257,7 @@ class Context:
             self.umq.remove(found)
         else:
             self.prq.insert(receive)
+            self.leave()
         return found
 
     def arrive(self, message):
@@ -242,6 +265,7 @@ class Context:
         found = self.prq.search(message)
         if found is None:
             self.umq.insert(message)
+            self.leave()
             return None
         if found.left is not None:
             found.left = max(found.left - message.bytes, 0)
