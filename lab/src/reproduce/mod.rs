@@ -36,9 +36,9 @@ use number::Numbers;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam reproduce colpnp --out colpnp
-takes some three minutes.
+takes two to three minutes.
   tcam reproduce colpnp --out colpnp -- mpiexec -n 64 target/apps/mpich/collectives
-takes some minutes more; tests/apps has the program.")]
+takes twice as long; tests/apps has the program.")]
 pub(crate) struct Reproduce {
     /// Which paper.
     #[arg(value_enum)]
