@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi asan miri soak spawn bench guide install
+.PHONY: demo test test-impi asan miri soak spawn bench reproduce guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -30,6 +30,9 @@ spawn: ## MPI_Comm_spawn and disconnect, 500 times each, outside CI
 
 bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
 	@tests/bench.sh
+
+reproduce: ## docs/colpnp.* and the verdicts in docs/papers.md, outside CI: 5 minutes, quiet
+	@tests/reproduce.sh
 
 guide: ## every command of docs/guide.md, as written
 	@python3 tests/guide.py

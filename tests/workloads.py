@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares traces that `tcam workload` generates with traces recorded from the MPI
-program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages."""
+program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages. Then
+`tcam reproduce` measures through an MPI, briefly."""
 
 import argparse
 import collections
@@ -113,6 +114,23 @@ def recorded(arguments, mpi, pattern):
     return read(place) if code == 0 else None
 
 
+def reproduced(arguments):
+    """A page with what was measured through MPICH; a program that is another says so."""
+    place = TARGET / "workload-tests" / "reproduce"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    launcher = [MPIS["mpich"] / "mpiexec", "-n", "4"]
+    brief = ["reproduce", "colpnp", "--ms", "1", "--seeds", "1", "--out", place, "--"]
+    for program, code in (("collectives", 0), ("ring", 125)):
+        log = place / f"{program}.log"
+        command = [arguments.tcam, *brief, *launcher, TARGET / "apps" / "mpich" / program]
+        ended = bounded([str(word) for word in command], log, arguments.timeout * 3)
+        check(ended == code, f"tcam reproduce with {program} ended with {ended}, see {log}")
+    page = (place / "colpnp.md").read_text(encoding="utf-8")
+    for part in ("## Figs. 5 and 11, through an MPI", "on 4 ranks", "not measurable here"):
+        check(part in page, f"tcam reproduce: no {part!r} on its page")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
@@ -134,6 +152,7 @@ def main():
                 check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
             same = ours.point_to_point == theirs.point_to_point
             check(same, f"point-to-point messages, {what}")
+    reproduced(arguments)
     return exit_code()
 
 

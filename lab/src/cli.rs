@@ -421,6 +421,7 @@ mod tests {
             "tcam workload fds --out x --messages -1",
             "tcam reproduce colpnp --ms -1",
             "tcam reproduce colpnp --seed -1",
+            "tcam reproduce colpnp --seeds -1",
         ] {
             let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ValueValidation, "{line}: {error}");

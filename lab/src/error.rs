@@ -201,6 +201,12 @@ pub(crate) enum Error {
     #[error("the program failed with\n{what}\nthe end of {log}:\n{tail}", log = log.display())]
     Program { what: String, code: u8, log: PathBuf, tail: String },
 
+    #[error(
+        "{program} printed no line `collectives: ok`: `tcam reproduce` needs the program \
+         tests/apps/collectives.c, the last word of the command"
+    )]
+    NoTimes { program: String },
+
     #[error("the picture could not be drawn: {0}")]
     Draw(String),
 

@@ -6,6 +6,7 @@
 #[macro_use]
 mod output;
 
+mod basis;
 mod cli;
 mod compare;
 mod completions;

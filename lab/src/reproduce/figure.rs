@@ -3,45 +3,113 @@
 
 use std::fmt::Write;
 
+use super::number::Number;
+use crate::numbers::whole;
 use crate::sheet::Sheet;
 
-/// A table and what is to be said of it.
+/// What is in a table: a text, and a range that only pages have room for.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    text: String,
+    range: Option<String>,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { text, range: None }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+/// A median with its range; empty where nothing was measured.
+impl From<Option<&Number>> for Cell {
+    fn from(number: Option<&Number>) -> Self {
+        number.map_or_else(
+            || "".into(),
+            |number| {
+                let shown =
+                    |value| if number.counts() { whole(value as u64) } else { digits(value) };
+                let range = || format!("{} to {}", shown(number.lowest), shown(number.highest));
+                let varies = shown(number.lowest) != shown(number.highest);
+                Self { text: shown(number.ours), range: varies.then(range) }
+            },
+        )
+    }
+}
+
+/// A table and what is to be said of it, before and after.
 #[derive(Clone, Debug)]
 pub(super) struct Figure {
-    sheet: Sheet,
-    note: &'static str,
+    title: &'static str,
+    note: String,
+    header: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+    /// Numbered from 1.
+    pub(super) footnotes: Vec<String>,
 }
 
 impl Figure {
     pub(super) fn new<const N: usize>(
         title: &'static str,
-        note: &'static str,
+        note: impl Into<String>,
         header: [&str; N],
     ) -> Self {
-        Self { sheet: Sheet::new(title, header), note }
+        let header = header.map(str::to_owned).to_vec();
+        Self { title, note: note.into(), header, rows: Vec::new(), footnotes: Vec::new() }
     }
 
-    pub(super) fn row(&mut self, cells: Vec<String>) {
-        self.sheet.row(cells);
+    pub(super) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
     }
 
-    /// For people at a terminal.
+    /// For people at a terminal, whose lines are short: without ranges.
     pub(super) fn terminal(&self) -> String {
-        format!("{}\n", self.sheet.terminal())
+        let mut sheet = Sheet::new(self.title, []);
+        sheet.header.clone_from(&self.header);
+        for row in &self.rows {
+            sheet.row(row.iter().map(|cell| cell.text.clone()));
+        }
+        let mut text = format!("{}\n", sheet.terminal());
+        self.put_footnotes(&mut text);
+        text
     }
 
     /// A section of a page.
     pub(super) fn markdown(&self) -> String {
-        let Sheet { title, header, rows } = &self.sheet;
-        let mut text = format!("## {title}\n\n{}\n\n", self.note);
+        let mut text = format!("## {}\n\n{}\n\n", self.title, self.note);
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        text += &line(header);
-        let _ = writeln!(text, "|{}", "---|".repeat(header.len()));
-        for row in rows {
-            text += &line(row);
+        text += &line(&self.header);
+        let _ = writeln!(text, "|{}", "---|".repeat(self.header.len()));
+        for row in &self.rows {
+            let cells: Vec<_> = row.iter().map(Cell::whole).collect();
+            text += &line(&cells);
         }
         text.push('\n');
+        self.put_footnotes(&mut text);
+        if !self.footnotes.is_empty() {
+            text.push('\n');
+        }
         text
+    }
+
+    fn put_footnotes(&self, text: &mut String) {
+        for (at, footnote) in self.footnotes.iter().enumerate() {
+            let _ = writeln!(text, "{}. {footnote}", at + 1);
+        }
+    }
+}
+
+impl Cell {
+    fn whole(&self) -> String {
+        match &self.range {
+            Some(range) => format!("{} ({range})", self.text),
+            None => self.text.clone(),
+        }
     }
 }
 
@@ -57,14 +125,34 @@ pub(super) fn digits(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use matching::{HostEngine, Queue};
+
     use super::*;
+    use crate::basis::Basis;
+    use crate::reproduce::number::Place;
+    use crate::workload::Pattern;
 
     #[test]
-    fn a_figure_is_markdown() {
+    fn a_figure_is_markdown_and_a_table() {
+        let place = Place {
+            pattern: Pattern::Fds,
+            ranks: 2,
+            queue: "PRQ",
+            traffic: "all",
+            engine: HostEngine::List,
+            storage: Queue::Linked,
+            k: 8,
+        };
+        let ours = Number::new("0", place, "ns", Basis::Measured, vec![1.0, 2.0, 3.0]);
         let mut figure = Figure::new("Fig. 0", "Nothing.", ["n", "ours"]);
-        figure.row(vec!["2".to_owned(), "1.0".to_owned()]);
-        let expected = "## Fig. 0\n\nNothing.\n\n| n | ours |\n|---|---|\n| 2 | 1.0 |\n\n";
+        figure.row(vec!["2".into(), ours.as_ref().into()]);
+        figure.footnotes.push("Not much.".to_owned());
+        let expected = "## Fig. 0\n\nNothing.\n\n| n | ours |\n|---|---|\n\
+                        | 2 | 2.00 (1.00 to 3.00) |\n\n1. Not much.\n\n";
         assert_eq!(figure.markdown(), expected);
+        let terminal = figure.terminal();
+        assert!(terminal.contains("2.00 \n") && !terminal.contains("1.00"), "{terminal}");
+        assert!(terminal.ends_with("1. Not much.\n"), "{terminal}");
     }
 
     #[test]

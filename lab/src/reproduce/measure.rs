@@ -2,18 +2,21 @@
 //! Time of searches on the host, engine by engine, on a generated stream.
 //!
 //! ```text
-//! for five turns, for each engine:           whatever slows the machine hits all
+//! for some turns, for each engine:           whatever slows the machine hits all
 //!     replay steps, the first not measured   queues are made, caches filled
 //!     time each section of operations alike  less what reading the clock takes
 //! time = median of samples of at least 1024 operations
 //! ```
 //!
 //! An operation is what the device does with a table of no entries: the search, the
-//! removal or insertion that follows, and its own accounts.
+//! removal or insertion that follows, and its own accounts. What making queues takes
+//! is measured apart, from the first operation on ([`making`]).
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use matching::measured::{Clock, MeasuredTime};
 use matching::{HostEngine, Queue, TagLayout};
 use nic::device::DeviceConfig;
 use nic::replay::Replay;
@@ -23,11 +26,13 @@ use nic::trace::Op;
 use crate::error::Error;
 use crate::workload::{self, Pattern, Place, Role};
 
-/// Turns of each engine.
-const TURNS: u32 = 5;
+/// Turns of each engine with one seed.
+const TURNS: u32 = 3;
 /// Steps of a turn before those that are measured, and that are measured at least.
 const WARM_UP: usize = 2;
-const MEASURED: usize = 6;
+const MEASURED: usize = 4;
+/// Steps in which making queues is measured, as many as `tcam workload` has.
+pub(super) const MAKING_STEPS: usize = 10;
 /// Operations of a sample at least.
 const SAMPLE: u64 = 1024;
 /// Messages in all steps that are prepared, and steps at least: the branch predictor
@@ -53,7 +58,7 @@ impl Contender {
         }
     }
 
-    fn replay(self, ranks: u32) -> Result<Replay, Error> {
+    fn config(self, ranks: u32) -> Result<DeviceConfig, Error> {
         let k = self.k.to_string();
         let set = [
             ("prq_entries", "0"),
@@ -65,7 +70,7 @@ impl Contender {
             ("k_pnp", &k),
         ];
         let params = workload::params(ranks, &set)?;
-        Ok(Replay::new(&DeviceConfig::from_params(&params, TagLayout::Mpich))?)
+        Ok(DeviceConfig::from_params(&params, TagLayout::Mpich))
     }
 }
 
@@ -227,7 +232,7 @@ pub(super) fn all(
     time: Duration,
 ) -> Result<Vec<Costs>, Error> {
     let runner = |contender: &Contender| {
-        let replay = contender.replay(stream.ranks)?;
+        let replay = Replay::new(&contender.config(stream.ranks)?)?;
         Ok(Runner { replay, next: 0, samples: Default::default() })
     };
     let mut runners = contenders.iter().map(runner).collect::<Result<Vec<_>, Error>>()?;
@@ -240,6 +245,52 @@ pub(super) fn all(
     let costs =
         |runner: Runner| Costs { counters: runner.replay.counters(), samples: runner.samples };
     Ok(runners.into_iter().map(costs).collect())
+}
+
+/// Nanoseconds since it was made.
+#[derive(Debug)]
+struct Steady(Instant);
+
+impl Clock for Steady {
+    fn now(&self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
+    }
+}
+
+/// Nanoseconds of a run from its first operation on, in both queues.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Making {
+    /// Insertions that made queues: reading the profile or counting sources, the queues
+    /// themselves, the elements that had waited for one.
+    pub(super) queues: f64,
+    /// All searches.
+    pub(super) searches: f64,
+}
+
+/// What making queues took in the first steps, as `FI_TCAM_TIMES` has it.
+pub(super) fn making(stream: &Stream, contender: Contender) -> Result<Making, Error> {
+    let config = DeviceConfig {
+        clock: Some(Arc::new(Steady(Instant::now()))),
+        times: true,
+        ..contender.config(stream.ranks)?
+    };
+    let mut replay = Replay::new(&config)?;
+    for step in stream.steps.iter().cycle().take(MAKING_STEPS) {
+        step.operations.iter().for_each(|op| replay.play(op));
+    }
+    let counters = replay.counters();
+    let both = [counters.prq.measured, counters.umq.measured];
+    let sum = |part: fn(&MeasuredTime) -> u64| both.iter().map(part).sum::<u64>() as f64;
+    Ok(Making { queues: sum(|of| of.dedicate.ns), searches: sum(|of| of.search.host.ns) })
+}
+
+/// What queues counted in two steps: how long they were.
+pub(super) fn count(stream: &Stream, contender: Contender) -> Result<ContextCounters, Error> {
+    let mut replay = Replay::new(&contender.config(stream.ranks)?)?;
+    for step in stream.steps.iter().take(2) {
+        step.operations.iter().for_each(|op| replay.play(op));
+    }
+    Ok(replay.counters())
 }
 
 #[cfg(test)]
@@ -260,6 +311,16 @@ mod tests {
         }
         assert_eq!(costs[0].counters.prq.dedicated_collective, 0);
         assert!(costs[1].counters.prq.dedicated_collective > 0);
+    }
+
+    #[test]
+    fn making_queues_is_timed_where_queues_are_made() {
+        let stream = Stream::new(Pattern::Fds, 64, 1);
+        let of =
+            |engine| making(&stream, Contender { engine, queue: Queue::Linked, k: 8 }).unwrap();
+        let (list, col_pnp) = (of(HostEngine::List), of(HostEngine::ColPnp));
+        assert_eq!(list.queues, 0.0);
+        assert!(list.searches > 0.0 && col_pnp.queues > 0.0, "{list:?} {col_pnp:?}");
     }
 
     #[test]

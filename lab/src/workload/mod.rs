@@ -20,6 +20,7 @@ use nic::replay::Replay;
 use nic::report::ContextCounters;
 use nic::trace::{Encoder, Header, Op, put_time};
 
+use crate::basis::agree;
 use crate::error::Error;
 use crate::fresh::Fresh;
 use crate::numbers::{count, whole};
@@ -36,8 +37,9 @@ pub(crate) use stream::{Event, Place, Role, play};
 ///
 /// Writes what some ranks of an application are sent and receive, as a recording with
 /// FI_TCAM_TRACE would have it, and prints how long their queues became beside what
-/// papers say. Memory depends on the queues, not on the number of ranks. The same
-/// seed gives the same traces.
+/// papers say, and whether these lengths are fitted (constants chosen so that they come
+/// out), predicted (of the algorithm) or given. Memory depends on the queues, not on
+/// the number of ranks. The same seed gives the same traces.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam workload fds --ranks 4096 --out fds-traces
@@ -308,14 +310,33 @@ fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounte
     };
     let blank = String::new;
     sheet.row([of, blank(), blank(), blank(), said(paper.prq), said(paper.umq)]);
-    format!(
+    let [prq, umq] = paper.basis.map(|basis| basis.name().to_owned());
+    sheet.row(["ours are".to_owned(), blank(), blank(), blank(), prq, umq]);
+    let mut text = format!(
         "{} on {}, {}\n{}\nPaper: {}\n",
         pattern.name(),
         count(u64::from(ranks), "rank"),
         count(u64::from(steps), "step"),
         sheet.table(),
         paper.source
-    )
+    );
+    let longest =
+        |queue: fn(&ContextCounters) -> u64| made.iter().map(|(_, made)| queue(made)).max();
+    for (name, ours, theirs) in [
+        ("PRQ", longest(|made| made.prq.high_water), paper.prq),
+        ("UMQ", longest(|made| made.umq.high_water), paper.umq),
+    ] {
+        if let (Some(ours), Ok(figure)) = (ours, theirs.parse::<u32>())
+            && ranks == paper.ranks
+            && !agree(ours as f64, figure.into())
+        {
+            text += &format!(
+                "Contradicts the paper: longest {name} {} here, {theirs} there\n",
+                whole(ours)
+            );
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -363,6 +384,22 @@ pub(crate) mod tests {
         let ops: Vec<_> = reader.map(|timed| timed.unwrap().1).collect();
         let posts = ops.iter().filter(|op| matches!(op, Op::Post(_))).count();
         assert_eq!((ops[0], ops.len()), (Op::Processes(16), 1 + 2 * posts));
+    }
+
+    #[test]
+    fn what_contradicts_the_paper_is_said() {
+        let place = tempfile::tempdir().unwrap();
+        let params = params(64, &[]).unwrap();
+        let mut arguments = arguments(Pattern::Fds, "0", place.path());
+        arguments.steps = 1;
+        let path = place.path().join("trace");
+        let place = Place { rank: 0, ranks: 64 };
+        let (bar, mut signals) = (ProgressBar::hidden(), Signals::catch().unwrap());
+        let made = write(&arguments, place, &params, &path, &bar, &mut signals).unwrap();
+        let text = |ranks| summary(Pattern::Fds, ranks, 1, &[(0, made.clone())]);
+        assert!(text(64).contains("fitted") && !text(64).contains("Contradicts"), "{}", text(64));
+        let contradicts = "Contradicts the paper: longest PRQ 190 here, 24 there\n";
+        assert!(text(4096).contains(contradicts), "{}", text(4096));
     }
 
     #[test]

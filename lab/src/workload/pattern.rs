@@ -9,6 +9,8 @@
 
 use clap::ValueEnum;
 
+use crate::basis::Basis;
+
 use super::stream::{Messages, Phase, Place, Sources, tag};
 
 /// Who communicates how.
@@ -53,6 +55,8 @@ pub(crate) struct Paper {
     pub(crate) prq: &'static str,
     pub(crate) umq: &'static str,
     pub(crate) source: &'static str,
+    /// How the lengths of PRQ and UMQ here came about.
+    pub(crate) basis: [Basis; 2],
 }
 
 impl Pattern {
@@ -99,7 +103,17 @@ impl Pattern {
             }
             Self::Halo => (0, "", "", "no paper"),
         };
-        Paper { ranks, prq, umq, source }
+        let basis = match self {
+            // Messages of its algorithm, whatever their number is.
+            Self::Radix | Self::Gather | Self::Allreduce | Self::Halo => [Basis::Predicted; 2],
+            Self::Nbody | Self::Miniamr | Self::Fds | Self::Amg | Self::Lammps => {
+                [Basis::Fitted; 2]
+            }
+            // As many calls at once as fill the paper's 10 to 20 queues.
+            Self::Iallgather => [Basis::Fitted; 2],
+            Self::Shuffle | Self::Burst => [Basis::Given, Basis::Predicted],
+        };
+        Paper { ranks, prq, umq, source, basis }
     }
 
     /// What a rank is sent in one step. `messages` is how many shuffle and burst have

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a figure of ours is worth beside a paper's: how it came about, and when the two
+//! agree.
+
+use serde::{Deserialize, Serialize};
+
+/// How a figure came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Basis {
+    /// Timed on this machine.
+    Measured,
+    /// A constant or formula of the workload, chosen so that it comes out.
+    Fitted,
+    /// The cap k sqrt(n): as many as are allowed, whatever the workload does.
+    Capped,
+    /// Follows from the algorithm and the workload, without having been aimed at.
+    Predicted,
+    /// A limit of what can be explained; the figure itself is on one side of it.
+    Bounded,
+    /// Asked for on the command line.
+    Given,
+}
+
+impl Basis {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Fitted => "fitted",
+            Self::Capped => "capped",
+            Self::Predicted => "predicted",
+            Self::Bounded => "bounded",
+            Self::Given => "given",
+        }
+    }
+}
+
+/// How far ours may be from a paper's figure and still count as the same: 30 % of the
+/// latter.
+const TOLERANCE: f64 = 0.3;
+
+/// Whether ours is as the paper's.
+pub(crate) fn agree(ours: f64, paper: f64) -> bool {
+    (ours - paper).abs() <= TOLERANCE * paper
+}
+
+/// By how much two figures differ: the larger over the smaller.
+pub(crate) fn factor(ours: f64, paper: f64) -> f64 {
+    (ours / paper).max(paper / ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thirty_per_cent_of_the_papers_figure_is_agreement() {
+        for (ours, paper, expected) in
+            [(1.29, 1.0, true), (0.71, 1.0, true), (1.31, 1.0, false), (0.69, 1.0, false)]
+        {
+            assert_eq!(agree(ours, paper), expected, "{ours} and {paper}");
+        }
+    }
+
+    #[test]
+    fn a_factor_has_no_direction() {
+        assert_eq!((factor(10.0, 2.0), factor(2.0, 10.0)), (5.0, 5.0));
+    }
+}
