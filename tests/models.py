@@ -110,14 +110,15 @@ def devices(arguments, mpi):
         "ideal": ({}, {}),
         "cassini-hybrid": ({"pool_share", "sticky"}, {"sticky"}),
         "cassini-software": ({"disabled"}, {"disabled"}),
-        "connectx": ({"refused", "order"}, {"disabled"}),
+        "connectx": ({"refused", "short"}, {"disabled"}),
+        "connectx,refuse_below=0": ({"refused", "order"}, {"disabled"}),
         "portals4-ref": ({"table_full"}, {"table_full"}),
         "alpu": ({"table_full"}, {"table_full"}),
         "uet": (set(), {"disabled"}),
     }
     seen = {}
     for device, (prq, umq) in expected.items():
-        found = run(arguments, device, mpi, 4, [f"device={device}"], options)
+        found = run(arguments, device, mpi, 4, f"device={device}".split(","), options)
         if not found:
             continue
         rank0 = found[0]
@@ -129,13 +130,14 @@ def devices(arguments, mpi):
         seen[device] = [rank0[queue]["spills"] for queue in QUEUES]
         for rank in range(1, 4):
             why = reasons(found[rank]["prq"])
-            small = device in ("cassini-software",)
+            # Their receives have 8 bytes.
+            small = device in ("cassini-software", "connectx")
             check(small or not why, f"{device}: rank {rank} spilled for {why}")
     check(seen.get("ideal") == [0, 0], f"ideal: {seen.get('ideal')} spills")
     if len(seen) == len(expected):
         check(seen["alpu"][0] > seen["portals4-ref"][0] > seen["cassini-hybrid"][0], f"{seen}")
         check(seen["connectx"][0] > 15_900, f"connectx: {seen['connectx']} spills")
-        check(seen["uet"][1] == seen["connectx"][1], "uet keeps no unexpected message either")
+        check(seen["uet"][0] == 0 and seen["uet"][1] >= 1500, f"uet: {seen['uet']} spills")
     # By itself this one fails; here it lets the program go on.
     settings = ["device=cassini-hardware", "exhausted=spill", "flow_timeout=10"]
     found = run(arguments, "cassini-hardware", mpi, 4, settings, options) or {}

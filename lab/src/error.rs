@@ -113,6 +113,12 @@ pub(crate) enum Error {
     )]
     QueueTooLong { path: PathBuf, queue: &'static str, of: String, limit: usize },
 
+    #[error(
+        "{path}: an earlier version recorded it, without lengths of receives: refuse_below and \
+         force_above do nothing"
+    )]
+    NoLengths { path: PathBuf },
+
     #[error("{path}: no rank is known, and --ppn needs that of every trace")]
     NoRankForNode { path: PathBuf },
 

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 use clap::Args;
 use matching::TagLayout;
@@ -43,6 +43,8 @@ pub(crate) struct Trace {
     stop: Option<Stop>,
     /// Why it is not whole, once that was noticed.
     cut: Arc<OnceLock<String>>,
+    /// Receives have their lengths.
+    tells_lengths: bool,
     /// Which ranks share a node, where that matters.
     nodes: Option<Arc<Nodes>>,
 }
@@ -131,6 +133,9 @@ impl Default for Take {
         Self { cut_off: false, max_queue: MAX_QUEUE, partial: false, ppn: None }
     }
 }
+
+/// That lengths are missing is said once.
+static NO_LENGTHS: Once = Once::new();
 
 /// A gigabyte, or a file of 62 KB: records say how often they repeat.
 pub(crate) const MAX_QUEUE: usize = 4_000_000;
@@ -252,8 +257,8 @@ impl Trace {
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
         let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
-        let (cut, nodes) = (Arc::default(), None);
-        Ok(Self { path, header, bytes, take, unfinished, stop, cut, nodes })
+        let (cut, nodes, tells_lengths) = (Arc::default(), None, reader.tells_lengths());
+        Ok(Self { path, header, bytes, take, unfinished, stop, cut, tells_lengths, nodes })
     }
 
     /// What leaves out the messages of ranks of the same node, where that is wanted.
@@ -343,6 +348,10 @@ impl Trace {
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
+        if !self.tells_lengths && config.refuse.below > 0 {
+            NO_LENGTHS.call_once(|| eprintln!("{}", Error::NoLengths { path: self.path.clone() }));
+            config.refuse.below = 0;
+        }
         let costs = timings::costs(params);
         if costs != Costs::default() {
             config.timing = Some(Timing { costs, pace: Arc::new(NoTime) });

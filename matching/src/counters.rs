@@ -88,6 +88,8 @@ pub enum Block {
     PoolEmpty,
     /// The device does not take such an element.
     Refused,
+    /// The device is not offered a receive so short, unless a long one forces it.
+    Short,
 }
 
 /// How many elements went to the host, by reason.
@@ -110,6 +112,8 @@ pub struct BlockReasons {
     pub pool_empty: u64,
     /// [`Block::Refused`].
     pub refused: u64,
+    /// [`Block::Short`].
+    pub short: u64,
 }
 
 impl BlockReasons {
@@ -124,6 +128,7 @@ impl BlockReasons {
             ("pool share", self.pool_share),
             ("pool empty", self.pool_empty),
             ("refused", self.refused),
+            ("short", self.short),
         ]
         .into_iter()
     }
@@ -142,6 +147,7 @@ impl BlockReasons {
             Block::PoolShare => &mut self.pool_share,
             Block::PoolEmpty => &mut self.pool_empty,
             Block::Refused => &mut self.refused,
+            Block::Short => &mut self.short,
         } += count;
     }
 
@@ -158,6 +164,7 @@ impl BlockReasons {
         add(&mut self.pool_share, other.pool_share);
         add(&mut self.pool_empty, other.pool_empty);
         add(&mut self.refused, other.refused);
+        add(&mut self.short, other.short);
     }
 }
 

@@ -65,7 +65,17 @@ pub struct Found {
 enum Location {
     Nowhere,
     Table { handle: Handle, age: u64 },
-    Host { handle: HostHandle, refused: bool },
+    Host { handle: HostHandle, stay: Stay },
+}
+
+/// Whether an element on the host stays there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// It waits for the table.
+    No,
+    /// Until [`Offload::force`].
+    Short,
+    Always,
 }
 
 /// One queue. See the module.
@@ -212,6 +222,13 @@ impl Offload {
         self.spill(element, age, Block::Refused);
     }
 
+    /// The same for a receive that is too short to be offered: it stays on the host until
+    /// [`Offload::force`].
+    pub fn keep_short(&mut self, element: Element) {
+        let age = self.begin(&element);
+        self.spill(element, age, Block::Short);
+    }
+
     /// Counts an element and makes room for its location; its age.
     #[inline]
     fn begin(&mut self, element: &Element) -> u64 {
@@ -246,7 +263,12 @@ impl Offload {
         let reason = if self.table.capacity() == 0 { Block::Disabled } else { reason };
         let collective = self.classifier.is_collective(element.bits, element.ignore);
         self.counters.kinds.of_mut(collective).block_reasons.count(reason);
-        let refused = reason == Block::Refused;
+        let stay = match reason {
+            Block::Refused => Stay::Always,
+            Block::Short => Stay::Short,
+            _ => Stay::No,
+        };
+        let refused = stay != Stay::No;
         if !refused && self.is_flow_controlled() {
             self.counters.held_back += u64::from(!std::mem::take(&mut self.holding));
         }
@@ -256,7 +278,7 @@ impl Offload {
         self.refused += usize::from(refused);
         self.waiting += usize::from(!refused);
         let handle = self.insert_on_host(element, age);
-        self.locations[element.token as usize] = Location::Host { handle, refused };
+        self.locations[element.token as usize] = Location::Host { handle, stay };
         let counters = &mut self.counters;
         counters.spills += 1;
         if let Some(timing) = &self.timing {
@@ -438,7 +460,8 @@ impl Offload {
         let location = self.locations.get_mut(token as usize)?;
         match std::mem::replace(location, Location::Nowhere) {
             Location::Nowhere => None,
-            Location::Host { handle, refused } => {
+            Location::Host { handle, stay } => {
+                let refused = stay != Stay::No;
                 self.remove_from_host(handle);
                 self.refused -= usize::from(refused);
                 self.waiting -= usize::from(!refused);

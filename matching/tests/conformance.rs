@@ -10,8 +10,8 @@ use matching::measured::{Clock, MeasuredTime};
 use matching::oracle::Oracle;
 use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
-    Element, EngineConfig, Found, HostEngine, Kernel, Key, Offload, OffloadConfig, Overflow, Place,
-    Queue, QueueCounters, Source, TagLayout,
+    Element, EngineConfig, Found, HostEngine, Kernel, Key, Leave, Offload, OffloadConfig, Overflow,
+    Place, Queue, QueueCounters, Source, TagLayout,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -230,9 +230,16 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                 let element = Element { bits, ignore, source, token: tokens.take() };
                 collective += u64::from(layout.is_collective(&Key { bits, ignore, source }));
                 let placed = if refused {
-                    queue.refuse(element);
+                    if bits % 2 == 1 {
+                        queue.keep_short(element);
+                    } else {
+                        queue.refuse(element);
+                    }
                     Place::Host
                 } else {
+                    if with.refusals && bits % 3 == 0 && config.overflow == Overflow::Prefix {
+                        queue.force();
+                    }
                     queue.insert(element)
                 };
                 if config.overflow == Overflow::FlowControl && entries > 0 && !refused {
@@ -271,14 +278,20 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                     tokens.0[token as usize] = false;
                 }
             }
-            Op::CancelUnknown => assert!(!queue.cancel(1 << 20)),
+            Op::CancelUnknown => {
+                assert!(!queue.cancel(1 << 20));
+                // The other queue of a context left its table.
+                queue.leave();
+                assert!(config.overflow != Overflow::Sticky || entries == 0 || queue.has_left());
+            }
         }
         assert_eq!(queue.len(), oracle.elements().len());
     }
     let counters = queue.counters();
     counters.check().unwrap();
+    let moved = counters.inserts + counters.promotions + counters.onloads;
     let inserts = counters.measured.insert.table.count + counters.measured.insert.host.count;
-    assert_eq!(inserts, if measured { counters.inserts + counters.promotions } else { 0 });
+    assert_eq!(inserts, if measured { moved } else { 0 });
     assert!(measured || counters.measured == MeasuredTime::default());
     assert_eq!(counters.kinds.collective.inserts, collective);
     assert!((counters.held_back == 0) == (held_back == 0));
@@ -337,7 +350,8 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
         let engine_config = EngineConfig { queue, ..engine_config };
         for engine in HostEngine::ALL {
             for overflow in Overflow::ALL {
-                let config = OffloadConfig { engine, engine_config, overflow, ..usual };
+                let leave = Leave { takes_along: true, ..Leave::default() };
+                let config = OffloadConfig { engine, engine_config, overflow, leave, ..usual };
                 replay(config, With::default(), ops);
                 replay(config, With { refusals: false, pool: Some(8) }, ops);
                 if engine == usual.engine {

@@ -62,6 +62,8 @@ impl DeviceConfig {
                 any_source: params.has("refuse", "any-source"),
                 non_contiguous: params.has("refuse", "non-contiguous"),
                 any_tag: params.has("refuse", "any-tag"),
+                below: params.number("refuse_below") as u64,
+                force_above: params.number("force_above") as u64,
             },
             timing: None,
             clock: None,

@@ -56,6 +56,10 @@ pub struct Refuse {
     pub any_source: bool,
     /// Into a buffer of several parts.
     pub non_contiguous: bool,
+    /// With a buffer of fewer bytes; until one of more than `force_above` bytes is posted.
+    pub below: u64,
+    /// A receive of more bytes has everything before it offered again; 0 if none has.
+    pub force_above: u64,
     /// Of any tag, or with other bits ignored by which the MPI tells messages apart.
     pub any_tag: bool,
 }
@@ -314,12 +318,20 @@ impl<R: Clone, M> Context<R, M> {
             return Post::Matched { grant, envelope, message, again };
         }
         let Key { bits, ignore, source } = receive.key;
-        let refused = self.refuse != Refuse::default() && self.refuses(receive);
+        let picky = self.refuse != Refuse::default();
+        let refused = picky && self.refuses(receive);
+        let short = picky && receive.len < self.refuse.below;
+        let forces = picky && (1..receive.len).contains(&self.refuse.force_above);
         let token = self.posted.insert(number, receive);
         let element = Element { bits, ignore, source, token };
         if refused {
             self.prq.refuse(element);
+        } else if short {
+            self.prq.keep_short(element);
         } else {
+            if forces {
+                self.prq.force();
+            }
             self.prq.insert(element);
         }
         if self.may_leave {
@@ -390,7 +402,10 @@ impl<R: Clone, M> Context<R, M> {
     /// Whether a receive needs an entry that is not there.
     #[cold]
     fn holds_post(&mut self, receive: &Receive<R>) -> bool {
-        !self.refuses(receive) && self.umq.find(&receive.key).is_none() && !self.prq.has_room()
+        !self.refuses(receive)
+            && receive.len >= self.refuse.below
+            && self.umq.find(&receive.key).is_none()
+            && !self.prq.has_room()
     }
 
     #[cold]

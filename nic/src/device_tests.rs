@@ -76,7 +76,8 @@ fn a_multi_receive_buffer_takes_messages_until_less_than_the_minimum_is_left() {
 
 #[test]
 fn receives_the_device_does_not_take_are_on_the_host_and_matched_in_order() {
-    let refuse = Refuse { any_source: true, non_contiguous: true, any_tag: false };
+    let refuse =
+        Refuse { any_source: true, non_contiguous: true, any_tag: false, ..Refuse::default() };
     let mut device = Device::<u32, ()>::new(&DeviceConfig { refuse, ..config(8) }).unwrap();
     let key = Key { bits: 5, ignore: 0, source: Source::new(3) };
     let receives = [
@@ -361,4 +362,33 @@ fn a_device_that_takes_no_open_tag_takes_any_source() {
     }
     assert_eq!(context.occupancy()[0], (2, 1));
     assert_eq!(context.counters().prq.block_reasons.refused, 1);
+}
+
+#[test]
+fn short_receives_stay_on_the_host_until_a_long_one_forces_them() {
+    let set = |name: &str| (name == "device").then(|| "connectx".to_owned());
+    let params = crate::params::Params::from_lookup(set).unwrap();
+    let config = DeviceConfig::from_params(&params, TagLayout::Mpich);
+    let post = |context: &mut Context<(), ()>, len, source| {
+        let key = Key { bits: 3, ignore: 0, source };
+        context.post(&mut Receive { key, multi: None, non_contiguous: false, len, data: () });
+    };
+    let one = Source::new(1);
+    let mut context: Context<(), ()> = Context::new(&config).unwrap();
+    post(&mut context, 1024, one);
+    post(&mut context, 1023, one);
+    // Older ones are on the host.
+    post(&mut context, 8192, one);
+    assert_eq!(context.occupancy()[0], (1, 2));
+    post(&mut context, 8193, one);
+    assert_eq!(context.occupancy()[0], (4, 0));
+    // What the device never takes ends that.
+    post(&mut context, 1024, Source::ANY);
+    post(&mut context, 8193, one);
+    assert_eq!(context.occupancy()[0], (4, 2));
+    let counters = context.counters();
+    counters.check().unwrap();
+    let reasons = &counters.prq.block_reasons;
+    assert_eq!((reasons.short, reasons.order, reasons.refused), (1, 2, 1));
+    assert_eq!(counters.prq.promotions, 2);
 }

@@ -48,6 +48,8 @@ pub const MODELS: [Model; 9] = [
             ("umq_entries", "0"),
             ("overflow", "prefix"),
             ("refuse", "any-source,non-contiguous"),
+            ("refuse_below", "1024"),
+            ("force_above", "8192"),
         ],
     },
     Model { name: "portals4-ref", sets: &[("prq_entries", "1024"), ("umq_entries", "1024")] },

@@ -120,6 +120,19 @@ pub const PARAMS: &[Param] = &[
         help: "Receives that the device does not take: they stay on the host.",
     },
     Param {
+        name: "refuse_below",
+        values: Values::Number(0, 1_073_741_824),
+        default: "0",
+        help: "Receives with a buffer of fewer bytes are not offered to the device (TM_THRESH of UCX).",
+    },
+    Param {
+        name: "force_above",
+        values: Values::Number(0, 1_073_741_824),
+        default: "0",
+        help: "A receive with a buffer of more bytes has all that waits before it offered to the \
+               device, short ones as well (TM_FORCE_THRESH of UCX); 0 does without.",
+    },
+    Param {
         name: "pool",
         values: Values::Words(&["endpoint", "node"]),
         default: "endpoint",

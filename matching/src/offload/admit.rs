@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Who may enter the table: by the overflow model, the pool, and what waits already.
 
-use super::{Location, Offload};
+use super::{Location, Offload, Stay};
 use crate::counters::Block;
-use crate::engine::Engine;
+use crate::engine::{Engine, HostHit};
 use crate::{Leave, Overflow};
 
 impl Offload {
@@ -66,7 +66,7 @@ impl Offload {
                 pool.give_back();
             }
             let handle = self.insert_on_host(element, age);
-            self.locations[element.token as usize] = Location::Host { handle, refused: false };
+            self.locations[element.token as usize] = Location::Host { handle, stay: Stay::No };
             self.waiting += 1;
             self.counters.onloads += 1;
             if let Some(timing) = &self.timing {
@@ -139,24 +139,46 @@ impl Offload {
         if !self.overflow.promotes() || self.waiting == 0 {
             return Err(Block::Order);
         }
-        let Some(oldest) = self.host.oldest().filter(|oldest| !self.is_refused(oldest.token))
+        let Some(oldest) = self.host.oldest().filter(|oldest| self.stay(oldest.token) == Stay::No)
         else {
             return Err(Block::Order);
         };
+        self.waiting -= 1;
+        self.move_up(oldest);
+        Ok(())
+    }
+
+    /// Moves what is on the host into the table, oldest first, short receives as well, as far as
+    /// there is room and nothing stays: a long receive is worth it (`TM_FORCE_THRESH` of UCX).
+    pub fn force(&mut self) {
+        while let Some(oldest) = self.host.oldest() {
+            let stay = self.stay(oldest.token);
+            if stay == Stay::Always || self.draw().is_err() {
+                return;
+            }
+            self.waiting -= usize::from(stay == Stay::No);
+            self.refused -= usize::from(stay == Stay::Short);
+            self.move_up(oldest);
+        }
+    }
+
+    /// Moves the oldest host element into the table, which has room and an entry for it.
+    fn move_up(&mut self, oldest: HostHit) {
         let element = self.host.element(oldest.handle);
         self.remove_from_host(oldest.handle);
         let handle = self.insert_in_table(element).expect("there is room");
         self.locations[element.token as usize] = Location::Table { handle, age: oldest.age };
-        self.waiting -= 1;
         self.counters.promotions += 1;
         if let Some(timing) = &self.timing {
             self.counters.modelled.charge_promotion(timing);
         }
         self.note_table_growth();
-        Ok(())
     }
 
-    fn is_refused(&self, token: u32) -> bool {
-        matches!(self.locations[token as usize], Location::Host { refused: true, .. })
+    fn stay(&self, token: u32) -> Stay {
+        match self.locations[token as usize] {
+            Location::Host { stay, .. } => stay,
+            _ => unreachable!("the host's elements are on the host"),
+        }
     }
 }
