@@ -419,7 +419,7 @@ fn play<'a>(
 mod tests {
     use matching::Source;
     use nic::device::{Envelope, MultiRecv};
-    use nic::trace::{Encoder, Header, put_time};
+    use nic::trace::{Encoder, Header, Sent, put_time};
 
     use super::*;
     use crate::look::Sources;
@@ -505,6 +505,7 @@ mod tests {
             Op::Drop(0),
             Op::Post(several),
             arrive(9),
+            Op::Send(Sent { peer: 6, bits: 9, len: 70_000 }),
             arrive(9),
         ];
         put(&directory.path().join("0.trace"), Some(0), &ops);
@@ -534,11 +535,14 @@ mod tests {
             "drop false  0 ",
             "post false 0 2 ",
             "arrive true 1 3 2",
+            "send    ",
             "arrive true 1 4 2",
         ];
         assert_eq!(told, expected);
         let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
         assert!(text.lines().nth(13).unwrap().ends_with(",64,false,0,2,,false,8,16,,,"), "{text}");
+        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,6,,";
+        assert_eq!(text.lines().nth(15), Some(send));
     }
 
     #[test]
