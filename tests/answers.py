@@ -287,6 +287,45 @@ def spread(arguments, programs):
     check("ranks on" in done.stderr and "take turns" in done.stderr, f"spread: {done.stderr[-800:]}")
 
 
+def repeats(arguments, programs):
+    """Several recordings are repeats: the need has a spread, and no rank counts twice."""
+    place = fresh("repeats")
+    ring = launched("mpich", 4, programs / "ring")
+    for run in "abc":
+        done = tcam(arguments, "record", f"--out={place / run}", "--mpi=mpich", "--", *ring)
+        check(done.returncode == 0, f"repeats: {done.stderr[-500:]}")
+    each = [json.loads(tcam(arguments, "stats", "--json=-", place / run).stdout) for run in "abc"]
+    marks = sorted(of["tagged"]["umq"]["high_water"] for of in each)
+    for task in ("stats", "sweep"):
+        words = [task, f"--out={place / 'o'}", "--trace"] if task == "sweep" else [task]
+        directories = [place / run for run in "abc"]
+        for json_words in ([], ["--json=-"]):
+            done = tcam(arguments, task, *json_words, *words[1:], *directories)
+            check(done.returncode == 0, f"repeats, {task}: {done.stderr[-500:]}")
+            if not json_words:
+                told = "another run exceeds the highest of 3 with probability at most 1/4"
+                check(told in done.stdout, f"repeats, {task}: {done.stdout[-1500:]}")
+                continue
+            told = json.loads(done.stdout)
+            needs = told["umq_needs"]
+            check([needs["min"], needs["max"], needs["runs"]] == [marks[0], marks[2], 3], f"{task}: {needs}")
+            check(needs["median"] == marks[1], f"repeats, {task}: {needs}, {marks}")
+            if task == "sweep":
+                ranks = {(run["repeat"], run["ranks"]) for run in told["runs"]}
+                check(ranks == {(1, 4), (2, 4), (3, 4)}, f"repeats: {ranks}")
+                check(told["smallest_tables"][0]["of"] == "worst rank of 3", f"repeats: {told['smallest_tables'][0]}")
+    # On two nodes of two ranks, every other message of the ring crosses.
+    both = {}
+    for ppn in ("", "--ppn=1", "--ppn=2", "--ppn=4"):
+        out = place / f"replay{ppn}"
+        done = tcam(arguments, "replay", f"--report={out}", *([ppn] if ppn else []), place / "a")
+        check(done.returncode == 0, f"repeats {ppn}: {done.stderr[-500:]}")
+        found = [json.loads((out / f"{rank}.json").read_text()) for rank in range(4)] if ppn != "--ppn=4" else []
+        both[ppn] = [of["tagged"]["kinds"]["point_to_point"]["arrivals"] for of in found]
+    check(both[""] == both["--ppn=1"], f"ppn: {both}")
+    check(all(0 < two < one for one, two in zip(both[""], both["--ppn=2"])), f"ppn: {both}")
+
+
 def overflow(arguments):
     """A stream that overflows nearly always does not look as if it fitted, and costs what moves."""
     place = fresh("overflow")
@@ -368,6 +407,7 @@ def main():
     mixed(arguments, programs)
     full_disk(arguments, programs)
     spread(arguments, programs)
+    repeats(arguments, programs)
     overflow(arguments)
     changed(arguments, programs)
     messages(arguments, programs)

@@ -24,6 +24,7 @@ use crate::json::Kind;
 use crate::play::{self, Curves};
 use crate::ranks::Ranks;
 use crate::reading::{Cost, Modelled, Point};
+use crate::repeats;
 use crate::replay;
 use crate::rows::{Row, Runs};
 use crate::sizes::{self, Sizes, UmqSizes};
@@ -52,13 +53,16 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         partial: common.partial,
         ppn: arguments.ppn,
     };
-    let found = traces::find(&arguments.trace, take)?;
-    if found.iter().all(|trace| trace.header.context != "tagged") {
+    let runs = repeats::find(&arguments.trace, take)?;
+    if runs.iter().flat_map(|found| found.iter()).all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
     }
-    let params = traces::params(&found, &settings)?;
-    if let Some(mixed) = traces::mixed(&found) {
-        eprintln!("{mixed}");
+    let mut params = Vec::new();
+    for found in &runs {
+        params.extend(traces::params(found, &settings)?);
+        if let Some(mixed) = traces::mixed(found) {
+            eprintln!("{mixed}");
+        }
     }
     if replay::holds_back(&params) {
         replay::note_flow_control("overflow=flow-control");
@@ -78,37 +82,58 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     // What is wrong with sizes that were given is said before anything is played.
     pairs(0)?;
     // First of all; what was cut off may only be seen as it is played.
-    let lack = found.ranks().lack("trace");
+    let lacks = || runs.iter().find_map(|found| found.ranks().lack("trace"));
+    let lack = lacks();
     match arguments.json.takes_output() {
         true => lack.iter().for_each(|lack| eprintln!("{lack}")),
         false => lack.iter().for_each(|lack| println!("{lack}")),
     }
     let charged = params.iter().any(is_charged);
     let mut smallest = Vec::new();
-    let (points, rows) = if charged || !params.iter().all(is_plain) {
-        let need = match arguments.prq.is_some() || listed {
-            true => 0,
-            false => need_of(play::all(&found, &settings)?.iter().map(|of| &of.counters)),
-        };
-        replays(&pairs(need)?, &found, &settings, charged)?
+    let (sizes, played) = if charged || !params.iter().all(is_plain) {
+        let mut need = 0;
+        if arguments.prq.is_none() && !listed {
+            for found in &runs {
+                let counted = play::all(found, &settings)?;
+                need = need.max(need_of(counted.iter().map(|of| &of.counters)));
+            }
+        }
+        let sizes = pairs(need)?;
+        let play = |found| replays(&sizes, found, &settings, charged);
+        let played = runs.iter().map(play).collect::<Result<Vec<_>, _>>()?;
+        (sizes, played)
     } else {
-        let bar = play::bar(&found, 1);
-        let passed = play::curves(&found, &settings, &bar)?;
-        bar.finish_and_clear();
-        smallest = smallest::smallest(&passed);
+        let mut passed = Vec::new();
+        for found in &runs {
+            let bar = play::bar(found, 1);
+            passed.push(play::curves(found, &settings, &bar)?);
+            bar.finish_and_clear();
+        }
+        let all = || passed.iter().flatten();
+        smallest = smallest::smallest(all(), runs.len());
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));
         }
-        let need = need_of(passed.iter().map(|of| &of.counted.counters));
-        points_of(&pairs(need)?, &passed, &settings, &found.ranks())?
+        let sizes = pairs(need_of(all().map(|of| &of.counted.counters)))?;
+        let sums = runs.iter().zip(&passed);
+        let sums = sums.map(|(found, passed)| sums_of(&sizes, passed, &settings, &found.ranks()));
+        let played = sums.collect::<Result<Vec<_>, _>>()?;
+        (sizes, played)
     };
+    let (points, rows) = swept(&sizes, &played);
     write(&arguments.out, &rows)?;
-    let (title, ranks) = (title(&found), found.ranks());
-    let later = ranks.lack("trace").filter(|later| lack.as_ref() != Some(later));
+    let title = match runs.len() {
+        1 => title(&runs[0]),
+        repeats => format!("{}, {repeats} recordings", title(&runs[0])),
+    };
+    let later = lacks().filter(|later| lack.as_ref() != Some(later));
     show(arguments, &title, &points, later.as_deref(), &[])?;
-    let runs = Runs::of_traces(&title, &rows, &points, ranks.completeness(), smallest);
-    arguments.json.write(Kind::Sweep, runs)?;
-    Ok(ranks.code(common.partial))
+    let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
+    // What is told of completeness is of the recording that lacks most.
+    let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
+    let told = Runs::of_traces(&title, &rows, &points, least.completeness(), smallest);
+    arguments.json.write(Kind::Sweep, told)?;
+    Ok(ranks.iter().map(|ranks| ranks.code(common.partial)).max().unwrap_or(0))
 }
 
 /// The points of traces at sizes from 0 to beyond what they need; none of them without
@@ -122,7 +147,8 @@ pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Vec<Poin
     let passed = play::curves(found, &settings, bar)?;
     let need = need_of(passed.iter().map(|of| &of.counted.counters));
     let pairs: Vec<_> = Sizes::around(need).0.into_iter().map(|size| (size, size)).collect();
-    Ok(Some(points_of(&pairs, &passed, &settings, &found.ranks())?.0))
+    let sums = sums_of(&pairs, &passed, &settings, &found.ranks())?;
+    Ok(Some(swept(&pairs, &[sums]).0))
 }
 
 /// The longest of all queues.
@@ -142,15 +168,37 @@ fn is_plain(params: &Params) -> bool {
         && params.text("refuse") == "none"
 }
 
-type Swept = (Vec<Point>, Vec<Row>);
+/// What a recording counted at each of some sizes, and what a message cost there.
+type Sums = Vec<Option<(Summary, Cost)>>;
 
-fn points_of(
+/// The points and rows of recordings, each of which was played at all sizes.
+fn swept(pairs: &[(usize, usize)], played: &[Sums]) -> (Vec<Point>, Vec<Row>) {
+    let (mut points, mut rows) = (Vec::new(), Vec::new());
+    for (at, &(prq, umq)) in pairs.iter().enumerate() {
+        let of = played.iter().filter_map(|sums| sums[at].as_ref());
+        let (sums, mut costs): (Vec<_>, Vec<_>) =
+            of.map(|(sum, cost)| (sum.clone(), *cost)).unzip();
+        for (repeat, (sum, cost)) in (1..).zip(sums.iter().zip(&costs)) {
+            rows.push(Row::of(prq, umq, repeat, 0.0, sum).with(*cost));
+        }
+        if !sums.is_empty() {
+            // Of the middle one: a mean would be of no recording.
+            costs.sort_by(|one, other| one.value().total_cmp(&other.value()));
+            let cost = Some(costs[costs.len() / 2]);
+            points.push(Point { cost, ..Point::of(prq, umq, &sums) });
+        }
+    }
+    (points, rows)
+}
+
+/// What the tables of each size would have counted, from one pass.
+fn sums_of(
     pairs: &[(usize, usize)],
     passed: &[Curves],
     settings: &Settings,
     ranks: &Ranks,
-) -> Result<Swept, Error> {
-    let mut swept = (Vec::new(), Vec::new());
+) -> Result<Sums, Error> {
+    let mut sums = Vec::new();
     for &(prq, umq) in pairs {
         let mut compared = 0;
         let counted: Vec<Counted> = passed
@@ -171,11 +219,13 @@ fn points_of(
                 Counted { counters, ..counted.clone() }
             })
             .collect();
-        if let Some(sum) = sum_of(&counted, settings, ranks)? {
-            add(&mut swept, (prq, umq), &sum, Cost::Compared(compared as f64 / messages(&sum)));
-        }
+        let sum = sum_of(&counted, settings, ranks)?;
+        sums.push(sum.map(|sum| {
+            let cost = Cost::Compared(compared as f64 / messages(&sum));
+            (sum, cost)
+        }));
     }
-    Ok(swept)
+    Ok(sums)
 }
 
 fn replays(
@@ -183,7 +233,7 @@ fn replays(
     found: &Found,
     settings: &Settings,
     charged: bool,
-) -> Result<Swept, Error> {
+) -> Result<Sums, Error> {
     let sizes = pairs.iter().map(|(prq, umq)| {
         let mut settings = settings.clone();
         settings.set("prq_entries", prq);
@@ -192,13 +242,7 @@ fn replays(
     });
     let sizes: Vec<_> = sizes.collect();
     let replayed = replayed(found, &sizes, charged)?;
-    let mut swept = (Vec::new(), Vec::new());
-    for (pair, replayed) in pairs.iter().zip(replayed) {
-        if let Some(Replayed { sum, cost, .. }) = replayed {
-            add(&mut swept, *pair, &sum, cost);
-        }
-    }
-    Ok(swept)
+    Ok(replayed.into_iter().map(|of| of.map(|Replayed { sum, cost, .. }| (sum, cost))).collect())
 }
 
 /// What a replay of traces counted, all of them together, and what a message cost.
@@ -249,14 +293,6 @@ fn sum_of(
         report.check().map_err(Error::Replay)?;
     }
     Ok(Summary::of_traces(&reports, ranks))
-}
-
-/// Adds the point of one size.
-fn add((points, rows): &mut Swept, (prq, umq): (usize, usize), sum: &Summary, cost: Cost) {
-    let mut point = Point::of(prq, umq, std::slice::from_ref(sum));
-    point.cost = Some(cost);
-    rows.push(Row::of(prq, umq, 1, 0.0, sum).with(cost));
-    points.push(point);
 }
 
 fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {

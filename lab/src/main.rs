@@ -34,6 +34,7 @@ mod progress;
 mod ranks;
 mod reading;
 mod record;
+mod repeats;
 mod replay;
 mod reports;
 mod reproduce;

@@ -9,6 +9,7 @@ use nic::report::ContextCounters;
 use serde::Serialize;
 
 use crate::numbers::{entries, share, whole};
+use crate::repeats;
 use crate::sizes::{LARGEST, Sizes, UmqSizes};
 use crate::summary::{Peak, Summary, spilled};
 use crate::traces::Counted;
@@ -230,6 +231,9 @@ impl fmt::Display for Spread {
 /// What the longest PRQ and UMQ were, run by run. Their lengths do not depend on the size of the
 /// tables, so that the runs of all sizes tell.
 pub(crate) fn spreads(points: &[Point]) -> [Spread; 2] {
+    // All points of replays are of the same recordings.
+    let replayed = points.iter().any(|point| point.cost.is_some());
+    let points = if replayed { &points[..1] } else { points };
     [0, 1].map(|queue| {
         let marks: Vec<_> = points.iter().flat_map(|point| &point.marks[queue]).copied().collect();
         Spread::of(&marks)
@@ -257,11 +261,11 @@ pub(crate) fn reliance(points: &[Point], failed: &[usize]) -> Vec<String> {
     let runs = spreads[0].runs;
     let mut lines = Vec::new();
     let again = if replayed { "another recording" } else { "--repeat 3" };
-    // The points of a replay are of one recording.
-    let one = replayed || runs < 2;
+    let one = runs < 2;
     if !one {
         let [prq, umq] = spreads;
         lines.push(format!("in {} runs: PRQ {prq}, UMQ {umq}", whole(runs as u64)));
+        lines.push(repeats::exceeded(runs));
     }
     if let Some(size) = recommended(points).filter(|_| spreads.iter().any(|it| it.max > 0)) {
         lines.push(match one {

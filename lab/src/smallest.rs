@@ -16,7 +16,7 @@ const RANKS: usize = 8;
 /// The smallest tables of a queue, in entries.
 #[derive(Debug, Serialize)]
 pub(crate) struct Smallest {
-    /// All ranks together, a kind of their traffic, or a rank.
+    /// The worst rank, all ranks together, a kind of their traffic, or a rank.
     of: String,
     queue: &'static str,
     no_spill: usize,
@@ -25,10 +25,13 @@ pub(crate) struct Smallest {
     spilled_10_percent: usize,
 }
 
-/// Of all ranks together, of each kind of traffic, then of each rank, those that need most first.
-pub(crate) fn smallest(passed: &[Curves]) -> Vec<Smallest> {
-    let tagged: Vec<_> =
-        passed.iter().filter(|of| of.counted.trace.header.context == "tagged").collect();
+/// Of the rank that is worst off, in whichever recording, of all ranks together, of each kind of
+/// traffic, then of each rank, those that need most first.
+pub(crate) fn smallest<'a>(
+    passed: impl Iterator<Item = &'a Curves>,
+    recordings: usize,
+) -> Vec<Smallest> {
+    let tagged: Vec<_> = passed.filter(|of| of.counted.trace.header.context == "tagged").collect();
     let mut sum = [Curve::default(), Curve::default()];
     for Curves { curves, .. } in &tagged {
         sum[0].merge(&curves[0]);
@@ -36,6 +39,22 @@ pub(crate) fn smallest(passed: &[Curves]) -> Vec<Smallest> {
     }
     let both = |[collective, rest]: [u64; 2]| collective + rest;
     let mut all = Vec::new();
+    let name = match recordings {
+        1 => "worst rank".to_owned(),
+        _ => format!("worst rank of {recordings}"),
+    };
+    for (at, queue) in ["prq", "umq"].into_iter().enumerate() {
+        let worst =
+            |share| tagged.iter().map(|of| of.curves[at].smallest(share, both)).max().unwrap_or(0);
+        all.push(Smallest {
+            of: name.clone(),
+            queue,
+            no_spill: worst(0.0),
+            spilled_1_percent: worst(0.01),
+            spilled_5_percent: worst(0.05),
+            spilled_10_percent: worst(0.1),
+        });
+    }
     let mut add = |of: &str, curves: [&Curve; 2], which: &dyn Fn([u64; 2]) -> u64| {
         for (queue, curve) in ["prq", "umq"].into_iter().zip(curves) {
             let with = |share| curve.smallest(share, which);
@@ -83,7 +102,7 @@ fn name_of(rank: Option<u32>, pid: u32, all: &[Option<u32>]) -> String {
 
 /// For people: without the ranks that need least.
 pub(crate) fn table(all: &[Smallest]) -> Table {
-    const TOGETHER: usize = 3;
+    const TOGETHER: usize = 4;
     let header =
         ["smallest table with", "queue", "no spill", "1 % spilled", "5 % spilled", "10 % spilled"];
     let mut sheet = Sheet::new("", header);

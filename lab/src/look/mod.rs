@@ -12,6 +12,7 @@ mod lines;
 mod material;
 mod operations;
 mod page;
+mod repeated;
 mod sheets;
 
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ pub(crate) use diff::{Diff, diff};
 use experiment::Experiment;
 use fill::Window;
 use material::Material;
+use repeated::Repeated;
 
 /// Draws what the tables of an experiment did.
 ///
@@ -65,6 +67,8 @@ pub(crate) struct Plot {
   tcam stats --by tag tcam-trace
   tcam stats --by peer --from 2.5 tcam-trace
   tcam stats --json - reports
+  tcam stats run-1 run-2 run-3
+Directories that have ranks in common are runs of one program: it tells what each of them needed.
 With --json there are always all ranks. Phases end with each collective operation of
 MPI_COMM_WORLD that all ranks took part in; times are seconds since the first trace began.")]
 pub(crate) struct Stats {
@@ -239,6 +243,11 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
 /// Prints the tables. Returns the same.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     arguments.json.check()?;
+    if arguments.by.is_none()
+        && let Some(experiments) = repeated::find(&arguments.sources)?
+    {
+        return stats_of_runs(arguments, &experiments);
+    }
     let experiment = Experiment::read(&arguments.sources)?;
     if let Some(by) = arguments.by {
         return stats_by(arguments, &experiment, by);
@@ -255,6 +264,20 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
         println!("\n{}", sheet.terminal());
     }
     Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
+}
+
+/// Prints what several runs needed.
+fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
+    let repeated = Repeated::of(&arguments.sources, experiments);
+    for experiment in experiments {
+        experiment.sum.lack().iter().for_each(|lack| eprintln!("{lack}"));
+    }
+    if !arguments.json.takes_output() {
+        repeated.print();
+    }
+    arguments.json.write(Kind::Stats, repeated)?;
+    let code = |of: &Experiment| of.sum.ranks.code(arguments.sources.take.partial);
+    Ok(experiments.iter().map(code).max().unwrap_or(0))
 }
 
 /// What `--by --json` tells.
