@@ -511,6 +511,12 @@ impl Offload {
         &self.counters.search_depth
     }
 
+    /// What searches on the host traversed so far.
+    #[must_use]
+    pub fn traversals(&self) -> &Traversals {
+        &self.counters.traversals
+    }
+
     /// Whether there is no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -20,6 +20,7 @@ use matching::pool::EntryPool;
 use matching::timing::Timing;
 use matching::{
     Curve, Element, Key, Offload, OffloadConfig, Overflow, SearchDepth, Source, TagLayout,
+    Traversals,
 };
 use slab::Slab;
 
@@ -238,6 +239,12 @@ impl<R: Clone, M> Context<R, M> {
     #[must_use]
     pub fn search_depths(&self) -> [&SearchDepth; 2] {
         [self.prq.search_depth(), self.umq.search_depth()]
+    }
+
+    /// What searches of PRQ and UMQ traversed on the host so far.
+    #[must_use]
+    pub fn traversals(&self) -> [&Traversals; 2] {
+        [self.prq.traversals(), self.umq.traversals()]
     }
 
     /// Has every operation from now on recorded; there must have been none.

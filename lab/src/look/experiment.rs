@@ -105,6 +105,11 @@ impl Queue {
         }
     }
 
+    /// Elements that the searches of a rank traversed on the host.
+    pub(super) fn traversed(self, rank: &Rank) -> u64 {
+        self.of(&rank.tagged).traversals.entries
+    }
+
     /// Entries that the searches of a rank compared.
     pub(super) fn compared(self, rank: &Rank) -> u64 {
         let depth = &self.of(&rank.tagged).search_depth;

@@ -25,6 +25,7 @@ row! {
         misses: u64,
         spills: u64,
         promotions: u64,
+        onloads: u64,
         held_back: u64,
         table_cancels: u64,
         host_cancels: u64,
@@ -33,6 +34,8 @@ row! {
         high_water: u64,
         hit_entries: u64,
         miss_entries: u64,
+        host_traversed: u64,
+        host_in_a_list: u64,
         modelled_ns: f64,
         measured_ns: u64,
     }
@@ -53,9 +56,11 @@ row! {
         disabled: u64,
         order: u64,
         sticky: u64,
+        preemptive: u64,
         pool_share: u64,
         pool_empty: u64,
         refused: u64,
+        short: u64,
     }
 }
 
@@ -110,6 +115,7 @@ pub(super) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Resul
                 misses: of.misses,
                 spills: of.spills,
                 promotions: of.promotions,
+                onloads: of.onloads,
                 held_back: of.held_back,
                 table_cancels: of.table_cancels,
                 host_cancels: of.host_cancels,
@@ -118,6 +124,8 @@ pub(super) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Resul
                 high_water: of.high_water,
                 hit_entries: of.search_depth.hit_entries,
                 miss_entries: of.search_depth.miss_entries,
+                host_traversed: of.traversals.entries,
+                host_in_a_list: of.traversals.in_a_list,
                 modelled_ns: of.modelled.seconds() * 1e9,
                 measured_ns: of.measured.ns(),
             })?;
@@ -136,9 +144,11 @@ pub(super) fn write(experiment: &Experiment, out: &Path, parquet: bool) -> Resul
                     disabled: reasons.disabled,
                     order: reasons.order,
                     sticky: reasons.sticky,
+                    preemptive: reasons.preemptive,
                     pool_share: reasons.pool_share,
                     pool_empty: reasons.pool_empty,
                     refused: reasons.refused,
+                    short: reasons.short,
                 })?;
             }
             let depth = &of.search_depth;

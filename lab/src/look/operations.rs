@@ -22,7 +22,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use indicatif::ProgressBar;
-use matching::{Key, SearchDepth, TagLayout};
+use matching::{Key, SearchDepth, TagLayout, Traversals};
 use nic::replay::Change;
 use nic::trace::{Op, Posted};
 
@@ -52,6 +52,8 @@ row! {
         /// search that is not counted are not told.
         found: Option<bool>,
         depth: Option<u64>,
+        /// Elements that it traversed in the host engine's queues.
+        traversed: Option<u64>,
         /// Of a receive how many its context posted before it, of a message how many arrived there
         /// before it. An operation that is neither names the one it is about.
         number: Option<u64>,
@@ -77,26 +79,31 @@ struct Search {
     queue: Queue,
     found: bool,
     depth: u64,
+    traversed: u64,
 }
 
-/// Entries compared so far.
+/// Entries compared and traversed so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     hit_entries: u64,
     miss_entries: u64,
+    traversed: u64,
 }
 
 impl Mark {
-    fn of(depth: &SearchDepth) -> Self {
-        Self { hit_entries: depth.hit_entries, miss_entries: depth.miss_entries }
+    fn of(depth: &SearchDepth, traversals: &Traversals) -> Self {
+        let SearchDepth { hit_entries, miss_entries, .. } = *depth;
+        Self { hit_entries, miss_entries, traversed: traversals.entries }
     }
 
     /// The search between two marks. One that finds something compares at least it.
     fn search(self, later: Self, queue: Queue) -> Search {
-        match later.hit_entries - self.hit_entries {
-            0 => Search { queue, found: false, depth: later.miss_entries - self.miss_entries },
-            depth => Search { queue, found: true, depth },
-        }
+        let traversed = later.traversed - self.traversed;
+        let (found, depth) = match later.hit_entries - self.hit_entries {
+            0 => (false, later.miss_entries - self.miss_entries),
+            depth => (true, depth),
+        };
+        Search { queue, found, depth, traversed }
     }
 }
 
@@ -165,6 +172,7 @@ impl Row<'_> {
             bytes: None,
             found: None,
             depth: None,
+            traversed: None,
             number: None,
             partner: None,
             contiguous: None,
@@ -387,7 +395,8 @@ fn play<'a>(
         };
         let queue = searched(op);
         let mark = |player: &Player<'_>, queue: Queue| {
-            Mark::of(player.replay().context().search_depths()[queue as usize])
+            let (at, context) = (queue as usize, player.replay().context());
+            Mark::of(context.search_depths()[at], context.traversals()[at])
         };
         let before = queue.map(|queue| mark(&player, queue));
         let mut element = None;
@@ -398,6 +407,7 @@ fn play<'a>(
         {
             let search = before.search(mark(&player, queue), queue);
             row.depth = Some(search.depth);
+            row.traversed = Some(search.traversed);
             if tagged {
                 qstat.add(*ns, search)?;
             }
@@ -479,9 +489,9 @@ mod tests {
         let operations = read("operations.csv");
         let lines: Vec<_> = operations.lines().collect();
         assert_eq!(lines.len(), 1 + 8);
-        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,,true,,,,,");
-        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,1,,,,,,");
-        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,0,,,,,,,");
+        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,0,,true,,,,,");
+        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,0,1,,,,,,");
+        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,,0,,,,,,,");
     }
 
     #[test]
@@ -540,8 +550,8 @@ mod tests {
         ];
         assert_eq!(told, expected);
         let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
-        assert!(text.lines().nth(13).unwrap().ends_with(",64,false,0,2,,false,8,16,,,"), "{text}");
-        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,6,,";
+        assert!(text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,"), "{text}");
+        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,";
         assert_eq!(text.lines().nth(15), Some(send));
     }
 

@@ -107,7 +107,7 @@ impl Repeated {
                 run.umq_high_water_rank.to_string(),
             ]);
         }
-        println!("\n{}", sheet.terminal());
+        println!("{}", sheet.table());
         println!("PRQ {}, UMQ {}", self.prq_needs, self.umq_needs);
         println!("{}", exceeded(self.runs.len()));
         println!("`tcam stats {}` has the tables of that run", self.runs[0].name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The ranks as squares of a grid, coloured by the entries that their searches
-//! compared, as the K-means matching paper shows traversals.
+//! The ranks as squares of a grid, coloured by the entries that their searches compared, and by
+//! those that the host engine traversed, as the K-means matching paper shows them.
 
 use plotters::prelude::RGBColor;
 
@@ -92,7 +92,8 @@ fn colour(part: f64) -> RGBColor {
 }
 
 impl Map {
-    pub(super) fn of(experiment: &Experiment) -> Self {
+    /// What a queue of each rank counted.
+    pub(super) fn of(experiment: &Experiment, count: fn(Queue, &Rank) -> u64) -> Self {
         let ranks = &experiment.ranks;
         let (first, last) = (ranks[0].number, ranks[ranks.len() - 1].number);
         let all = (last - first) as usize + 1;
@@ -102,7 +103,7 @@ impl Map {
             let mut values = vec![0; squares];
             for rank in ranks {
                 let value: &mut u64 = &mut values[(rank.number - first) as usize / each];
-                *value = (*value).max(queue.compared(rank as &Rank));
+                *value = (*value).max(count(queue, rank));
             }
             values
         });
@@ -241,7 +242,7 @@ mod tests {
         for (ranks, columns, rows, each) in
             [(1, 1, 1, 1), (2, 2, 1, 1), (7, 3, 3, 1), (256, 16, 16, 1), (5000, 50, 50, 2)]
         {
-            let map = Map::of(&experiment(ranks, 8));
+            let map = Map::of(&experiment(ranks, 8), Queue::compared);
             assert_eq!((map.columns, map.rows, map.each), (columns, rows, each));
             assert_eq!(map.values[0].iter().max(), map.values[0].first(), "rank 0 is hot");
             assert_eq!(map.values[1].iter().max(), Some(&0));

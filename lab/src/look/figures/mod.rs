@@ -10,7 +10,7 @@ use std::path::Path;
 
 use plotters::prelude::RGBColor;
 
-use super::experiment::Experiment;
+use super::experiment::{Experiment, Queue};
 use super::material::Material;
 use crate::error::Error;
 use crate::plot::canvas::{Align, At, Canvas, DARK, GREY, Surface};
@@ -28,8 +28,8 @@ const WIDTH: u32 = 1400;
 const MARGIN: f64 = 40.0;
 
 /// Names of all files, of which an experiment may not have some.
-pub(super) const NAMES: [&str; 7] =
-    ["curve", "lengths", "fill", "occupancy", "depths", "blocks", "map"];
+pub(super) const NAMES: [&str; 8] =
+    ["curve", "lengths", "fill", "occupancy", "depths", "blocks", "map", "traversals"];
 
 /// A picture, its file name and how to read it.
 pub(super) struct Figure<'a> {
@@ -83,6 +83,10 @@ pub(super) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         "lengths" | "occupancy" => has_lengths,
         "depths" => bars::has_depths(experiment),
         "blocks" => bars::has_blocks(experiment),
+        "traversals" => {
+            let both = |rank| Queue::BOTH.iter().map(move |queue| queue.traversed(rank));
+            experiment.ranks.iter().flat_map(both).any(|entries| entries > 0)
+        }
         _ => true,
     };
     figures.push(figure(
@@ -134,7 +138,14 @@ pub(super) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         "A square for each rank: entries that all its searches would have compared in a linear \
          search. One bright square is a hot spot, such as the root of a gather; stripes and \
          blocks come from the neighbourhood of the program's domains.",
-        What::Map(map::Map::of(experiment)),
+        What::Map(map::Map::of(experiment, Queue::compared)),
+    ));
+    figures.push(figure(
+        "traversals",
+        "Entries traversed on each host",
+        "The same for what the host engine traversed in its own queues, behind the table: what an \
+         engine saves is the difference to a linear search.",
+        What::Map(map::Map::of(experiment, Queue::traversed)),
     ));
     figures.retain(|figure| has(figure.name));
     figures
