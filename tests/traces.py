@@ -102,6 +102,14 @@ def curve(arguments, programs):
     check(done.returncode == 125 and "no tagged message" in done.stderr, f"{done}")
 
 
+def with_latency(rows):
+    """Latencies of arrivals and posts of rows of sweep.csv."""
+    for row in rows:
+        for what in ("arrival", "post"):
+            of = {"mean": "mean", "median": "median", "most": "99_percent"}
+            yield {name: float(row[f"{what}_{column}_ns"]) for name, column in of.items()}
+
+
 def timed(arguments):
     """What a sweep says of costs is what was counted times what it costs."""
     place, out = PLACE / "curve", PLACE / "timed"
@@ -113,7 +121,19 @@ def timed(arguments):
         return [dict(zip(lines[0].split(","), line.split(","))) for line in lines[1:]]
 
     list_ns = rows("--timing=cpu-list")
-    check(float(list_ns[0]["added_ns"]) > float(list_ns[1]["added_ns"]) > 0, f"{list_ns}")
+    searches = rows("--timing=cpu-list", "--set=spill_ns=0", "--set=promote_ns=0")
+    check(float(searches[0]["added_ns"]) > float(searches[1]["added_ns"]) > 0, f"{searches}")
+    for row, plain in zip(list_ns, searches):
+        moved = sum(
+            ns * int(row[f"{queue}_{count}"])
+            for queue in ("prq", "umq")
+            for count, ns in (("spills", 3), ("promotions", 22))
+        )
+        expected = float(plain["added_ns"]) + moved / int(row["messages"])
+        check(abs(float(row["added_ns"]) - expected) < 1e-6, f"{row}: {expected}")
+    for row in with_latency(list_ns):
+        check(row["mean"] > 0 or row["most"] == 0, f"{row}")
+        check(row["most"] >= row["median"], f"{row}")
     check(all(row["added_ns"] == row["matching_ns"] for row in list_ns), f"{list_ns}")
     with_table = rows("--timing=cpu-list", "--set=table_ns=20")
     # Every message, receive and probe searches a table once, if there is one.
@@ -138,7 +158,7 @@ def compared(arguments):
     check(max(map(len, done.stdout.splitlines())) <= 80, "wider than a terminal")
     with table.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    check(len(rows) == 8, f"{len(rows)} lines")
+    check(len(rows) == 9, f"{len(rows)} lines")
     for row in rows:
         device = [] if row["what"] == "as recorded" else [f"--set=device={row['what']}"]
         done = tcam(arguments, "replay", *device, f"--report={reports}", str(place))
@@ -186,7 +206,7 @@ def as_json(arguments):
     told = json_of(tcam(arguments, *words, "--json=-"))
     check([run["prq_inserts"] for run in told["runs"]] == [summed] * 2, f"{told}")
     smallest = told["smallest_tables"]
-    check(smallest[0]["of"] == "all ranks", f"{smallest}")
+    check([of["of"] for of in smallest[:3]] == ["worst rank"] * 2 + ["all ranks"], f"{smallest}")
     for queue in ("prq", "umq"):
         ranks = [of["no_spill"] for of in smallest if of["queue"] == queue and "rank " in of["of"]]
         check(len(ranks) == 4 and max(ranks) == told[f"{queue}_high_water"], f"{smallest}")
@@ -216,7 +236,7 @@ def looked_at(arguments, programs):
     ):
         done = tcam(arguments, *words)
         check(done.returncode == 0, f"{words[0]}: {done.stderr[-500:]}")
-    for name in ("curve", "lengths", "fill", "occupancy", "depths", "blocks", "map"):
+    for name in ("curve", "lengths", "fill", "occupancy", "depths", "blocks", "map", "traversals"):
         for ending in ("svg", "png"):
             path = out / f"{name}.{ending}"
             check(path.is_file() and path.stat().st_size > 500, f"{path.name} is missing")
@@ -224,7 +244,7 @@ def looked_at(arguments, programs):
         data = (out / f"{name}.parquet").read_bytes()
         check(data[:4] == data[-4:] == b"PAR1", f"{name}.parquet")
     page = (out / "report.html").read_text()
-    check(page.count("<svg") == 7 and "<script" not in page, "the page")
+    check(page.count("<svg") == 8 and "<script" not in page, "the page")
     reports = {int(path.stem): json.loads(path.read_text()) for path in place.glob("*.json")}
     for queue, name in (("prq", "rq"), ("umq", "uq")):
         for outcome in ("hit", "miss"):

@@ -266,9 +266,7 @@ fn mostly(prq: &QueueCounters, umq: &QueueCounters) -> Option<Mostly> {
 fn foot(sum: &Summary, charged: bool) -> String {
     let unit = match charged {
         true => "host adds: what spilled elements cost a message, on average, as modelled",
-        false => {
-            "host traverses: entries that a search by the engine on the host passes, a message"
-        }
+        false => "host traverses: entries that the engine's searches pass there, a message",
     };
     let longest = |peak: &Peak| format!("{}{}", whole(peak.elements), rank_of(peak));
     format!(

@@ -550,7 +550,10 @@ mod tests {
         ];
         assert_eq!(told, expected);
         let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
-        assert!(text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,"), "{text}");
+        assert!(
+            text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,"),
+            "{text}"
+        );
         let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,";
         assert_eq!(text.lines().nth(15), Some(send));
     }
