@@ -322,6 +322,26 @@ def repeats(arguments, programs):
         check(done.returncode == 0, f"repeats {ppn}: {done.stderr[-500:]}")
         found = [json.loads((out / f"{rank}.json").read_text()) for rank in range(4)] if ppn != "--ppn=4" else []
         both[ppn] = [of["tagged"]["kinds"]["point_to_point"]["arrivals"] for of in found]
+    for words in (["sweep", f"--out={place / 'o'}", "--trace"], ["stats"]):
+        # One recording twice is no repeat, nor is another program.
+        done = tcam(arguments, *words, place / "a", place / "a")
+        check("probability" not in done.stdout, f"repeats, {words}: {done.stdout[-500:]}")
+        other = launched("mpich", 4, programs / "known")
+        tcam(arguments, "record", f"--out={place / 'other'}", "--mpi=mpich", "--", *other)
+        done = tcam(arguments, *words, place / "a", place / "other")
+        check(done.returncode == 125 and "no repeats" in done.stderr, f"repeats, {words}: {done.stderr[-500:]}")
+    done = tcam(arguments, "replay", "--ppn=4", "--partial", *(place / "a").glob("0.*.trace"))
+    check(done.returncode == 125 and "1 of 4" in done.stderr, f"ppn: {done.stderr[-500:]}")
+    # Receives from any source that a rank of the node answers do not stand for ever.
+    program = launched("mpich", 4, programs / "any_source")
+    tcam(arguments, "record", f"--out={place / 'any'}", "--mpi=mpich", "--", *program)
+    marks = []
+    for ppn in (1, 2, 4):
+        done = tcam(arguments, "replay", "--json=-", f"--ppn={ppn}", place / "any")
+        told = json.loads(done.stdout)["tagged"]
+        marks.append(told["prq"]["high_water"])
+        check(ppn < 4 or told["arrivals"] == 0, f"ppn: {told['arrivals']} messages of one node")
+    check(marks[0] >= marks[1] >= marks[2], f"ppn: PRQ {marks}")
     check(both[""] == both["--ppn=1"], f"ppn: {both}")
     check(all(0 < two < one for one, two in zip(both[""], both["--ppn=2"])), f"ppn: {both}")
 

@@ -283,7 +283,8 @@ pub(crate) struct Sweep {
     pub(crate) max_queue: usize,
 
     /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
-    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay.
+    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay until
+    /// they are answered. Ranks of a node are consecutive.
     #[arg(long, value_name = "P", allow_negative_numbers = true, requires = "trace")]
     pub(crate) ppn: Option<NonZeroU32>,
 

@@ -311,7 +311,9 @@ pub(crate) fn title(found: &Found) -> String {
     let name = program.rsplit('/').next().unwrap_or(program);
     let whole = found.iter().all(|trace| trace.cut().is_none());
     let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
-    format!("{name} on {}, {replayed}", found.ranks().count())
+    let nodes = found.iter().find_map(|trace| trace.take.ppn);
+    let nodes = nodes.map_or_else(String::new, |ppn| format!(", {ppn} to a node"));
+    format!("{name} on {}{nodes}, {replayed}", found.ranks().count())
 }
 
 #[cfg(test)]

@@ -128,6 +128,18 @@ pub(crate) enum Error {
     )]
     NoPeersForNode { path: PathBuf },
 
+    #[error(
+        "--ppn needs the traces of all ranks, to know who is whose neighbour: {known} of {of} are there"
+    )]
+    RanksMissingForNode { known: usize, of: u32 },
+
+    #[error(
+        "{first} and {second} are of different programs, arguments or numbers of ranks: no repeats of \
+         one measurement",
+        first = first.display(), second = second.display()
+    )]
+    NoRepeats { first: PathBuf, second: PathBuf },
+
     #[error("the program left no trace; {path} is as it was")]
     NothingRecorded { path: PathBuf },
 

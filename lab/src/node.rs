@@ -4,14 +4,22 @@
 //!
 //! A run on one host sends everything through the provider. On a cluster the ranks of a node talk
 //! through shared memory, so their messages and the receives that name them are left out. A receive
-//! from any source stays: the NIC has to hold it, whoever it is for. So one that a rank of the
-//! same node answered stands until the end, as if its sender were never to come.
+//! from any source stays: the NIC has to hold it, whoever it is for, until it is answered. If a
+//! rank of the same node does that, the receive is cancelled there:
+//!
+//! ```text
+//! beside the filter all operations are matched
+//! local message meets a receive that stayed   -> cancel of that receive
+//! receive meets a local message at once       -> it is left out, too
+//! ```
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
-use matching::Key;
-use nic::device::Envelope;
+use matching::{Key, TagLayout};
+use nic::device::{DeviceConfig, Envelope};
+use nic::params::Params;
+use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Posted, Sent};
 
 /// Which ranks share a node.
@@ -44,6 +52,8 @@ pub(crate) struct Remote<'a> {
     known: HashMap<u32, bool>,
     posts: Left,
     arrivals: Left,
+    /// All operations, matched.
+    whole: Box<Replay>,
 }
 
 /// Operations that were left out: cancels and drops name others by how many came before.
@@ -73,14 +83,25 @@ impl Left {
 impl<'a> Remote<'a> {
     pub(crate) fn new(nodes: &'a Nodes, rank: u32, generated: bool) -> Self {
         let (known, posts, arrivals) = Default::default();
-        Self { nodes, node: nodes.of(rank), generated, known, posts, arrivals }
+        let entries = |name: &str| name.ends_with("q_entries").then(|| "0".to_owned());
+        let params = Params::from_lookup(entries).expect("the defaults are allowed");
+        let device = DeviceConfig::from_params(&params, TagLayout::Opaque);
+        let whole = Box::new(Replay::new(&device).expect("there is no table to make"));
+        Self { nodes, node: nodes.of(rank), generated, known, posts, arrivals, whole }
     }
 
     /// The operation as it is without those left out; nothing if it is one of them.
     pub(crate) fn keep(&mut self, op: Op, peers: &BTreeMap<u32, Address>) -> Option<Op> {
+        let mut met = None;
+        self.whole.play_and_tell(&op, |change| met = met.or(Some(change)));
+        // Whether a message that was met is one of those left out.
+        let met_local = match met {
+            Some(Change::Taken(number)) => self.arrivals.renumber(number).is_none(),
+            _ => false,
+        };
         match op {
             Op::Post(Posted { key, .. }) | Op::PostAnyway(Posted { key, .. }) => {
-                let out = self.is_local_key(&key, peers);
+                let out = met_local || self.is_local_key(&key, peers);
                 self.posts.note(out);
                 (!out).then_some(op)
             }
@@ -88,12 +109,17 @@ impl<'a> Remote<'a> {
             | Op::Peek(key)
             | Op::Take(key)
             | Op::Claim(key)
-            | Op::Discard(key) => (!self.is_local_key(&key, peers)).then_some(op),
+            | Op::Discard(key) => (!met_local && !self.is_local_key(&key, peers)).then_some(op),
             Op::Send(Sent { peer, .. }) => (!self.is_local(peer, peers)).then_some(op),
             Op::Arrive(Envelope { source, .. }) => {
                 let out = self.is_local(source, peers);
                 self.arrivals.note(out);
-                (!out).then_some(op)
+                match met {
+                    Some(Change::Matched(number)) if out => {
+                        self.posts.renumber(number).map(Op::Cancel)
+                    }
+                    _ => (!out).then_some(op),
+                }
             }
             Op::Cancel(number) => self.posts.renumber(number).map(Op::Cancel),
             Op::Drop(number) => self.arrivals.renumber(number).map(Op::Drop),
@@ -135,16 +161,26 @@ mod tests {
         };
         let arrive = |source| Op::Arrive(Envelope { source, bits: 7, len: 0 });
         let mut keep = |op: Op| remote.keep(op, &BTreeMap::new());
+        // One that a message of the node answers, before or after it is posted.
+        let [waits, meets] = [1, 2].map(|bits| {
+            let key = Key { bits, ignore: 0, source: Source::ANY };
+            Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false })
+        });
+        let local = |bits| Op::Arrive(Envelope { source: 2, bits, len: 0 });
+        assert!(keep(waits).is_some());
+        assert_eq!(keep(local(1)), Some(Op::Cancel(0)));
+        assert_eq!(keep(local(2)), None);
+        assert_eq!(keep(meets), None);
         let [near, far, any] = [Source::new(3), Source::new(4), Source::ANY].map(post);
         assert_eq!(keep(near), None);
         assert!(keep(far).is_some() && keep(any).is_some());
-        assert_eq!(keep(arrive(0)), None);
+        assert_eq!(keep(arrive(0)), Some(Op::Cancel(2)));
         assert!(keep(arrive(4)).is_some());
         // Those that stayed are counted anew.
-        assert_eq!(keep(Op::Cancel(0)), None);
-        assert_eq!(keep(Op::Cancel(2)), Some(Op::Cancel(1)));
-        assert_eq!(keep(Op::Drop(0)), None);
-        assert_eq!(keep(Op::Drop(1)), Some(Op::Drop(0)));
+        assert_eq!(keep(Op::Cancel(2)), None);
+        assert_eq!(keep(Op::Cancel(4)), Some(Op::Cancel(2)));
+        assert_eq!(keep(Op::Drop(2)), None);
+        assert_eq!(keep(Op::Drop(3)), Some(Op::Drop(0)));
     }
 
     #[test]

@@ -162,7 +162,10 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
         _ => format!("{name} overflowed: {spilled} spilled"),
     };
     let reasons = &queue.block_reasons;
+    // It left its table early, or since the other queue of the context overflowed.
+    let left = reasons.preemptive > 0 || reasons.sticky > 0 && reasons.table_full == 0;
     let size = match unfit(queue) {
+        0 if left => "its table was left before it was full".to_owned(),
         0 => format!("{} would have held all{rank}", entries(peak.elements)),
         // What went to the host after another element did may have followed one of these.
         _ if reasons.sticky > 0 || reasons.order > 0 => {
@@ -176,7 +179,7 @@ pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String 
 /// Elements that are not in the table for reasons that its size does not change.
 fn unfit(queue: &QueueCounters) -> u64 {
     let reasons = &queue.block_reasons;
-    total([reasons.refused, reasons.pool_share, reasons.pool_empty])
+    total([reasons.refused, reasons.short, reasons.pool_share, reasons.pool_empty])
 }
 
 /// Why elements went to the host, with how many of them were collective.

@@ -123,7 +123,8 @@ pub(crate) struct Take {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Ppn {
     /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
-    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay.
+    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay until they are
+    /// answered. Ranks of a node are consecutive.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) ppn: Option<NonZeroU32>,
 }
@@ -227,6 +228,11 @@ fn nodes(traces: &[Trace], ppn: NonZeroU32) -> Result<Nodes, Error> {
         if !trace.is_generated() && !trace.reader()?.tells_peers() {
             return Err(Error::NoPeersForNode { path: trace.path.clone() });
         }
+    }
+    let known: BTreeSet<_> = traces.iter().filter_map(|trace| trace.header.rank).collect();
+    let of = traces.iter().filter_map(|trace| trace.header.origin.ranks).max().unwrap_or(0);
+    if traces.iter().any(|trace| !trace.is_generated()) && (known.len() as u32) < of {
+        return Err(Error::RanksMissingForNode { known: known.len(), of });
     }
     Ok(Nodes::new(ppn, ranks))
 }

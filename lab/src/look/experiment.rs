@@ -162,7 +162,7 @@ impl Experiment {
                 traces => traces?,
             },
         };
-        let mut found = each_once(found);
+        let (mut found, differ) = each_once(found);
         let replayed = found.is_empty();
         let ours: BTreeSet<_> = found.iter().map(reports::endpoint).collect();
         if let Some(trace) = traces.first()
@@ -177,7 +177,10 @@ impl Experiment {
         }
         let silent = silent::add(&mut found, &traces)?.filter(|_| !replayed);
         silent.iter().for_each(|silent| eprintln!("{silent}"));
-        let experiment = Self::of(found, traces, replayed).ok_or_else(|| nothing_in(names))?;
+        let mut experiment = Self::of(found, traces, replayed).ok_or_else(|| nothing_in(names))?;
+        if differ {
+            experiment.sum.ranks.note_mixed();
+        }
         if let Some(mixed) = &experiment.sum.mixed {
             eprintln!("{mixed}");
         }
@@ -247,7 +250,9 @@ impl Experiment {
 }
 
 /// Reports of endpoints, each once: a directory and a file in it may both be named.
-fn each_once(reports: Vec<Report>) -> Vec<Report> {
+///
+/// Also whether some differ though they are of one endpoint.
+fn each_once(reports: Vec<Report>) -> (Vec<Report>, bool) {
     let mut once: BTreeMap<Endpoint, Report> = BTreeMap::new();
     let mut more = Vec::new();
     for report in reports {
@@ -265,9 +270,10 @@ fn each_once(reports: Vec<Report>) -> Vec<Report> {
             report.pid
         );
     }
+    let differ = !more.is_empty();
     let mut reports: Vec<_> = once.into_values().chain(more).collect();
     reports.sort_by_key(|report| (report.rank, report.pid));
-    reports
+    (reports, differ)
 }
 
 /// Why there is nothing to look at.
@@ -400,7 +406,8 @@ pub(super) mod tests {
         let experiment = Experiment::read(&Sources { names, take: Take::default() }).unwrap();
         assert_eq!(experiment.sum.tagged.posts, 5);
         let reports = vec![sample(0, 8, 5), sample(0, 8, 6), sample(0, 8, 5)];
-        assert_eq!(each_once(reports).len(), 2);
+        let (once, differ) = each_once(reports);
+        assert_eq!((once.len(), differ), (2, true));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::numbers::whole;
 use crate::ranks::Completeness;
 use crate::reading::Spread;
-use crate::repeats::{exceeded, overlap};
+use crate::repeats::{Measured, check, exceeded, overlap};
 use crate::reports;
 use crate::sheet::Sheet;
 
@@ -61,6 +61,11 @@ pub(super) fn find(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> 
     let apart = each.all(|of| of.into_iter().all(|endpoint| processes.insert(endpoint)));
     let ranks = |of: &Experiment| of.reports.iter().filter_map(|report| report.rank).collect();
     let repeated = apart && overlap(experiments.iter().map(ranks));
+    if repeated {
+        let first = experiments.iter().map(|experiment| &experiment.reports[0]);
+        let measured = first.map(|report| Measured::of(&report.program, &report.origin));
+        check(names, &measured.collect::<Vec<_>>())?;
+    }
     Ok(repeated.then_some(experiments))
 }
 
