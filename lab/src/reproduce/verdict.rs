@@ -212,10 +212,11 @@ pub(super) fn figure(numbers: &Numbers) -> Figure {
         "Verdicts",
         format!(
             "Each number in the paper's text beside ours on the paper's own storage, linked \
-             queues. *Reproduced* is within 30 % of the paper's, *no test* the same because it \
+             queues. *Reproduced* is within 30 % of the paper's, also where one of them is a little \
+             faster than the list and the other a little slower; *no test* the same because it \
              was fitted or capped; otherwise it *differs by* the larger over the smaller. \"Up to\" is the largest median over processes at which \
-             queues were made, \"about\" the median farthest from it; the range is over all \
-             processes and seeds. Where no queue was made the *algorithm* was *inactive*. \
+             queues were made, \"about\" the median farthest from it; the range is over the \
+             processes that the paper says it of and all seeds. Where no queue was made the *algorithm* was *inactive*. \
              Queues are collective + point-to-point ones. Where nothing else is said the number \
              is the speedup of searches over the list; *in all* that of a whole operation or \
              program. {}",
