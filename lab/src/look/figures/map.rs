@@ -35,6 +35,7 @@ const WIDE: f64 = 20.0;
 
 /// Both grids.
 pub(super) struct Map {
+    what: &'static str,
     /// Of PRQ and UMQ, by square.
     values: [Vec<u64>; 2],
     /// Ranks of the first square, and of each.
@@ -93,7 +94,11 @@ fn colour(part: f64) -> RGBColor {
 
 impl Map {
     /// What a queue of each rank counted.
-    pub(super) fn of(experiment: &Experiment, count: fn(Queue, &Rank) -> u64) -> Self {
+    pub(super) fn of(
+        experiment: &Experiment,
+        what: &'static str,
+        count: fn(Queue, &Rank) -> u64,
+    ) -> Self {
         let ranks = &experiment.ranks;
         let (first, last) = (ranks[0].number, ranks[ranks.len() - 1].number);
         let all = (last - first) as usize + 1;
@@ -108,7 +113,7 @@ impl Map {
             values
         });
         let columns = (1..).find(|side| side * side >= squares).unwrap_or(1);
-        Self { values, first, each, columns, rows: squares.div_ceil(columns) }
+        Self { what, values, first, each, columns, rows: squares.div_ceil(columns) }
     }
 
     fn side(&self) -> f64 {
@@ -127,7 +132,7 @@ impl Map {
 
     pub(super) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
         let range = self.range();
-        let mut note = "sum of the search depths".to_owned();
+        let mut note = self.what.to_owned();
         if self.each > 1 {
             note += &format!("; a square is {} ranks, the most of them", self.each);
         }
@@ -242,7 +247,7 @@ mod tests {
         for (ranks, columns, rows, each) in
             [(1, 1, 1, 1), (2, 2, 1, 1), (7, 3, 3, 1), (256, 16, 16, 1), (5000, 50, 50, 2)]
         {
-            let map = Map::of(&experiment(ranks, 8), Queue::compared);
+            let map = Map::of(&experiment(ranks, 8), "", Queue::compared);
             assert_eq!((map.columns, map.rows, map.each), (columns, rows, each));
             assert_eq!(map.values[0].iter().max(), map.values[0].first(), "rank 0 is hot");
             assert_eq!(map.values[1].iter().max(), Some(&0));

@@ -138,14 +138,14 @@ pub(super) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         "A square for each rank: entries that all its searches would have compared in a linear \
          search. One bright square is a hot spot, such as the root of a gather; stripes and \
          blocks come from the neighbourhood of the program's domains.",
-        What::Map(map::Map::of(experiment, Queue::compared)),
+        What::Map(map::Map::of(experiment, "sum of the search depths", Queue::compared)),
     ));
     figures.push(figure(
         "traversals",
-        "Entries traversed on each host",
+        "Entries traversed on the host, by rank",
         "The same for what the host engine traversed in its own queues, behind the table: what an \
          engine saves is the difference to a linear search.",
-        What::Map(map::Map::of(experiment, Queue::traversed)),
+        What::Map(map::Map::of(experiment, "sum over its searches", Queue::traversed)),
     ));
     figures.retain(|figure| has(figure.name));
     figures
