@@ -322,6 +322,14 @@ def repeats(arguments, programs):
         check(done.returncode == 0, f"repeats {ppn}: {done.stderr[-500:]}")
         found = [json.loads((out / f"{rank}.json").read_text()) for rank in range(4)] if ppn != "--ppn=4" else []
         both[ppn] = [of["tagged"]["kinds"]["point_to_point"]["arrivals"] for of in found]
+    done = tcam(arguments, "export", f"--out={place / 'csv'}", place / "a")
+    check(done.returncode == 0, f"repeats: {done.stderr[-500:]}")
+    with (place / "csv" / "operations.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["context"] == "tagged"]
+    for row in rows:
+        if row["operation"] == "arrive" and row["kind"] == "point-to-point":
+            near = {(int(row["rank"]) + step) % 4 for step in (1, 3)}
+            check(int(row["source_rank"]) in near, f"export: {row}")
     for words in (["sweep", f"--out={place / 'o'}", "--trace"], ["stats"]):
         # One recording twice is no repeat, nor is another program.
         done = tcam(arguments, *words, place / "a", place / "a")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam compare`: one recording on several devices, side by side.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -82,6 +83,8 @@ struct Line {
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     what: &'a str,
+    /// Ranks of a node, where messages between these were left out.
+    ranks_a_node: Option<NonZeroU32>,
     prq_entries: u64,
     umq_entries: u64,
     messages: u64,
@@ -172,7 +175,8 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             println!("{}", foot(&first.sum, charged));
         }
     }
-    let lines: Vec<_> = replayed.iter().map(|(what, of)| Row::of(what, of)).collect();
+    let lines: Vec<_> =
+        replayed.iter().map(|(what, of)| Row::of(what, of, arguments.ppn.ppn)).collect();
     match &arguments.csv {
         Some(Place::File(path)) => file::write(path, csv(&lines)?)?,
         Some(Place::Output) => print!("{}", csv(&lines)?),
@@ -278,7 +282,11 @@ fn foot(sum: &Summary, charged: bool) -> String {
 }
 
 impl<'a> Row<'a> {
-    fn of(what: &'a str, Replayed { sum, cost, traversed }: &Replayed) -> Self {
+    fn of(
+        what: &'a str,
+        Replayed { sum, cost, traversed }: &Replayed,
+        ranks_a_node: Option<NonZeroU32>,
+    ) -> Self {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let modelled = match cost {
             Cost::Modelled(modelled) => Some(modelled),
@@ -286,6 +294,7 @@ impl<'a> Row<'a> {
         };
         Self {
             what,
+            ranks_a_node,
             prq_entries: prq.entries,
             umq_entries: umq.entries,
             messages: sum.tagged.arrivals,

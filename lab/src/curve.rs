@@ -82,7 +82,16 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     // What is wrong with sizes that were given is said before anything is played.
     pairs(0)?;
     // First of all; what was cut off may only be seen as it is played.
-    let lacks = || runs.iter().find_map(|found| found.ranks().lack("trace"));
+    let lacks = || {
+        runs.iter().find_map(|found| {
+            let lack = found.ranks().lack("trace")?;
+            let directory = found[0].path.parent().filter(|_| runs.len() > 1);
+            Some(
+                directory
+                    .map_or_else(|| lack.clone(), |name| format!("{}: {lack}", name.display())),
+            )
+        })
+    };
     let lack = lacks();
     match arguments.json.takes_output() {
         true => lack.iter().for_each(|lack| eprintln!("{lack}")),
@@ -120,7 +129,8 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
         let played = sums.collect::<Result<Vec<_>, _>>()?;
         (sizes, played)
     };
-    let (points, rows) = swept(&sizes, &played);
+    let (points, mut rows) = swept(&sizes, &played);
+    rows.iter_mut().for_each(|row| row.set_nodes(arguments.ppn));
     write(&arguments.out, &rows)?;
     let title = match runs.len() {
         1 => title(&runs[0]),

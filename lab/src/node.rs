@@ -29,11 +29,18 @@ pub(crate) struct Nodes {
     /// Ranks by the addresses of their endpoints; generated traces have none, and their peer
     /// numbers are ranks.
     ranks: HashMap<Address, u32>,
+    /// All addresses of a host with one port are one endpoint.
+    by_port: HashMap<u16, u32>,
 }
 
 impl Nodes {
     pub(crate) fn new(ppn: NonZeroU32, ranks: HashMap<Address, u32>) -> Self {
-        Self { ppn, ranks }
+        let by_port = ranks.iter().map(|(at, rank)| (at.port, *rank)).collect();
+        Self { ppn, ranks, by_port }
+    }
+
+    fn rank_at(&self, at: &Address) -> Option<u32> {
+        self.ranks.get(at).or_else(|| self.by_port.get(&at.port)).copied()
     }
 
     pub(crate) fn of(&self, rank: u32) -> u32 {
@@ -134,7 +141,7 @@ impl<'a> Remote<'a> {
     fn is_local(&mut self, peer: u32, peers: &BTreeMap<u32, Address>) -> bool {
         let Self { nodes, node, generated, known, .. } = self;
         *known.entry(peer).or_insert_with(|| {
-            let of_address = || peers.get(&peer).and_then(|at| nodes.ranks.get(at)).copied();
+            let of_address = || peers.get(&peer).and_then(|at| nodes.rank_at(at));
             let rank = if *generated { Some(peer) } else { of_address() };
             rank.is_some_and(|rank| nodes.of(rank) == *node)
         })

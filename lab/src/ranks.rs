@@ -49,6 +49,12 @@ pub(crate) struct Completeness {
     cut_short_ranks: Vec<[u32; 2]>,
 }
 
+impl Completeness {
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+}
+
 impl Ranks {
     /// Notes a process, its rank, and how many ranks there are, as far as it knew. Each process is
     /// to be noted once.

@@ -2,6 +2,7 @@
 //! The runs of a sweep as numbers: `sweep.csv` and `--json`.
 
 use std::fs::File;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -23,6 +24,8 @@ pub(crate) struct Row {
     /// Ranks there are, and those whose counts end before their program.
     ranks_of: u32,
     ranks_cut_short: u32,
+    /// Ranks of a node, where messages between these were left out.
+    ranks_a_node: Option<NonZeroU32>,
     seconds: f64,
     wall_seconds: f64,
     messages: u64,
@@ -175,6 +178,7 @@ impl Row {
             ranks: sum.ranks.told(),
             ranks_of: sum.ranks.of(),
             ranks_cut_short: sum.ranks.cut_short(),
+            ranks_a_node: None,
             seconds: sum.seconds,
             wall_seconds,
             messages: sum.tagged.arrivals,
@@ -213,6 +217,10 @@ impl Row {
             processors: told("processors"),
             started: told("started"),
         }
+    }
+
+    pub(crate) fn set_nodes(&mut self, ranks: Option<NonZeroU32>) {
+        self.ranks_a_node = ranks;
     }
 
     /// The same with what matching costs.

@@ -153,6 +153,14 @@ fn measured(time: &MeasuredTime) -> String {
 /// One sentence on a queue: whether it overflowed.
 pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
     let rank = rank_of(peak);
+    if queue.spills == 0 && queue.held_back > 0 {
+        return format!(
+            "{name} did not spill, but {} found no entry and {} held back; high-water mark {}{rank}",
+            count(queue.held_back, "element"),
+            if queue.held_back == 1 { "was" } else { "were" },
+            whole(peak.elements)
+        );
+    }
     if queue.spills == 0 {
         return format!("{name} did not overflow; high-water mark {}{rank}", whole(peak.elements));
     }

@@ -273,7 +273,7 @@ impl Trace {
         Some(Remote::new(nodes, rank, self.is_generated()))
     }
 
-    fn is_generated(&self) -> bool {
+    pub(crate) fn is_generated(&self) -> bool {
         self.header.libfabric == NO_LIBFABRIC
     }
 

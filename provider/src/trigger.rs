@@ -3,9 +3,13 @@
 //!
 //! ```text
 //! whenever somebody looks at a queue or a counter of the domain:
-//!     while work is ripe (its counter has reached its threshold):
-//!         start it; without room it stays ripe
+//!     unless another thread does:
+//!         read each counter once
+//!         while work is ripe (its counter has reached its threshold):
+//!             start it, by threshold; without room it stays ripe
 //! ```
+//! One thread at a time, and one value of a counter for all: otherwise work of a higher threshold,
+//! or submitted later, could be started first while the counter rises.
 //! Work is started outside of the lock of the endpoint whose completion made it
 //! ripe. It holds no object open: work of a closed one is dropped.
 
@@ -27,6 +31,10 @@ use crate::{cntr::Counter, completion::DeferredOp, domain::Domain, ep::Endpoint}
 pub(crate) struct Triggers {
     waiting: Mutex<Vec<Waiting>>,
     any: AtomicBool,
+    /// Of who starts work.
+    turn: Mutex<()>,
+    /// Somebody looked who had no turn.
+    again: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -37,6 +45,13 @@ struct Waiting {
     threshold: u64,
     completion: Option<Weak<Counter>>,
     action: Action,
+}
+
+/// A counter as it was read.
+struct Seen {
+    counter: Weak<Counter>,
+    value: u64,
+    failures: u64,
 }
 
 #[derive(Debug)]
@@ -121,10 +136,22 @@ impl Triggers {
 
     #[cold]
     fn run_ripe(&self) {
+        self.again.store(true, Ordering::SeqCst);
+        // Who has the turn looks once more after it, so that nothing ripens unseen.
+        while self.again.load(Ordering::SeqCst) {
+            let Some(_turn) = self.turn.try_lock() else { return };
+            while self.again.swap(false, Ordering::SeqCst) {
+                self.start_ripe();
+            }
+        }
+    }
+
+    fn start_ripe(&self) {
         loop {
             let mut waiting = self.waiting.lock();
             waiting.retain(|work| work.counter.strong_count() > 0);
-            let mut ripe: Vec<_> = waiting.extract_if(.., |work| work.is_ripe()).collect();
+            let mut seen = Vec::new();
+            let mut ripe: Vec<_> = waiting.extract_if(.., |work| work.is_ripe(&mut seen)).collect();
             // Stable: of one threshold in the order of submission.
             ripe.sort_by_key(|work| work.threshold);
             self.any.store(!waiting.is_empty() || !ripe.is_empty(), Ordering::Release);
@@ -144,12 +171,20 @@ impl Triggers {
 }
 
 impl Waiting {
-    /// Failures count for deferred work, as `fi_trigger(3)` has it.
-    fn is_ripe(&self) -> bool {
-        self.counter.upgrade().is_some_and(|counter| {
-            let errors = if self.name.is_some() { counter.failures() } else { 0 };
-            counter.value().saturating_add(errors) >= self.threshold
-        })
+    /// Failures count for deferred work, as `fi_trigger(3)` has it. `seen` has the counters that
+    /// were read in this round.
+    fn is_ripe(&self, seen: &mut Vec<Seen>) -> bool {
+        let known = seen.iter().find(|seen| seen.counter.ptr_eq(&self.counter));
+        let (value, failures) = if let Some(seen) = known {
+            (seen.value, seen.failures)
+        } else {
+            let Some(counter) = self.counter.upgrade() else { return false };
+            let (value, failures) = (counter.value(), counter.failures());
+            seen.push(Seen { counter: Weak::clone(&self.counter), value, failures });
+            (value, failures)
+        };
+        let errors = if self.name.is_some() { failures } else { 0 };
+        value.saturating_add(errors) >= self.threshold
     }
 
     /// Starts it; false if it must be tried again.

@@ -181,7 +181,7 @@ impl Ranks {
         ranks
     }
 
-    fn at(&self, host: &str, Address { ip, port }: Address) -> Option<u32> {
+    pub(super) fn at(&self, host: &str, Address { ip, port }: Address) -> Option<u32> {
         let address = format!("{}:{port}", std::net::Ipv4Addr::from(ip));
         let same = || self.by_port.get(&(host.to_owned(), port));
         self.by_address.get(&address).or_else(same).copied()

@@ -269,8 +269,9 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
 /// Prints what several runs needed.
 fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
     let repeated = Repeated::of(&arguments.sources, experiments);
-    for experiment in experiments {
-        experiment.sum.lack().iter().for_each(|lack| eprintln!("{lack}"));
+    for (name, experiment) in arguments.sources.names.iter().zip(experiments) {
+        let lack = experiment.sum.lack();
+        lack.iter().for_each(|lack| eprintln!("{}: {lack}", name.display()));
     }
     if !arguments.json.takes_output() {
         repeated.print();

@@ -16,6 +16,7 @@
 //! PREFIX-uq-max.data
 //! ```
 
+use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, SyncSender};
@@ -27,6 +28,7 @@ use nic::replay::Change;
 use nic::trace::{Op, Posted};
 
 use super::experiment::{Experiment, Queue};
+use super::fill::Ranks;
 use super::lines::{Hex, Lines, row};
 use crate::environment::Settings;
 use crate::error::Error;
@@ -67,6 +69,9 @@ row! {
         multi_least: Option<u64>,
         /// Peer number of who is sent a message.
         destination: Option<u32>,
+        /// Ranks of both, as far as their traces are there.
+        source_rank: Option<u32>,
+        destination_rank: Option<u32>,
         /// Number of the thread in its process, and the processor time that it had taken.
         thread: Option<u32>,
         cpu_ns: Option<u64>,
@@ -179,6 +184,8 @@ impl Row<'_> {
             multi_used: None,
             multi_least: None,
             destination: None,
+            source_rank: None,
+            destination_rank: None,
             thread: None,
             cpu_ns: None,
         };
@@ -298,6 +305,7 @@ pub(super) fn write(
     let mut qstat = Qstat::new(out, prefix)?;
     let (sender, rows) = mpsc::sync_channel::<Vec<Row<'_>>>(ON_THE_WAY);
     let bar = play::bar(&experiment.traces, 1);
+    let ranks = Ranks::of(&experiment.traces);
     let (played, lines) = thread::scope(|scope| {
         let writer = scope.spawn(move || {
             for row in rows.iter().flatten() {
@@ -305,7 +313,7 @@ pub(super) fn write(
             }
             Ok::<_, Error>(lines)
         });
-        let played = play_all(&traces, &mut qstat, sender, &bar);
+        let played = play_all(&traces, &ranks, &mut qstat, sender, &bar);
         (played, writer.join().expect("what writes does not panic"))
     });
     bar.finish_and_clear();
@@ -319,6 +327,7 @@ pub(super) fn write(
 /// Plays all traces, by rank, and sends their operations.
 fn play_all<'a>(
     traces: &[(u32, &'a Trace)],
+    ranks: &Ranks,
     qstat: &mut Qstat,
     sender: SyncSender<Vec<Row<'a>>>,
     bar: &ProgressBar,
@@ -331,7 +340,7 @@ fn play_all<'a>(
         let (of_rank, others) = rest.split_at(rest.partition_point(|(of, _)| *of <= rank));
         rest = others;
         for (_, trace) in of_rank {
-            let marks = play(rank, trace, &mut to, qstat, bar)?;
+            let marks = play(rank, trace, ranks, &mut to, qstat, bar)?;
             for (most, mark) in most.iter_mut().zip(marks) {
                 *most = mark.max(*most);
             }
@@ -371,6 +380,7 @@ fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
 fn play<'a>(
     rank: u32,
     trace: &'a Trace,
+    ranks: &Ranks,
     to: &mut Batch<'a>,
     qstat: &mut Qstat,
     bar: &ProgressBar,
@@ -381,6 +391,7 @@ fn play<'a>(
     let mut player = Player::new(trace, device)?;
     let tells_lengths = player.tells_lengths();
     let (mut told, mut operations, mut numbers) = (0, 0_u64, Numbers::default());
+    let mut known: HashMap<u32, Option<u32>> = HashMap::new();
     while let Some(timed) = player.next()? {
         let (ns, op) = &timed;
         let row = Row::of(op, layout, tells_lengths);
@@ -393,6 +404,14 @@ fn play<'a>(
             cpu_ns: thread.map(|thread| thread.cpu_ns),
             ..row
         };
+        let mut rank_of = |peer: Option<u32>| {
+            *known.entry(peer?).or_insert_with_key(|peer| match trace.is_generated() {
+                true => Some(*peer),
+                false => ranks.at(&trace.header.host, *player.peers().get(peer)?),
+            })
+        };
+        row.source_rank = rank_of(row.source);
+        row.destination_rank = rank_of(row.destination);
         let queue = searched(op);
         let mark = |player: &Player<'_>, queue: Queue| {
             let (at, context) = (queue as usize, player.replay().context());
@@ -489,9 +508,12 @@ mod tests {
         let operations = read("operations.csv");
         let lines: Vec<_> = operations.lines().collect();
         assert_eq!(lines.len(), 1 + 8);
-        assert_eq!(lines[1], "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,0,,true,,,,,");
-        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,0,1,,,,,,");
-        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,,0,,,,,,,");
+        assert_eq!(
+            lines[1],
+            "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,0,,true,,,,,,,"
+        );
+        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,0,1,,,,,,,,");
+        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,,0,,,,,,,,,");
     }
 
     #[test]
@@ -551,10 +573,10 @@ mod tests {
         assert_eq!(told, expected);
         let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
         assert!(
-            text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,"),
+            text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,,,"),
             "{text}"
         );
-        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,";
+        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,,,";
         assert_eq!(text.lines().nth(15), Some(send));
     }
 

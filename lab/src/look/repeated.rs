@@ -114,7 +114,13 @@ impl Repeated {
         }
         println!("{}", sheet.table());
         println!("PRQ {}, UMQ {}", self.prq_needs, self.umq_needs);
-        println!("{}", exceeded(self.runs.len()));
+        if self.runs.iter().all(|run| run.completeness.is_complete()) {
+            println!("{}", exceeded(self.runs.len()));
+        } else {
+            println!(
+                "not all runs are whole: what the highest promises of another one is not known"
+            );
+        }
         println!("`tcam stats {}` has the tables of that run", self.runs[0].name);
     }
 }
