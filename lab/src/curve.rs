@@ -10,10 +10,10 @@ use std::path::Path;
 use indicatif::ProgressBar;
 use matching::Traversals;
 use matching::timing::Costs;
+use nic::config;
 use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
-use nic::timings;
 
 use crate::cli;
 use crate::environment::{self, Settings};
@@ -168,7 +168,7 @@ fn need_of<'a>(counters: impl Iterator<Item = &'a ContextCounters>) -> u64 {
 
 /// Whether the timing model is on.
 pub(crate) fn is_charged(params: &Params) -> bool {
-    timings::costs(params) != Costs::default()
+    config::costs(params) != Costs::default()
 }
 
 /// Whether the table always holds the oldest elements.
@@ -332,7 +332,7 @@ mod tests {
     use std::path::PathBuf;
 
     use matching::Key;
-    use nic::device::Envelope;
+    use nic::message::Envelope;
     use nic::trace::{Encoder, Header, Op, Posted, put_time};
 
     use super::*;

@@ -17,7 +17,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
 use matching::{Key, TagLayout};
-use nic::device::{DeviceConfig, Envelope};
+use nic::device::DeviceConfig;
+use nic::message::Envelope;
 use nic::params::Params;
 use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Posted, Sent};

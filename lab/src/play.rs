@@ -496,7 +496,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.trace");
         let header = Header { rank: Some(3), layout: "mpich".to_owned(), ..Header::default() };
-        let envelope = nic::device::Envelope { source: 1, bits: 2, len: 0 };
+        let envelope = nic::message::Envelope { source: 1, bits: 2, len: 0 };
         let mut bytes = header.to_bytes();
         nic::trace::Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
         bytes.extend(nic::trace::again(99).to_le_bytes());

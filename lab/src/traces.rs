@@ -15,11 +15,12 @@ use clap::Args;
 use matching::TagLayout;
 use matching::measured::Clock;
 use matching::timing::{Costs, Pace, Timing};
+use nic::config;
 use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};
-use nic::timings::{self, COSTS};
+use nic::timings::COSTS;
 use nic::trace::{Address, HEADER, Header, Reader, Stop, TraceError};
 
 use crate::environment::Settings;
@@ -358,7 +359,7 @@ impl Trace {
             NO_LENGTHS.call_once(|| eprintln!("{}", Error::NoLengths { path: self.path.clone() }));
             config.refuse.below = 0;
         }
-        let costs = timings::costs(params);
+        let costs = config::costs(params);
         if costs != Costs::default() {
             config.timing = Some(Timing { costs, pace: Arc::new(NoTime) });
         }

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measured::MeasuredTime;
+use crate::sums::{add, sum};
 use crate::timing::ModelledTime;
 
 /// Number of buckets of a [`Histogram`]: 0, 1, 2-3, 4-7, ... up to 2^31 and more.
@@ -567,13 +568,4 @@ impl QueueCounters {
         self.search_depth.merge(&other.search_depth);
         self.traversals.merge(&other.traversals);
     }
-}
-
-/// Adds to a sum of what others wrote, which may be anything: it does not wrap around.
-pub(crate) fn add(sum: &mut u64, more: u64) {
-    *sum = sum.saturating_add(more);
-}
-
-fn sum(values: &[u64]) -> i128 {
-    values.iter().map(|&value| i128::from(value)).sum()
 }

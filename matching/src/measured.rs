@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::add;
+use crate::sums::add;
 
 /// Tells the time.
 pub trait Clock: fmt::Debug + Send + Sync {

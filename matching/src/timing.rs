@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counters::add;
+use crate::sums::add;
 
 /// Costs in picoseconds: a thousandth of what the parameters are in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use matching::timing::Costs;
 use matching::{EngineConfig, Kernel, Leave, OffloadConfig, TagLayout};
 
 use crate::device::{DeviceConfig, Refuse};
@@ -46,6 +47,20 @@ fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> Off
             half_pool: params.has("preemptive", "pool"),
         },
         depths: !params.text("report").is_empty(),
+    }
+}
+
+/// The costs that parameters say; all zero if the timing model is off.
+#[must_use]
+pub fn costs(params: &Params) -> Costs {
+    Costs {
+        table: params.thousandths("table_ns"),
+        up: params.thousandths("up_ns"),
+        host: params.thousandths("host_ns"),
+        entry: params.entry_cost("host_entry_ns"),
+        down: params.thousandths("down_ns"),
+        spill: params.thousandths("spill_ns"),
+        promote: params.thousandths("promote_ns"),
     }
 }
 

@@ -27,9 +27,10 @@ use slab::Slab;
 use crate::latency::{Operation, Unit};
 use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
+use crate::message::{Envelope, Grant, Post, Receive};
 use crate::receives::{Posted, Receives};
 use crate::report::ContextCounters;
-use crate::trace::{self, Op, Recorder, Sent};
+use crate::trace::{Op, Recorder, Sent};
 
 /// Sizes and behaviour of a device.
 #[derive(Clone, Debug)]
@@ -79,83 +80,6 @@ impl DeviceConfig {
         }
         Ok(queue)
     }
-}
-
-/// What arrives: who sent it, its match bits, its length in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope {
-    /// Peer number of the sender.
-    pub source: u32,
-    /// Match bits; 0 for untagged messages.
-    pub bits: u64,
-    /// Length of the whole message.
-    pub len: u64,
-}
-
-/// A receive to post.
-#[derive(Clone, Debug)]
-pub struct Receive<R> {
-    /// Match bits, ignore bits and source.
-    pub key: Key,
-    /// Bytes of the buffer.
-    pub len: u64,
-    /// Set for a buffer that takes several messages (`FI_MULTI_RECV`).
-    pub multi: Option<MultiRecv>,
-    /// Whether the buffer has several parts.
-    pub non_contiguous: bool,
-    /// The caller's part.
-    pub data: R,
-}
-
-impl<R> From<&Receive<R>> for trace::Posted {
-    #[inline(always)]
-    fn from(receive: &Receive<R>) -> Self {
-        let Receive { key, len, multi, non_contiguous, .. } = *receive;
-        Self { key, len, multi, non_contiguous }
-    }
-}
-
-/// State of a multi-receive buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MultiRecv {
-    /// Length of the buffer.
-    pub len: u64,
-    /// Bytes used so far.
-    pub used: u64,
-    /// The buffer is given back when less than this is left.
-    pub min: u64,
-}
-
-/// Permission to put a message into a receive's buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant<R> {
-    /// The receive's part of the caller.
-    pub data: R,
-    /// Where the message goes in the buffer.
-    pub offset: u64,
-    /// Whether the buffer is given back with this message.
-    pub last: bool,
-}
-
-/// Result of [`Context::post`].
-#[derive(Debug)]
-pub enum Post<R, M> {
-    /// The receive waits.
-    Pending,
-    /// The table has no room, and the receive was not posted (`flow-control`): to be
-    /// posted again when an entry frees, or to the host with [`Context::post_anyway`].
-    HeldBack,
-    /// An unexpected message goes to it.
-    Matched {
-        /// Where the message goes.
-        grant: Grant<R>,
-        /// The message's envelope.
-        envelope: Envelope,
-        /// The message.
-        message: M,
-        /// Whether it is a multi-receive buffer with room left, to be posted again.
-        again: bool,
-    },
 }
 
 struct Unexpected<M> {
@@ -319,7 +243,7 @@ impl<R: Clone, M> Context<R, M> {
         if let Some(found) = self.umq.search_if_any(&receive.key) {
             self.umq.remove_matched(found.token);
             let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
-            let grant = grant(receive, envelope.len);
+            let grant = receive.grant(envelope.len);
             let again = !grant.last;
             self.end(Operation::Post);
             return Post::Matched { grant, envelope, message, again };
@@ -440,7 +364,7 @@ impl<R: Clone, M> Context<R, M> {
             self.end(Operation::Arrival);
             return Some(Grant { data: self.posted.take_data(token), offset: 0, last: true });
         }
-        let grant = grant(receive, envelope.len);
+        let grant = receive.grant(envelope.len);
         if grant.last {
             self.prq.remove_matched(token);
             self.posted.remove(token);
@@ -635,18 +559,6 @@ impl<R: Clone, M> Context<R, M> {
 /// Elements that room is made for at the start, so that queues of usual
 /// lengths never allocate.
 const PREALLOCATE: usize = 4096;
-
-/// Room for a message of `len` bytes in a receive.
-#[inline(always)]
-fn grant<R: Clone>(receive: &mut Receive<R>, len: u64) -> Grant<R> {
-    let data = receive.data.clone();
-    let Some(multi) = &mut receive.multi else {
-        return Grant { data, offset: 0, last: true };
-    };
-    let offset = multi.used;
-    multi.used += len.min(multi.len - multi.used);
-    Grant { data, offset, last: multi.len - multi.used < multi.min.max(1) }
-}
 
 /// The matching unit of one endpoint.
 pub struct Device<R, M> {

@@ -6,6 +6,7 @@ use matching::{HostEngine, Kernel, Overflow};
 use proptest::prelude::*;
 
 use super::*;
+use crate::message::MultiRecv;
 
 fn config(entries: usize) -> DeviceConfig {
     let offload = OffloadConfig {

@@ -8,13 +8,14 @@
 //! offline, with the same answers.
 #![forbid(unsafe_code)]
 
-mod config;
+pub mod config;
 pub mod device;
 pub mod draft;
 mod json;
 pub mod latency;
 pub mod lengths;
 pub mod live;
+pub mod message;
 pub mod models;
 mod names;
 pub mod origin;

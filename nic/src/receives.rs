@@ -10,7 +10,7 @@
 
 use matching::Key;
 
-use crate::{device::Receive, names::Names};
+use crate::{message::Receive, names::Names};
 
 /// A posted receive.
 pub(crate) struct Posted<R> {

@@ -4,7 +4,8 @@
 
 use matching::Key;
 
-use crate::device::{Context, DeviceConfig, DeviceError, Envelope, Post, Receive};
+use crate::device::{Context, DeviceConfig, DeviceError};
+use crate::message::{Envelope, Post, Receive};
 use crate::report::ContextCounters;
 use crate::trace::{Op, Posted};
 

@@ -11,8 +11,9 @@ use matching::{HostEngine, Key, OffloadConfig, Overflow, Source};
 use proptest::prelude::*;
 
 use super::*;
-use crate::device::{Envelope, MultiRecv, Refuse};
+use crate::device::Refuse;
 use crate::latency::Latencies;
+use crate::message::{Envelope, MultiRecv};
 use crate::trace::{Encoder, HEADER, Head, Header, Reader, Recorder, Sent};
 
 /// Keeps a trace in memory.

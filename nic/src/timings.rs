@@ -2,10 +2,6 @@
 //! The costs that `FI_TCAM_TIMING` names: values for the parameters of the timing model,
 //! each with its source in docs/devices.md. A parameter that is set itself wins.
 
-use matching::timing::Costs;
-
-use crate::params::Params;
-
 /// Costs with a source.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
@@ -18,20 +14,6 @@ pub struct Preset {
 /// Parameters of the timing model.
 pub const COSTS: [&str; 7] =
     ["table_ns", "up_ns", "host_ns", "host_entry_ns", "down_ns", "spill_ns", "promote_ns"];
-
-/// The costs that parameters say; all zero if the timing model is off.
-#[must_use]
-pub fn costs(params: &Params) -> Costs {
-    Costs {
-        table: params.thousandths("table_ns"),
-        up: params.thousandths("up_ns"),
-        host: params.thousandths("host_ns"),
-        entry: params.entry_cost("host_entry_ns"),
-        down: params.thousandths("down_ns"),
-        spill: params.thousandths("spill_ns"),
-        promote: params.thousandths("promote_ns"),
-    }
-}
 
 /// Every set of costs. Only figures with a source: there is none for a search of the
 /// table of any NIC.
@@ -68,6 +50,7 @@ pub(crate) fn preset(timing: &str, param: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::Params;
 
     #[test]
     fn costs_are_those_of_the_timing_model_and_what_is_set_itself_wins() {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Traces are read as they were written, and every damage is an error.
 
-use matching::Source;
+use matching::{Key, Source};
 use proptest::prelude::*;
 
 use super::code::LARGEST_SOURCE;
 use super::*;
+use crate::message::{Envelope, MultiRecv};
 
 fn key() -> impl Strategy<Value = Key> {
     let source = prop_oneof![Just(Source::ANY), (0..=LARGEST_SOURCE).prop_map(Source::new)];

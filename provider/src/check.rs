@@ -16,7 +16,7 @@ use ffi::{
     Buffer, Errno, flags,
     ops::cq::{Completion, Failure},
 };
-use nic::device::{Envelope, Grant};
+use nic::message::{Envelope, Grant};
 
 use crate::{
     channel::{

@@ -13,7 +13,7 @@ use ffi::{
         work::Op,
     },
 };
-use nic::device::{Envelope, Grant};
+use nic::message::{Envelope, Grant};
 
 use crate::{
     channel::wire,

@@ -18,10 +18,10 @@ use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
 use nic::{
+    config,
     device::{Device, DeviceConfig},
     params::Params,
     report::ChannelCounters,
-    timings,
 };
 use slab::Slab;
 
@@ -284,7 +284,7 @@ pub(crate) const MIN_MULTI_RECV: usize = 64;
 
 /// The timing model, if anything costs something.
 fn timing(params: &Params) -> Option<Timing> {
-    let costs = timings::costs(params);
+    let costs = config::costs(params);
     (costs != Costs::default()).then(|| Timing { costs, pace: Arc::new(Spin::new()) })
 }
 

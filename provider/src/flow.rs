@@ -20,7 +20,7 @@
 use std::time::{Duration, Instant};
 
 use ffi::Errno;
-use nic::{device::Envelope, params::Params};
+use nic::{message::Envelope, params::Params};
 
 use crate::{
     channel::wire::{Header, Kind},

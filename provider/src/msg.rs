@@ -9,7 +9,7 @@ use ffi::{
     ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
 };
 use matching::{Key, Source};
-use nic::device::{Envelope, Grant, MultiRecv, Post, Receive};
+use nic::message::{Envelope, Grant, MultiRecv, Post, Receive};
 use nic::trace::Sent;
 
 use crate::{

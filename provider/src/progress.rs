@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use nic::{device::Envelope, live::Live};
+use nic::{live::Live, message::Envelope};
 
 use crate::{
     channel::{

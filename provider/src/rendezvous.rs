@@ -14,7 +14,7 @@
 //! ```
 
 use ffi::{Buffer, Errno};
-use nic::device::{Envelope, Grant};
+use nic::message::{Envelope, Grant};
 
 use crate::{
     channel::{

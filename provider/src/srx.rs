@@ -35,7 +35,8 @@ use ffi::{
 };
 use matching::Source;
 use nic::{
-    device::{Device, Envelope, Grant, Post},
+    device::Device,
+    message::{Envelope, Grant, Post},
     report::WrittenAt,
 };
 use parking_lot::Mutex;

@@ -15,7 +15,8 @@ use ffi::{
     ops::ep::Recv,
 };
 use matching::{Key, Source};
-use nic::device::{AlreadyClaimed, Device, Envelope, Grant};
+use nic::device::{AlreadyClaimed, Device};
+use nic::message::{Envelope, Grant};
 
 use crate::{
     channel::{

@@ -368,7 +368,7 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
 
 #[cfg(test)]
 mod tests {
-    use nic::device::Envelope;
+    use nic::message::Envelope;
 
     use super::*;
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use indicatif::ProgressBar;
 use matching::{Key, Source, TagLayout, Told};
-use nic::device::Envelope;
+use nic::message::Envelope;
 use nic::replay::Change;
 use nic::trace::{Address, Op};
 use rustc_hash::FxHashMap as HashMap;

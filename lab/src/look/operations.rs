@@ -447,7 +447,7 @@ fn play<'a>(
 #[cfg(test)]
 mod tests {
     use matching::Source;
-    use nic::device::{Envelope, MultiRecv};
+    use nic::message::{Envelope, MultiRecv};
     use nic::trace::{Encoder, Header, Sent, put_time};
 
     use super::*;

@@ -12,7 +12,7 @@
 //! Messages are computed, not kept: memory does not depend on their number.
 
 use matching::{Key, Source};
-use nic::device::Envelope;
+use nic::message::Envelope;
 use nic::trace::{Op, Posted};
 
 use super::random::{Permutation, mix};

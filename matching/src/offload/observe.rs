@@ -4,8 +4,8 @@
 
 use super::{Found, Location, Offload, Place};
 use crate::Key;
-use crate::counters::add;
 use crate::engine::Engine;
+use crate::sums::add;
 
 impl Offload {
     /// The oldest element that matches, not counted as a search but charged as one.

@@ -5,8 +5,8 @@ use std::io;
 
 use matching::{Key, Source};
 
-use super::{End, Op, Posted, Sent, Stop, Thread};
-use crate::device::{Envelope, MultiRecv};
+use super::op::{End, Head, Op, Posted, Sent, Stop, Thread};
+use crate::message::{Envelope, MultiRecv};
 
 /// Keys of the list; a power of two.
 pub const KEYS: usize = 1 << PLACE_BITS;
@@ -81,10 +81,6 @@ impl<W: io::Write> Sink for W {
         self.write_all(words.map(u32::to_le_bytes).as_flattened())
     }
 }
-
-/// Word 0 of an operation with a key, the key's place left to be filled in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head(u32);
 
 impl Head {
     /// A number for the kind of operation.
