@@ -436,9 +436,9 @@ impl QueueCounters {
         if buckets > BUCKETS {
             return Err(format!("traversals have {buckets} of {BUCKETS} buckets"));
         }
-        let counted = hit.total() + miss.total();
+        let counted = hit.total() > 0 || miss.total() > 0;
         // Reports written before traversals were counted have none; peeks are counted here only.
-        if counted > 0 && hit.total() < self.host_matches {
+        if counted && hit.total() < self.host_matches {
             return Err(format!(
                 "traversals of {} searches of which the host answered {}",
                 hit.total(),

@@ -215,18 +215,13 @@ impl Offload {
         Place::Table
     }
 
-    /// Adds an element, the youngest, that the device does not take: it goes to the
-    /// host and stays there.
-    pub fn refuse(&mut self, element: Element) {
-        let age = self.begin(&element);
-        self.spill(element, age, Block::Refused);
-    }
-
-    /// The same for a receive that is too short to be offered: it stays on the host until
+    /// Adds an element, the youngest, that the device does not take, for a reason that is about
+    /// the element: [`Block::Refused`] keeps it on the host, [`Block::Short`] until
     /// [`Offload::force`].
-    pub fn keep_short(&mut self, element: Element) {
+    pub fn refuse(&mut self, element: Element, reason: Block) {
+        debug_assert!(matches!(reason, Block::Refused | Block::Short), "{reason:?} is the table's");
         let age = self.begin(&element);
-        self.spill(element, age, Block::Short);
+        self.spill(element, age, reason);
     }
 
     /// Counts an element and makes room for its location; its age.
@@ -327,10 +322,7 @@ impl Offload {
     #[inline(always)]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
-        let found = if self.observed { self.find_observed(key) } else { self.find(key) };
-        if self.depths {
-            self.note_depth(key, found);
-        }
+        let found = if self.observed { self.find_observed(key) } else { self.find_counted(key) };
         self.count_search(key, found);
         self.matched = found;
         found
@@ -345,7 +337,7 @@ impl Offload {
         }
         self.settle();
         if self.depths {
-            self.note_depth(key, None);
+            self.note_depths(key, None);
         }
         self.count_search(key, None);
         None

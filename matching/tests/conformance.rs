@@ -10,8 +10,8 @@ use matching::measured::{Clock, MeasuredTime};
 use matching::oracle::Oracle;
 use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
-    Element, EngineConfig, Found, HostEngine, Kernel, Key, Leave, Offload, OffloadConfig, Overflow,
-    Place, Queue, QueueCounters, Source, TagLayout,
+    Block, Element, EngineConfig, Found, HostEngine, Kernel, Key, Leave, Offload, OffloadConfig,
+    Overflow, Place, Queue, QueueCounters, Source, TagLayout,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -231,9 +231,9 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                 collective += u64::from(layout.is_collective(&Key { bits, ignore, source }));
                 let placed = if refused {
                     if bits % 2 == 1 {
-                        queue.keep_short(element);
+                        queue.refuse(element, Block::Short);
                     } else {
-                        queue.refuse(element);
+                        queue.refuse(element, Block::Refused);
                     }
                     Place::Host
                 } else {

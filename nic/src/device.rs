@@ -19,7 +19,7 @@ use matching::measured::Clock;
 use matching::pool::EntryPool;
 use matching::timing::Timing;
 use matching::{
-    Curve, Element, Key, Offload, OffloadConfig, Overflow, SearchDepth, Source, TagLayout,
+    Block, Curve, Element, Key, Offload, OffloadConfig, Overflow, SearchDepth, Source, TagLayout,
     Traversals,
 };
 use slab::Slab;
@@ -94,6 +94,8 @@ pub struct Context<R, M> {
     posted: Receives<R>,
     prq: Offload,
     refuse: Refuse,
+    /// Some receives are refused.
+    picky: bool,
     /// Both queues leave their tables together, and did not yet.
     may_leave: bool,
     layout: TagLayout,
@@ -123,6 +125,7 @@ impl<R: Clone, M> Context<R, M> {
             posted: Receives::with_capacity(config.prq.entries.min(PREALLOCATE)),
             prq: config.queue(&config.prq)?,
             refuse: config.refuse,
+            picky: config.refuse != Refuse::default(),
             may_leave: config.prq.overflow == Overflow::Sticky,
             layout: config.prq.engine_config.layout,
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
@@ -249,20 +252,11 @@ impl<R: Clone, M> Context<R, M> {
             return Post::Matched { grant, envelope, message, again };
         }
         let Key { bits, ignore, source } = receive.key;
-        let picky = self.refuse != Refuse::default();
-        let refused = picky && self.refuses(receive);
-        let short = picky && receive.len < self.refuse.below;
-        let forces = picky && (1..receive.len).contains(&self.refuse.force_above);
         let token = self.posted.insert(number, receive);
         let element = Element { bits, ignore, source, token };
-        if refused {
-            self.prq.refuse(element);
-        } else if short {
-            self.prq.keep_short(element);
+        if self.picky {
+            self.offer(element, receive);
         } else {
-            if forces {
-                self.prq.force();
-            }
             self.prq.insert(element);
         }
         if self.may_leave {
@@ -270,6 +264,21 @@ impl<R: Clone, M> Context<R, M> {
         }
         self.end(Operation::Post);
         Post::Pending
+    }
+
+    /// Adds a receive to the PRQ of a device that does not take every receive.
+    #[cold]
+    fn offer(&mut self, element: Element, receive: &Receive<R>) {
+        if self.refuses(receive) {
+            return self.prq.refuse(element, Block::Refused);
+        }
+        if receive.len < self.refuse.below {
+            return self.prq.refuse(element, Block::Short);
+        }
+        if (1..receive.len).contains(&self.refuse.force_above) {
+            self.prq.force();
+        }
+        self.prq.insert(element);
     }
 
     /// Before each post and arrival: records the lengths of the queues, if it is time.

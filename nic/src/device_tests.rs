@@ -393,3 +393,19 @@ fn short_receives_stay_on_the_host_until_a_long_one_forces_them() {
     assert_eq!((reasons.short, reasons.order, reasons.refused), (1, 2, 1));
     assert_eq!(counters.prq.promotions, 2);
 }
+
+#[test]
+fn a_long_receive_forces_nothing_into_a_table_that_was_left() {
+    let mut config = config(1);
+    config.prq.overflow = Overflow::Sticky;
+    config.refuse = Refuse { below: 8, force_above: 64, ..Refuse::default() };
+    let mut context: Context<u32, ()> = Context::new(&config).unwrap();
+    for len in [8, 8] {
+        context.post(&mut Receive { len, ..any_source(1, 0) });
+    }
+    assert_eq!(context.occupancy()[0], (1, 1));
+    assert!(context.arrive(&Envelope { source: 0, bits: 1, len: 0 }).is_some());
+    context.post(&mut Receive { len: 65, ..any_source(1, 0) });
+    assert_eq!(context.occupancy()[0], (0, 2));
+    context.counters().check().unwrap();
+}
