@@ -342,6 +342,9 @@ pub struct QueueCounters {
     /// The same by level, first level first.
     #[serde(default)]
     pub dedicated_levels: ByKind<Vec<u64>>,
+    /// Elements on the host whose source no cluster names (`kmeans`).
+    #[serde(default)]
+    pub unclustered: u64,
     /// Why elements spilled, counted when they did.
     pub block_reasons: BlockReasons,
     /// The same by kind of traffic.
@@ -560,6 +563,7 @@ impl QueueCounters {
         self.dedicated_collective = self.dedicated_collective.max(other.dedicated_collective);
         self.dedicated_point_to_point =
             self.dedicated_point_to_point.max(other.dedicated_point_to_point);
+        add(&mut self.unclustered, other.unclustered);
         self.block_reasons.merge(&other.block_reasons);
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);

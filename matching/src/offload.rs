@@ -35,7 +35,7 @@ use ternary_cam::{Handle, Hit, Table, TableError};
 
 use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies, Traversals};
 use crate::curve::Curve;
-use crate::engine::{Engine, Host, HostHandle};
+use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::timing::Timing;
@@ -83,6 +83,7 @@ enum Stay {
 /// Tokens are small dense numbers of the caller's, unique among live elements.
 pub struct Offload {
     table: Table,
+    plan: HostPlan,
     host: Host,
     overflow: Overflow,
     leave: Leave,
@@ -124,6 +125,11 @@ impl Offload {
     /// The table is too large, or this processor does not support the kernel.
     pub fn new(config: &OffloadConfig) -> Result<Self, TableError> {
         let table = Table::new(config.entries, config.kernel)?;
+        let plan = HostPlan {
+            config: config.engine_config,
+            kernel: config.kernel,
+            clusters: Arc::default(),
+        };
         let histogram =
             if config.depths { Histogram::with_all_buckets } else { Histogram::default };
         Ok(Self {
@@ -143,7 +149,8 @@ impl Offload {
                 ..QueueCounters::default()
             },
             table,
-            host: Host::new(config.engine, &config.engine_config, config.kernel)?,
+            host: plan.make(config.engine)?,
+            plan,
             overflow: config.overflow,
             leave: config.leave,
             software: false,
@@ -168,6 +175,16 @@ impl Offload {
     #[must_use]
     pub fn with_pool(self, pool: Arc<dyn EntryPool>) -> Self {
         Self { pool: Some(pool), plain: false, ..self }
+    }
+
+    /// The same queue, empty still, with `kmeans` behind it for these clusters.
+    ///
+    /// # Errors
+    /// This processor does not support the kernel.
+    pub fn with_clusters(mut self, clusters: Arc<Clusters>) -> Result<Self, TableError> {
+        self.plan.clusters = clusters;
+        self.host = self.plan.make(HostEngine::Kmeans)?;
+        Ok(self)
     }
 
     /// The same queue, whose searches are charged.
@@ -528,6 +545,7 @@ impl Offload {
             host_occupancy: self.host.len() as u64,
             dedicated_collective: collective as u64,
             dedicated_point_to_point: point_to_point as u64,
+            unclustered: self.host.unclustered(),
             dedicated_levels: ByKind {
                 collective: of_collective,
                 point_to_point: of_point_to_point,
