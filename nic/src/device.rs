@@ -19,21 +19,22 @@ use matching::measured::Clock;
 use matching::pool::EntryPool;
 use matching::timing::Timing;
 use matching::{
-    Block, Curve, Element, Key, Offload, OffloadConfig, Overflow, SearchDepth, Source, TagLayout,
-    Traversals,
+    Block, Curve, Element, HostEngine, Key, Offload, OffloadConfig, Overflow, Role, SearchDepth,
+    Source, TagLayout, Traversals,
 };
 use slab::Slab;
 
+use crate::clusters::Own;
 use crate::latency::{Operation, Unit};
 use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
 use crate::message::{Envelope, Grant, Post, Receive};
 use crate::receives::{Posted, Receives};
-use crate::report::ContextCounters;
+use crate::report::{BrokenPromises, ContextCounters};
 use crate::trace::{Op, Recorder, Sent};
 
 /// Sizes and behaviour of a device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DeviceConfig {
     /// Table and engine of posted receives.
     pub prq: OffloadConfig,
@@ -43,6 +44,10 @@ pub struct DeviceConfig {
     pub pool: Option<Arc<dyn EntryPool>>,
     /// Receives that stay on the host.
     pub refuse: Refuse,
+    /// What the program promises of its receives.
+    pub promise: Promise,
+    /// Those of `kmeans`.
+    pub clusters: Option<Own>,
     /// What searches are charged; nothing if the timing model is off.
     pub timing: Option<Timing>,
     /// Tells the time to what is recorded of queue lengths; none where there is none.
@@ -66,9 +71,26 @@ pub struct Refuse {
     pub any_tag: bool,
 }
 
+/// What a program promises of its receives (`FI_TCAM_ASSERT`). A receive that breaks a promise is
+/// matched as any other, and counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promise {
+    /// None is from any source.
+    pub no_any_source: bool,
+    /// None is of any tag.
+    pub no_any_tag: bool,
+}
+
 impl DeviceConfig {
     fn queue(&self, config: &OffloadConfig) -> Result<Offload, DeviceError> {
         let mut queue = Offload::new(config)?;
+        if let (HostEngine::Kmeans, Some(own)) = (config.engine, &self.clusters) {
+            let of_role = match config.engine_config.role {
+                Role::Posted => &own.prq,
+                Role::Unexpected => &own.umq,
+            };
+            queue = queue.with_clusters(Arc::clone(of_role))?;
+        }
         if let Some(pool) = &self.pool {
             queue = queue.with_pool(Arc::clone(pool));
         }
@@ -96,6 +118,9 @@ pub struct Context<R, M> {
     refuse: Refuse,
     /// Some receives are refused.
     picky: bool,
+    promise: Promise,
+    /// Something is promised.
+    promised: bool,
     /// Both queues leave their tables together, and did not yet.
     may_leave: bool,
     layout: TagLayout,
@@ -126,6 +151,8 @@ impl<R: Clone, M> Context<R, M> {
             prq: config.queue(&config.prq)?,
             refuse: config.refuse,
             picky: config.refuse != Refuse::default(),
+            promise: config.promise,
+            promised: config.promise != Promise::default(),
             may_leave: config.prq.overflow == Overflow::Sticky,
             layout: config.prq.engine_config.layout,
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
@@ -243,6 +270,9 @@ impl<R: Clone, M> Context<R, M> {
         let number = self.counters.posts - self.taken;
         self.counters.posts += 1;
         self.posted.expect(number);
+        if self.promised {
+            self.count_broken(&receive.key);
+        }
         if let Some(found) = self.umq.search_if_any(&receive.key) {
             self.umq.remove_matched(found.token);
             let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
@@ -264,6 +294,15 @@ impl<R: Clone, M> Context<R, M> {
         }
         self.end(Operation::Post);
         Post::Pending
+    }
+
+    /// Counts a receive that breaks a promise.
+    #[cold]
+    fn count_broken(&mut self, key: &Key) {
+        let Promise { no_any_source, no_any_tag } = self.promise;
+        let BrokenPromises { any_source, any_tag } = &mut self.counters.broken_promises;
+        *any_source += u64::from(no_any_source && self.layout.is_any_source(key));
+        *any_tag += u64::from(no_any_tag && self.layout.is_any_tag(key));
     }
 
     /// Adds a receive to the PRQ of a device that does not take every receive.
