@@ -16,6 +16,15 @@ pub(crate) enum Error {
     #[error("{}", hint::explained(.0))]
     Param(#[from] ParamError),
 
+    #[error(
+        "{path}: no element has a source: every receive is from any source, or a tcam wrote this that \
+         did not count sources yet; record the program anew"
+    )]
+    NoProfile { path: PathBuf },
+
+    #[error("{path}: {why}")]
+    Profile { path: PathBuf, why: String },
+
     #[error("{path}: {error}")]
     Clusters { path: PathBuf, error: ClustersError },
 

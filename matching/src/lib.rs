@@ -18,6 +18,7 @@ mod offload;
 pub mod oracle;
 mod overflow;
 pub mod pool;
+mod sources;
 mod sums;
 pub mod timing;
 mod traffic;

@@ -38,6 +38,7 @@ use crate::curve::Curve;
 use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
+use crate::sources::Sources;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
 use crate::{Element, Key, Leave, Overflow};
@@ -110,6 +111,8 @@ pub struct Offload {
     recent: (usize, usize),
     /// Search depths are wanted, as in every run with a report.
     depths: bool,
+    /// Counted with them.
+    sources: Option<Box<Sources>>,
     timing: Option<Timing>,
     curve: Option<Box<Curve>>,
     /// Measures what takes time, if that is wanted.
@@ -164,6 +167,7 @@ impl Offload {
             age: 0,
             matched: None,
             depths: config.depths,
+            sources: config.depths.then(|| Box::new(Sources::new(config.engine_config.layout))),
             timing: None,
             curve: None,
             watch: None,
@@ -254,6 +258,9 @@ impl Offload {
         self.age += 1;
         let collective = self.classifier.is_collective(element.bits, element.ignore);
         self.counters.kinds.of_mut(collective).inserts += 1;
+        if let Some(sources) = &mut self.sources {
+            sources.note(element);
+        }
         if self.observed {
             self.observe_insert(collective);
         }
@@ -546,6 +553,7 @@ impl Offload {
             dedicated_collective: collective as u64,
             dedicated_point_to_point: point_to_point as u64,
             unclustered: self.host.unclustered(),
+            added: self.sources.as_ref().map_or_else(Vec::new, |sources| sources.added()),
             dedicated_levels: ByKind {
                 collective: of_collective,
                 point_to_point: of_point_to_point,
