@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use matching::measured::Clock;
 use matching::timing::{Costs, EntryCost, Pace, Timing};
-use matching::{HostEngine, Key, OffloadConfig, Overflow, Source};
+use matching::{HostEngine, Key, OffloadConfig, Overflow, Source, TableKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -106,7 +106,11 @@ proptest! {
         for overflow in Overflow::ALL {
             for (entries, engine) in [(0, HostEngine::ColPnp), (3, HostEngine::List), (64, HostEngine::RankArray)] {
                 let other = config(entries, engine, overflow);
-                prop_assert_eq!(play(&other, &read).counters(), play(&other, &ops).counters());
+                let counters = play(&other, &read).counters();
+                prop_assert_eq!(&counters, &play(&other, &ops).counters());
+                let mut cam = other;
+                (cam.prq.table, cam.umq.table) = (TableKind::Cam, TableKind::Cam);
+                prop_assert_eq!(&counters, &play(&cam, &read).counters());
             }
         }
     }
