@@ -33,7 +33,7 @@ pub use engine::{
     List, NewMadeleine, Packed, Queue, Queues, RankArray, Role, TooManyClusters, UnknownEngine,
     UnknownQueue,
 };
-pub use offload::{Found, Offload, OffloadConfig, Place};
+pub use offload::{Found, Offload, OffloadConfig, Place, TableKind, UnknownTable};
 pub use overflow::{Leave, Overflow, UnknownOverflow};
 pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};
 pub use traffic::{CollectiveId, TagLayout, Told, Traffic, UnknownLayout};

@@ -26,12 +26,15 @@ mod admit;
 mod config;
 mod measure;
 mod observe;
+mod tables;
 
 pub use config::OffloadConfig;
+pub use tables::{TableKind, UnknownTable};
 
 use std::sync::Arc;
 
-use ternary_cam::{Handle, Hit, Table, TableError};
+use tables::Tables;
+use ternary_cam::{Handle, Hit, TableError};
 
 use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies, Traversals};
 use crate::curve::Curve;
@@ -83,7 +86,7 @@ enum Stay {
 ///
 /// Tokens are small dense numbers of the caller's, unique among live elements.
 pub struct Offload {
-    table: Table,
+    table: Tables,
     plan: HostPlan,
     host: Host,
     overflow: Overflow,
@@ -117,7 +120,9 @@ pub struct Offload {
     curve: Option<Box<Curve>>,
     /// Measures what takes time, if that is wanted.
     watch: Option<Watch>,
-    /// Timing, measured times or the curve are wanted.
+    /// Operations on the table are measured, or it is the CAM.
+    detour: bool,
+    /// Timing, measured times or the curve are wanted, or the table is the CAM.
     observed: bool,
 }
 
@@ -127,7 +132,8 @@ impl Offload {
     /// # Errors
     /// The table is too large, or this processor does not support the kernel.
     pub fn new(config: &OffloadConfig) -> Result<Self, TableError> {
-        let table = Table::new(config.entries, config.kernel)?;
+        let table = Tables::new(config.table, config.entries, config.kernel)?;
+        let detour = table.is_cam();
         let plan = HostPlan {
             config: config.engine_config,
             kernel: config.kernel,
@@ -171,7 +177,8 @@ impl Offload {
             timing: None,
             curve: None,
             watch: None,
-            observed: false,
+            detour,
+            observed: detour,
         })
     }
 
@@ -213,7 +220,7 @@ impl Offload {
     /// The same queue, whose searches, insertions and removals are measured.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { watch: Some(Watch::new(clock)), observed: true, ..self }
+        Self { watch: Some(Watch::new(clock)), detour: true, observed: true, ..self }
     }
 
     /// Tells how many processes there are, for the number of the host engine's queues.
@@ -384,6 +391,12 @@ impl Offload {
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
         self.find_behind(self.table.first_match(key), key)
+    }
+
+    /// The same where the table is the index.
+    #[inline(always)]
+    fn find_in_index(&self, key: &Key) -> Option<Found> {
+        self.find_behind(self.table.index.first_match(key), key)
     }
 
     /// The oldest element that matches, given what the table found.
