@@ -18,6 +18,7 @@ mod offload;
 pub mod oracle;
 mod overflow;
 pub mod pool;
+mod profile;
 mod sums;
 pub mod timing;
 mod traffic;
@@ -33,5 +34,6 @@ pub use engine::{
 };
 pub use offload::{Found, Offload, OffloadConfig, Place};
 pub use overflow::{Leave, Overflow, UnknownOverflow};
+pub use profile::Profile;
 pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};
 pub use traffic::{CollectiveId, TagLayout, Told, Traffic, UnknownLayout};

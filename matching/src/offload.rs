@@ -38,6 +38,7 @@ use crate::curve::Curve;
 use crate::engine::{Engine, Host, HostHandle};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
+use crate::profile::Profile;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
 use crate::{Element, Key, Leave, Overflow};
@@ -126,6 +127,7 @@ impl Offload {
         let table = Table::new(config.entries, config.kernel)?;
         let histogram =
             if config.depths { Histogram::with_all_buckets } else { Histogram::default };
+        let profile = if config.depths { Profile::with_all_buckets } else { Profile::default };
         Ok(Self {
             recent: (0, 0),
             counters: QueueCounters {
@@ -138,6 +140,8 @@ impl Offload {
                 traversals: Traversals {
                     hit: histogram(),
                     miss: histogram(),
+                    found: profile(),
+                    not_found: profile(),
                     ..Traversals::default()
                 },
                 ..QueueCounters::default()
