@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use nic::clusters::ClustersError;
 use nic::params::ParamError;
 use nic::report::ReportError;
 use nic::trace::TraceError;
@@ -14,6 +15,9 @@ use crate::hint;
 pub(crate) enum Error {
     #[error("{}", hint::explained(.0))]
     Param(#[from] ParamError),
+
+    #[error("{path}: {error}")]
+    Clusters { path: PathBuf, error: ClustersError },
 
     #[error("{option} {word}: NAME=VALUE is expected, {}", hint::of_setting(.word))]
     Setting { option: &'static str, word: String },

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::BufReader;
 use std::net::SocketAddrV4;
 use std::num::NonZeroU32;
 use std::ops::Deref;
@@ -12,9 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 
 use clap::Args;
-use matching::TagLayout;
 use matching::measured::Clock;
 use matching::timing::{Costs, Pace, Timing};
+use matching::{HostEngine, TagLayout};
+use nic::clusters::{self, Own};
 use nic::config;
 use nic::device::DeviceConfig;
 use nic::params::Params;
@@ -138,6 +140,8 @@ impl Default for Take {
 
 /// That lengths are missing is said once.
 static NO_LENGTHS: Once = Once::new();
+/// So is that clusters are of another job.
+static OTHER_JOB: Once = Once::new();
 
 /// A gigabyte, or a file of 62 KB: records say how often they repeat.
 pub(crate) const MAX_QUEUE: usize = 4_000_000;
@@ -349,12 +353,32 @@ impl Trace {
         })
     }
 
+    /// Its clusters in a file; none, and that is told, if the file is of another job.
+    fn clusters(&self, file: &str) -> Result<Option<Own>, Error> {
+        let path = Path::new(file);
+        let opened = File::open(path).map_err(Error::io(path))?;
+        let Header { rank, origin, .. } = &self.header;
+        match clusters::read(&mut BufReader::new(opened), rank.unwrap_or(0), origin.ranks) {
+            Ok(own) => Ok(Some(own)),
+            Err(error) if error.is_other_job() => {
+                OTHER_JOB.call_once(|| {
+                    eprintln!("{file}: {error}; every source is in the default cluster");
+                });
+                Ok(None)
+            }
+            Err(error) => Err(Error::Clusters { path: path.to_owned(), error }),
+        }
+    }
+
     /// The device of these parameters. Costs are counted, time does not pass.
     pub(crate) fn device(&self, params: &Params) -> Result<DeviceConfig, Error> {
         let layout = self.layout(params)?;
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
+        if config.prq.engine == HostEngine::Kmeans {
+            config.clusters = self.clusters(params.text("clusters"))?;
+        }
         if !self.tells_lengths && config.refuse.below > 0 {
             NO_LENGTHS.call_once(|| eprintln!("{}", Error::NoLengths { path: self.path.clone() }));
             config.refuse.below = 0;

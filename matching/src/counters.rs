@@ -352,6 +352,9 @@ pub struct QueueCounters {
     /// The same by level, first level first.
     #[serde(default)]
     pub dedicated_levels: ByKind<Vec<u64>>,
+    /// Elements on the host whose source no cluster names (`kmeans`).
+    #[serde(default)]
+    pub unclustered: u64,
     /// Why elements spilled, counted when they did.
     pub block_reasons: BlockReasons,
     /// The same by kind of traffic.
@@ -449,9 +452,9 @@ impl QueueCounters {
         for (profile, histogram) in [(found, hit), (not_found, miss)] {
             profile.check(histogram.total()).map_err(|why| format!("traversals: {why}"))?;
         }
-        let counted = hit.total().saturating_add(miss.total());
+        let counted = hit.total() > 0 || miss.total() > 0;
         // Reports written before traversals were counted have none; peeks are counted here only.
-        if counted > 0 && hit.total() < self.host_matches {
+        if counted && hit.total() < self.host_matches {
             return Err(format!(
                 "traversals of {} searches of which the host answered {}",
                 hit.total(),
@@ -573,6 +576,7 @@ impl QueueCounters {
         self.dedicated_collective = self.dedicated_collective.max(other.dedicated_collective);
         self.dedicated_point_to_point =
             self.dedicated_point_to_point.max(other.dedicated_point_to_point);
+        add(&mut self.unclustered, other.unclustered);
         self.block_reasons.merge(&other.block_reasons);
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);

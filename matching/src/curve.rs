@@ -163,6 +163,7 @@ impl Curve {
             dedicated_collective: 0,
             dedicated_point_to_point: 0,
             dedicated_levels: ByKind::default(),
+            unclustered: 0,
             traversals: Traversals::default(),
             spills: self.spills(entries).iter().sum(),
             ..counted.clone()

@@ -29,8 +29,9 @@ pub use counters::{
 };
 pub use curve::Curve;
 pub use engine::{
-    ColPnp, Engine, EngineConfig, HostEngine, HostHandle, HostHit, Linked, List, Packed, Queue,
-    Queues, RankArray, UnknownEngine, UnknownQueue,
+    Clusters, ColPnp, Engine, EngineConfig, Hash, HostEngine, HostHandle, HostHit, Kmeans, Linked,
+    List, NewMadeleine, Packed, Queue, Queues, RankArray, Role, TooManyClusters, UnknownEngine,
+    UnknownQueue,
 };
 pub use offload::{Found, Offload, OffloadConfig, Place};
 pub use overflow::{Leave, Overflow, UnknownOverflow};

@@ -35,7 +35,7 @@ use ternary_cam::{Handle, Hit, Table, TableError};
 
 use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies, Traversals};
 use crate::curve::Curve;
-use crate::engine::{Engine, Host, HostHandle};
+use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::profile::Profile;
@@ -84,6 +84,7 @@ enum Stay {
 /// Tokens are small dense numbers of the caller's, unique among live elements.
 pub struct Offload {
     table: Table,
+    plan: HostPlan,
     host: Host,
     overflow: Overflow,
     leave: Leave,
@@ -125,6 +126,11 @@ impl Offload {
     /// The table is too large, or this processor does not support the kernel.
     pub fn new(config: &OffloadConfig) -> Result<Self, TableError> {
         let table = Table::new(config.entries, config.kernel)?;
+        let plan = HostPlan {
+            config: config.engine_config,
+            kernel: config.kernel,
+            clusters: Arc::default(),
+        };
         let histogram =
             if config.depths { Histogram::with_all_buckets } else { Histogram::default };
         let profile = if config.depths { Profile::with_all_buckets } else { Profile::default };
@@ -147,7 +153,8 @@ impl Offload {
                 ..QueueCounters::default()
             },
             table,
-            host: Host::new(config.engine, &config.engine_config, config.kernel)?,
+            host: plan.make(config.engine)?,
+            plan,
             overflow: config.overflow,
             leave: config.leave,
             software: false,
@@ -172,6 +179,16 @@ impl Offload {
     #[must_use]
     pub fn with_pool(self, pool: Arc<dyn EntryPool>) -> Self {
         Self { pool: Some(pool), plain: false, ..self }
+    }
+
+    /// The same queue, empty still, with `kmeans` behind it for these clusters.
+    ///
+    /// # Errors
+    /// This processor does not support the kernel.
+    pub fn with_clusters(mut self, clusters: Arc<Clusters>) -> Result<Self, TableError> {
+        self.plan.clusters = clusters;
+        self.host = self.plan.make(HostEngine::Kmeans)?;
+        Ok(self)
     }
 
     /// The same queue, whose searches are charged.
@@ -219,18 +236,13 @@ impl Offload {
         Place::Table
     }
 
-    /// Adds an element, the youngest, that the device does not take: it goes to the
-    /// host and stays there.
-    pub fn refuse(&mut self, element: Element) {
-        let age = self.begin(&element);
-        self.spill(element, age, Block::Refused);
-    }
-
-    /// The same for a receive that is too short to be offered: it stays on the host until
+    /// Adds an element, the youngest, that the device does not take, for a reason that is about
+    /// the element: [`Block::Refused`] keeps it on the host, [`Block::Short`] until
     /// [`Offload::force`].
-    pub fn keep_short(&mut self, element: Element) {
+    pub fn refuse(&mut self, element: Element, reason: Block) {
+        debug_assert!(matches!(reason, Block::Refused | Block::Short), "{reason:?} is the table's");
         let age = self.begin(&element);
-        self.spill(element, age, Block::Short);
+        self.spill(element, age, reason);
     }
 
     /// Counts an element and makes room for its location; its age.
@@ -331,10 +343,7 @@ impl Offload {
     #[inline(always)]
     pub fn search(&mut self, key: &Key) -> Option<Found> {
         self.settle();
-        let found = if self.observed { self.find_observed(key) } else { self.find(key) };
-        if self.depths {
-            self.note_depth(key, found);
-        }
+        let found = if self.observed { self.find_observed(key) } else { self.find_counted(key) };
         self.count_search(key, found);
         self.matched = found;
         found
@@ -349,7 +358,7 @@ impl Offload {
         }
         self.settle();
         if self.depths {
-            self.note_depth(key, None);
+            self.note_depths(key, None);
         }
         self.count_search(key, None);
         None
@@ -540,6 +549,7 @@ impl Offload {
             host_occupancy: self.host.len() as u64,
             dedicated_collective: collective as u64,
             dedicated_point_to_point: point_to_point as u64,
+            unclustered: self.host.unclustered(),
             dedicated_levels: ByKind {
                 collective: of_collective,
                 point_to_point: of_point_to_point,

@@ -114,6 +114,16 @@ pub(crate) struct Fields {
     nonblocking: u32,
 }
 
+/// See [`Fields::wildcards`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wildcards {
+    /// Communicator and tag.
+    pub(crate) told_by: u64,
+    pub(crate) any_tag: u64,
+    /// 0 where the bits do not have the source.
+    pub(crate) any_source: u64,
+}
+
 /// First nonblocking tag of MPICH: behind those of hcoll, which end at 286.
 const MPICH_NONBLOCKING: u32 = 287;
 /// First nonblocking tag of Open MPI 4.1, without its sign.
@@ -354,6 +364,20 @@ impl Fields {
     #[inline]
     pub(crate) const fn tag_and_communicator(&self) -> u64 {
         self.told_by
+    }
+
+    /// The bits by which an MPI tells messages apart, those that a receive of any tag ignores, and
+    /// those that one of any source ignores: as far as the layout is known.
+    pub(crate) const fn wildcards(&self) -> Wildcards {
+        let source = match self.source {
+            Some(field) => field.mask,
+            None => 0,
+        };
+        if self.collective == 0 {
+            return Wildcards { told_by: u64::MAX, any_tag: u64::MAX, any_source: source };
+        }
+        let sign = if self.negative { self.collective } else { 0 };
+        Wildcards { told_by: self.told_by, any_tag: self.tag.mask & !sign, any_source: source }
     }
 
     /// What everything that `key` can match belongs to; nothing if it can match

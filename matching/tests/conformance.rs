@@ -10,8 +10,8 @@ use matching::measured::{Clock, MeasuredTime};
 use matching::oracle::Oracle;
 use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
-    Element, EngineConfig, Found, HostEngine, Kernel, Key, Leave, Offload, OffloadConfig, Overflow,
-    Place, Queue, QueueCounters, Source, TagLayout,
+    Block, Clusters, Element, EngineConfig, Found, HostEngine, Kernel, Key, Leave, Offload,
+    OffloadConfig, Overflow, Place, Queue, QueueCounters, Role, Source, TagLayout,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -201,6 +201,11 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
     let pool = with.pool.map(LocalPool::new);
     let mut neighbour = pool.as_ref().map(Neighbour::new);
     let mut queue = Offload::new(&config).unwrap();
+    if config.engine == HostEngine::Kmeans {
+        // Of ranks 0 to 3.
+        let clusters = Clusters::new(vec![Some(1), Some(0), None]).unwrap();
+        queue = queue.with_clusters(Arc::new(clusters)).unwrap();
+    }
     if let Some(pool) = &pool {
         queue = queue.with_pool(Arc::new(pool.join(Share { reserved: 1, max: 6 }).unwrap()));
     }
@@ -231,9 +236,9 @@ fn replay(config: OffloadConfig, with: With, ops: &[Op]) -> QueueCounters {
                 collective += u64::from(layout.is_collective(&Key { bits, ignore, source }));
                 let placed = if refused {
                     if bits % 2 == 1 {
-                        queue.keep_short(element);
+                        queue.refuse(element, Block::Short);
                     } else {
-                        queue.refuse(element);
+                        queue.refuse(element, Block::Refused);
                     }
                     Place::Host
                 } else {
@@ -360,6 +365,10 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
                 }
             }
         }
+        // Searched by receives, whatever comes.
+        let engine_config = EngineConfig { role: Role::Unexpected, ..engine_config };
+        let engine = HostEngine::NewMadeleine;
+        replay(OffloadConfig { engine, engine_config, ..usual }, With::default(), ops);
         // With the usual θ, short queues are searched as one list.
         let engine_config = EngineConfig { theta: 100, ..engine_config };
         let config = OffloadConfig { engine: HostEngine::ColPnp, engine_config, ..usual };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use matching::timing::{Costs, EntryCost, ModelledTime, Pace, Timing};
-use matching::{Element, Key, Offload, OffloadConfig, Source};
+use matching::{Block, Element, Key, Offload, OffloadConfig, Source};
 
 /// Adds up instead of waiting.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ fn a_promotion_is_charged() {
 #[test]
 fn an_older_refused_element_makes_the_host_be_searched_too() {
     let (mut queue, pace) = queue(2);
-    queue.refuse(Element { bits: 7, ignore: 0, source: Source::ANY, token: 7 });
+    queue.refuse(Element { bits: 7, ignore: 0, source: Source::ANY, token: 7 }, Block::Refused);
     insert(&mut queue, 1);
     queue.search(&key(1)).unwrap();
     assert_eq!(pace.0.load(Ordering::Relaxed), 5 + 10 + 1 + 1000 + 100_000 + 2);

@@ -4,9 +4,9 @@
 use std::str::FromStr;
 
 use matching::timing::Costs;
-use matching::{EngineConfig, Kernel, Leave, OffloadConfig, TagLayout};
+use matching::{EngineConfig, HostEngine, Kernel, Leave, OffloadConfig, Role, TagLayout};
 
-use crate::device::{DeviceConfig, Refuse};
+use crate::device::{DeviceConfig, Promise, Refuse};
 use crate::params::Params;
 
 /// The value of a parameter that names something. The words allowed are the names
@@ -35,6 +35,7 @@ fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> Off
         engine_config: EngineConfig {
             queue: named(params, "queue"),
             layout,
+            role: if entries == "umq_entries" { Role::Unexpected } else { Role::Posted },
             theta: number(params, "theta"),
             k_collective: number(params, "k_col"),
             k_point_to_point: number(params, "k_pnp"),
@@ -66,9 +67,10 @@ pub fn costs(params: &Params) -> Costs {
 
 impl DeviceConfig {
     /// The device of these parameters, for match bits of this layout, without what
-    /// needs a host: a pool that others share, the timing model, a clock.
+    /// needs a host: a pool that others share, clusters, the timing model, a clock.
     #[must_use]
     pub fn from_params(params: &Params, layout: TagLayout) -> Self {
+        let hash = named::<HostEngine>(params, "host_engine") == HostEngine::Hash;
         Self {
             prq: queue(params, "prq_entries", "posted-recv", layout),
             umq: queue(params, "umq_entries", "unexpected-msg", layout),
@@ -80,6 +82,12 @@ impl DeviceConfig {
                 below: params.number("refuse_below") as u64,
                 force_above: params.number("force_above") as u64,
             },
+            // Who asks for the hash table promises both.
+            promise: Promise {
+                no_any_source: hash || params.has("assert", "no-any-source"),
+                no_any_tag: hash || params.has("assert", "no-any-tag"),
+            },
+            clusters: None,
             timing: None,
             clock: None,
             times: params.text("times") == "on",

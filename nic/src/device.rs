@@ -19,21 +19,22 @@ use matching::measured::Clock;
 use matching::pool::EntryPool;
 use matching::timing::Timing;
 use matching::{
-    Curve, Element, Key, Offload, OffloadConfig, Overflow, Profile, SearchDepth, Source, TagLayout,
-    Traversals,
+    Block, Curve, Element, HostEngine, Key, Offload, OffloadConfig, Overflow, Profile, Role,
+    SearchDepth, Source, TagLayout, Traversals,
 };
 use slab::Slab;
 
+use crate::clusters::Own;
 use crate::latency::{Operation, Unit};
 use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
 use crate::message::{Envelope, Grant, Post, Receive};
 use crate::receives::{Posted, Receives};
-use crate::report::ContextCounters;
+use crate::report::{BrokenPromises, ContextCounters};
 use crate::trace::{Op, Recorder, Sent};
 
 /// Sizes and behaviour of a device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DeviceConfig {
     /// Table and engine of posted receives.
     pub prq: OffloadConfig,
@@ -43,6 +44,10 @@ pub struct DeviceConfig {
     pub pool: Option<Arc<dyn EntryPool>>,
     /// Receives that stay on the host.
     pub refuse: Refuse,
+    /// What the program promises of its receives.
+    pub promise: Promise,
+    /// Those of `kmeans`.
+    pub clusters: Option<Own>,
     /// What searches are charged; nothing if the timing model is off.
     pub timing: Option<Timing>,
     /// Tells the time to what is recorded of queue lengths; none where there is none.
@@ -66,9 +71,26 @@ pub struct Refuse {
     pub any_tag: bool,
 }
 
+/// What a program promises of its receives (`FI_TCAM_ASSERT`). A receive that breaks a promise is
+/// matched as any other, and counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Promise {
+    /// None is from any source.
+    pub no_any_source: bool,
+    /// None is of any tag.
+    pub no_any_tag: bool,
+}
+
 impl DeviceConfig {
     fn queue(&self, config: &OffloadConfig) -> Result<Offload, DeviceError> {
         let mut queue = Offload::new(config)?;
+        if let (HostEngine::Kmeans, Some(own)) = (config.engine, &self.clusters) {
+            let of_role = match config.engine_config.role {
+                Role::Posted => &own.prq,
+                Role::Unexpected => &own.umq,
+            };
+            queue = queue.with_clusters(Arc::clone(of_role))?;
+        }
         if let Some(pool) = &self.pool {
             queue = queue.with_pool(Arc::clone(pool));
         }
@@ -94,6 +116,11 @@ pub struct Context<R, M> {
     posted: Receives<R>,
     prq: Offload,
     refuse: Refuse,
+    /// Some receives are refused.
+    picky: bool,
+    promise: Promise,
+    /// Something is promised.
+    promised: bool,
     /// Both queues leave their tables together, and did not yet.
     may_leave: bool,
     layout: TagLayout,
@@ -125,6 +152,9 @@ impl<R: Clone, M> Context<R, M> {
             posted: Receives::with_capacity(config.prq.entries.min(PREALLOCATE)),
             prq: config.queue(&config.prq)?,
             refuse: config.refuse,
+            picky: config.refuse != Refuse::default(),
+            promise: config.promise,
+            promised: config.promise != Promise::default(),
             may_leave: config.prq.overflow == Overflow::Sticky,
             layout: config.prq.engine_config.layout,
             unexpected: Slab::with_capacity(config.umq.entries.min(PREALLOCATE)),
@@ -247,6 +277,9 @@ impl<R: Clone, M> Context<R, M> {
         let number = self.counters.posts - self.taken;
         self.counters.posts += 1;
         self.posted.expect(number);
+        if self.promised {
+            self.count_broken(&receive.key);
+        }
         if let Some(found) = self.umq.search_if_any(&receive.key) {
             self.umq.remove_matched(found.token);
             let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
@@ -256,20 +289,11 @@ impl<R: Clone, M> Context<R, M> {
             return Post::Matched { grant, envelope, message, again };
         }
         let Key { bits, ignore, source } = receive.key;
-        let picky = self.refuse != Refuse::default();
-        let refused = picky && self.refuses(receive);
-        let short = picky && receive.len < self.refuse.below;
-        let forces = picky && (1..receive.len).contains(&self.refuse.force_above);
         let token = self.posted.insert(number, receive);
         let element = Element { bits, ignore, source, token };
-        if refused {
-            self.prq.refuse(element);
-        } else if short {
-            self.prq.keep_short(element);
+        if self.picky {
+            self.offer(element, receive);
         } else {
-            if forces {
-                self.prq.force();
-            }
             self.prq.insert(element);
         }
         if self.may_leave {
@@ -277,6 +301,30 @@ impl<R: Clone, M> Context<R, M> {
         }
         self.end(Operation::Post);
         Post::Pending
+    }
+
+    /// Counts a receive that breaks a promise.
+    #[cold]
+    fn count_broken(&mut self, key: &Key) {
+        let Promise { no_any_source, no_any_tag } = self.promise;
+        let BrokenPromises { any_source, any_tag } = &mut self.counters.broken_promises;
+        *any_source += u64::from(no_any_source && self.layout.is_any_source(key));
+        *any_tag += u64::from(no_any_tag && self.layout.is_any_tag(key));
+    }
+
+    /// Adds a receive to the PRQ of a device that does not take every receive.
+    #[cold]
+    fn offer(&mut self, element: Element, receive: &Receive<R>) {
+        if self.refuses(receive) {
+            return self.prq.refuse(element, Block::Refused);
+        }
+        if receive.len < self.refuse.below {
+            return self.prq.refuse(element, Block::Short);
+        }
+        if (1..receive.len).contains(&self.refuse.force_above) {
+            self.prq.force();
+        }
+        self.prq.insert(element);
     }
 
     /// Before each post and arrival: records the lengths of the queues, if it is time.

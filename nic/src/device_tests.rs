@@ -17,15 +17,7 @@ fn config(entries: usize) -> DeviceConfig {
         depths: true,
         ..OffloadConfig::default()
     };
-    DeviceConfig {
-        prq: offload,
-        umq: offload,
-        pool: None,
-        refuse: Refuse::default(),
-        timing: None,
-        clock: None,
-        times: false,
-    }
+    DeviceConfig { prq: offload, umq: offload, ..DeviceConfig::default() }
 }
 
 fn any_source(bits: u64, data: u32) -> Receive<u32> {
@@ -392,4 +384,57 @@ fn short_receives_stay_on_the_host_until_a_long_one_forces_them() {
     let reasons = &counters.prq.block_reasons;
     assert_eq!((reasons.short, reasons.order, reasons.refused), (1, 2, 1));
     assert_eq!(counters.prq.promotions, 2);
+}
+
+#[test]
+fn a_long_receive_forces_nothing_into_a_table_that_was_left() {
+    let mut config = config(1);
+    config.prq.overflow = Overflow::Sticky;
+    config.refuse = Refuse { below: 8, force_above: 64, ..Refuse::default() };
+    let mut context: Context<u32, ()> = Context::new(&config).unwrap();
+    for len in [8, 8] {
+        context.post(&mut Receive { len, ..any_source(1, 0) });
+    }
+    assert_eq!(context.occupancy()[0], (1, 1));
+    assert!(context.arrive(&Envelope { source: 0, bits: 1, len: 0 }).is_some());
+    context.post(&mut Receive { len: 65, ..any_source(1, 0) });
+    assert_eq!(context.occupancy()[0], (0, 2));
+    context.counters().check().unwrap();
+}
+
+#[test]
+fn receives_that_break_a_promise_are_matched_and_counted() {
+    for engine in HostEngine::ALL {
+        let mut config = config(0);
+        for queue in [&mut config.prq, &mut config.umq] {
+            queue.engine = engine;
+            queue.engine_config.layout = TagLayout::Mpich;
+        }
+        config.umq.engine_config.role = Role::Unexpected;
+        config.promise = Promise { no_any_source: true, no_any_tag: true };
+        let mut context: Context<u32, ()> = Context::new(&config).unwrap();
+        let one = Key { bits: 5, ignore: 0, source: Source::new(1) };
+        let wild = Key { ignore: 0x7fff_ffff, source: Source::ANY, ..one };
+        let post = |context: &mut Context<u32, ()>, key, data| {
+            let mut receive = Receive { key, data, ..any_source(0, 0) };
+            matches!(context.post(&mut receive), Post::Matched { .. })
+        };
+        for (key, data) in [(one, 1), (wild, 2), (one, 3), (Key { bits: 6, ..one }, 4)] {
+            assert!(!post(&mut context, key, data));
+        }
+        let arrival = |bits| Envelope { source: 1, bits, len: 0 };
+        for (bits, data) in [(5, 1), (6, 2), (6, 4), (5, 3)] {
+            assert_eq!(context.arrive(&arrival(bits)).unwrap().data, data, "{engine}");
+        }
+        for bits in [8, 7] {
+            assert!(context.arrive(&arrival(bits)).is_none());
+            context.keep(arrival(bits), ());
+        }
+        let any_tag = Key { source: Source::new(1), ..wild };
+        assert!(post(&mut context, any_tag, 5), "{engine}");
+        assert!(post(&mut context, Key { bits: 7, ..one }, 6), "{engine}: 8 was the older");
+        let broken = context.counters().broken_promises;
+        assert_eq!((broken.any_source, broken.any_tag), (1, 2), "{engine}");
+        context.counters().check().unwrap();
+    }
 }

@@ -8,6 +8,7 @@
 //! offline, with the same answers.
 #![forbid(unsafe_code)]
 
+pub mod clusters;
 pub mod config;
 pub mod device;
 pub mod draft;

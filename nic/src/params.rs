@@ -166,11 +166,34 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "host_engine",
-        values: Values::Words(&["list", "rank-array", "col-list", "list-pnp", "col-pnp"]),
+        values: Values::Words(&[
+            "list",
+            "rank-array",
+            "col-list",
+            "list-pnp",
+            "col-pnp",
+            "kmeans",
+            "hash",
+            "newmadeleine",
+        ]),
         default: "col-pnp",
         help: "Software engine that matches what does not fit the table: one list (MPICH), a list \
-               a source (Open MPI), or queues for collective operations (COL), for partners (PNP) \
-               or both.",
+               a source (Open MPI), queues for collective operations (COL), for partners (PNP) or \
+               both, a queue for each cluster of sources, a hash table of receives without \
+               wildcards, or one for each combination of wildcards.",
+    },
+    Param {
+        name: "clusters",
+        values: Values::Text,
+        default: "",
+        help: "File of clusters, written by tcam cluster, for host_engine=kmeans.",
+    },
+    Param {
+        name: "assert",
+        values: Values::Set(&["no-any-source", "no-any-tag"]),
+        default: NONE,
+        help: "What the program promises, as no MPI tells its hints to libfabric: receives that \
+               break a promise are matched all the same, and counted.",
     },
     Param {
         name: "queue",
@@ -445,6 +468,15 @@ impl Params {
             values.insert(param.name, value);
         }
         let params = Self { values };
+        if params.text("host_engine") == "kmeans" && params.text("clusters").is_empty() {
+            return Err(ParamError::Value {
+                name: "CLUSTERS".to_owned(),
+                value: String::new(),
+                allowed: format!(
+                    "with {PREFIX}HOST_ENGINE=kmeans a file that `tcam cluster` wrote"
+                ),
+            });
+        }
         let of_engine = params.number("pool_entries") / params.number("pool_engines");
         if of_engine == 0 {
             return Err(ParamError::Value {

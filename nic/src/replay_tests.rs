@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use matching::measured::Clock;
 use matching::timing::{Costs, EntryCost, Pace, Timing};
-use matching::{HostEngine, Key, OffloadConfig, Overflow, Source};
+use matching::{EngineConfig, HostEngine, Key, OffloadConfig, Overflow, Role, Source};
 use proptest::prelude::*;
 
 use super::*;
-use crate::device::Refuse;
 use crate::latency::Latencies;
 use crate::message::{Envelope, MultiRecv};
 use crate::trace::{Encoder, HEADER, Head, Header, Reader, Recorder, Sent};
@@ -34,15 +33,9 @@ impl Recorder for Memory {
 
 fn config(entries: usize, engine: HostEngine, overflow: Overflow) -> DeviceConfig {
     let queue = OffloadConfig { entries, engine, overflow, depths: true, ..Default::default() };
-    DeviceConfig {
-        prq: queue,
-        umq: queue,
-        pool: None,
-        refuse: Refuse::default(),
-        timing: None,
-        clock: None,
-        times: false,
-    }
+    let unexpected = EngineConfig { role: Role::Unexpected, ..queue.engine_config };
+    let umq = OffloadConfig { engine_config: unexpected, ..queue };
+    DeviceConfig { prq: queue, umq, ..DeviceConfig::default() }
 }
 
 fn key() -> impl Strategy<Value = Key> {
@@ -104,7 +97,8 @@ proptest! {
         let matched = read.iter().filter(|op| !matches!(op, Op::Send(_)));
         prop_assert_eq!(play(&recorded, matched).counters(), live.counters());
         for overflow in Overflow::ALL {
-            for (entries, engine) in [(0, HostEngine::ColPnp), (3, HostEngine::List), (64, HostEngine::RankArray)] {
+            for (at, engine) in HostEngine::ALL.into_iter().enumerate() {
+                let entries = [0, 3, 64][at % 3];
                 let other = config(entries, engine, overflow);
                 prop_assert_eq!(play(&other, &read).counters(), play(&other, &ops).counters());
             }

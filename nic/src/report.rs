@@ -58,6 +58,9 @@ pub struct Report {
     /// The `FI_TCAM_*` values in force, by name, see
     /// [`Params::recorded`](crate::params::Params::recorded).
     pub config: BTreeMap<String, String>,
+    /// What a reader of the counts should know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// Tagged messages.
     pub tagged: ContextCounters,
     /// Untagged messages.
@@ -93,6 +96,9 @@ pub struct ContextCounters {
     pub unexpected: u64,
     /// Peeks at the unexpected queue (probes), found or not, and whether they claim or not.
     pub peeks: u64,
+    /// Receives that broke a promise of the program; empty where none was given or broken.
+    #[serde(default, skip_serializing_if = "BrokenPromises::is_empty")]
+    pub broken_promises: BrokenPromises,
     /// Collective and point-to-point traffic apart.
     #[serde(default)]
     pub kinds: ByKind<KindTraffic>,
@@ -110,6 +116,29 @@ pub struct ContextCounters {
     pub prq: QueueCounters,
     /// Unexpected messages, searched by posts.
     pub umq: QueueCounters,
+}
+
+/// Receives with a wildcard that the program promised not to use (`FI_TCAM_ASSERT`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BrokenPromises {
+    /// From any source.
+    pub any_source: u64,
+    /// Of any tag.
+    pub any_tag: u64,
+}
+
+impl BrokenPromises {
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.any_source == 0 && self.any_tag == 0
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.any_source = self.any_source.saturating_add(other.any_source);
+        self.any_tag = self.any_tag.saturating_add(other.any_tag);
+    }
 }
 
 /// What went through a context for one kind of traffic. `TagLayout` tells the kinds.
@@ -209,6 +238,7 @@ impl ContextCounters {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.unexpected = self.unexpected.saturating_add(other.unexpected);
         self.peeks = self.peeks.saturating_add(other.peeks);
+        self.broken_promises.merge(other.broken_promises);
         self.latency.merge(&other.latency);
         self.sizes.merge(&other.sizes);
         self.prq.merge(&other.prq);
@@ -235,9 +265,10 @@ impl Report {
     }
 
     fn make_plain(&mut self) {
-        let Self { format, tcam, libfabric, host, address, program, config, channels, .. } = self;
+        let Self { format, tcam, libfabric, host, address, program, .. } = self;
         let texts = [format, tcam, libfabric, host, address, program];
-        plain::make_plain(texts.into_iter().chain(config.values_mut()));
+        let Self { config, channels, remarks, .. } = self;
+        plain::make_plain(texts.into_iter().chain(config.values_mut()).chain(remarks));
         plain::make_keys_plain(config);
         plain::make_keys_plain(channels);
         self.origin.make_plain();
@@ -334,6 +365,9 @@ impl fmt::Display for Report {
         if matching > 0 {
             writeln!(f, "{:.6} s in matching, as measured", matching as f64 * 1e-9)?;
         }
+        for remark in &self.remarks {
+            writeln!(f, "{remark}")?;
+        }
         for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
             if context.posts > 0 || context.arrivals > 0 {
                 write!(f, "\n{name}: {context}")?;
@@ -364,6 +398,13 @@ impl fmt::Display for ContextCounters {
             "{} receives posted, {} messages arrived ({} bytes), {} unexpected, {} probes",
             self.posts, self.arrivals, self.bytes, self.unexpected, self.peeks
         )?;
+        let BrokenPromises { any_source, any_tag } = self.broken_promises;
+        if !self.broken_promises.is_empty() {
+            writeln!(
+                f,
+                "  BROKEN PROMISES: {any_source} receives from any source, {any_tag} of any tag"
+            )?;
+        }
         let (prq, umq) = (&self.prq, &self.umq);
         writeln!(f, "  {:<22}{:>16}{:>16}", "queue", "PRQ", "UMQ")?;
         for (name, prq, umq) in [
@@ -443,6 +484,10 @@ impl fmt::Display for ContextCounters {
                     let levels = levels.join(" + ");
                     writeln!(f, "  {name}: dedicated {kind} queues by level: {levels}")?;
                 }
+            }
+            if queue.unclustered > 0 {
+                let unclustered = queue.unclustered;
+                writeln!(f, "  {name}: {unclustered} elements of sources that no cluster names")?;
             }
             if queue.spills == 0 {
                 writeln!(f, "  {name} did not overflow; high-water mark {}", queue.high_water)?;

@@ -41,6 +41,7 @@ use crate::{
         wire::{CHECKED_INLINE, Frame, Header, INLINE},
     },
     clock::Monotonic,
+    clusters,
     completion::{Counters, DeferredOp, OpKind, Reports},
     domain::Domain,
     eq::EventQueue,
@@ -302,16 +303,19 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
 /// A device, and the number of processes that it was told of.
 pub(crate) fn device(
     params: &Params,
-    directed: bool,
+    directed: Directed,
     node_pool: Option<&Arc<NodePool>>,
     opened: Instant,
 ) -> Result<(Device<RecvOp, Kept>, u32)> {
-    let config = DeviceConfig {
+    let mut config = DeviceConfig {
         pool: node_pool.map(|pool| Arc::clone(pool) as Arc<dyn EntryPool>),
+        clusters: clusters::own(params)?,
         timing: timing(params),
         clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
-        ..DeviceConfig::from_params(params, init::tag_layout(params, directed)?)
+        ..DeviceConfig::from_params(params, init::tag_layout(params, directed.tagged)?)
     };
+    // A receive that names no source is refused.
+    config.promise.no_any_source |= directed.exact;
     let device = Device::new(&config).map_err(|error| {
         tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
         Errno::EINVAL
@@ -330,7 +334,7 @@ impl Engine {
         let params = &domain.params;
         let node_pool = node_pool(params, &own.owner())?;
         let directed = Directed::of(info.caps);
-        let (device, processes) = device(params, directed.tagged, node_pool.as_ref(), opened)?;
+        let (device, processes) = device(params, directed, node_pool.as_ref(), opened)?;
         let eager_size = params.number("eager_size");
         let check = params.text("check") == "on";
         let reports = |op_flags| Reports { op_flags, ..Default::default() };

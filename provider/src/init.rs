@@ -13,7 +13,7 @@ use ffi::{
 use matching::TagLayout;
 use nic::params::{PARAMS, Params};
 
-use crate::{address, attr, device_thread, fabric::Fabric, mr, report};
+use crate::{address, attr, clusters, device_thread, fabric::Fabric, mr, report};
 
 /// The provider `tcam`.
 #[derive(Debug)]
@@ -27,10 +27,12 @@ pub(crate) struct Tcam;
 pub(crate) fn params() -> Result<Params, Errno> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let params = Params::check_names(names).and_then(|()| Params::from_lookup(param));
-    params.and_then(report::of_each_rank).map_err(|error| {
+    let params = params.and_then(report::of_each_rank).map_err(|error| {
         tracing::error!("{error}");
         Errno::EINVAL
-    })
+    })?;
+    clusters::check(&params)?;
+    Ok(params)
 }
 
 /// How match bits tell the kind of traffic on an endpoint whose receives may name a

@@ -17,6 +17,7 @@ mod callers;
 mod channel;
 mod check;
 mod clock;
+mod clusters;
 mod cntr;
 mod completion;
 mod contact;

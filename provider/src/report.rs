@@ -22,6 +22,7 @@ use tempfile::NamedTempFile;
 
 use crate::{
     channel::draft::{Draft, INTERVAL},
+    clusters,
     engine::{Engine, Kept, RecvOp},
     ep::Port,
     init, origin,
@@ -232,6 +233,7 @@ fn make(params: &Params, address: String, opened: Instant, written_at: WrittenAt
         elapsed_s: opened.elapsed().as_secs_f64(),
         written_at,
         config: params.recorded(),
+        remarks: clusters::remarks(),
         ..Default::default()
     }
 }

@@ -213,8 +213,7 @@ impl SharedReceive {
         let opened = Instant::now();
         let node_pool = engine::node_pool(params, &Owner::of_process())?;
         let directed = Directed::of(attr.caps);
-        let (mut device, processes) =
-            engine::device(params, directed.tagged, node_pool.as_ref(), opened)?;
+        let (mut device, processes) = engine::device(params, directed, node_pool.as_ref(), opened)?;
         let name = format!("srx{}", OPENED.fetch_add(1, Ordering::Relaxed));
         trace::start(&mut device, params, &domain.peers, &name, &name)?;
         Ok(Self {

@@ -34,7 +34,7 @@
 //!   reached (the evaluation reaches it) and none is ever given up.
 //! - *n*, unless it is told, is the number of sources seen so far.
 
-use super::{Engine, EngineConfig, HostHandle, HostHit};
+use super::{Engine, EngineConfig, HostHandle, HostHit, key_of};
 use super::{
     col::Col,
     peers::Seen,
@@ -209,11 +209,6 @@ impl<Q: Queues> ColPnp<Q> {
         let all = [HIDDEN, ANY].into_iter().chain(self.pnp.queues());
         queues.oldest_match_in(self.pnp.dedicated(), all, probe)
     }
-}
-
-/// The key that matches what the element matches.
-fn key_of(element: &Element) -> Key {
-    Key { bits: element.bits, ignore: element.ignore, source: element.source }
 }
 
 // Inlined by force: three engines share this code, and a call is a tenth of a short search.

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Host engines: what matches the elements that do not fit the table.
 
+mod by_source;
 mod col;
 mod col_pnp;
+mod fifos;
+mod hash;
+mod host;
+mod kmeans;
 mod list;
+mod names;
+mod newmadeleine;
 mod peers;
 mod pnp;
 mod queue;
 mod rank_array;
 
 pub use col_pnp::ColPnp;
+pub use hash::Hash;
+pub(crate) use host::{Host, HostPlan};
+pub use kmeans::{Clusters, Kmeans, TooManyClusters};
 pub use list::List;
+pub use newmadeleine::NewMadeleine;
 pub use queue::{Linked, Packed, Queue, Queues, UnknownQueue};
 pub use rank_array::RankArray;
-
-use ternary_cam::{Kernel, Scanner, TableError};
 
 use crate::{Element, Key, TagLayout};
 
@@ -89,6 +98,11 @@ pub trait Engine {
         Default::default()
     }
 
+    /// Elements whose source no cluster names (`kmeans`).
+    fn unclustered(&self) -> u64 {
+        0
+    }
+
     /// Tells how many processes there are: n of the caps on dedicated queues.
     fn set_processes(&mut self, _n: u32) {}
 
@@ -110,6 +124,22 @@ pub enum HostEngine {
     /// Queues for both.
     #[default]
     ColPnp,
+    /// A queue for each cluster of sources.
+    Kmeans,
+    /// A hash table of those without wildcards.
+    Hash,
+    /// A hash table for each combination of wildcards.
+    NewMadeleine,
+}
+
+/// Which queue of a receive context an engine is behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Posted receives, which may have wildcards, searched by messages.
+    #[default]
+    Posted,
+    /// Unexpected messages, searched by receives.
+    Unexpected,
 }
 
 /// Parameters of an engine. Those that have one queue, or one a source, use the
@@ -120,6 +150,8 @@ pub struct EngineConfig {
     pub queue: Queue,
     /// How match bits tell collective from point-to-point (`FI_TCAM_TAG_LAYOUT`).
     pub layout: TagLayout,
+    /// Which queue it is.
+    pub role: Role,
     /// Length of a shared queue at which partners get their own (`FI_TCAM_THETA`). The
     /// paper's 100 is best for linked queues; packed ones are searched faster.
     pub theta: u32,
@@ -137,6 +169,7 @@ impl Default for EngineConfig {
         Self {
             queue: Queue::default(),
             layout: TagLayout::default(),
+            role: Role::default(),
             theta: 512,
             k_collective: 8,
             k_point_to_point: 8,
@@ -147,8 +180,16 @@ impl Default for EngineConfig {
 
 impl HostEngine {
     /// Every engine.
-    pub const ALL: [Self; 5] =
-        [Self::List, Self::RankArray, Self::ColList, Self::ListPnp, Self::ColPnp];
+    pub const ALL: [Self; 8] = [
+        Self::List,
+        Self::RankArray,
+        Self::ColList,
+        Self::ListPnp,
+        Self::ColPnp,
+        Self::Kmeans,
+        Self::Hash,
+        Self::NewMadeleine,
+    ];
 
     /// Name, as in `FI_TCAM_HOST_ENGINE`.
     #[must_use]
@@ -159,6 +200,9 @@ impl HostEngine {
             Self::ColList => "col-list",
             Self::ListPnp => "list-pnp",
             Self::ColPnp => "col-pnp",
+            Self::Kmeans => "kmeans",
+            Self::Hash => "hash",
+            Self::NewMadeleine => "newmadeleine",
         }
     }
 }
@@ -183,156 +227,7 @@ impl std::str::FromStr for HostEngine {
     }
 }
 
-/// The engine of a queue, chosen when it is made.
-pub(crate) enum Host {
-    Packed(HostOn<Packed>),
-    Linked(HostOn<Linked>),
-}
-
-/// An engine on a storage.
-pub(crate) enum HostOn<Q> {
-    List(Box<List<Q>>),
-    RankArray(Box<RankArray<Q>>),
-    ColPnp(Box<ColPnp<Q>>),
-}
-
-impl Host {
-    /// An engine; `kernel` is what searches packed queues.
-    pub(crate) fn new(
-        engine: HostEngine,
-        config: &EngineConfig,
-        kernel: Kernel,
-    ) -> Result<Self, TableError> {
-        Ok(match config.queue {
-            Queue::Packed => {
-                let queues = Packed::new(config, Scanner::new(kernel)?);
-                Self::Packed(HostOn::new(engine, config, queues))
-            }
-            Queue::Linked => Self::Linked(HostOn::new(engine, config, Linked::default())),
-        })
-    }
-}
-
-impl<Q: Queues> HostOn<Q> {
-    fn new(engine: HostEngine, config: &EngineConfig, queues: Q) -> Self {
-        let (k_collective, k_point_to_point) = match engine {
-            HostEngine::List => return Self::List(Box::new(List::new(queues))),
-            HostEngine::RankArray => return Self::RankArray(Box::new(RankArray::new(queues))),
-            HostEngine::ColList => (config.k_collective, 0),
-            HostEngine::ListPnp => (0, config.k_point_to_point),
-            HostEngine::ColPnp => (config.k_collective, config.k_point_to_point),
-        };
-        let config = EngineConfig { k_collective, k_point_to_point, ..*config };
-        Self::ColPnp(Box::new(ColPnp::new(&config, queues)))
-    }
-
-    fn queues(&self) -> &Q {
-        match self {
-            Self::List(engine) => engine.queues(),
-            Self::RankArray(engine) => engine.queues(),
-            Self::ColPnp(engine) => engine.queues(),
-        }
-    }
-}
-
-/// Calls the engine that is there.
-macro_rules! each {
-    ($host:expr, $engine:ident => $call:expr) => {
-        match $host {
-            Host::Packed(HostOn::List($engine)) => $call,
-            Host::Packed(HostOn::RankArray($engine)) => $call,
-            Host::Packed(HostOn::ColPnp($engine)) => $call,
-            Host::Linked(HostOn::List($engine)) => $call,
-            Host::Linked(HostOn::RankArray($engine)) => $call,
-            Host::Linked(HostOn::ColPnp($engine)) => $call,
-        }
-    };
-}
-
-/// What each engine does, out of line: in one function every one would save the registers that
-/// any of them needs.
-mod apart {
-    use super::{Element, Engine, HostHandle, HostHit, Key};
-
-    #[inline(never)]
-    pub(super) fn insert(engine: &mut impl Engine, element: Element, age: u64) -> HostHandle {
-        engine.insert(element, age)
-    }
-
-    #[inline(never)]
-    pub(super) fn first_match(engine: &impl Engine, key: &Key) -> Option<HostHit> {
-        engine.first_match(key)
-    }
-
-    #[inline(never)]
-    pub(super) fn first_token(engine: &impl Engine, key: &Key) -> Option<u32> {
-        engine.first_token(key)
-    }
-
-    #[inline(never)]
-    pub(super) fn remove(engine: &mut impl Engine, handle: HostHandle) {
-        engine.remove(handle);
-    }
-}
-
-impl Engine for Host {
-    #[inline]
-    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
-        each!(self, engine => apart::insert(&mut **engine, element, age))
-    }
-
-    #[inline]
-    fn first_match(&self, key: &Key) -> Option<HostHit> {
-        each!(self, engine => apart::first_match(&**engine, key))
-    }
-
-    #[inline]
-    fn first_token(&self, key: &Key) -> Option<u32> {
-        each!(self, engine => apart::first_token(&**engine, key))
-    }
-
-    fn element(&self, handle: HostHandle) -> Element {
-        each!(self, engine => engine.element(handle))
-    }
-
-    #[inline]
-    fn remove(&mut self, handle: HostHandle) {
-        each!(self, engine => apart::remove(&mut **engine, handle));
-    }
-
-    fn oldest(&self) -> Option<HostHit> {
-        each!(self, engine => engine.oldest())
-    }
-
-    fn depth(&self, handle: HostHandle) -> usize {
-        each!(self, engine => engine.depth(handle))
-    }
-
-    fn traversed(&self, key: &Key) -> u64 {
-        each!(self, engine => engine.traversed(key))
-    }
-
-    fn len(&self) -> usize {
-        each!(self, engine => engine.len())
-    }
-
-    fn dedicated(&self) -> (usize, usize) {
-        each!(self, engine => engine.dedicated())
-    }
-
-    fn levels(&self) -> [Vec<u64>; 2] {
-        each!(self, engine => engine.levels())
-    }
-
-    fn set_processes(&mut self, n: u32) {
-        each!(self, engine => engine.set_processes(n));
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let (packed, linked) = match self {
-            Self::Packed(engine) => (Some(engine.queues().iter()), None),
-            Self::Linked(engine) => (None, Some(engine.queues().iter())),
-        };
-        packed.into_iter().flatten().chain(linked.into_iter().flatten())
-    }
+/// The key that matches what the element matches.
+fn key_of(element: &Element) -> Key {
+    Key { bits: element.bits, ignore: element.ignore, source: element.source }
 }

@@ -150,7 +150,11 @@ impl Offload {
 
     /// Moves what is on the host into the table, oldest first, short receives as well, as far as
     /// there is room and nothing stays: a long receive is worth it (`TM_FORCE_THRESH` of UCX).
+    /// A table that was left stays as it is.
     pub fn force(&mut self) {
+        if self.has_left() {
+            return;
+        }
         while let Some(oldest) = self.host.oldest() {
             let stay = self.stay(oldest.token);
             if stay == Stay::Always || self.draw().is_err() {

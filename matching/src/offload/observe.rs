@@ -18,19 +18,31 @@ impl Offload {
                 curve.peeked(at);
             }
         }
-        if self.depths && self.on_host() > 0 {
-            self.note_traversal(key, found);
-        }
-        self.charge(key, found);
+        self.note_work(key, found);
         found
     }
 
-    /// Counts how deep the search that found this went.
-    #[inline]
-    pub(super) fn note_depth(&mut self, key: &Key, found: Option<Found>) {
-        if self.on_host() > 0 {
-            self.note_traversal(key, found);
+    /// [`Offload::find`], and how deep it went.
+    #[inline(always)]
+    pub(super) fn find_counted(&mut self, key: &Key) -> Option<Found> {
+        let found = self.find(key);
+        if self.depths {
+            self.note_depths(key, found);
         }
+        found
+    }
+
+    /// Counts how deep the search that found this went, and what it traversed on the host.
+    #[inline]
+    pub(super) fn note_depths(&mut self, key: &Key, found: Option<Found>) {
+        self.note_depth(found);
+        if self.on_host() > 0 {
+            self.note_work(key, found);
+        }
+    }
+
+    #[inline]
+    fn note_depth(&mut self, found: Option<Found>) {
         match found.and_then(|found| self.depth(found.token)) {
             Some(depth) => {
                 let depths = &mut self.counters.search_depth;
@@ -46,26 +58,34 @@ impl Offload {
         }
     }
 
-    /// Counts what the search that found this traversed on the host, if it came there.
+    /// Counts what the search that found this traversed on the host, if it came there, and
+    /// charges it: as far as the one and the other are on.
     #[cold]
-    fn note_traversal(&mut self, key: &Key, found: Option<Found>) {
-        if !self.searches_host(found) {
+    fn note_work(&mut self, key: &Key, found: Option<Found>) {
+        if !self.depths && self.timing.is_none() {
             return;
         }
-        let entries = self.host.traversed(key);
-        let in_a_list = self.compared(key, found);
-        let traversals = &mut self.counters.traversals;
-        let (histogram, profile) = match found {
-            Some(Found { place: Place::Host, .. }) => (&mut traversals.hit, &mut traversals.found),
-            _ => (&mut traversals.miss, &mut traversals.not_found),
-        };
-        histogram.record(entries);
-        profile.record(entries);
-        add(&mut traversals.entries, entries);
-        add(&mut traversals.in_a_list, in_a_list);
+        let host = self.searches_host(found).then(|| self.host.traversed(key));
+        if let (true, Some(entries)) = (self.depths, host) {
+            let in_a_list = self.compared(key, found);
+            let traversals = &mut self.counters.traversals;
+            let (histogram, profile) = match found {
+                Some(Found { place: Place::Host, .. }) => {
+                    (&mut traversals.hit, &mut traversals.found)
+                }
+                _ => (&mut traversals.miss, &mut traversals.not_found),
+            };
+            histogram.record(entries);
+            profile.record(entries);
+            add(&mut traversals.entries, entries);
+            add(&mut traversals.in_a_list, in_a_list);
+        }
+        if let Some(timing) = &self.timing {
+            self.counters.modelled.charge(timing, self.table.capacity() > 0, host);
+        }
     }
 
-    /// [`Offload::find`], and what is looked at beside it.
+    /// [`Offload::find`], and all that is looked at beside it.
     #[cold]
     pub(super) fn find_observed(&mut self, key: &Key) -> Option<Found> {
         let found = self.find_measured(key);
@@ -80,7 +100,10 @@ impl Offload {
                 }
             }
         }
-        self.charge(key, found);
+        if self.depths {
+            self.note_depth(found);
+        }
+        self.note_work(key, found);
         found
     }
 
@@ -110,13 +133,6 @@ impl Offload {
         if let (Some(depth), Some(curve)) = (depth, &mut self.curve) {
             curve.leave(depth, len);
         }
-    }
-
-    /// Charges the search that found this, if the timing model is on.
-    fn charge(&mut self, key: &Key, found: Option<Found>) {
-        let Some(timing) = &self.timing else { return };
-        let host = self.searches_host(found).then(|| self.host.traversed(key));
-        self.counters.modelled.charge(timing, self.table.capacity() > 0, host);
     }
 
     /// Whether the search that found this looked at the host: nothing in the table

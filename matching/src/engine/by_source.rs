@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What engines have in common that know the queue of an element by its source: `rank_array`,
+//! `kmeans`.
+//!
+//! ```text
+//! insert:  any source -> queue 0; source s -> the queue of s
+//! search:  from s     -> queue 0 and the queue of s, the older match wins
+//!          any source -> every queue, the oldest match wins
+//! ```
+//!
+//! Ages are the sequence numbers that decide between queues.
+
+use super::{
+    Engine, HostHandle, HostHit, key_of,
+    queue::{Best, Lookup, Queues, Walked},
+};
+use crate::{Element, Key, Source};
+
+/// Queue of elements that name no source.
+pub(super) const ANY: usize = 0;
+
+/// Which queue the elements of a source are in.
+pub trait Sources {
+    /// The source that a pattern names.
+    fn source(&self, key: &Key) -> Source;
+
+    /// The queue of a source: not [`ANY`].
+    fn queue_of(&self, source: u32) -> usize;
+
+    /// Notes an element of a source.
+    fn note(&mut self, _source: u32) {}
+
+    /// Queues for sources.
+    fn dedicated(&self) -> usize {
+        0
+    }
+
+    /// Elements of sources that it knows nothing of.
+    fn unknown(&self) -> u64 {
+        0
+    }
+}
+
+/// See the module.
+pub struct BySource<Q, S> {
+    queues: Q,
+    pub(super) sources: S,
+}
+
+impl<Q: Queues, S: Sources> BySource<Q, S> {
+    pub(super) fn with(mut queues: Q, sources: S) -> Self {
+        queues.ensure(ANY + 1);
+        Self { queues, sources }
+    }
+
+    pub(super) const fn queues(&self) -> &Q {
+        &self.queues
+    }
+
+    fn queue_of(&self, key: &Key) -> usize {
+        self.sources.source(key).get().map_or(ANY, |source| self.sources.queue_of(source))
+    }
+
+    fn search(&self, queues: &impl Lookup, key: &Key) -> Best {
+        let probe = queues.probe(key);
+        match self.queue_of(key) {
+            ANY => queues.oldest_match_in(queues.count(), 0..queues.count(), &probe),
+            queue => queues.older_match(ANY, &probe, queues.older_match(queue, &probe, Best::NONE)),
+        }
+    }
+}
+
+impl<Q: Queues, S: Sources> Engine for BySource<Q, S> {
+    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+        let key = key_of(&element);
+        let queue = self.queue_of(&key);
+        if let Some(source) = self.sources.source(&key).get() {
+            self.sources.note(source);
+        }
+        self.queues.ensure(queue + 1);
+        self.queues.insert(queue, element, age)
+    }
+
+    fn first_match(&self, key: &Key) -> Option<HostHit> {
+        self.queues.hit(self.search(&self.queues, key))
+    }
+
+    fn element(&self, handle: HostHandle) -> Element {
+        *self.queues.element(handle)
+    }
+
+    fn remove(&mut self, handle: HostHandle) {
+        self.queues.remove(handle, |_, _| {});
+    }
+
+    fn oldest(&self) -> Option<HostHit> {
+        self.queues.oldest()
+    }
+
+    fn depth(&self, handle: HostHandle) -> usize {
+        self.queues.depth(handle)
+    }
+
+    fn traversed(&self, key: &Key) -> u64 {
+        let walked = Walked::new(&self.queues);
+        self.search(&walked, key);
+        walked.elements()
+    }
+
+    fn len(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn dedicated(&self) -> (usize, usize) {
+        (0, self.sources.dedicated())
+    }
+
+    fn unclustered(&self) -> u64 {
+        self.sources.unknown()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.queues.iter()
+    }
+}

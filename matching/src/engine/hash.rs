@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `hash`: a hash table of (communicator, source, tag), each with a queue (Algorithm 1 of
+//! *Hint-driven matching*, section III), for programs that promise to use no wildcard.
+//!
+//! ```text
+//! insert(e):  key = {communicator, source, tag} of e
+//!             table has key: append e to its queue; else: a new queue of e
+//! search(k):  the first of the queue of k, or nothing
+//! ```
+//!
+//! What the paper leaves open:
+//! - *A wildcard in spite of the promise*. Such an element goes to one list beside the table,
+//!   which every search walks up to the age of what the table gave. Such a search walks the list
+//!   of all.
+//! - *Bits that are neither*, as those of an MPI's protocol, which a receive ignores: the first of
+//!   the queue that matches is taken.
+//!
+//! Elements are those of the linked storage, on either storage.
+
+use super::{
+    Engine, HostHandle, HostHit,
+    fifos::Fifos,
+    key_of,
+    names::{Class, Names},
+    queue::{Linked, Queues},
+};
+use crate::{Element, Key, TagLayout};
+
+/// See the module.
+pub struct Hash {
+    /// All elements.
+    list: Linked,
+    names: Names,
+    table: Fifos,
+    /// Elements with a wildcard.
+    wild: Fifos,
+}
+
+impl Hash {
+    /// An empty engine, for match bits of this layout.
+    #[must_use]
+    pub fn new(layout: TagLayout) -> Self {
+        Self {
+            list: Linked::default(),
+            names: Names::new(&layout.fields()),
+            table: Fifos::default(),
+            wild: Fifos::default(),
+        }
+    }
+
+    pub(super) const fn list(&self) -> &Linked {
+        &self.list
+    }
+
+    /// The oldest match; `compared` is told of each element that is compared.
+    #[inline(always)]
+    fn search(&self, key: &Key, mut compared: impl FnMut()) -> Option<u32> {
+        let Self { list, names, table, wild } = self;
+        if names.class(key) != Some(Class::EXACT) {
+            let found = list.oldest_match_of(key);
+            (0..list.traversed_of_all(found)).for_each(|_| compared());
+            return Linked::number(found);
+        }
+        let name = names.name(Class::EXACT, key);
+        let first = table.first(name.hash(), |at| {
+            compared();
+            names.name(Class::EXACT, &key_of(list.at(at))) == name
+        });
+        let found = table.from(first).find(|&at| {
+            if Some(at) != first {
+                compared();
+            }
+            list.at(at).matches(key)
+        });
+        let age = found.map_or(u64::MAX, |at| list.age(at));
+        let older = wild.from(wild.first(0, |_| true)).take_while(|&at| list.age(at) < age);
+        let mut older = older.inspect(|_| compared());
+        older.find(|&at| list.at(at).matches(key)).or(found)
+    }
+}
+
+impl Engine for Hash {
+    #[inline(always)]
+    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+        let Self { list, names, table, wild } = self;
+        let handle = list.push(element, age);
+        let key = key_of(&element);
+        if names.class(&key) == Some(Class::EXACT) {
+            let name = names.name(Class::EXACT, &key);
+            let same = |at| names.name(Class::EXACT, &key_of(list.at(at))) == name;
+            table.append(Linked::index(handle), name.hash(), same);
+        } else {
+            wild.append(Linked::index(handle), 0, |_| true);
+        }
+        handle
+    }
+
+    #[inline(always)]
+    fn first_match(&self, key: &Key) -> Option<HostHit> {
+        self.search(key, || {}).map(|at| self.list.hit_at(at))
+    }
+
+    fn element(&self, handle: HostHandle) -> Element {
+        *self.list.element(handle)
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, handle: HostHandle) {
+        let Self { list, names, table, wild } = self;
+        let at = Linked::index(handle);
+        if names.class(&key_of(list.at(at))) == Some(Class::EXACT) {
+            table.remove(at);
+        } else {
+            wild.remove(at);
+        }
+        list.remove(handle, |_, _| {});
+    }
+
+    fn oldest(&self) -> Option<HostHit> {
+        self.list.oldest()
+    }
+
+    fn depth(&self, handle: HostHandle) -> usize {
+        self.list.depth(handle)
+    }
+
+    fn traversed(&self, key: &Key) -> u64 {
+        let mut compared = 0;
+        self.search(key, || compared += 1);
+        compared
+    }
+
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.list.iter()
+    }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The engine behind a table: one of those there are, on one of the storages.
+
+use std::sync::Arc;
+
+use ternary_cam::{Kernel, Scanner, TableError};
+
+use super::{
+    Clusters, ColPnp, Engine, EngineConfig, Hash, HostEngine, HostHandle, HostHit, Kmeans, Linked,
+    List, NewMadeleine, Packed, Queue, Queues, RankArray,
+};
+use crate::{Element, Key};
+
+/// What engines of a queue are made from.
+pub(crate) struct HostPlan {
+    /// Their parameters.
+    pub(crate) config: EngineConfig,
+    /// What searches packed queues.
+    pub(crate) kernel: Kernel,
+    /// Those of `kmeans`.
+    pub(crate) clusters: Arc<Clusters>,
+}
+
+/// The engine of a queue.
+pub(crate) enum Host {
+    Packed(HostOn<Packed>),
+    Linked(HostOn<Linked>),
+    Hash(Box<Hash>),
+    NewMadeleine(Box<NewMadeleine>),
+}
+
+/// An engine on a storage.
+pub(crate) enum HostOn<Q> {
+    List(Box<List<Q>>),
+    RankArray(Box<RankArray<Q>>),
+    ColPnp(Box<ColPnp<Q>>),
+    Kmeans(Box<Kmeans<Q>>),
+}
+
+impl HostPlan {
+    /// An empty engine.
+    pub(crate) fn make(&self, engine: HostEngine) -> Result<Host, TableError> {
+        let Self { config, kernel, .. } = self;
+        Ok(match (engine, config.queue) {
+            (HostEngine::Hash, _) => Host::Hash(Box::new(Hash::new(config.layout))),
+            (HostEngine::NewMadeleine, _) => {
+                Host::NewMadeleine(Box::new(NewMadeleine::new(config.layout, config.role)))
+            }
+            (_, Queue::Packed) => {
+                let queues = Packed::new(config, Scanner::new(*kernel)?);
+                Host::Packed(HostOn::new(engine, self, queues))
+            }
+            (_, Queue::Linked) => Host::Linked(HostOn::new(engine, self, Linked::default())),
+        })
+    }
+}
+
+impl<Q: Queues> HostOn<Q> {
+    fn new(engine: HostEngine, plan: &HostPlan, queues: Q) -> Self {
+        let HostPlan { config, clusters, .. } = plan;
+        let (k_collective, k_point_to_point) = match engine {
+            HostEngine::List => return Self::List(Box::new(List::new(queues))),
+            HostEngine::RankArray => return Self::RankArray(Box::new(RankArray::new(queues))),
+            HostEngine::Kmeans => {
+                let engine = Kmeans::new(config.layout, Arc::clone(clusters), queues);
+                return Self::Kmeans(Box::new(engine));
+            }
+            HostEngine::Hash | HostEngine::NewMadeleine => unreachable!("not on a storage"),
+            HostEngine::ColList => (config.k_collective, 0),
+            HostEngine::ListPnp => (0, config.k_point_to_point),
+            HostEngine::ColPnp => (config.k_collective, config.k_point_to_point),
+        };
+        let config = EngineConfig { k_collective, k_point_to_point, ..*config };
+        Self::ColPnp(Box::new(ColPnp::new(&config, queues)))
+    }
+
+    fn queues(&self) -> &Q {
+        match self {
+            Self::List(engine) => engine.queues(),
+            Self::RankArray(engine) => engine.queues(),
+            Self::ColPnp(engine) => engine.queues(),
+            Self::Kmeans(engine) => engine.queues(),
+        }
+    }
+}
+
+/// Calls the engine that is there.
+macro_rules! each {
+    ($host:expr, $engine:ident => $call:expr) => {
+        match $host {
+            Host::Packed(HostOn::List($engine)) => $call,
+            Host::Packed(HostOn::RankArray($engine)) => $call,
+            Host::Packed(HostOn::ColPnp($engine)) => $call,
+            Host::Packed(HostOn::Kmeans($engine)) => $call,
+            Host::Linked(HostOn::List($engine)) => $call,
+            Host::Linked(HostOn::RankArray($engine)) => $call,
+            Host::Linked(HostOn::ColPnp($engine)) => $call,
+            Host::Linked(HostOn::Kmeans($engine)) => $call,
+            Host::Hash($engine) => $call,
+            Host::NewMadeleine($engine) => $call,
+        }
+    };
+}
+
+/// What each engine does, out of line: in one function every one would save the registers that
+/// any of them needs.
+mod apart {
+    use super::{Element, Engine, HostHandle, HostHit, Key};
+
+    #[inline(never)]
+    pub(super) fn insert(engine: &mut impl Engine, element: Element, age: u64) -> HostHandle {
+        engine.insert(element, age)
+    }
+
+    #[inline(never)]
+    pub(super) fn first_match(engine: &impl Engine, key: &Key) -> Option<HostHit> {
+        engine.first_match(key)
+    }
+
+    #[inline(never)]
+    pub(super) fn first_token(engine: &impl Engine, key: &Key) -> Option<u32> {
+        engine.first_token(key)
+    }
+
+    #[inline(never)]
+    pub(super) fn remove(engine: &mut impl Engine, handle: HostHandle) {
+        engine.remove(handle);
+    }
+}
+
+impl Engine for Host {
+    #[inline]
+    fn insert(&mut self, element: Element, age: u64) -> HostHandle {
+        each!(self, engine => apart::insert(&mut **engine, element, age))
+    }
+
+    #[inline]
+    fn first_match(&self, key: &Key) -> Option<HostHit> {
+        each!(self, engine => apart::first_match(&**engine, key))
+    }
+
+    #[inline]
+    fn first_token(&self, key: &Key) -> Option<u32> {
+        each!(self, engine => apart::first_token(&**engine, key))
+    }
+
+    fn element(&self, handle: HostHandle) -> Element {
+        each!(self, engine => engine.element(handle))
+    }
+
+    #[inline]
+    fn remove(&mut self, handle: HostHandle) {
+        each!(self, engine => apart::remove(&mut **engine, handle));
+    }
+
+    fn oldest(&self) -> Option<HostHit> {
+        each!(self, engine => engine.oldest())
+    }
+
+    fn depth(&self, handle: HostHandle) -> usize {
+        each!(self, engine => engine.depth(handle))
+    }
+
+    fn traversed(&self, key: &Key) -> u64 {
+        each!(self, engine => engine.traversed(key))
+    }
+
+    fn len(&self) -> usize {
+        each!(self, engine => engine.len())
+    }
+
+    fn dedicated(&self) -> (usize, usize) {
+        each!(self, engine => engine.dedicated())
+    }
+
+    fn levels(&self) -> [Vec<u64>; 2] {
+        each!(self, engine => engine.levels())
+    }
+
+    fn unclustered(&self) -> u64 {
+        each!(self, engine => engine.unclustered())
+    }
+
+    fn set_processes(&mut self, n: u32) {
+        each!(self, engine => engine.set_processes(n));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let (packed, linked) = match self {
+            Self::Packed(engine) => (Some(engine.queues()), None),
+            Self::Linked(engine) => (None, Some(engine.queues())),
+            Self::Hash(engine) => (None, Some(engine.list())),
+            Self::NewMadeleine(engine) => (None, Some(engine.list())),
+        };
+        let (packed, linked) = (packed.map(Queues::iter), linked.map(Queues::iter));
+        packed.into_iter().flatten().chain(linked.into_iter().flatten())
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `kmeans`: a queue for each cluster of sources, and one for any-source receives
+//! (section 4 of Ghazimirsaeed, Afsahi: *Accelerating MPI Message Matching by a Data
+//! Clustering Strategy*).
+//!
+//! ```text
+//! first run:   A[i][j] = elements that source j added to the queues of process i
+//! in between:  B[i] = K-means of row i: the cluster of each source j (`tcam cluster`)
+//! next run:    process i keeps a queue for each cluster of B[i], and PRQ_ANY
+//!
+//! insert(e):  any source -> PRQ_ANY; source j -> queue B[i][j]
+//! search(k):  source j -> queue B[i][j] and PRQ_ANY, the smaller sequence number wins
+//!             any source -> every queue, the smallest sequence number wins
+//! ```
+//!
+//! What the paper leaves open: a source that B does not name, as of a spawned process, is in a
+//! cluster of its own with all others like it, and its elements are counted.
+
+use std::sync::Arc;
+
+use super::by_source::{ANY, BySource, Sources};
+use super::queue::Queues;
+use crate::{Key, Source, TagLayout, traffic::Fields};
+
+/// The cluster of each source, for one queue of one process: a row of the paper's matrix B.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clusters {
+    /// By source.
+    of: Vec<Option<u16>>,
+    count: usize,
+}
+
+impl Clusters {
+    /// Most clusters of a process.
+    pub const MOST: u16 = 4096;
+
+    /// The clusters of sources 0, 1, ...; nothing for a source that is in none.
+    ///
+    /// # Errors
+    /// A cluster above [`Clusters::MOST`].
+    pub fn new(of: Vec<Option<u16>>) -> Result<Self, TooManyClusters> {
+        let highest = of.iter().flatten().max();
+        match highest {
+            Some(&cluster) if cluster >= Self::MOST => Err(TooManyClusters(cluster)),
+            _ => Ok(Self { count: highest.map_or(0, |&cluster| usize::from(cluster) + 1), of }),
+        }
+    }
+
+    fn get(&self, source: u32) -> Option<u16> {
+        self.of.get(source as usize).copied().flatten()
+    }
+}
+
+/// Clusters are numbered from 0 to one less than [`Clusters::MOST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cluster {0} is above {max}", max = Clusters::MOST - 1)]
+pub struct TooManyClusters(u16);
+
+/// See the module.
+pub type Kmeans<Q> = BySource<Q, Clustered>;
+
+/// Queue of sources that no cluster names.
+const OTHERS: usize = ANY + 1;
+
+/// A queue for each cluster.
+pub struct Clustered {
+    fields: Fields,
+    clusters: Arc<Clusters>,
+    unknown: u64,
+}
+
+impl Sources for Clustered {
+    fn source(&self, key: &Key) -> Source {
+        self.fields.source(key)
+    }
+
+    fn queue_of(&self, source: u32) -> usize {
+        self.clusters.get(source).map_or(OTHERS, |cluster| OTHERS + 1 + usize::from(cluster))
+    }
+
+    fn note(&mut self, source: u32) {
+        self.unknown += u64::from(self.clusters.get(source).is_none());
+    }
+
+    fn dedicated(&self) -> usize {
+        self.clusters.count
+    }
+
+    fn unknown(&self) -> u64 {
+        self.unknown
+    }
+}
+
+impl<Q: Queues> Kmeans<Q> {
+    /// An engine on an empty storage, for match bits of this layout.
+    pub fn new(layout: TagLayout, clusters: Arc<Clusters>, queues: Q) -> Self {
+        Self::with(queues, Clustered { fields: layout.fields(), clusters, unknown: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::{Element, Linked};
+
+    #[test]
+    fn sources_without_a_cluster_share_a_queue_and_are_counted() {
+        let clusters = Clusters::new(vec![Some(0), None, Some(2)]).unwrap();
+        let mut engine = Kmeans::new(TagLayout::Mpich, Arc::new(clusters), Linked::default());
+        for (age, source) in [0, 1, 2, 3, 2].into_iter().enumerate() {
+            let source = Source::new(source);
+            let token = age as u32;
+            engine.insert(Element { bits: 7, ignore: 0, source, token }, age as u64);
+        }
+        let key = |source| Key { bits: 7, ignore: 0, source: Source::new(source) };
+        assert_eq!(engine.first_token(&key(3)), Some(3));
+        assert_eq!(engine.traversed(&key(3)), 2, "one of source 1 is before it");
+        assert_eq!(engine.traversed(&key(0)), 1);
+        assert_eq!((engine.unclustered(), engine.dedicated()), (2, (0, 3)));
+    }
+
+    #[test]
+    fn clusters_are_bounded() {
+        assert!(Clusters::new(vec![Some(Clusters::MOST - 1)]).is_ok());
+        let error = Clusters::new(vec![Some(Clusters::MOST)]).unwrap_err();
+        assert_eq!(error.to_string(), "cluster 4096 is above 4095");
+    }
+}

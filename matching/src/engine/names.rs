@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What the tables of `hash` and `newmadeleine` know a pattern by: communicator, source and tag,
+//! without what MPI lets a receive leave open.
+//!
+//! ```text
+//! class           named by
+//! (source, tag)   communicator, source, tag
+//! (source, *)     communicator, source         a receive of any tag
+//! (*, tag)        communicator, tag            of any source
+//! (*, *)          communicator                 of both
+//! ```
+//!
+//! Two patterns of one class that match each other have one name. Patterns of one name need not
+//! match: they may differ in other bits, such as those of an MPI's protocol.
+
+use crate::{Key, traffic::Fields, traffic::Wildcards};
+
+/// Classes there are.
+pub(super) const CLASSES: usize = 4;
+
+/// What a pattern leaves open: bit 0 the tag, bit 1 the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Class(usize);
+
+impl Class {
+    /// Nothing is left open.
+    pub(super) const EXACT: Self = Self(0);
+    /// Every class.
+    pub(super) const ALL: [Self; CLASSES] = [Self(0), Self(1), Self(2), Self(3)];
+
+    pub(super) const fn index(self) -> usize {
+        self.0
+    }
+
+    const fn any_tag(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    const fn any_source(self) -> bool {
+        self.0 & 2 != 0
+    }
+}
+
+/// What a pattern of a class is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    bits: u64,
+    source: u32,
+}
+
+impl Name {
+    /// Two multiplications: names are chosen by a program and not by an enemy of it.
+    #[inline]
+    pub(super) const fn hash(self) -> u32 {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = (self.bits ^ (self.source as u64) << 32).wrapping_mul(ODD);
+        let mixed = (mixed ^ mixed >> 32 ^ self.source as u64).wrapping_mul(ODD);
+        (mixed >> 32) as u32
+    }
+}
+
+/// Tells classes and names in the match bits of a layout.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names(Wildcards);
+
+impl Names {
+    pub(super) const fn new(fields: &Fields) -> Self {
+        Self(fields.wildcards())
+    }
+
+    /// What a pattern leaves open; nothing if no receive of MPI does.
+    #[inline]
+    pub(super) const fn class(&self, key: &Key) -> Option<Class> {
+        let Wildcards { told_by, any_tag, any_source } = self.0;
+        let tag = match key.ignore & told_by {
+            0 => 0,
+            ignored if ignored == any_tag => 1,
+            _ => return None,
+        };
+        let source = match key.ignore & any_source {
+            0 if any_source == 0 => key.source.get().is_none(),
+            0 => false,
+            ignored if ignored == any_source => true,
+            _ => return None,
+        };
+        Some(Class(tag | (source as usize) << 1))
+    }
+
+    /// What a pattern is known by in a class that leaves open at least as much as its own.
+    #[inline]
+    pub(super) fn name(&self, class: Class, key: &Key) -> Name {
+        let Wildcards { told_by, any_tag, any_source } = self.0;
+        let tag = if class.any_tag() { any_tag } else { 0 };
+        let source = if class.any_source() { 0 } else { any_source };
+        let peer = if class.any_source() || any_source != 0 { None } else { key.source.get() };
+        Name { bits: key.bits & (told_by & !tag | source), source: peer.unwrap_or(u32::MAX) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, TagLayout};
+
+    fn key(bits: u64, ignore: u64, source: Source) -> Key {
+        Key { bits, ignore, source }
+    }
+
+    #[test]
+    fn receives_of_every_mpi_have_a_class() {
+        let any = Source::ANY;
+        let one = Source::new(1);
+        // Protocol bits, tag, source in the bits.
+        for (layout, protocol, tag, source) in [
+            (TagLayout::Mpich, 0xc0 << 48, 0x7fff_ffff, 0),
+            (TagLayout::MpichSourceInTag, 0x3 << 62, 0x7_ffff, 0x7f_ffff << 19),
+            (TagLayout::OpenMpi, 1 << 32, 0x7fff_ffff, 0),
+            (TagLayout::OpenMpiTag1, 1 << 32, 0x7fff_ffff, 0x3_ffff << 34),
+        ] {
+            let names = Names::new(&layout.fields());
+            let peer = if source == 0 { any } else { one };
+            for (class, ignore, from) in [
+                (0, protocol, one),
+                (1, protocol | tag, one),
+                (2, protocol | source, peer),
+                (3, protocol | tag | source, peer),
+            ] {
+                assert_eq!(names.class(&key(7, ignore, from)), Some(Class(class)), "{layout}");
+            }
+            assert_eq!(names.class(&key(7, 1, one)), None, "{layout}: half a tag");
+        }
+        let opaque = Names::new(&TagLayout::Opaque.fields());
+        assert_eq!(opaque.class(&key(7, u64::MAX, one)), Some(Class(1)));
+        assert_eq!(opaque.class(&key(7, 0xff, one)), None);
+    }
+
+    #[test]
+    fn what_matches_has_one_name_in_the_class_of_the_receive() {
+        let names = Names::new(&TagLayout::OpenMpiTag1.fields());
+        let (tag, source) = (0x7fff_ffff_u64, 0x3_ffff_u64 << 34);
+        let arrival = key(3 << 52 | 9 << 34 | 1 << 32 | 5, 0, Source::new(2));
+        for ignore in [0, tag, source, tag | source] {
+            let receive = key(3 << 52 | 9 << 34 | 5, 1 << 32 | ignore, Source::ANY);
+            let class = names.class(&receive).unwrap();
+            assert_eq!(names.name(class, &arrival), names.name(class, &receive));
+            let other = key(4 << 52 | 9 << 34 | 5, 0, Source::new(2));
+            assert_ne!(names.name(class, &other), names.name(class, &receive), "communicator");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The clusters of this process (`FI_TCAM_CLUSTERS`), for the engine `kmeans`.
+
+use std::{fs::File, io::BufReader, sync::OnceLock};
+
+use ffi::{Errno, Result};
+use nic::{
+    clusters::{self, ClustersError, Head, Own},
+    params::Params,
+};
+
+use crate::origin;
+
+/// Why the file names no source of this process, once that was found.
+static REMARK: OnceLock<String> = OnceLock::new();
+
+fn is_wanted(params: &Params) -> bool {
+    params.text("host_engine") == "kmeans"
+}
+
+fn open(params: &Params) -> std::result::Result<BufReader<File>, ClustersError> {
+    Ok(BufReader::new(File::open(params.text("clusters"))?))
+}
+
+fn refuse(params: &Params, error: &ClustersError) -> Errno {
+    tracing::error!("FI_TCAM_CLUSTERS={}: {error}", params.text("clusters"));
+    Errno::EINVAL
+}
+
+/// Refuses a file that is none, before anything is opened.
+///
+/// # Errors
+/// `EINVAL`.
+pub(crate) fn check(params: &Params) -> Result<()> {
+    if !is_wanted(params) {
+        return Ok(());
+    }
+    let head = open(params).and_then(|mut file| Head::read(&mut file));
+    head.map(drop).map_err(|error| refuse(params, &error))
+}
+
+/// The clusters of this process; without any, if the file is of another job, which the report
+/// tells.
+///
+/// # Errors
+/// `EINVAL` for a file that cannot be read.
+pub(crate) fn own(params: &Params) -> Result<Option<Own>> {
+    if !is_wanted(params) {
+        return Ok(None);
+    }
+    let rank = origin::rank().unwrap_or(0);
+    let read = open(params).and_then(|mut file| clusters::read(&mut file, rank, origin::ranks()));
+    match read {
+        Ok(own) => Ok(Some(own)),
+        Err(error) if error.is_other_job() => {
+            let remark = REMARK.get_or_init(|| {
+                let file = params.text("clusters");
+                format!("FI_TCAM_CLUSTERS={file}: {error}; every source is in the default cluster")
+            });
+            tracing::warn!("{remark}");
+            Ok(None)
+        }
+        Err(error) => Err(refuse(params, &error)),
+    }
+}
+
+/// What readers of a report should know of the file.
+pub(crate) fn remarks() -> Vec<String> {
+    REMARK.get().cloned().into_iter().collect()
+}
