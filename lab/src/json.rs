@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use matching::{ByKind, QueueCounters};
+use matching::{ByKind, Profile, QueueCounters};
 use nic::report::{ChannelCounters, ContextCounters, KindTraffic};
 use serde::{Deserialize, Serialize};
 
@@ -172,6 +172,7 @@ pub(crate) struct Context<'a> {
     unexpected: u64,
     peeks: u64,
     kinds: &'a ByKind<KindTraffic>,
+    sizes: &'a Profile,
     prq: &'a QueueCounters,
     umq: &'a QueueCounters,
 }
@@ -179,8 +180,8 @@ pub(crate) struct Context<'a> {
 impl<'a> From<&'a ContextCounters> for Context<'a> {
     fn from(of: &'a ContextCounters) -> Self {
         let ContextCounters { posts, arrivals, bytes, unexpected, peeks, .. } = *of;
-        let ContextCounters { kinds, prq, umq, .. } = of;
-        Self { posts, arrivals, bytes, unexpected, peeks, kinds, prq, umq }
+        let ContextCounters { kinds, sizes, prq, umq, .. } = of;
+        Self { posts, arrivals, bytes, unexpected, peeks, kinds, sizes, prq, umq }
     }
 }
 

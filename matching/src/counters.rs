@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measured::MeasuredTime;
+use crate::profile::Profile;
 use crate::sums::{add, sum};
 use crate::timing::ModelledTime;
 
@@ -262,6 +263,13 @@ pub struct Traversals {
     pub entries: u64,
     /// Elements that one list of all on the host would have compared in their place.
     pub in_a_list: u64,
+    /// What each search that found an element traversed; empty in reports written before this
+    /// was counted.
+    #[serde(default)]
+    pub found: Profile,
+    /// What each of the others traversed.
+    #[serde(default)]
+    pub not_found: Profile,
 }
 
 impl Traversals {
@@ -271,6 +279,8 @@ impl Traversals {
         self.miss.merge(&other.miss);
         add(&mut self.entries, other.entries);
         add(&mut self.in_a_list, other.in_a_list);
+        self.found.merge(&other.found);
+        self.not_found.merge(&other.not_found);
     }
 }
 
@@ -438,10 +448,13 @@ impl QueueCounters {
         if buckets > BUCKETS {
             return Err(format!("a search depth has {buckets} of {BUCKETS} buckets"));
         }
-        let Traversals { hit, miss, .. } = &self.traversals;
+        let Traversals { hit, miss, found, not_found, .. } = &self.traversals;
         let buckets = hit.counts.len().max(miss.counts.len());
         if buckets > BUCKETS {
             return Err(format!("traversals have {buckets} of {BUCKETS} buckets"));
+        }
+        for (profile, histogram) in [(found, hit), (not_found, miss)] {
+            profile.check(histogram.total()).map_err(|why| format!("traversals: {why}"))?;
         }
         let counted = hit.total() > 0 || miss.total() > 0;
         // Reports written before traversals were counted have none; peeks are counted here only.

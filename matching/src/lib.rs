@@ -18,6 +18,7 @@ mod offload;
 pub mod oracle;
 mod overflow;
 pub mod pool;
+mod profile;
 mod sources;
 mod sums;
 pub mod timing;
@@ -35,5 +36,6 @@ pub use engine::{
 };
 pub use offload::{Found, Offload, OffloadConfig, Place, TableKind, UnknownTable};
 pub use overflow::{Leave, Overflow, UnknownOverflow};
+pub use profile::Profile;
 pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};
 pub use traffic::{CollectiveId, TagLayout, Told, Traffic, UnknownLayout};

@@ -41,6 +41,7 @@ use crate::curve::Curve;
 use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
+use crate::profile::Profile;
 use crate::sources::Sources;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
@@ -141,6 +142,7 @@ impl Offload {
         };
         let histogram =
             if config.depths { Histogram::with_all_buckets } else { Histogram::default };
+        let profile = if config.depths { Profile::with_all_buckets } else { Profile::default };
         Ok(Self {
             recent: (0, 0),
             counters: QueueCounters {
@@ -153,6 +155,8 @@ impl Offload {
                 traversals: Traversals {
                     hit: histogram(),
                     miss: histogram(),
+                    found: profile(),
+                    not_found: profile(),
                     ..Traversals::default()
                 },
                 ..QueueCounters::default()

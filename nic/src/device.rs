@@ -19,8 +19,8 @@ use matching::measured::Clock;
 use matching::pool::EntryPool;
 use matching::timing::Timing;
 use matching::{
-    Block, Curve, Element, HostEngine, Key, Offload, OffloadConfig, Overflow, Role, SearchDepth,
-    Source, TagLayout, Traversals,
+    Block, Curve, Element, HostEngine, Key, Offload, OffloadConfig, Overflow, Profile, Role,
+    SearchDepth, Source, TagLayout, Traversals,
 };
 use slab::Slab;
 
@@ -138,6 +138,8 @@ pub struct Context<R, M> {
     unit: Option<Unit>,
     /// Posts and arrivals until the lengths of the queues are recorded.
     until_sample: u64,
+    /// Sizes of messages are counted, as search depths are.
+    sizes: bool,
 }
 
 impl<R: Clone, M> Context<R, M> {
@@ -163,11 +165,16 @@ impl<R: Clone, M> Context<R, M> {
             held: false,
             counters: ContextCounters {
                 lengths: if config.prq.depths { Lengths::with_room() } else { Lengths::default() },
+                sizes: match config.prq.depths {
+                    true => Profile::with_all_buckets(),
+                    false => Profile::default(),
+                },
                 ..ContextCounters::default()
             },
             clock: config.clock.clone(),
             unit: config.timing.is_some().then(Unit::default),
             until_sample: if config.prq.depths { 0 } else { u64::MAX },
+            sizes: config.prq.depths,
         })
     }
 
@@ -403,6 +410,9 @@ impl<R: Clone, M> Context<R, M> {
         self.counters.arrivals += 1;
         // A peer may say anything.
         self.counters.bytes = self.counters.bytes.saturating_add(envelope.len);
+        if self.sizes {
+            self.count_size(envelope.len);
+        }
         let key = Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) };
         let found = self.prq.search(&key)?;
         let token = found.token;
@@ -421,6 +431,11 @@ impl<R: Clone, M> Context<R, M> {
         }
         self.end(Operation::Arrival);
         Some(grant)
+    }
+
+    #[cold]
+    fn count_size(&mut self, bytes: u64) {
+        self.counters.sizes.record(bytes);
     }
 
     /// Keeps a message that [`arrive`](Self::arrive) found no receive for.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use matching::measured::MeasuredTime;
 use matching::timing::ModelledTime;
-use matching::{ByKind, KindCounters, QueueCounters};
+use matching::{ByKind, KindCounters, Profile, QueueCounters, Traversals};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -105,6 +105,10 @@ pub struct ContextCounters {
     /// Latencies of the timing model; empty where that is off.
     #[serde(default, skip_serializing_if = "Latency::is_empty")]
     pub latency: Latency,
+    /// Bytes of each message that arrived; empty where search depths are not counted, and in
+    /// reports written before this was.
+    #[serde(default)]
+    pub sizes: Profile,
     /// Lengths of both queues over time; empty in a sum.
     #[serde(default)]
     pub lengths: Lengths,
@@ -205,6 +209,7 @@ impl ContextCounters {
                 self.kinds
             ));
         }
+        self.sizes.check(self.arrivals).map_err(|why| format!("sizes: {why}"))?;
         let mark = |queue: &QueueCounters| [queue.table_high_water, queue.host_high_water];
         let ([prq_table, prq_host], [umq_table, umq_host]) = (mark(&self.prq), mark(&self.umq));
         let operations = self.posts.saturating_add(self.arrivals);
@@ -235,6 +240,7 @@ impl ContextCounters {
         self.peeks = self.peeks.saturating_add(other.peeks);
         self.broken_promises.merge(other.broken_promises);
         self.latency.merge(&other.latency);
+        self.sizes.merge(&other.sizes);
         self.prq.merge(&other.prq);
         self.umq.merge(&other.umq);
         self.kinds = Self::kinds_of(&self.prq, &self.umq);
@@ -437,6 +443,16 @@ impl fmt::Display for ContextCounters {
             ] {
                 writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
             }
+            for (name, of) in [
+                ("a search that found", (|of| &of.found) as fn(&Traversals) -> &Profile),
+                ("one that did not", |of| &of.not_found),
+            ] {
+                let [prq, umq] = [prq, umq].map(|queue| typical(of(&queue.traversals)));
+                writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
+            }
+        }
+        if self.sizes.count > 0 {
+            writeln!(f, "  {:<22}{:>16}", "bytes of a message", typical(&self.sizes))?;
         }
         let kinds = &self.kinds;
         writeln!(f, "  {:<22}{:>16}{:>16}", "traffic", "collective", "point-to-point")?;
@@ -479,6 +495,11 @@ impl fmt::Display for ContextCounters {
         }
         write!(f, "{}", self.lengths)
     }
+}
+
+/// Quartiles in few words.
+fn typical(profile: &Profile) -> String {
+    profile.quartiles().map_or_else(|| "-".to_owned(), |all| all.map(|of| of.to_string()).join("/"))
 }
 
 /// What operations took, where that was measured, and what insertions on the host took
@@ -540,6 +561,28 @@ mod tests {
         assert!(read.channels.contains_key("a?[31m?"));
         let text = report.to_string();
         assert!(text.contains("a?[31m? at") && !text.contains(['\u{1b}', '\u{202e}']), "{text}");
+    }
+
+    #[test]
+    fn profiles_are_read_back_and_earlier_reports_have_none() {
+        let mut report =
+            Report { format: FORMAT.to_owned(), version: VERSION, ..Report::default() };
+        let without = report.to_json().unwrap();
+        let sizes = &mut report.tagged.sizes;
+        [3, 1 << 40, u64::MAX].into_iter().for_each(|size| sizes.record(size));
+        let error = Report::from_json(&report.to_json().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("sizes: a profile of 3 values, not 0"), "{error}");
+        let sizes: Profile =
+            serde_json::from_str(&serde_json::to_string(&report.tagged.sizes).unwrap()).unwrap();
+        assert_eq!(sizes, report.tagged.sizes);
+        let mut earlier: serde_json::Value = serde_json::from_str(&without).unwrap();
+        earlier["tagged"].as_object_mut().unwrap().remove("sizes").unwrap();
+        let traversals = &mut earlier["tagged"]["prq"]["traversals"];
+        for name in ["found", "not_found"] {
+            traversals.as_object_mut().unwrap().remove(name).unwrap();
+        }
+        let earlier = Report::from_json(&earlier.to_string()).unwrap();
+        assert_eq!(earlier.tagged, Report::from_json(&without).unwrap().tagged);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The tables of an experiment, for the terminal and for a page.
 
-use matching::QueueCounters;
+use matching::{Profile, QueueCounters};
 
 use super::experiment::{Experiment, Queue, Rank};
 use crate::numbers::{count, percent, share, whole};
@@ -21,6 +21,7 @@ pub(super) fn all(experiment: &Experiment, most: Option<usize>) -> Vec<Sheet> {
         ranks(experiment, most.unwrap_or(usize::MAX)),
         kinds(experiment),
         depths(experiment),
+        profiles(experiment),
         reasons(experiment),
     ]
 }
@@ -147,6 +148,45 @@ fn depths(experiment: &Experiment) -> Sheet {
     sheet
 }
 
+/// The engine of all ranks, if it is one.
+fn engine(experiment: &Experiment) -> Option<&str> {
+    let mut engines =
+        experiment.reports.iter().filter_map(|report| report.config.get("host_engine"));
+    let first = engines.next()?;
+    engines.all(|other| other == first).then_some(first)
+}
+
+/// The matching profiler of *Hint-driven matching*, section V.A: attempts by what they found, and
+/// the cells they traversed; and the bytes of messages.
+fn profiles(experiment: &Experiment) -> Sheet {
+    let engine = engine(experiment).map_or_else(String::new, |name| format!(", {name}"));
+    let mut sheet = Sheet::new(
+        format!("Profile: elements that a search traversed on the host{engine}, and message sizes"),
+        ["", "", "number", "mean", "deviation", "variance", "25 %", "50 %", "75 %"],
+    );
+    for queue in Queue::BOTH {
+        let traversals = &queue.of(&experiment.sum.tagged).traversals;
+        for (what, profile) in [("found", &traversals.found), ("nothing", &traversals.not_found)] {
+            sheet.row(profile_cells(queue.name(), what, profile));
+        }
+    }
+    sheet.row(profile_cells("messages", "bytes", &experiment.sum.tagged.sizes));
+    sheet
+}
+
+/// A line of a table of profiles.
+pub(super) fn profile_cells(of: &str, what: &str, profile: &Profile) -> Vec<String> {
+    let tenths = |value: Option<f64>| value.map_or_else(unknown, |value| format!("{value:.1}"));
+    let quartiles = match profile.quartiles() {
+        Some(quartiles) => quartiles.map(whole),
+        None => [(); 3].map(|()| unknown()),
+    };
+    let mut cells = vec![of.to_owned(), what.to_owned(), whole(profile.count)];
+    cells.extend([profile.mean(), profile.deviation(), profile.variance()].map(tenths));
+    cells.extend(quartiles);
+    cells
+}
+
 fn reasons(experiment: &Experiment) -> Sheet {
     let mut sheet = Sheet::new(
         "Why elements were not in the table",
@@ -193,7 +233,7 @@ mod tests {
         assert_eq!(ranks.rows[0][3], "1,600");
         assert_eq!(ranks.rows[0][8], "400.2");
         assert_eq!(all(&experiment, None)[1].rows.len(), 256);
-        let reasons = &sheets[4].rows;
+        let reasons = &sheets[5].rows;
         assert_eq!(reasons.len(), 1);
         assert_eq!(reasons[0][..3], ["PRQ", "table full", "1,088"]);
     }
@@ -201,7 +241,7 @@ mod tests {
     #[test]
     fn what_did_not_happen_is_said() {
         let sheets = all(&experiment(1, 65_536), Some(WORST));
-        assert_eq!(sheets[4].rows[0][1], "nothing spilled");
+        assert_eq!(sheets[5].rows[0][1], "nothing spilled");
         assert_eq!(sheets[3].rows[2][3], "-", "no receive found a message");
         assert!(sheets[0].terminal().contains("unexpected messages (UMQ)"));
     }
@@ -214,6 +254,21 @@ mod tests {
         let sheets = all(&experiment, None);
         assert_eq!(sheets[1].rows[0][8], "-");
         assert_eq!(sheets[3].rows[0][3], "-");
+    }
+
+    #[test]
+    fn searches_on_the_host_are_profiled() {
+        let mut experiment = experiment(1, 64);
+        let profile = (1..=4).fold(Profile::default(), |mut profile, value| {
+            profile.record(value);
+            profile
+        });
+        experiment.sum.tagged.umq.traversals.found = profile.clone();
+        experiment.sum.tagged.sizes = profile;
+        let profiles = &all(&experiment, None)[4].rows;
+        assert_eq!(profiles[2][..], ["UMQ", "found", "4", "2.5", "1.1", "1.2", "1", "2", "3"]);
+        assert_eq!(profiles[4][..3], ["messages", "bytes", "4"]);
+        assert_eq!(profiles[1][2..], ["0", "-", "-", "-", "-", "-", "-"]);
     }
 
     #[test]

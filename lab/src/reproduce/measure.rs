@@ -24,7 +24,7 @@ use nic::report::ContextCounters;
 use nic::trace::Op;
 
 use crate::error::Error;
-use crate::workload::{self, Pattern, Place, Role};
+use crate::workload::{self, Flight, Pattern, Place, Role};
 
 /// Turns of each engine with one seed.
 const TURNS: u32 = 3;
@@ -100,9 +100,10 @@ impl Stream {
     /// What rank 0 is sent and receives.
     pub(super) fn new(pattern: Pattern, ranks: u32, seed: u64) -> Self {
         let place = Place { rank: 0, ranks };
+        let flight = Flight::usual(pattern);
         let prepare = |step: u32| {
             let mut made = Step::default();
-            workload::generate(pattern, place, seed, step..step + 1, 1024, |event| {
+            workload::generate(pattern, place, seed, step..step + 1, flight, |event| {
                 let at = made.operations.len();
                 made.operations.push(event.op);
                 let (role, collective) = (event.role, event.collective);

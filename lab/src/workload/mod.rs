@@ -32,6 +32,7 @@ use crate::summary::NO_LIBFABRIC;
 pub(crate) use pattern::Pattern;
 pub(crate) use random::mix;
 pub(crate) use stream::{Event, Place, Role, play};
+use stream::{Messages, Sources};
 
 /// Generates traces like those of large machines.
 ///
@@ -44,7 +45,8 @@ pub(crate) use stream::{Event, Place, Role, play};
 #[command(after_help = "Examples:
   tcam workload fds --ranks 4096 --out fds-traces
   tcam workload halo --ranks 512 --rank 0,255 --steps 100 --seed 7 --out halo-traces
-tests/apps/patterns.c does the same with MPI.")]
+  tcam workload pingpong --messages 200 --bytes 8192 --out pingpong-traces
+tests/apps/patterns.c does most of them with MPI.")]
 pub(crate) struct Workload {
     /// Who communicates how.
     #[arg(value_enum)]
@@ -83,14 +85,24 @@ pub(crate) struct Workload {
     )]
     pub(crate) steps: u32,
 
-    /// Messages in flight of shuffle and burst, otherwise 1024; no other pattern takes it.
+    /// Messages in flight of shuffle, burst and reverse, otherwise 1024, or receives that wait in a
+    /// pingpong, 0 to 1000000, otherwise 100; no other pattern takes it.
     #[arg(
         long,
         value_name = "M",
-        value_parser = clap::value_parser!(u32).range(1..=1_000_000),
+        value_parser = clap::value_parser!(u32).range(0..=1_000_000),
         allow_negative_numbers = true
     )]
     pub(crate) messages: Option<u32>,
+
+    /// Bytes of each message of the same patterns, otherwise 256.
+    #[arg(
+        long,
+        value_name = "B",
+        value_parser = clap::value_parser!(u64).range(0..=1 << 30),
+        allow_negative_numbers = true
+    )]
+    pub(crate) bytes: Option<u64>,
 
     /// Where the traces go, `RANK.PID.PORT.tagged.trace`; it must not have any yet.
     #[arg(long, value_name = "DIR")]
@@ -128,8 +140,13 @@ pub(crate) enum WorkloadError {
     Unreached { rank: u32, pattern: String },
 
     #[error(
-        "--messages: {pattern} takes --ranks, --rank, --seed and --steps; shuffle and burst have \
-         --messages"
+        "{option}: {pattern} takes --ranks, --rank, --seed and --steps; shuffle, burst, reverse and \
+         pingpong have {option}"
+    )]
+    NoFlight { option: &'static str, pattern: String },
+
+    #[error(
+        "--messages 0: {pattern} has messages in flight; pingpong may have no receive that waits"
     )]
     NoMessages { pattern: String },
 
@@ -137,8 +154,30 @@ pub(crate) enum WorkloadError {
     Occupied { path: PathBuf },
 }
 
-/// Messages in flight unless asked for.
-const MESSAGES: u32 = 1024;
+/// What is in flight where that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Flight {
+    pub(crate) messages: u32,
+    /// Of each message.
+    pub(crate) bytes: u64,
+}
+
+impl Flight {
+    /// What a pattern has unless something else is asked for.
+    pub(crate) const fn usual(pattern: Pattern) -> Self {
+        let messages = match pattern {
+            Pattern::Pingpong => 100,
+            _ => 1024,
+        };
+        Self { messages, bytes: 256 }
+    }
+
+    /// The messages, each with a tag of its own.
+    fn from(self, sources: Sources) -> Messages {
+        Messages { len: self.bytes, ..Messages::point_to_point(0, sources, self.messages) }
+    }
+}
+
 /// Nanoseconds from one operation to the next in the traces: a time that nothing
 /// depends on.
 const PACE: u64 = 100;
@@ -173,16 +212,23 @@ pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
 }
 
 fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
-    if arguments.messages.is_some() && !arguments.pattern.takes_messages() {
-        return Err(WorkloadError::NoMessages { pattern: arguments.pattern.name() }.into());
+    let pattern = || arguments.pattern.name();
+    for (option, given) in
+        [("--messages", arguments.messages.is_some()), ("--bytes", arguments.bytes.is_some())]
+    {
+        if given && !arguments.pattern.takes_messages() {
+            return Err(WorkloadError::NoFlight { option, pattern: pattern() }.into());
+        }
+    }
+    if arguments.messages == Some(0) && arguments.pattern != Pattern::Pingpong {
+        return Err(WorkloadError::NoMessages { pattern: pattern() }.into());
     }
     for &rank in &arguments.rank.0 {
         if rank >= ranks {
             return Err(WorkloadError::NoRank { rank, ranks }.into());
         }
         if !arguments.pattern.reaches(rank) {
-            let pattern = arguments.pattern.name();
-            return Err(WorkloadError::Unreached { rank, pattern }.into());
+            return Err(WorkloadError::Unreached { rank, pattern: pattern() }.into());
         }
     }
     let out = &arguments.out;
@@ -219,12 +265,12 @@ pub(crate) fn generate(
     place: Place,
     seed: u64,
     steps: std::ops::Range<u32>,
-    messages: u32,
+    flight: Flight,
     mut sink: impl FnMut(Event),
 ) {
     for step in steps {
         let seed = mix(mix(seed, u64::from(place.rank)), u64::from(step));
-        for (number, phase) in pattern.step(place, step, messages).iter().enumerate() {
+        for (number, phase) in pattern.step(place, step, flight).iter().enumerate() {
             play(phase, place, mix(seed, number as u64), &mut sink);
         }
     }
@@ -239,8 +285,12 @@ fn write(
     progress: &ProgressBar,
     signals: &mut Signals,
 ) -> Result<ContextCounters, Error> {
-    let Workload { pattern, seed, steps, messages, .. } = *arguments;
-    let messages = messages.unwrap_or(MESSAGES);
+    let Workload { pattern, seed, steps, messages, bytes, .. } = *arguments;
+    let usual = Flight::usual(pattern);
+    let flight = Flight {
+        messages: messages.unwrap_or(usual.messages),
+        bytes: bytes.unwrap_or(usual.bytes),
+    };
     let ranks = place.ranks;
     let header = Header {
         window: 0,
@@ -278,7 +328,7 @@ fn write(
     };
     keep(&Op::Processes(ranks));
     for step in 0..steps {
-        generate(pattern, place, seed, step..step + 1, messages, |event| keep(&event.op));
+        generate(pattern, place, seed, step..step + 1, flight, |event| keep(&event.op));
         progress.inc(1);
         if signals.caught().is_some() {
             break;
@@ -347,7 +397,16 @@ pub(crate) mod tests {
     fn arguments(pattern: Pattern, rank: &str, out: &Path) -> Workload {
         let rank = rank.parse().unwrap();
         let out = out.to_owned();
-        Workload { pattern, ranks: Some(16), seed: 3, rank, steps: 4, messages: None, out }
+        Workload {
+            pattern,
+            ranks: Some(16),
+            seed: 3,
+            rank,
+            steps: 4,
+            messages: None,
+            bytes: None,
+            out,
+        }
     }
 
     /// Traces of two ranks of a halo exchange.
@@ -411,10 +470,14 @@ pub(crate) mod tests {
         assert_eq!(error(Pattern::Fds, "16"), "--rank 16: there are 16 ranks, 0 to 15");
         let unreached = error(Pattern::Gather, "3");
         assert_eq!(unreached, "--rank 3: gather sends it nothing, only rank 0 receives");
-        let messages =
-            Workload { messages: Some(5), ..arguments(Pattern::Halo, "0", place.path()) };
+        let bytes = Workload { bytes: Some(5), ..arguments(Pattern::Halo, "0", place.path()) };
+        let told = workload(&bytes).unwrap_err().to_string();
+        assert!(told.starts_with("--bytes: halo takes --ranks, --rank, "), "{told}");
+        let messages = Workload { messages: Some(5), bytes: None, ..bytes };
         let told = workload(&messages).unwrap_err().to_string();
         assert!(told.starts_with("--messages: halo takes --ranks, --rank, "), "{told}");
+        let none = Workload { messages: Some(0), ..arguments(Pattern::Burst, "0", place.path()) };
+        assert!(workload(&none).unwrap_err().to_string().starts_with("--messages 0: burst has "));
         let messages = Workload { pattern: Pattern::Burst, ..messages };
         workload(&Workload { out: place.path().join("burst"), ..messages }).unwrap();
         workload(&arguments(Pattern::Gather, "0", place.path())).unwrap();

@@ -11,6 +11,7 @@ use clap::ValueEnum;
 
 use crate::basis::Basis;
 
+use super::Flight;
 use super::stream::{Messages, Phase, Place, Sources, tag};
 
 /// Who communicates how.
@@ -38,12 +39,24 @@ pub(crate) enum Pattern {
     Shuffle,
     /// Receives and messages in the order of their tags (MadMPI)
     Burst,
+    /// Receives in the order of their tags, messages in the opposite (K-means)
+    Reverse,
+    /// A ping-pong while receives for other messages wait (hints)
+    Pingpong,
+    /// Cholesky factorization by tiles: panels from a row and a column of processes
+    Cholesky,
+    /// A manager that receives from any worker
+    Manager,
     /// 26 neighbours in three dimensions, four variables each
     Halo,
 }
 
 /// Nonblocking allgathers in flight.
 const WINDOW: u32 = 16;
+/// Round trips of a step of the ping-pong.
+const TRIPS: usize = 64;
+/// Tiles of a column of the matrix that is factorized.
+const TILES: u32 = 64;
 /// Variables of a halo exchange.
 const VARIABLES: u32 = 4;
 
@@ -71,19 +84,20 @@ impl Pattern {
             Self::Fds | Self::Amg | Self::Gather => 4096,
             Self::Lammps => 240,
             Self::Allreduce | Self::Iallgather => 1024,
-            Self::Shuffle | Self::Burst => 2,
-            Self::Halo => 64,
+            Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong => 2,
+            Self::Halo | Self::Cholesky | Self::Manager => 64,
         }
     }
 
     /// Whether a rank receives anything.
     pub(crate) const fn reaches(self, rank: u32) -> bool {
-        rank == 0 || !matches!(self, Self::Gather)
+        rank == 0 || !matches!(self, Self::Gather | Self::Manager)
     }
 
-    /// Whether the number of messages in flight is asked for.
+    /// Whether the number of messages in flight, or of receives that wait, is asked for, and how
+    /// long messages are.
     pub(crate) const fn takes_messages(self) -> bool {
-        matches!(self, Self::Shuffle | Self::Burst)
+        matches!(self, Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong)
     }
 
     pub(crate) const fn paper(self) -> Paper {
@@ -101,24 +115,33 @@ impl Pattern {
             Self::Shuffle | Self::Burst => {
                 (0, "as many as messages", "", "hints, sections V.B and V.D")
             }
-            Self::Halo => (0, "", "", "no paper"),
+            Self::Reverse => (0, "as many as messages", "", "K-means, section 5.1"),
+            Self::Pingpong => (0, "one more than waits", "", "hints, section V.B"),
+            Self::Cholesky => (0, "", "", "hints, section V.C, names it"),
+            Self::Halo | Self::Manager => (0, "", "", "no paper"),
         };
         let basis = match self {
             // Messages of its algorithm, whatever their number is.
-            Self::Radix | Self::Gather | Self::Allreduce | Self::Halo => [Basis::Predicted; 2],
+            Self::Radix
+            | Self::Gather
+            | Self::Allreduce
+            | Self::Halo
+            | Self::Cholesky
+            | Self::Manager => [Basis::Predicted; 2],
             Self::Nbody | Self::Miniamr | Self::Fds | Self::Amg | Self::Lammps => {
                 [Basis::Fitted; 2]
             }
             // As many calls at once as fill the paper's 10 to 20 queues.
             Self::Iallgather => [Basis::Fitted; 2],
-            Self::Shuffle | Self::Burst => [Basis::Given, Basis::Predicted],
+            Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong => {
+                [Basis::Given, Basis::Predicted]
+            }
         };
         Paper { ranks, prq, umq, source, basis }
     }
 
-    /// What a rank is sent in one step. `messages` is how many shuffle and burst have
-    /// in flight.
-    pub(crate) fn step(self, place: Place, step: u32, messages: u32) -> Vec<Phase> {
+    /// What a rank is sent in one step, with so much in flight where a pattern takes that.
+    pub(crate) fn step(self, place: Place, step: u32, flight: Flight) -> Vec<Phase> {
         let n = place.ranks;
         let others = n - 1;
         let first = |count: u32| behind(1, count.clamp(1, others));
@@ -209,9 +232,22 @@ impl Pattern {
                     if round == 0 { phase.in_order() } else { phase }
                 })
                 .collect(),
-            Self::Shuffle => vec![Phase::on_time(vec![point_to_point(0, first(1), messages)])],
-            Self::Burst => {
-                vec![Phase::on_time(vec![point_to_point(0, first(1), messages)]).in_order()]
+            Self::Shuffle => vec![Phase::on_time(vec![flight.from(first(1))])],
+            Self::Burst => vec![Phase::on_time(vec![flight.from(first(1))]).in_order()],
+            Self::Reverse => vec![Phase::on_time(vec![flight.from(first(1))]).reversed()],
+            Self::Pingpong => {
+                let message = Messages { len: flight.bytes, ..point_to_point(0, first(1), 1) };
+                let trip = Phase::on_time(vec![message]);
+                let waiting = Messages { tag: 1, ..flight.from(first(1)) };
+                vec![Phase::on_time(vec![waiting]).in_order().with(vec![trip; TRIPS])]
+            }
+            Self::Cholesky => cholesky(n, step % TILES),
+            Self::Manager => {
+                let answers = |tag, each| {
+                    let answers = point_to_point(tag, behind(1, others), each);
+                    vec![Messages { any_source: true, ..answers }]
+                };
+                vec![Phase::on_time(answers(0, 1)), Phase::late(answers(1, 2))]
             }
             Self::Halo => {
                 let neighbours = Sources::Listed(neighbours(place));
@@ -247,6 +283,20 @@ fn nbody(part: u32, others: u32, n: u32) -> Phase {
         sets.push(Messages::point_to_point(0, behind(1 + partners, strangers), 1));
     }
     if part == 1 { Phase::on_time(sets) } else { Phase::late(sets) }
+}
+
+/// Step k of the factorization of 64 by 64 tiles on a grid of p by q processes: the tiles below the
+/// diagonal of column k, from the p processes that have them, for the rows and then, late in every
+/// other step, for the columns of the update.
+fn cholesky(n: u32, k: u32) -> Vec<Phase> {
+    let p = n.isqrt().max(2).min(n - 1);
+    let tiles = (TILES - k).div_ceil(p);
+    let panel = |tag, count| Messages::point_to_point(tag + k * TILES, behind(1, p), count);
+    let columns = vec![panel(TILES / 2, tiles)];
+    vec![
+        Phase::on_time(vec![panel(0, tiles)]),
+        if k.is_multiple_of(2) { Phase::on_time(columns) } else { Phase::late(columns) },
+    ]
 }
 
 /// The 26 neighbours in a periodic box, as cubic as the number of processes allows;

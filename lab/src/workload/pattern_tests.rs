@@ -12,7 +12,9 @@ use crate::workload::stream::{Event, Role, play};
 fn events(pattern: Pattern, place: Place, steps: u32, seed: u64) -> Vec<Event> {
     let mut events = Vec::new();
     for step in 0..steps {
-        for (number, phase) in pattern.step(place, step, 100).iter().enumerate() {
+        for (number, phase) in
+            pattern.step(place, step, Flight { messages: 100, bytes: 256 }).iter().enumerate()
+        {
             let seed = seed + u64::from(step) * 100 + number as u64;
             play(phase, place, seed, |event| events.push(event));
         }
@@ -77,11 +79,32 @@ fn queues_are_as_long_as_the_papers() {
     assert_eq!(marks(Pattern::Iallgather, 1024), [16, 160]);
     assert_eq!(marks(Pattern::Shuffle, 2), [100, 0]);
     assert_eq!(marks(Pattern::Burst, 2), [100, 0]);
+    assert_eq!(marks(Pattern::Reverse, 2), [100, 0]);
+    assert_eq!(marks(Pattern::Pingpong, 2), [101, 0]);
+    assert_eq!(marks(Pattern::Cholesky, 64), [64, 64]);
+    assert_eq!(marks(Pattern::Manager, 64), [63, 126]);
     assert_eq!(marks(Pattern::Lammps, 240), [15, 6]);
     assert_eq!(marks(Pattern::Halo, 64), [104, 104]);
     // 8147 in Tail queues, Table 2.
     let [_, unexpected] = marks(Pattern::Fds, 4096);
     assert!((8000..8300).contains(&unexpected), "{unexpected}");
+}
+
+#[test]
+fn a_list_is_traversed_as_the_papers_say() {
+    let of = |pattern| {
+        let place = Place { rank: 0, ranks: 2 };
+        let set = [("prq_entries", "0"), ("host_engine", "list"), ("report", "x")];
+        let params = crate::workload::params(2, &set).unwrap();
+        let mut replay =
+            Replay::new(&DeviceConfig::from_params(&params, TagLayout::Mpich)).unwrap();
+        events(pattern, place, 1, 1).iter().for_each(|event| replay.play(&event.op));
+        replay.counters().prq.traversals.found
+    };
+    // N receives wait before the one of the ping-pong; then each message finds the first.
+    assert_eq!(of(Pattern::Pingpong).sum, 64 * 101 + 100);
+    assert_eq!(of(Pattern::Reverse).mean(), Some(50.5));
+    assert_eq!(of(Pattern::Burst).quartiles(), Some([1; 3]));
 }
 
 #[test]

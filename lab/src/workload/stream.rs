@@ -7,6 +7,7 @@
 //!           which overtake, before the collective ones              fills the PRQ
 //! late      the messages arrive, then every receive is posted, point-to-point ones
 //!           first                                                   fills the UMQ
+//! within    what happens after one half of a phase and before the other
 //! ```
 //!
 //! Messages are computed, not kept: memory does not depend on their number.
@@ -52,17 +53,19 @@ pub(crate) struct Messages {
     pub(crate) tag: u32,
     /// Bytes of each message, and of its receive: programs mostly know what they are sent.
     pub(crate) len: u64,
+    /// Receives name no source; each message of a source has the tag of that number.
+    pub(crate) any_source: bool,
 }
 
 impl Messages {
     /// One call of a collective operation.
     pub(crate) fn collective(communicator: u32, tag: u32, sources: Sources) -> Self {
-        Self { sources, each: 1, collective: true, communicator, tag, len: 64 }
+        Self { sources, each: 1, collective: true, communicator, tag, len: 64, any_source: false }
     }
 
     /// Messages of the application.
     pub(crate) fn point_to_point(tag: u32, sources: Sources, each: u32) -> Self {
-        Self { sources, each, collective: false, communicator: 0, tag, len: 256 }
+        Self { sources, each, collective: false, communicator: 0, tag, len: 256, any_source: false }
     }
 
     fn senders(&self) -> u64 {
@@ -101,19 +104,31 @@ pub(crate) struct Place {
     pub(crate) ranks: u32,
 }
 
+/// In which order messages arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The seed tells.
+    Shuffled,
+    /// As they are received.
+    Same,
+    /// The last that is received first.
+    Reversed,
+}
+
 /// Messages that are on their way at the same time.
 #[derive(Clone, Debug)]
 pub(crate) struct Phase {
     pub(crate) sets: Vec<Messages>,
     /// The receiver comes after the messages.
     pub(crate) late: bool,
-    /// Messages arrive as they are received, not shuffled.
-    pub(crate) in_order: bool,
+    pub(crate) order: Order,
+    /// Phases that begin and end while what is first here waits.
+    pub(crate) within: Vec<Phase>,
 }
 
 impl Phase {
     pub(crate) fn on_time(sets: Vec<Messages>) -> Self {
-        Self { sets, late: false, in_order: false }
+        Self { sets, late: false, order: Order::Shuffled, within: Vec::new() }
     }
 
     pub(crate) fn late(sets: Vec<Messages>) -> Self {
@@ -121,7 +136,15 @@ impl Phase {
     }
 
     pub(crate) fn in_order(self) -> Self {
-        Self { in_order: true, ..self }
+        Self { order: Order::Same, ..self }
+    }
+
+    pub(crate) fn reversed(self) -> Self {
+        Self { order: Order::Reversed, ..self }
+    }
+
+    pub(crate) fn with(self, within: Vec<Self>) -> Self {
+        Self { within, ..self }
     }
 }
 
@@ -148,17 +171,25 @@ pub(crate) struct Event {
 
 /// Does every operation of a phase, in the order that the seed gives.
 pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(Event)) {
+    play_to(phase, place, seed, &mut sink);
+}
+
+fn play_to(phase: &Phase, place: Place, seed: u64, sink: &mut dyn FnMut(Event)) {
     let everything: Vec<&Messages> = phase.sets.iter().collect();
     let of_kind = |collective| {
         let of_kind = phase.sets.iter().filter(|set| set.collective == collective);
         of_kind.collect::<Vec<_>>()
     };
     let kinds = [of_kind(false), of_kind(true)];
-    let mut each = |sets: &[&Messages], shuffled: bool, role: Role| {
-        let count = sets.iter().map(|set| set.count()).sum();
-        let order = Permutation::new(count, mix(seed, role as u64));
+    let each = |sets: &[&Messages], order: Order, role: Role, sink: &mut dyn FnMut(Event)| {
+        let count: u64 = sets.iter().map(|set| set.count()).sum();
+        let shuffled = Permutation::new(count, mix(seed, role as u64));
         for at in 0..count {
-            let mut number = if shuffled { order.at(at) } else { at };
+            let mut number = match order {
+                Order::Shuffled => shuffled.at(at),
+                Order::Same => at,
+                Order::Reversed => count - 1 - at,
+            };
             let mut sets = sets.iter();
             let set = loop {
                 let set = sets.next().expect("the numbers end with the sets");
@@ -170,7 +201,11 @@ pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(
             let (source, bits) = set.message(number, place);
             let op = match role {
                 Role::Waits | Role::FindsMessage => Op::Post(Posted {
-                    key: Key { bits, ignore: 0, source: Source::new(source) },
+                    key: Key {
+                        bits,
+                        ignore: 0,
+                        source: if set.any_source { Source::ANY } else { Source::new(source) },
+                    },
                     len: set.len,
                     multi: None,
                     non_contiguous: false,
@@ -182,15 +217,16 @@ pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(
             sink(Event { role, collective: set.collective, op });
         }
     };
-    if phase.late {
-        each(&everything, !phase.in_order, Role::Unexpected);
-        for sets in &kinds {
-            each(sets, false, Role::FindsMessage);
-        }
-    } else {
-        each(&everything, false, Role::Waits);
-        for sets in &kinds {
-            each(sets, !phase.in_order, Role::FindsReceive);
+    let waits = if phase.late { Role::Unexpected } else { Role::Waits };
+    let order = if phase.late { phase.order } else { Order::Same };
+    each(&everything, order, waits, sink);
+    for (number, phase) in phase.within.iter().enumerate() {
+        play_to(phase, place, mix(seed, number as u64), sink);
+    }
+    for sets in &kinds {
+        match phase.late {
+            true => each(sets, Order::Same, Role::FindsMessage, sink),
+            false => each(sets, phase.order, Role::FindsReceive, sink),
         }
     }
 }

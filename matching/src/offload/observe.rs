@@ -69,11 +69,14 @@ impl Offload {
         if let (true, Some(entries)) = (self.depths, host) {
             let in_a_list = self.compared(key, found);
             let traversals = &mut self.counters.traversals;
-            let of = match found {
-                Some(Found { place: Place::Host, .. }) => &mut traversals.hit,
-                _ => &mut traversals.miss,
+            let (histogram, profile) = match found {
+                Some(Found { place: Place::Host, .. }) => {
+                    (&mut traversals.hit, &mut traversals.found)
+                }
+                _ => (&mut traversals.miss, &mut traversals.not_found),
             };
-            of.record(entries);
+            histogram.record(entries);
+            profile.record(entries);
             add(&mut traversals.entries, entries);
             add(&mut traversals.in_a_list, in_a_list);
         }
