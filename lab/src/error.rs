@@ -70,6 +70,9 @@ pub(crate) enum Error {
     #[error("{path}: libfabric takes a `:` for the end of a directory: put the provider elsewhere")]
     Colon { path: PathBuf },
 
+    #[error("reproduce {paper} runs no program: leave the command out")]
+    NothingThroughMpi { paper: &'static str },
+
     /// What is in the way of the directory that endpoints meet in.
     #[error("{0}")]
     Directory(String),
@@ -233,10 +236,10 @@ pub(crate) enum Error {
     Program { what: String, code: u8, log: PathBuf, tail: String },
 
     #[error(
-        "{program} printed no line `collectives: ok`: `tcam reproduce` needs the program \
-         tests/apps/collectives.c, the last word of the command"
+        "{program} printed no line `{name}: ok`: `tcam reproduce` needs the program \
+         tests/apps/{name}.c, the last word of the command"
     )]
-    NoTimes { program: String },
+    NoTimes { program: String, name: &'static str },
 
     #[error("the picture could not be drawn: {0}")]
     Draw(String),
