@@ -35,6 +35,7 @@ mod progress;
 mod ranks;
 mod reading;
 mod record;
+mod remarks;
 mod repeats;
 mod replay;
 mod reports;

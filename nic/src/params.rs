@@ -481,7 +481,7 @@ impl Params {
                 name: "CLUSTERS".to_owned(),
                 value: String::new(),
                 allowed: format!(
-                    "with {PREFIX}HOST_ENGINE=kmeans a file that `tcam cluster` wrote"
+                    "a file that `tcam cluster` wrote, which {PREFIX}HOST_ENGINE=kmeans needs"
                 ),
             });
         }
