@@ -64,6 +64,11 @@ pub(crate) trait Contender: Matcher {
     fn dedicated(&self) -> (usize, usize) {
         (0, 0)
     }
+
+    /// What `auto` chose.
+    fn chosen(&self) -> String {
+        String::new()
+    }
 }
 
 impl Contender for Ucx {}

@@ -4,7 +4,7 @@
 //! wildcards against UCX's hash.
 //!
 //! ```text
-//! cargo bench -p matching -- [--only TEXT] [--ms N]
+//! cargo bench -p matching --bench engines -- [--only TEXT] [--ms N] [--auto]
 //! ```
 //!
 //! A stream is a step that is repeated: elements are posted, then each is searched
@@ -19,6 +19,7 @@
 //! The paper's figures are of MVAPICH on clusters: gather is the latency of the
 //! whole operation, the applications are queue search time (PRQ).
 
+mod auto;
 mod contender;
 mod measure;
 mod stream;
@@ -31,6 +32,7 @@ mod peers;
 use std::time::Duration;
 
 use contender::{COL_PNP, CONTENDERS, LINKED_COL_PNP, UCX};
+use matching::Queue;
 use measure::Costs;
 use stream::{Kind, Stream};
 
@@ -38,10 +40,13 @@ use stream::{Kind, Stream};
 struct Options {
     only: String,
     time: Duration,
+    /// Only what `auto` chooses.
+    auto: bool,
 }
 
 fn options() -> Options {
-    let mut options = Options { only: String::new(), time: Duration::from_millis(100) };
+    let mut options =
+        Options { only: String::new(), time: Duration::from_millis(100), auto: false };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let value = |args: &mut dyn Iterator<Item = String>| {
@@ -54,7 +59,8 @@ fn options() -> Options {
                 let number = value(&mut args).parse().expect("milliseconds");
                 options.time = Duration::from_millis(number);
             }
-            _ => panic!("there are --only TEXT and --ms N"),
+            "--auto" => options.auto = true,
+            _ => panic!("there are --only TEXT, --ms N and --auto"),
         }
     }
     options
@@ -80,9 +86,40 @@ fn measured(streams: Vec<Stream>, options: &Options) -> impl Iterator<Item = (St
     let only = options.only.clone();
     let time = options.time;
     streams.into_iter().filter(move |stream| stream.name.contains(&only)).map(move |stream| {
-        let costs = measure::all(&stream, time);
+        let costs = measure::all(&stream, time, |stream, to| contender::visit_all(stream, to));
         (stream, costs)
     })
+}
+
+/// The best fixed engine of each stream, and what `auto` takes of its time.
+fn auto(options: &Options) {
+    println!(
+        "\nauto: ns a post and its match behind a table without entries, the best fixed engine"
+    );
+    let kinds = [stream::papers, stream::sweep, stream::wildcards, stream::standing];
+    let only = |stream: &Stream| stream.name.contains(&options.only);
+    for stream in kinds.into_iter().flat_map(|streams| streams(1)).filter(only) {
+        for queue in Queue::ALL {
+            let visit = |stream: &Stream, to: &mut measure::Runners<'_>| {
+                auto::visit_all(stream, queue, to);
+            };
+            let costs = measure::all(&stream, options.time, visit);
+            let pairs: Vec<_> = costs.iter().map(|costs| costs.post() + costs.searches()).collect();
+            let (auto, fixed) = pairs.split_last().expect("auto is the last");
+            let fixed = || fixed.iter().zip(auto::FIXED);
+            let order = |one: &(&f64, _), other: &(&f64, _)| one.0.total_cmp(other.0);
+            let (best, engine) = fixed().min_by(order).expect("there are some");
+            let (worst, slowest) = fixed().max_by(order).expect("there are some");
+            let chosen = &costs.last().expect("auto is the last").chosen;
+            println!(
+                "{:<46} {queue:<7} {auto:>8.1} {:>6.2} of {engine} {best:.1}, {:.2} of {slowest}; \
+                 chose {chosen}",
+                stream.name,
+                auto / best,
+                auto / worst
+            );
+        }
+    }
 }
 
 fn main() {
@@ -93,6 +130,10 @@ fn main() {
     }
     println!("answers agree with the oracle");
 
+    auto(&options);
+    if options.auto {
+        return;
+    }
     title("like the paper's: ns a search, speedup over the linked list, the paper's col-pnp");
     for (stream, costs) in measured(stream::papers(1), &options) {
         println!("{}, {} elements", stream.name, stream.posts.len());

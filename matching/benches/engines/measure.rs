@@ -3,10 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use matching::{Element, oracle::Oracle};
+use matching::{Element, Queue, oracle::Oracle};
 
 use crate::{
-    contender::{Contender, Visitor, visit_all},
+    auto,
+    contender::{self, Contender, Visitor},
     stream::{Kind, Order, Random, Stream},
 };
 
@@ -55,6 +56,7 @@ pub(crate) struct Costs {
     /// Elements of each kind in a step.
     elements: [usize; 2],
     pub(crate) dedicated: (usize, usize),
+    pub(crate) chosen: String,
 }
 
 impl Costs {
@@ -139,11 +141,13 @@ impl<C: Contender> Run for Runner<C> {
 
     fn finish(mut self: Box<Self>) -> Costs {
         self.costs.dedicated = self.contender.dedicated();
+        self.costs.chosen = self.contender.chosen();
         self.costs
     }
 }
 
-struct Runners<'s> {
+/// Contenders that take turns.
+pub(crate) struct Runners<'s> {
     runners: Vec<Box<dyn Run>>,
     elements: [usize; 2],
     standing: &'s [Element],
@@ -157,8 +161,12 @@ impl Visitor for Runners<'_> {
     }
 }
 
-/// Measures every contender for so long.
-pub(crate) fn all(stream: &Stream, time: Duration) -> Vec<Costs> {
+/// Measures the contenders that are visited for so long.
+pub(crate) fn all(
+    stream: &Stream,
+    time: Duration,
+    visit_all: impl Fn(&Stream, &mut Runners<'_>),
+) -> Vec<Costs> {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let orders = ORDERS.max(KEYS / stream.posts.len());
     let orders: Vec<_> = (0..orders).map(|_| stream.order(&mut random)).collect();
@@ -211,5 +219,8 @@ impl Visitor for Check<'_> {
 
 /// Checks every contender.
 pub(crate) fn check_all(stream: &Stream) {
-    visit_all(stream, &mut Check(stream));
+    contender::visit_all(stream, &mut Check(stream));
+    for queue in Queue::ALL {
+        auto::visit_all(stream, queue, &mut Check(stream));
+    }
 }

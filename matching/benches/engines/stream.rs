@@ -169,6 +169,9 @@ pub(crate) fn sweep(shrink: usize) -> Vec<Stream> {
     streams
 }
 
+/// Tokens from here on are of what stays: they are small numbers, as a device has them.
+const STANDING: u32 = 1 << 17;
+
 /// Pairs behind receives that no message of the stream matches.
 pub(crate) fn standing(shrink: usize) -> Vec<Stream> {
     let behind = |count: usize| {
@@ -177,7 +180,7 @@ pub(crate) fn standing(shrink: usize) -> Vec<Stream> {
             bits: 1 << 20 | u64::from(at),
             ignore: 0,
             source: Source::new(1),
-            token: u32::MAX - at,
+            token: STANDING + at,
         };
         Stream { standing: (0..count.div_ceil(shrink) as u32).map(element).collect(), ..stream }
     };

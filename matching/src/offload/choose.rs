@@ -3,21 +3,24 @@
 //! in no paper.
 //!
 //! ```text
-//! each element that goes to the host:        count it, how many are there, and its wildcards
+//! each element that goes to the host:        count it, how many are there, its wildcards, sources
 //! each search on the host:                   count it, and its wildcards
 //! every window of elements:                  best = what suits the window
 //!     best is the engine that is there   ->  forget the other
 //!     best was best for some windows     ->  make it, insert all elements, oldest first
 //!
-//! short, on average                          list
-//! long, without wildcards                    hash
-//! long, with wildcards                       packed: rank-array where most name their source,
-//!                                                    else list
-//!                                            linked: newmadeleine
+//! elements on the host, on average           packed                  linked
+//! few                                        list                    list
+//! more, no wildcards                         hash                    rank-array if sources have
+//!                                                                    few each, else hash
+//! more, with wildcards                       list                    rank-array, likewise
+//! many, with wildcards                       rank-array              newmadeleine
+//! many posted, most from any source          newmadeleine            newmadeleine
 //! ```
 //!
 //! A window has theta elements. Each move doubles the windows that the next one must wait for, so
-//! that a program between two phases does not move all the time.
+//! that a program between two phases does not move all the time; but wildcards end the hash table
+//! at once, whose searches for them walk the list of all, and for long.
 //!
 //! Rejected: clocks. What is chosen would depend on what else the machine does, and a replay would
 //! choose otherwise than the run.
@@ -26,7 +29,7 @@ use std::cell::Cell;
 
 use super::{Location, Offload};
 use crate::choice::Choice;
-use crate::engine::{Engine, EngineConfig, HostEngine, Queue};
+use crate::engine::{Engine, EngineConfig, HostEngine, Queue, Role};
 use crate::traffic::{Fields, Wildcards};
 use crate::{Element, Key, Source};
 
@@ -34,8 +37,14 @@ use crate::{Element, Key, Source};
 const TOLD: usize = 64;
 /// A choice waits for so many windows at most.
 const LONGEST_PATIENCE: u32 = 256;
-/// One wildcard in so many elements and searches is none.
+/// One wildcard in so many elements or searches is none.
 const RARE: u64 = 1024;
+/// Windows without wildcards after which there are none any more.
+const MEMORY: u32 = 32;
+/// Windows that come without searches before an engine is chosen for them all the same.
+const UNSEARCHED: u64 = 16;
+/// Elements of a source that a queue of its own finds as fast as a hash table does.
+const FEW: u64 = 5;
 
 /// What a window has.
 #[derive(Clone, Debug, Default)]
@@ -46,19 +55,47 @@ struct Window {
     /// Elements with a wildcard, and those from any source.
     wild: u64,
     any_source: u64,
+    /// Sources that elements named, by the lowest bits of their numbers.
+    sources: Sources,
     searches: Cell<u64>,
     wild_searches: Cell<u64>,
 }
 
+/// Sources that were seen.
+#[derive(Clone, Debug)]
+struct Sources([u64; 64]);
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self([0; 64])
+    }
+}
+
+impl Sources {
+    #[inline]
+    fn note(&mut self, source: u32) {
+        self.0[source as usize / 64 % 64] |= 1 << (source % 64);
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+}
+
 /// See the module.
 pub(super) struct Chooser {
+    fields: Fields,
     /// Bits by which an exact pattern is known; none of them is ignored.
     named_by: u64,
-    fields: Fields,
-    queue: Queue,
-    theta: u64,
+    /// The source is among them.
+    in_bits: bool,
+    config: EngineConfig,
     engine: HostEngine,
     window: Window,
+    /// Elements of the window when it ends.
+    due: u64,
+    /// Windows since there were wildcards; none were seen if it is [`MEMORY`].
+    clean: u32,
     /// What the last windows would rather have, and how many they were.
     rather: Option<(HostEngine, u32)>,
     /// Windows that must agree before the next move.
@@ -72,12 +109,14 @@ impl Chooser {
         let fields = config.layout.fields();
         let Wildcards { told_by, any_source, .. } = fields.wildcards();
         Self {
-            named_by: told_by | any_source,
             fields,
-            queue: config.queue,
-            theta: u64::from(config.theta.max(1)),
+            named_by: told_by | any_source,
+            in_bits: any_source != 0,
+            config: EngineConfig { theta: config.theta.max(1), ..*config },
             engine: HostEngine::List,
             window: Window::default(),
+            due: u64::from(config.theta.max(1)),
+            clean: MEMORY,
             rather: None,
             patience: 1,
             elements: 0,
@@ -85,33 +124,55 @@ impl Chooser {
         }
     }
 
-    fn is_wild(&self, key: &Key) -> bool {
-        key.ignore & self.named_by != 0 || self.fields.source(key) == Source::ANY
+    #[inline]
+    fn is_wild(&self, ignore: u64, source: Source) -> bool {
+        ignore & self.named_by != 0 || !self.in_bits && source == Source::ANY
     }
 
     /// Notes a search on the host.
+    #[inline]
     pub(super) fn note_search(&self, key: &Key) {
         let Window { searches, wild_searches, .. } = &self.window;
         searches.set(searches.get() + 1);
-        wild_searches.set(wild_searches.get() + u64::from(self.is_wild(key)));
+        if self.is_wild(key.ignore, key.source) {
+            wild_searches.set(wild_searches.get() + 1);
+        }
     }
 
     /// Notes an element that comes to the host, where there are so many; what to move to.
+    #[inline]
     fn note_element(&mut self, element: &Element, length: usize) -> Option<HostEngine> {
         let Element { bits, ignore, source, .. } = *element;
-        let key = Key { bits, ignore, source };
-        let wild = self.is_wild(&key);
-        self.elements += 1;
-        self.window.elements += 1;
-        self.window.lengths += length as u64;
-        self.window.wild += u64::from(wild);
-        self.window.any_source += u64::from(self.fields.source(&key) == Source::ANY);
-        if self.window.elements < self.theta { None } else { self.look_again() }
+        let wild = self.is_wild(ignore, source);
+        let source = match self.in_bits {
+            false => source,
+            true => self.fields.source(&Key { bits, ignore, source }),
+        };
+        let window = &mut self.window;
+        window.elements += 1;
+        window.lengths += length as u64;
+        window.wild += u64::from(wild);
+        match source.get() {
+            Some(source) => window.sources.note(source),
+            None => window.any_source += 1,
+        }
+        if window.elements < self.due { None } else { self.look_again() }
     }
 
     #[cold]
     fn look_again(&mut self) -> Option<HostEngine> {
+        let Window { elements, ref searches, .. } = self.window;
+        let theta = u64::from(self.config.theta);
+        // A list is no loss while elements only come, and what searches are like is not known.
+        let unknown = searches.get() * 4 < elements && self.engine == HostEngine::List;
+        if unknown && elements < UNSEARCHED * theta {
+            self.due = elements + theta;
+            return None;
+        }
+        self.due = theta;
         let window = std::mem::take(&mut self.window);
+        self.elements += window.elements;
+        self.clean = if window.has_wildcards() { 0 } else { (self.clean + 1).min(MEMORY) };
         let best = self.best(&window);
         if best == self.engine {
             self.rather = None;
@@ -122,7 +183,8 @@ impl Chooser {
             _ => 1,
         };
         self.rather = Some((best, windows));
-        if windows < self.patience {
+        let at_once = self.engine == HostEngine::Hash && self.clean == 0;
+        if windows < self.patience && !at_once {
             return None;
         }
         self.rather = None;
@@ -137,20 +199,24 @@ impl Chooser {
 
     /// What suits a window.
     fn best(&self, window: &Window) -> HostEngine {
-        let long = match self.queue {
-            Queue::Packed => self.theta / 2,
-            Queue::Linked => self.theta / 16,
-        };
-        if window.length() <= long {
-            return HostEngine::List;
-        }
-        match (window.has_wildcards(), self.queue) {
-            (false, _) => HostEngine::Hash,
-            (true, Queue::Linked) => HostEngine::NewMadeleine,
-            (true, Queue::Packed) if 2 * window.any_source < window.elements => {
-                HostEngine::RankArray
-            }
-            (true, Queue::Packed) => HostEngine::List,
+        let EngineConfig { queue, role, theta, .. } = self.config;
+        let (length, theta) = (window.length(), u64::from(theta));
+        let wild = self.clean < MEMORY;
+        let from_any = 2 * window.any_source > window.elements;
+        let any = 2 * window.wild_searches.get() > window.searches.get();
+        let few_each = length <= FEW * window.sources.count();
+        match queue {
+            Queue::Packed if length <= theta / 2 => HostEngine::List,
+            Queue::Packed if !wild => HostEngine::Hash,
+            Queue::Packed if length <= 2 * theta => HostEngine::List,
+            Queue::Packed if from_any && role == Role::Posted => HostEngine::NewMadeleine,
+            Queue::Packed => HostEngine::RankArray,
+            Queue::Linked if length <= theta / 128 => HostEngine::List,
+            Queue::Linked if from_any && length <= theta / 8 => HostEngine::List,
+            Queue::Linked if !wild && few_each => HostEngine::RankArray,
+            Queue::Linked if !wild => HostEngine::Hash,
+            Queue::Linked if few_each && !any && length <= theta / 4 => HostEngine::RankArray,
+            Queue::Linked => HostEngine::NewMadeleine,
         }
     }
 
@@ -172,10 +238,10 @@ impl Window {
     fn tell(&self) -> String {
         let Self { elements, wild, searches, wild_searches, .. } = self;
         let (searches, wild_searches) = (searches.get(), wild_searches.get());
-        let length = self.length();
+        let (length, sources) = (self.length(), self.sources.count());
         format!(
-            "{length} elements on the host on average; a wildcard in {wild} of {elements} elements \
-             and {wild_searches} of {searches} searches"
+            "{length} elements on the host on average, of {sources} sources; a wildcard in {wild} \
+             of {elements} elements and {wild_searches} of {searches} searches"
         )
     }
 }
@@ -183,7 +249,7 @@ impl Window {
 impl Offload {
     /// Before an element goes to the host: moves what is there to another engine, if one suits
     /// what comes better.
-    #[cold]
+    #[inline]
     pub(super) fn reconsider(&mut self, element: &Element) {
         let length = self.on_host();
         let Some(chooser) = &mut self.chooser else { return };
@@ -192,6 +258,7 @@ impl Offload {
         }
     }
 
+    #[cold]
     fn move_to(&mut self, engine: HostEngine) {
         let mut host = self.plan.make(engine).expect("the kernel was there before");
         let all: Vec<_> = self.host.iter().collect();
@@ -253,7 +320,7 @@ mod tests {
             let counters = queue.counters();
             assert_eq!(engines(&counters), ["hash"], "{storage}");
             let first = &counters.choices[0];
-            assert!(first.after >= 400 && first.why.contains("a wildcard in 0 of 64"), "{first:?}");
+            assert!(first.after >= 400 && first.why.contains("a wildcard in 0 of "), "{first:?}");
             play(&mut queue, 2, Source::new(1), 200);
             assert_eq!(engines(&queue.counters()), ["hash", "list"]);
             queue.counters().check().unwrap();
@@ -263,7 +330,7 @@ mod tests {
     #[test]
     fn wildcards_end_the_hash_table() {
         let mut queue = queue(Queue::Linked);
-        play(&mut queue, 10 * THETA, Source::new(1), 1);
+        play(&mut queue, 10 * THETA, Source::new(1), 3);
         play(&mut queue, 10 * THETA, Source::ANY, 1);
         assert_eq!(engines(&queue.counters()), ["hash", "newmadeleine"]);
     }
