@@ -438,3 +438,67 @@ fn receives_that_break_a_promise_are_matched_and_counted() {
         context.counters().check().unwrap();
     }
 }
+
+/// Nanoseconds a message of the first unexpected ones of a context, newest first, by receives of
+/// one kind, or of two in turns or one after the other, for which the table builds what it lacks:
+/// of the first round and of the slowest of the others.
+#[test]
+#[ignore = "a measurement: cargo test --release -p nic -- --ignored --nocapture cost_of_the_first"]
+fn cost_of_the_first_unexpected_messages() {
+    const ROUNDS: usize = 24;
+    // What MPICH's receives ignore: the protocol; its tag.
+    let (protocol, tag) = (0xc0 << 48, 0x7fff_ffff);
+    let kinds = [
+        ("exact", (0, Source::new(1))),
+        ("named", (protocol, Source::new(1))),
+        ("any source", (protocol, Source::ANY)),
+        ("any tag", (protocol | tag, Source::new(1))),
+    ];
+    let median = |mut times: Vec<u64>| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    let mut kept = Vec::new();
+    for messages in [4, 8, 16, 32, 64] {
+        for (first, then) in [(0, 0), (1, 1), (1, 2), (1, 3), (3, 2)] {
+            for rounds_of_one in [1, ROUNDS / 2] {
+                let times: Vec<_> = (0..11)
+                    .map(|_| {
+                        // None is dropped: the next would be given memory that was touched.
+                        kept.push(Context::<u64, u64>::new(&config(4096)).unwrap());
+                        let context = kept.last_mut().unwrap();
+                        let mut round = |round: usize| {
+                            let kind = [first, then][round / rounds_of_one % 2];
+                            first_messages(context, messages, kinds[kind].1) / messages
+                        };
+                        (round(0), (1..ROUNDS).map(round).max().unwrap())
+                    })
+                    .collect();
+                let (first_round, slowest) = times.into_iter().unzip();
+                let (first_round, slowest) = (median(first_round), median(slowest));
+                let name = format!("{}, {} by {rounds_of_one}", kinds[first].0, kinds[then].0);
+                println!("{messages:>4} messages, {name:<30}{first_round:>6}{slowest:>6}");
+            }
+        }
+    }
+}
+
+/// Nanoseconds that so many messages take, of which each is kept and then received.
+fn first_messages(
+    context: &mut Context<u64, u64>,
+    messages: u64,
+    (ignore, source): (u64, Source),
+) -> u64 {
+    let start = std::time::Instant::now();
+    for bits in 0..messages {
+        let envelope = Envelope { source: 1, bits, len: 8 };
+        assert!(context.arrive(&envelope).is_none());
+        context.keep(envelope, bits);
+    }
+    for bits in (0..messages).rev() {
+        let (key, data) = (Key { bits, ignore, source }, bits);
+        let mut receive = Receive { key, len: 8, multi: None, non_contiguous: false, data };
+        assert!(matches!(context.post(&mut receive), Post::Matched { .. }));
+    }
+    u64::try_from(start.elapsed().as_nanos()).unwrap()
+}

@@ -33,25 +33,40 @@ const PREV: usize = 1;
 /// See the module. What is not in it now may be named in nodes that no bucket leads to.
 pub(crate) struct Rings {
     nodes: Box<[Node]>,
+    /// Buckets in use, a power of two, less one: few where there are few entries, since whoever
+    /// clears all of them for the first time waits for 32 pages.
+    last: usize,
     spread: Spread,
 }
+
+/// Fewest buckets in use: a page.
+const FEWEST: usize = 512;
+
+/// Buckets in use for each entry, at least.
+const ROOM: usize = 4;
 
 impl Rings {
     /// For slots of these numbers. To be cleared before it is used: until then it is pages nobody
     /// has touched.
     pub(crate) fn new(slots: usize) -> Self {
         let nodes = vec![Node::default(); BUCKETS + slots].into();
-        Self { nodes, spread: Spread::new() }
+        Self { nodes, last: BUCKETS - 1, spread: Spread::new() }
     }
 
-    /// Forgets every entry and how it was searched.
-    pub(crate) fn clear(&mut self) {
+    /// Forgets every entry and how it was searched. There are to be so many.
+    pub(crate) fn clear(&mut self, entries: usize) {
+        self.last = (2 * ROOM * entries).next_power_of_two().clamp(FEWEST, BUCKETS) - 1;
         self.spread.forget();
         self.empty();
     }
 
+    /// Whether so many entries are too many for the buckets in use.
+    pub(crate) const fn is_narrow(&self, entries: usize) -> bool {
+        self.last < BUCKETS - 1 && self.last < ROOM * entries
+    }
+
     fn empty(&mut self) {
-        for (bucket, node) in (0..).zip(&mut self.nodes[..BUCKETS]) {
+        for (bucket, node) in (0..).zip(&mut self.nodes[..=self.last]) {
             *node = [bucket, bucket];
         }
     }
@@ -68,7 +83,7 @@ impl Rings {
     /// The node of a bucket.
     #[inline(always)]
     const fn bucket(&self, pattern: &Pattern, bits: u64, source: u32) -> usize {
-        Spread::bucket(self.spread.hash(pattern, bits, source))
+        Spread::bucket(self.spread.hash(pattern, bits, source)) & self.last
     }
 
     /// The node of a slot.
@@ -145,7 +160,7 @@ impl Rings {
     /// The entries, each in the ring of its bucket and there in order of age.
     pub(crate) fn check(&self, slots: &[Slot], pattern: &Pattern) -> usize {
         let mut entries = 0;
-        for bucket in 0..BUCKETS {
+        for bucket in 0..=self.last {
             let (mut at, mut before) = (bucket, None);
             loop {
                 let next = self.nodes[at][NEXT] as usize;
@@ -196,7 +211,7 @@ mod tests {
         let slots = slots(40);
         let pattern = Pattern::new(ANY_TAG);
         let mut rings = Rings::new(slots.len());
-        rings.clear();
+        rings.clear(slots.len());
         for id in 0..slots.len() as u16 {
             rings.insert(&slots, &pattern, id);
         }
@@ -220,7 +235,7 @@ mod tests {
         let bits = (0..2 * u64::from(LONG)).map(colliding);
         let slots: Vec<_> = bits.map(|bits| Slot { bits, source: 1, ..Slot::EMPTY }).collect();
         let mut rings = Rings::new(slots.len());
-        rings.clear();
+        rings.clear(slots.len());
         for expected in [true, false] {
             for id in 0..slots.len() as u16 {
                 rings.insert(&slots, &Pattern::EXACT, id);

@@ -87,10 +87,11 @@ impl Deep {
         if idle(&which) < len {
             return;
         }
+        let entries = self.high_water.max(self.peak);
         let side = &mut self.side[which];
         side.keys = Some(keys);
         side.pattern = Pattern::new(keys);
-        side.rings.clear();
+        side.rings.clear(entries);
         side.keep.wake();
         self.serving[keys.cell()] = which as u8;
         self.awake |= 1 << which;

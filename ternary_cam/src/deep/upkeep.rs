@@ -96,13 +96,18 @@ impl Deep {
     }
 
     /// Builds each index in which a search walked far anew with another hash, unless that was done
-    /// not long ago.
+    /// not long ago, and each with too few buckets with more.
     fn spread_anew(&mut self, slots: &mut [Slot], inserts: usize) {
         if self.home.index.spread_anew(inserts, self.high_water, self.classes.live()) {
             self.fill_home(slots);
         }
         for which in Bits(self.awake.into()) {
-            if self.side[which].rings.spread_anew(inserts, self.high_water) {
+            let rings = &mut self.side[which].rings;
+            let narrow = rings.is_narrow(self.high_water);
+            if narrow {
+                rings.clear(self.high_water);
+            }
+            if narrow || rings.spread_anew(inserts, self.high_water) {
                 self.fill_side(slots, which);
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Competitors: what the queues of today's MPIs are made of.
 
+mod cam;
 mod full_scan;
 mod list;
 mod per_peer;
