@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam advise`: which host engine, storage and table size a recorded program should have.
+//!
+//! ```text
+//! program (counts of every engine) ---> advice ---> words, JSON
+//! contender, stream, cost, features        ^
+//!                                        models <--- train, validate <--- set
+//! ```
+//! After *Hint-driven matching*, section V: a profiler, micro-benchmarks, and classifiers that tell
+//! which engine suits an application.
+
+mod advice;
+mod classifier;
+mod contender;
+mod cost;
+mod features;
+mod math;
+mod models;
+mod program;
+mod set;
+mod stream;
+mod told;
+mod train;
+mod validate;
+mod words;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli::Tables;
+use crate::environment::{self, Settings};
+use crate::error::Error;
+use crate::file;
+use crate::json::{Json, Kind};
+use crate::repeats;
+use crate::traces::{self, Found, Ppn, Take};
+use advice::Advice;
+use contender::Contender;
+use models::{MODELS, Models};
+use program::Run;
+use set::Sample;
+use told::Told;
+use validate::VALIDATION;
+
+/// Advises on the host engine and the size of the tables for a recorded program.
+///
+/// Plays the traces to every engine, predicts from what these count how long each would take, and
+/// tells which one to take, what that saves, how sure it is, and how large the tables have to be:
+/// for the tables as recorded or as --device has them, and without tables. Directories that have
+/// ranks in common are runs of one program, whose spread is the range that is told.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam advise tcam-trace
+  tcam advise --device connectx run-1 run-2 run-3
+  tcam advise --measure tcam-trace
+  tcam advise --json - tcam-trace
+Times are of matching alone, on a machine like the one that the models were measured on; --measure
+has those of this one. `tcam advise --train` learns again from the streams in lab/advisor, with
+--measure after it measured them here.")]
+pub(crate) struct Advise {
+    /// Tables of a device (`tcam devices`), in place of those recorded.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+
+    #[command(flatten)]
+    tables: Tables,
+
+    /// Sets a parameter of the device, such as overflow=prefix.
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<String>,
+
+    /// Measures replays on this machine and tells times beside those predicted; with --train, of
+    /// the training set. Takes a quiet machine.
+    #[arg(long)]
+    measure: bool,
+
+    /// Learns the models anew from samples.csv and costs.csv, and writes models.json and
+    /// validation.md.
+    #[arg(long, conflicts_with_all = ["device", "prq", "umq", "set", "json", "ppn", "traces"])]
+    train: bool,
+
+    /// With --train: where these files are.
+    #[arg(long, value_name = "DIR", default_value = "lab/advisor", requires = "train")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    json: Json,
+
+    #[command(flatten)]
+    ppn: Ppn,
+
+    #[command(flatten)]
+    take: Take,
+
+    /// Traces, or directories of traces.
+    #[arg(required_unless_present = "train", value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+}
+
+/// A program with some tables.
+struct Case {
+    entries: [u64; 2],
+    current: Contender,
+    runs: Vec<Run>,
+    advice: Option<Advice>,
+}
+
+/// Prints the advice. Returns 0, or 3 of a part of the ranks.
+pub(crate) fn advise(arguments: &Advise) -> Result<u8, Error> {
+    if arguments.train {
+        return train(arguments);
+    }
+    environment::note_unused();
+    let mut settings = Settings::for_replay("--set", &arguments.set)?;
+    settings.give("device", "--device", arguments.device.as_ref())?;
+    settings.give_sizes(arguments.tables)?;
+    let take = Take { ppn: arguments.ppn.ppn, ..arguments.take };
+    let found = repeats::find(&arguments.traces, take)?;
+    for found in &found {
+        traces::params(found, &settings)?;
+        if let Some(mixed) = traces::mixed(found) {
+            eprintln!("{mixed}");
+        }
+    }
+    arguments.json.check()?;
+    let models = Models::stored()?;
+    let as_set = Case::of(&found, &settings, arguments.measure, models)?;
+    if as_set.runs.iter().all(|run| run.operations == 0) {
+        return Err(Error::NothingHappened(arguments.traces[0].clone()));
+    }
+    let mut cases = vec![as_set];
+    if cases[0].entries != [0, 0] {
+        let mut none = settings.clone();
+        none.set("prq_entries", &0);
+        none.set("umq_entries", &0);
+        cases.push(Case::of(&found, &none, arguments.measure, models)?);
+    }
+    // What was cut off is known now.
+    let lacks: Vec<_> = found.iter().filter_map(|found| found.ranks().lack("trace")).collect();
+    if !arguments.json.takes_output() {
+        lacks.iter().for_each(|lack| println!("{lack}"));
+        print(&found, &cases, models);
+    } else {
+        lacks.iter().for_each(|lack| eprintln!("{lack}"));
+    }
+    arguments.json.write(Kind::Advise, Told::of(&found, &cases, models))?;
+    let codes = found.iter().map(|found| found.ranks().code(arguments.take.partial));
+    Ok(codes.max().unwrap_or(0))
+}
+
+impl Case {
+    fn of(
+        found: &[Found],
+        settings: &Settings,
+        measure: bool,
+        models: &Models,
+    ) -> Result<Self, Error> {
+        let mut runs = Vec::with_capacity(found.len());
+        for found in found {
+            let mut run = Run::of(found, settings)?;
+            if measure {
+                run.measure(found, settings)?;
+            }
+            runs.push(run);
+        }
+        let params = found[0][0].params(settings)?;
+        let entries = ["prq_entries", "umq_entries"].map(|name| params.number(name) as u64);
+        let current = program::current(&found[0], settings)?;
+        let advice = Advice::of(&runs, current, models);
+        Ok(Self { entries, current, runs, advice })
+    }
+
+    /// Longest PRQ and UMQ of all runs.
+    fn marks(&self) -> [u64; 2] {
+        [0, 1].map(|queue| self.runs.iter().map(|run| run.marks[queue]).max().unwrap_or(0))
+    }
+
+    /// A size of both tables that holds what was seen and as much more as it varied.
+    fn recommended(&self) -> u64 {
+        let of_queue = |queue: usize| {
+            let marks = || self.runs.iter().map(|run| run.marks[queue]);
+            let (least, most) = (marks().min().unwrap_or(0), marks().max().unwrap_or(0));
+            most + (most - least)
+        };
+        of_queue(0).max(of_queue(1)).max(1).next_power_of_two()
+    }
+}
+
+fn print(found: &[Found], cases: &[Case], models: &Models) {
+    println!("{}", told::title(found));
+    for case in cases {
+        let Case { entries, current, runs, advice } = case;
+        let spilled = runs.iter().map(|run| 100.0 * run.spilled).fold(0.0, f64::max);
+        println!(
+            "\nAdvice {}: {}",
+            words::tables(*entries),
+            words::sentence(runs, advice.as_ref())
+        );
+        if let Some(advice) = advice {
+            words::doubts(runs, advice).iter().for_each(|line| println!("  {line}"));
+            if *entries != [0, 0] {
+                println!("  {} of the elements spill", crate::numbers::share(spilled));
+            }
+            println!("{}", words::sheet(runs, *current, models).table());
+        }
+    }
+    println!("\n{}", words::size(cases[0].recommended(), cases[0].marks()));
+    for engine in Contender::left_out() {
+        println!("{engine} is not judged: it needs clusters of an earlier run");
+    }
+}
+
+/// Learns, after measuring if that is wanted. Returns 0.
+fn train(arguments: &Advise) -> Result<u8, Error> {
+    let out = &arguments.out;
+    if arguments.measure {
+        let samples = set::measure()?;
+        set::write(out, &samples)?;
+    }
+    let samples: Vec<Sample> = set::read(out)?;
+    let (models, page) = validate::validate(&samples);
+    file::write(&out.join(MODELS), models.to_json()?)?;
+    file::write(&out.join(VALIDATION), page)?;
+    println!("{}", out.join(MODELS).display());
+    println!("{}", out.join(VALIDATION).display());
+    Ok(0)
+}
