@@ -15,9 +15,10 @@ use nic::report::ContextCounters;
 use serde::{Deserialize, Serialize};
 
 use super::math::dot;
+use super::stream::Census;
 
 /// Names of the work that is counted.
-pub(crate) const WORK: [&str; 16] = [
+pub(crate) const WORK: [&str; 18] = [
     "streams",
     "operations",
     "host_inserts",
@@ -34,6 +35,8 @@ pub(crate) const WORK: [&str; 16] = [
     "table_inserts",
     "table_removals",
     "table_searches",
+    "turns",
+    "jumps",
 ];
 /// Where the parts of a traversal are in it, and their ends: cells are dearer where they are
 /// further apart than a level of the cache holds.
@@ -46,11 +49,12 @@ const SWEEPS: usize = 4000;
 pub(crate) struct Work(pub(crate) [f64; WORK.len()]);
 
 impl Work {
-    /// What a context did.
-    pub(crate) fn of(counters: &ContextCounters) -> Self {
+    /// What a context did with a stream.
+    pub(crate) fn of(counters: &ContextCounters, census: &Census) -> Self {
         let mut work = Self::default();
         work.0[0] = 1.0;
         work.0[1] = (counters.posts + counters.arrivals + counters.peeks) as f64;
+        (work.0[16], work.0[17]) = (census.turns as f64, census.jumps as f64);
         for queue in [&counters.prq, &counters.umq] {
             work.add_queue(queue);
         }
@@ -200,7 +204,7 @@ mod tests {
         let mut counters = ContextCounters::default();
         counters.prq.traversals.found.record(31);
         counters.umq.traversals.not_found.record(0);
-        let work = Work::of(&counters);
+        let work = Work::of(&counters, &Census::default());
         assert_eq!((work.0[6], work.0[7], work.0[8]), (8.0, 23.0, 0.0));
         assert_eq!((work.searches(), work.cells_a_search()), (2.0, 15.5));
     }

@@ -12,7 +12,7 @@ use super::cost::Work;
 use super::stream::Census;
 
 /// Names of what does not depend on the engine. The first twelve are the paper's.
-pub(crate) const COMMON: [&str; 19] = [
+pub(crate) const COMMON: [&str; 21] = [
     "cells_mean",
     "cells_deviation",
     "cells_variance",
@@ -32,6 +32,8 @@ pub(crate) const COMMON: [&str; 19] = [
     "share_collective",
     "sources",
     "host_high_water",
+    "share_turns",
+    "share_jumps",
 ];
 /// What the question adds: cells that its two engines traverse and queues they made, by each
 /// search, and the storage.
@@ -82,6 +84,8 @@ impl Features {
             share(collective.arrivals, of_all),
             log(census.sources.len() as f64),
             log(prq.host_high_water.max(umq.host_high_water) as f64),
+            share(census.turns, list.posts + list.arrivals),
+            share(census.jumps, list.arrivals),
         ]);
         Self(all)
     }

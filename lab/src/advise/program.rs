@@ -51,16 +51,10 @@ pub(crate) fn current(found: &Found, settings: &Settings) -> Result<Contender, E
 }
 
 fn census(trace: &Trace, settings: &Settings) -> Result<Census, Error> {
-    let layout = trace.layout(&trace.params(settings)?)?;
-    let mut census = Census::default();
-    for timed in trace.reader()? {
-        match timed {
-            Ok((_, op)) => census.note(&op, layout),
-            // The replay told why.
-            Err(_) => break,
-        }
-    }
-    Ok(census)
+    let params = trace.params(settings)?;
+    // The replay told why it ends early, if it does.
+    let ops = trace.reader()?.map_while(Result::ok).map(|(_, op)| op);
+    Census::of(ops, trace.layout(&params)?, &params, trace.take.max_queue)
 }
 
 impl Run {
@@ -72,12 +66,15 @@ impl Run {
         let bar = play::bar(found, each.len());
         let counted = play::all_to_each(found, &each, &bar);
         bar.finish_and_clear();
+        let counted = counted?;
+        let censuses = found.iter().map(|trace| census(trace, settings));
+        let censuses = censuses.collect::<Result<Vec<_>, _>>()?;
         let mut counts = Vec::with_capacity(contenders.len());
         let mut of_list = ContextCounters::default();
-        for (&of, counted) in contenders.iter().zip(counted?) {
+        for (&of, counted) in contenders.iter().zip(counted) {
             let (mut work, mut sum) = (Work::default(), ContextCounters::default());
-            for counted in &counted {
-                work.add(&Work::of(&counted.counters));
+            for (counted, census) in counted.iter().zip(&censuses) {
+                work.add(&Work::of(&counted.counters, census));
                 sum.merge(&counted.counters);
             }
             let profiles = [&sum.prq, &sum.umq].map(|queue| {
@@ -89,9 +86,7 @@ impl Run {
             }
         }
         let mut census = Census::default();
-        for trace in found.iter() {
-            census.merge(&self::census(trace, settings)?);
-        }
+        censuses.iter().for_each(|of| census.merge(of));
         let (prq, umq) = (&of_list.prq, &of_list.umq);
         let mut cells = prq.traversals.found.clone();
         cells.merge(&umq.traversals.found);

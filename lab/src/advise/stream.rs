@@ -12,10 +12,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use matching::TagLayout;
+use matching::{HostEngine, TagLayout};
 use nic::device::DeviceConfig;
 use nic::params::Params;
-use nic::replay::Replay;
+use nic::replay::{Change, Replay};
 use nic::report::ContextCounters;
 use nic::trace::Op;
 use rustix::time::{ClockId, clock_gettime};
@@ -40,18 +40,79 @@ pub(crate) struct Stream {
     base: BTreeMap<String, String>,
 }
 
-/// What posts and arrivals of a stream tell without a replay.
+/// What a stream is like, whatever the engine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Census {
     pub(crate) receives: u64,
     /// Receives that leave source or tag open.
     pub(crate) wildcards: u64,
     pub(crate) sources: BTreeSet<u32>,
+    /// Operations with which something else happens than with the one before: what a processor
+    /// guesses wrong.
+    pub(crate) turns: u64,
+    /// Elements found that are not the next behind the one found before: what lies elsewhere.
+    pub(crate) jumps: u64,
+}
+
+/// What happens with an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Waits,
+    FindsMessage,
+    FindsReceive,
+    Unexpected,
+    Other,
 }
 
 impl Census {
+    /// Of operations in order, by a replay without tables.
+    pub(crate) fn of(
+        ops: impl Iterator<Item = Op>,
+        layout: TagLayout,
+        params: &Params,
+        most: usize,
+    ) -> Result<Self, Error> {
+        let params = Params::from_lookup(|name| match name {
+            "host_engine" => Some(HostEngine::default().name().to_owned()),
+            "prq_entries" | "umq_entries" => Some("0".to_owned()),
+            _ => params.recorded().get(name).cloned(),
+        })?;
+        let mut config = DeviceConfig::from_params(&params, layout);
+        (config.prq.depths, config.umq.depths, config.times) = (false, false, false);
+        let mut replay = Replay::new(&config)?;
+        let (mut census, mut last, mut next) = (Self::default(), Role::Other, [0; 2]);
+        for op in ops {
+            let mut role = Role::Other;
+            replay.play_and_tell(&op, |change| {
+                let found = match (change, &op) {
+                    (Change::Posted(..), _) => return role = Role::Waits,
+                    (Change::Kept(..), _) => return role = Role::Unexpected,
+                    (Change::Matched(number) | Change::Met(number), Op::Arrive(_)) => {
+                        role = Role::FindsReceive;
+                        (0, number)
+                    }
+                    (Change::Taken(number), Op::Post(_) | Op::PostAnyway(_)) => {
+                        role = Role::FindsMessage;
+                        (1, number)
+                    }
+                    _ => return,
+                };
+                let (queue, number) = found;
+                census.jumps += u64::from(number != next[queue]);
+                next[queue] = number + 1;
+            });
+            census.note(&op, layout);
+            census.turns += u64::from(role != last);
+            last = role;
+            if replay.context().posted().max(replay.context().unexpected()) > most {
+                break;
+            }
+        }
+        Ok(census)
+    }
+
     /// Counts one operation.
-    pub(crate) fn note(&mut self, op: &Op, layout: TagLayout) {
+    fn note(&mut self, op: &Op, layout: TagLayout) {
         match op {
             Op::Post(posted) | Op::PostAnyway(posted) => {
                 let open = layout.is_any_source(&posted.key) || layout.is_any_tag(&posted.key);
@@ -69,6 +130,8 @@ impl Census {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.receives += other.receives;
         self.wildcards += other.wildcards;
+        self.turns += other.turns;
+        self.jumps += other.jumps;
         if other.sources.len() > self.sources.len() {
             self.sources.clone_from(&other.sources);
         }
@@ -118,24 +181,31 @@ impl Stream {
         Ok(replay.counters())
     }
 
-    pub(crate) fn census(&self) -> Census {
-        let mut census = Census::default();
-        self.ops.iter().for_each(|op| census.note(op, self.layout));
-        census
+    pub(crate) fn census(&self) -> Result<Census, Error> {
+        let params = Params::from_lookup(|name| self.base.get(name).cloned())?;
+        Census::of(self.ops.iter().copied(), self.layout, &params, usize::MAX)
     }
 
-    /// Nanoseconds of one replay.
-    fn time(&self, config: &DeviceConfig) -> Result<f64, Error> {
-        let (mut spent, mut replays) = (Duration::ZERO, 0);
-        while replays == 0 || spent < SPAN && replays < REPLAYS {
-            let mut replay = Replay::new(config)?;
-            let before = processor_time();
-            self.ops.iter().for_each(|op| replay.play(op));
-            spent += processor_time().saturating_sub(before);
-            replays += 1;
-        }
-        Ok(spent.as_nanos() as f64 / f64::from(replays))
+    /// Time of one replay.
+    fn time(&self, config: &DeviceConfig) -> Result<Duration, Error> {
+        let mut replay = Replay::new(config)?;
+        let before = processor_time();
+        self.ops.iter().for_each(|op| replay.play(op));
+        Ok(processor_time().saturating_sub(before))
     }
+}
+
+/// Nanoseconds of all streams, one after the other: of one replay, or of several where these are
+/// short.
+fn time(streams: &[Stream], configs: &[DeviceConfig]) -> Result<f64, Error> {
+    let (mut spent, mut replays) = (Duration::ZERO, 0);
+    while replays == 0 || spent < SPAN && replays < REPLAYS {
+        for (stream, config) in streams.iter().zip(configs) {
+            spent += stream.time(config)?;
+        }
+        replays += 1;
+    }
+    Ok(spent.as_nanos() as f64 / f64::from(replays))
 }
 
 /// What this thread kept a processor busy.
@@ -155,8 +225,7 @@ pub(crate) fn measure(streams: &[Stream], contenders: &[Contender]) -> Result<Ve
     let mut rounds = vec![Vec::with_capacity(ROUNDS); contenders.len()];
     for _ in 0..ROUNDS {
         for (times, configs) in rounds.iter_mut().zip(&configs) {
-            let each = streams.iter().zip(configs).map(|(stream, config)| stream.time(config));
-            times.push(each.sum::<Result<f64, Error>>()?);
+            times.push(time(streams, configs)?);
         }
     }
     let median = |mut times: Vec<f64>| {
