@@ -46,7 +46,7 @@ impl Advice {
         if !runs.iter().any(Run::uses_host) {
             return None;
         }
-        let time = |of: Contender, run: &Run| models.predict(of, &run.counts(of)?.work);
+        let time = |of: Contender, run: &Run| run.predicted(of, models);
         let total = |of: &Contender| {
             runs.iter().map(|run| time(*of, run)).sum::<Option<f64>>().map(|sum| (*of, sum))
         };

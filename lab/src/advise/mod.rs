@@ -39,7 +39,7 @@ use advice::Advice;
 use contender::Contender;
 use models::{MODELS, Models};
 use program::Run;
-use set::Sample;
+use stream::Yardstick;
 use told::Told;
 use validate::VALIDATION;
 
@@ -125,7 +125,8 @@ pub(crate) fn advise(arguments: &Advise) -> Result<u8, Error> {
     }
     arguments.json.check()?;
     let models = Models::stored()?;
-    let as_set = Case::of(&found, &settings, arguments.measure, models)?;
+    let yardstick = arguments.measure.then(Yardstick::new).transpose()?;
+    let as_set = Case::of(&found, &settings, yardstick.as_ref(), models)?;
     if as_set.runs.iter().all(|run| run.operations == 0) {
         return Err(Error::NothingHappened(arguments.traces[0].clone()));
     }
@@ -134,7 +135,7 @@ pub(crate) fn advise(arguments: &Advise) -> Result<u8, Error> {
         let mut none = settings.clone();
         none.set("prq_entries", &0);
         none.set("umq_entries", &0);
-        cases.push(Case::of(&found, &none, arguments.measure, models)?);
+        cases.push(Case::of(&found, &none, yardstick.as_ref(), models)?);
     }
     // What was cut off is known now.
     let lacks: Vec<_> = found.iter().filter_map(|found| found.ranks().lack("trace")).collect();
@@ -153,14 +154,14 @@ impl Case {
     fn of(
         found: &[Found],
         settings: &Settings,
-        measure: bool,
+        yardstick: Option<&Yardstick>,
         models: &Models,
     ) -> Result<Self, Error> {
         let mut runs = Vec::with_capacity(found.len());
         for found in found {
             let mut run = Run::of(found, settings)?;
-            if measure {
-                run.measure(found, settings)?;
+            if let Some(yardstick) = yardstick {
+                run.measure(found, settings, yardstick)?;
             }
             runs.push(run);
         }
@@ -215,11 +216,9 @@ fn print(found: &[Found], cases: &[Case], models: &Models) {
 fn train(arguments: &Advise) -> Result<u8, Error> {
     let out = &arguments.out;
     if arguments.measure {
-        let samples = set::measure()?;
-        set::write(out, &samples)?;
+        set::write(out, &set::measure()?)?;
     }
-    let samples: Vec<Sample> = set::read(out)?;
-    let (models, page) = validate::validate(&samples);
+    let (models, page) = validate::validate(&set::read(out)?);
     file::write(&out.join(MODELS), models.to_json()?)?;
     file::write(&out.join(VALIDATION), page)?;
     println!("{}", out.join(MODELS).display());

@@ -83,6 +83,8 @@ impl Answer {
 pub(crate) struct Models {
     /// Streams that were learned from.
     pub(crate) streams: usize,
+    /// Nanoseconds that the yardstick took where they were measured.
+    pub(crate) yardstick_ns: f64,
     pub(crate) costs: Vec<CostOf>,
     /// 80 % of the ratios of two predicted times are not further off than by this factor, on streams
     /// of kinds that were left out.

@@ -7,7 +7,8 @@ use nic::report::ContextCounters;
 use super::contender::{Contender, Names};
 use super::cost::Work;
 use super::features::Features;
-use super::stream::{Census, Stream, measure};
+use super::models::Models;
+use super::stream::{Census, Measured, Stream, Yardstick, measure};
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::play;
@@ -37,6 +38,8 @@ pub(crate) struct Run {
     /// Share of the elements that did not fit the tables.
     pub(crate) spilled: f64,
     pub(crate) operations: u64,
+    /// What the yardstick took, where times are measured.
+    pub(crate) yardstick_ns: Option<f64>,
 }
 
 /// The engine and storage that traces were recorded with, or that are set.
@@ -99,23 +102,41 @@ impl Run {
             marks: [prq.high_water, umq.high_water],
             spilled: (prq.spills + umq.spills) as f64 / inserts.max(1) as f64,
             operations: of_list.posts + of_list.arrivals + of_list.peeks,
+            yardstick_ns: None,
         })
     }
 
     /// Measures what each contender takes.
-    pub(crate) fn measure(&mut self, found: &Found, settings: &Settings) -> Result<(), Error> {
+    pub(crate) fn measure(
+        &mut self,
+        found: &Found,
+        settings: &Settings,
+        yardstick: &Yardstick,
+    ) -> Result<(), Error> {
         let streams: Vec<_> =
             found.iter().map(|trace| Stream::of(trace, settings)).collect::<Result<_, _>>()?;
         let contenders: Vec<_> = self.counts.iter().map(|counts| counts.of).collect();
-        let times = measure(&streams, &contenders)?;
-        for (counts, ns) in self.counts.iter_mut().zip(times) {
-            counts.measured_ns = Some(ns);
+        let Measured { times, yardstick_ns } = measure(&streams, &contenders, yardstick)?;
+        for (counts, time) in self.counts.iter_mut().zip(times) {
+            counts.measured_ns = Some(time * yardstick_ns);
         }
+        self.yardstick_ns = Some(yardstick_ns);
         Ok(())
     }
 
     pub(crate) fn counts(&self, of: Contender) -> Option<&Counts> {
         self.counts.iter().find(|counts| counts.of == of)
+    }
+
+    /// How much slower this machine is than that of the models, where times are measured.
+    pub(crate) fn slowness(&self, models: &Models) -> f64 {
+        self.yardstick_ns.map_or(1.0, |ns| ns / models.yardstick_ns)
+    }
+
+    /// What a contender is predicted to take, on this machine if times are measured.
+    pub(crate) fn predicted(&self, of: Contender, models: &Models) -> Option<f64> {
+        let ns = models.predict(of, &self.counts(of)?.work)?;
+        Some(ns * self.slowness(models))
     }
 
     /// Whether anything came to the host, where engines are.

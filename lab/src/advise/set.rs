@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use csv::StringRecord;
-use indicatif::ProgressBar;
 use matching::{HostEngine, Queue, TagLayout};
 
 use super::contender::{Contender, Names};
 use super::cost::{WORK, Work};
 use super::features::{COMMON, Features};
-use super::stream::{self, Stream};
+use super::math::quantile;
+use super::stream::{self, Measured, Stream, Yardstick};
 use crate::error::Error;
 use crate::file;
 use crate::workload::{self, Flight, Pattern, Place};
@@ -22,8 +22,6 @@ pub(crate) const SAMPLES: &str = "samples.csv";
 pub(crate) const COSTS: &str = "costs.csv";
 /// Operations of a stream at least, where its pattern has no longer steps.
 const OPERATIONS: usize = 16_384;
-/// How often all is measured.
-const PASSES: u64 = 2;
 /// Entries of the smaller tables that a stream is also played to.
 const ENTRIES: u32 = 32;
 
@@ -124,45 +122,61 @@ impl Plan {
         Ok(Stream::new(ops, TagLayout::Mpich, &workload::params(self.ranks, &set)?))
     }
 
-    fn measure(&self, contenders: &[Contender]) -> Result<Sample, Error> {
+    /// A sample, whose times are in yardsticks, and nanoseconds of one of these.
+    fn measure(
+        &self,
+        contenders: &[Contender],
+        yardstick: &Yardstick,
+    ) -> Result<(Sample, f64), Error> {
         let streams = [self.stream()?];
-        let times = stream::measure(&streams, contenders)?;
+        let Measured { times, yardstick_ns } = stream::measure(&streams, contenders, yardstick)?;
         let census = streams[0].census()?;
         let costs = contenders.iter().zip(times).map(|(&of, ns)| {
             let work = Work::of(&streams[0].count(of)?, &census);
             Ok(Cost { of, ns, work })
         });
         let list = Contender { engine: HostEngine::List, queue: Queue::Linked };
-        Ok(Sample {
+        let sample = Sample {
             name: self.name(),
             kind: self.pattern.name(),
             features: Features::of(&streams[0].count(list)?, &census),
             costs: costs.collect::<Result<_, Error>>()?,
-        })
+        };
+        Ok((sample, yardstick_ns))
     }
 }
 
-/// Measures the whole set, one replay at a time, and again: of each stream the times count that took
-/// less together, since others on the machine keep it busy for seconds.
-pub(crate) fn measure() -> Result<Vec<Sample>, Error> {
-    let (plans, contenders) = (plans(), Contender::all());
-    let bar = workload::progress(PASSES * plans.len() as u64);
-    let pass = |_| plans.iter().map(|plan| measured(plan, &contenders, &bar)).collect();
-    let passes = (0..PASSES).map(pass).collect::<Result<Vec<Vec<Sample>>, Error>>();
-    bar.finish_and_clear();
-    let time = |sample: &Sample| sample.costs.iter().map(|cost| cost.ns).sum::<f64>();
-    let quieter = |one: Sample, other: Sample| if time(&other) < time(&one) { other } else { one };
-    let better = passes?.into_iter().reduce(|one, other| {
-        one.into_iter().zip(other).map(|(one, other)| quieter(one, other)).collect()
-    });
-    Ok(better.unwrap_or_default())
+/// The set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Set {
+    pub(crate) samples: Vec<Sample>,
+    /// Nanoseconds that the yardstick takes on the machine where it was measured.
+    pub(crate) yardstick_ns: f64,
 }
 
-fn measured(plan: &Plan, contenders: &[Contender], bar: &ProgressBar) -> Result<Sample, Error> {
-    bar.set_message(plan.name());
-    let sample = plan.measure(contenders);
-    bar.inc(1);
-    sample
+/// Measures the whole set, one replay at a time.
+pub(crate) fn measure() -> Result<Set, Error> {
+    let (plans, contenders, yardstick) = (plans(), Contender::all(), Yardstick::new()?);
+    let bar = workload::progress(plans.len() as u64);
+    let measured = plans.iter().map(|plan| {
+        bar.set_message(plan.name());
+        let sample = plan.measure(&contenders, &yardstick);
+        bar.inc(1);
+        sample
+    });
+    let measured: Result<Vec<_>, Error> = measured.collect();
+    bar.finish_and_clear();
+    let (samples, yardsticks): (Vec<_>, Vec<_>) = measured?.into_iter().unzip();
+    Ok(Set { samples, yardstick_ns: quantile(&yardsticks, 0.5).round() }.in_nanoseconds())
+}
+
+impl Set {
+    fn in_nanoseconds(mut self) -> Self {
+        for cost in self.samples.iter_mut().flat_map(|sample| &mut sample.costs) {
+            cost.ns *= self.yardstick_ns;
+        }
+        self
+    }
 }
 
 fn at(directory: &Path, name: &str) -> PathBuf {
@@ -170,16 +184,17 @@ fn at(directory: &Path, name: &str) -> PathBuf {
 }
 
 /// Writes the files.
-pub(crate) fn write(directory: &Path, samples: &[Sample]) -> Result<(), Error> {
+pub(crate) fn write(directory: &Path, set: &Set) -> Result<(), Error> {
     let mut of_samples = csv::Writer::from_writer(Vec::new());
     let mut of_costs = csv::Writer::from_writer(Vec::new());
-    let header = ["name", "kind"].iter().chain(&COMMON);
+    let header = ["name", "kind", "yardstick_ns"].iter().chain(&COMMON);
     of_samples.write_record(header).map_err(Error::NoCsv)?;
     let header = ["name", "engine", "queue", "ns"].iter().chain(&WORK);
     of_costs.write_record(header).map_err(Error::NoCsv)?;
-    for Sample { name, kind, features, costs } in samples {
+    for Sample { name, kind, features, costs } in &set.samples {
         let numbers = features.0.iter().map(ToString::to_string);
-        let record = [name.clone(), kind.clone()].into_iter().chain(numbers);
+        let record =
+            [name.clone(), kind.clone(), set.yardstick_ns.to_string()].into_iter().chain(numbers);
         of_samples.write_record(record).map_err(Error::NoCsv)?;
         for Cost { of, ns, work } in costs {
             let Names { engine, queue } = of.names();
@@ -197,7 +212,7 @@ pub(crate) fn write(directory: &Path, samples: &[Sample]) -> Result<(), Error> {
 }
 
 /// Reads the files. Engines that are no more are left out.
-pub(crate) fn read(directory: &Path) -> Result<Vec<Sample>, Error> {
+pub(crate) fn read(directory: &Path) -> Result<Set, Error> {
     let text = |name| {
         let path = at(directory, name);
         std::fs::read_to_string(&path).map_err(Error::io(path))
@@ -210,11 +225,12 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Sample>, Error> {
 }
 
 /// Samples of the texts of both files.
-pub(crate) fn parse(of_samples: &str, of_costs: &str) -> Result<Vec<Sample>, csv::Error> {
-    let mut samples = Vec::new();
+pub(crate) fn parse(of_samples: &str, of_costs: &str) -> Result<Set, csv::Error> {
+    let (mut samples, mut yardstick_ns) = (Vec::new(), 0.0);
     for record in csv::Reader::from_reader(of_samples.as_bytes()).into_records() {
         let ([name, kind], numbers) = divided(&record?)?;
-        let mut features = Features::default();
+        let (mut features, mut numbers) = (Features::default(), numbers.into_iter());
+        yardstick_ns = numbers.next().unwrap_or(0.0);
         features.0.iter_mut().zip(numbers).for_each(|(feature, number)| *feature = number);
         samples.push(Sample { name, kind, features, costs: Vec::new() });
     }
@@ -232,7 +248,7 @@ pub(crate) fn parse(of_samples: &str, of_costs: &str) -> Result<Vec<Sample>, csv
             sample.costs.push(Cost { of, ns, work });
         }
     }
-    Ok(samples)
+    Ok(Set { samples, yardstick_ns })
 }
 
 /// The words of a record and the numbers behind them.
@@ -257,18 +273,20 @@ mod tests {
             entries: 8,
         };
         let contenders = Contender::all();
-        let samples = [plan.measure(&contenders[..3]).unwrap()];
+        let (sample, yardstick_ns) =
+            plan.measure(&contenders[..3], &Yardstick::new().unwrap()).unwrap();
+        assert!(yardstick_ns > 0.0);
+        let set = Set { samples: vec![sample], yardstick_ns: 1000.0 }.in_nanoseconds();
         let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), &samples).unwrap();
-        let mut read = read(directory.path()).unwrap();
-        assert_eq!(read[0].features, samples[0].features);
-        assert_eq!(read[0].costs.len(), 3);
-        for (read, cost) in read[0].costs.iter().zip(&samples[0].costs) {
+        write(directory.path(), &set).unwrap();
+        let read = read(directory.path()).unwrap();
+        let (sample, read_sample) = (&set.samples[0], &read.samples[0]);
+        assert_eq!((read.yardstick_ns, read_sample.costs.len()), (1000.0, 3));
+        assert_eq!((read_sample.features, &*read_sample.kind), (sample.features, "cholesky"));
+        for (read, cost) in read_sample.costs.iter().zip(&sample.costs) {
             assert_eq!((read.of, read.ns), (cost.of, cost.ns.round()));
             assert!((read.work.0[10] - cost.work.0[10]).abs() < 0.1);
         }
-        read[0].costs.clear();
-        assert_eq!(read[0].kind, "cholesky");
     }
 
     #[test]

@@ -5,14 +5,14 @@
 //! count:  play all once with search depths, which give the same counts every time
 //! time:   for some rounds, for each engine:       whatever slows the machine hits all
 //!             an empty context, all operations    without depths, at least a millisecond of it
-//!         the median of the rounds
+//!     divided by the time of a yardstick before and after; the median of the rounds
 //! ```
 //! Time is that of the processor: of a machine that others use, too, it tells least of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use matching::{HostEngine, TagLayout};
+use matching::{HostEngine, Queue, TagLayout};
 use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::{Change, Replay};
@@ -21,9 +21,11 @@ use nic::trace::Op;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::contender::Contender;
+use super::math::quantile;
 use crate::environment::Settings;
 use crate::error::Error;
 use crate::traces::Trace;
+use crate::workload::{self, Flight, Pattern, Place};
 
 /// Rounds of a measurement.
 const ROUNDS: usize = 7;
@@ -214,8 +216,50 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// Nanoseconds that each contender takes for all streams, one after the other: the median.
-pub(crate) fn measure(streams: &[Stream], contenders: &[Contender]) -> Result<Vec<f64>, Error> {
+/// A stream that is always the same, whose time tells how fast the machine is at the moment: it may
+/// have others to serve, or another clock, for seconds at a time.
+pub(crate) struct Yardstick {
+    streams: [Stream; 1],
+    configs: [DeviceConfig; 1],
+}
+
+impl Yardstick {
+    pub(crate) fn new() -> Result<Self, Error> {
+        const RANKS: u32 = 27;
+        const STEPS: u32 = 48;
+        let (pattern, place) = (Pattern::Halo, Place { rank: 0, ranks: RANKS });
+        let mut ops = Vec::new();
+        workload::generate(pattern, place, 1, 0..STEPS, Flight::usual(pattern), |event| {
+            ops.push(event.op);
+        });
+        let params = workload::params(RANKS, &[("prq_entries", "0"), ("umq_entries", "0")])?;
+        let stream = Stream::new(ops, TagLayout::Mpich, &params);
+        let default = Contender { engine: HostEngine::default(), queue: Queue::default() };
+        let configs = [stream.device(default, false)?];
+        Ok(Self { streams: [stream], configs })
+    }
+
+    fn time(&self) -> Result<f64, Error> {
+        time(&self.streams, &self.configs)
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    /// What each contender takes for all streams, one after the other, by what the yardstick takes
+    /// at the moment: medians of the rounds.
+    pub(crate) times: Vec<f64>,
+    /// Nanoseconds that the yardstick takes: the median.
+    pub(crate) yardstick_ns: f64,
+}
+
+/// Measures.
+pub(crate) fn measure(
+    streams: &[Stream],
+    contenders: &[Contender],
+    yardstick: &Yardstick,
+) -> Result<Measured, Error> {
     let mut configs = Vec::with_capacity(contenders.len());
     for &contender in contenders {
         let of: Result<Vec<_>, _> =
@@ -223,14 +267,18 @@ pub(crate) fn measure(streams: &[Stream], contenders: &[Contender]) -> Result<Ve
         configs.push(of?);
     }
     let mut rounds = vec![Vec::with_capacity(ROUNDS); contenders.len()];
+    let mut yardsticks = Vec::with_capacity(2 * ROUNDS);
     for _ in 0..ROUNDS {
-        for (times, configs) in rounds.iter_mut().zip(&configs) {
-            times.push(time(streams, configs)?);
-        }
+        let before = yardstick.time()?;
+        let times: Result<Vec<_>, _> =
+            configs.iter().map(|configs| time(streams, configs)).collect();
+        let after = yardstick.time()?;
+        let now = f64::midpoint(before, after);
+        rounds.iter_mut().zip(times?).for_each(|(round, time)| round.push(time / now));
+        yardsticks.extend([before, after]);
     }
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    Ok(rounds.into_iter().map(median).collect())
+    Ok(Measured {
+        times: rounds.iter().map(|times| quantile(times, 0.5)).collect(),
+        yardstick_ns: quantile(&yardsticks, 0.5),
+    })
 }

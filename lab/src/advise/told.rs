@@ -145,7 +145,7 @@ fn engines(run: &Run, models: &Models) -> Vec<ToldEngine> {
             counts.traversals.each_ref().map(|queue| queue.each_ref().map(ToldProfile::from));
         ToldEngine {
             of: counts.of.names(),
-            predicted_ns: models.predict(counts.of, &counts.work),
+            predicted_ns: run.predicted(counts.of, models),
             measured_ns: counts.measured_ns,
             prq_found,
             prq_not_found,

@@ -18,7 +18,7 @@ use super::cost::{CostModel, Work};
 use super::features::SEEN;
 use super::math::quantile;
 use super::models::{Answer, Answerer, CostOf, Models, Question};
-use super::set::Sample;
+use super::set::{Sample, Set};
 
 /// A row of a question, and which stream it is of.
 #[derive(Clone, Debug)]
@@ -193,11 +193,8 @@ pub(crate) fn costs(samples: &[Sample]) -> Vec<CostOf> {
 }
 
 /// Learns all.
-pub(crate) fn models(
-    samples: &[Sample],
-    judged: &[Judged],
-    predicted: &[Vec<(Contender, f64)>],
-) -> Models {
+pub(crate) fn models(set: &Set, judged: &[Judged], predicted: &[Vec<(Contender, f64)>]) -> Models {
+    let samples = &set.samples;
     let answerer = |judged: &Judged| Answerer {
         engine: judged.question.engine.name().to_owned(),
         against: judged.question.against.name().to_owned(),
@@ -214,6 +211,7 @@ pub(crate) fn models(
     }
     Models {
         streams: samples.len(),
+        yardstick_ns: set.yardstick_ns,
         costs: costs(samples),
         ratio_error: ratio_error(samples, predicted),
         answerers: judged.par_iter().map(answerer).collect(),

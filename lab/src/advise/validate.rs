@@ -8,7 +8,7 @@ use super::classifier::NAMES;
 use super::contender::Contender;
 use super::math::quantile;
 use super::models::{Models, Question};
-use super::set::Sample;
+use super::set::{Sample, Set};
 use super::train::{Judged, Parts, judge, predicted};
 
 /// Name of the file.
@@ -131,11 +131,12 @@ fn regrets(samples: &[Sample], predicted: &[Vec<(Contender, f64)>]) -> Vec<f64> 
 }
 
 /// The models and the section.
-pub(crate) fn validate(samples: &[Sample]) -> (Models, String) {
+pub(crate) fn validate(set: &Set) -> (Models, String) {
+    let samples = &set.samples;
     let (kinds, turns) = (Parts::by_kind(samples), Parts::in_turn(samples));
     let (of_kinds, of_turns) = (judge(samples, &kinds), judge(samples, &turns));
     let times = [&kinds, &turns].map(|parts| predicted(samples, parts));
-    let models = super::train::models(samples, &of_kinds, &times[0]);
+    let models = super::train::models(set, &of_kinds, &times[0]);
     let mut page = format!(
         "Learned from {} generated streams of {} kinds, each replayed to {} engines and storages; \
          `tcam advise --train` makes this section and the models from lab/advisor/*.csv. *Kinds left out*: all \

@@ -112,7 +112,7 @@ pub(crate) fn sheet(runs: &[Run], current: Contender, models: &Models) -> Sheet 
     ];
     let mut sheet = Sheet::new("", header);
     let predicted = |of: Contender| {
-        let each = runs.iter().map(|run| models.predict(of, &run.counts(of)?.work));
+        let each = runs.iter().map(|run| run.predicted(of, models));
         each.sum::<Option<f64>>().map(|sum| sum / runs.len() as f64)
     };
     let measured = |of: Contender| {
