@@ -15,6 +15,7 @@
 use matching::HostEngine;
 
 use super::contender::Contender;
+use super::features::Side;
 use super::math::logistic;
 use super::models::{Answer, Models, Question};
 use super::program::Run;
@@ -130,10 +131,14 @@ impl Run {
         other: Contender,
         models: &Models,
     ) -> Option<Answer> {
-        let own = self.counts(other.with(question.engine))?;
-        let beside = self.counts(other.with(question.against))?;
+        let side = |of: Contender| {
+            let work = &self.counts(of)?.work;
+            Some(Side { work, predicted: models.predict(of, work)? })
+        };
+        let own = side(other.with(question.engine))?;
+        let beside = side(other.with(question.against))?;
         let linked = other.queue == matching::Queue::Linked;
-        models.answer(question, &self.features.with(&own.work, &beside.work, linked))
+        models.answer(question, &self.features.with(own, beside, linked))
     }
 }
 

@@ -35,15 +35,24 @@ pub(crate) const COMMON: [&str; 21] = [
     "share_turns",
     "share_jumps",
 ];
-/// What the question adds: cells that its two engines traverse and queues they made, by each
-/// search, and the storage.
-pub(crate) const OWN: [&str; 4] = ["own_cells", "own_cells_beside", "own_queues", "own_linked"];
+/// What the question adds: the cells that a search of its engine traverses, also beside those of the
+/// other one, queues made, the storage, and predicted time beside that of the other one.
+pub(crate) const OWN: [&str; 5] =
+    ["own_cells", "own_cells_beside", "own_queues", "own_linked", "own_time"];
 /// Numbers that a classifier sees.
 pub(crate) const SEEN: usize = COMMON.len() + OWN.len();
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Features(pub(crate) [f64; COMMON.len()]);
+
+/// One of the engines of a question.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<'a> {
+    pub(crate) work: &'a Work,
+    /// Nanoseconds.
+    pub(crate) predicted: f64,
+}
 
 fn log(value: f64) -> f64 {
     cut(value.max(0.0).ln_1p())
@@ -91,15 +100,17 @@ impl Features {
     }
 
     /// What the classifier of a question sees: these, and the work of both engines.
-    pub(crate) fn with(&self, own: &Work, other: &Work, linked: bool) -> [f64; SEEN] {
+    pub(crate) fn with(&self, own: Side<'_>, other: Side<'_>, linked: bool) -> [f64; SEEN] {
         let mut seen = [0.0; SEEN];
         seen[..COMMON.len()].copy_from_slice(&self.0);
-        let cells = [own, other].map(|work| log(work.cells_a_search()));
+        let cells = [own, other].map(|side| log(side.work.cells_a_search()));
+        let time = (own.predicted.max(1.0) / other.predicted.max(1.0)).ln();
         let own = [
             cells[0],
             cells[0] - cells[1],
-            log(own.dedicated_a_stream()),
+            log(own.work.dedicated_a_stream()),
             f64::from(u8::from(linked)),
+            cut(time),
         ];
         seen[COMMON.len()..].copy_from_slice(&own);
         seen
@@ -129,6 +140,6 @@ mod tests {
         assert_eq!(features[6], cut(101_f64.ln()));
         assert_eq!(features[7], 0.0, "one size");
         assert_eq!(features[13..16], [0.2, 0.5, 0.25]);
-        assert_eq!((name(0), name(SEEN - 1)), ("cells_mean", "own_linked"));
+        assert_eq!((name(0), name(SEEN - 1)), ("cells_mean", "own_time"));
     }
 }

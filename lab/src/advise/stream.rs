@@ -28,7 +28,7 @@ use crate::traces::Trace;
 use crate::workload::{self, Flight, Pattern, Place};
 
 /// Rounds of a measurement.
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 9;
 /// Time that one replay, or several of a short stream, take in a round at least.
 const SPAN: Duration = Duration::from_millis(1);
 /// Most replays of a round: making a context takes time, too.
@@ -52,7 +52,7 @@ pub(crate) struct Census {
     /// Operations with which something else happens than with the one before: what a processor
     /// guesses wrong.
     pub(crate) turns: u64,
-    /// Elements found that are not the next behind the one found before: what lies elsewhere.
+    /// Elements found that are no neighbours of the one found before: what lies elsewhere.
     pub(crate) jumps: u64,
 }
 
@@ -82,7 +82,7 @@ impl Census {
         let mut config = DeviceConfig::from_params(&params, layout);
         (config.prq.depths, config.umq.depths, config.times) = (false, false, false);
         let mut replay = Replay::new(&config)?;
-        let (mut census, mut last, mut next) = (Self::default(), Role::Other, [0; 2]);
+        let (mut census, mut last, mut before) = (Self::default(), Role::Other, [0_u64; 2]);
         for op in ops {
             let mut role = Role::Other;
             replay.play_and_tell(&op, |change| {
@@ -100,8 +100,8 @@ impl Census {
                     _ => return,
                 };
                 let (queue, number) = found;
-                census.jumps += u64::from(number != next[queue]);
-                next[queue] = number + 1;
+                census.jumps += u64::from(number.abs_diff(before[queue]) > 1);
+                before[queue] = number;
             });
             census.note(&op, layout);
             census.turns += u64::from(role != last);

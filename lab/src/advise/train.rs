@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use super::classifier::{Classifiers, Platt, Row};
 use super::contender::Contender;
 use super::cost::{CostModel, Work};
-use super::features::SEEN;
+use super::features::{SEEN, Side};
 use super::math::quantile;
 use super::models::{Answer, Answerer, CostOf, Models, Question};
 use super::set::{Sample, Set};
@@ -25,22 +25,33 @@ use super::set::{Sample, Set};
 pub(crate) struct Asked {
     pub(crate) sample: usize,
     pub(crate) row: Row,
+    /// The measured time beside that of the other engine.
+    pub(crate) ratio: f64,
 }
+
+/// Predicted times of each stream, by contender, of who did not learn from it.
+pub(crate) type Predicted = [Vec<(Contender, f64)>];
 
 /// What is asked of every stream on every storage. Where nothing came to the host no engine is
 /// better than another one, and nobody asks.
-pub(crate) fn asked(samples: &[Sample], question: Question) -> Vec<Asked> {
+pub(crate) fn asked(samples: &[Sample], predicted: &Predicted, question: Question) -> Vec<Asked> {
     let mut asked = Vec::new();
     for (at, sample) in samples.iter().enumerate() {
+        let side = |of: Contender| {
+            let cost = sample.cost(of)?;
+            let (_, predicted) = *predicted[at].iter().find(|(other, _)| *other == of)?;
+            Some((cost, Side { work: &cost.work, predicted }))
+        };
         for queue in Queue::ALL {
-            let own = sample.cost(Contender { engine: question.engine, queue });
-            let other = sample.cost(Contender { engine: question.against, queue });
-            if let (Some(own), Some(other)) = (own, other)
+            let own = side(Contender { engine: question.engine, queue });
+            let other = side(Contender { engine: question.against, queue });
+            if let (Some((own, own_side)), Some((other, other_side))) = (own, other)
                 && other.work.host_inserts() > 0.0
             {
-                let seen = sample.features.with(&own.work, &other.work, queue == Queue::Linked);
-                let yes = own.ns <= (1.0 - Question::WORTH) * other.ns;
-                asked.push(Asked { sample: at, row: (seen, yes) });
+                let seen = sample.features.with(own_side, other_side, queue == Queue::Linked);
+                let ratio = own.ns / other.ns;
+                let yes = ratio <= 1.0 - Question::WORTH;
+                asked.push(Asked { sample: at, row: (seen, yes), ratio });
             }
         }
     }
@@ -82,8 +93,8 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    fn new(samples: &[Sample], question: Question, parts: &Parts) -> Self {
-        let asked = asked(samples, question);
+    fn new(samples: &[Sample], predicted: &Predicted, question: Question, parts: &Parts) -> Self {
+        let asked = asked(samples, predicted, question);
         let part: Vec<_> = asked.iter().map(|of| parts.0[of.sample]).collect();
         let mut scores = vec![[0.0; 3]; asked.len()];
         for left_out in 0..parts.count() {
@@ -129,8 +140,9 @@ impl Judged {
 }
 
 /// All questions, judged.
-pub(crate) fn judge(samples: &[Sample], parts: &Parts) -> Vec<Judged> {
-    Question::all().par_iter().map(|question| Judged::new(samples, *question, parts)).collect()
+pub(crate) fn judge(samples: &[Sample], predicted: &Predicted, parts: &Parts) -> Vec<Judged> {
+    let judged = |question: &Question| Judged::new(samples, predicted, *question, parts);
+    Question::all().par_iter().map(judged).collect()
 }
 
 /// Predicted times of each stream, of who did not learn from its part: one for each contender.
@@ -159,7 +171,7 @@ fn fit_cost(samples: &[Sample], of: Contender, keep: impl Fn(usize) -> bool) -> 
 
 /// The factor by which ratios of predicted times are off, in 80 % of the cases: of each engine and
 /// the default one.
-fn ratio_error(samples: &[Sample], predicted: &[Vec<(Contender, f64)>]) -> f64 {
+fn ratio_error(samples: &[Sample], predicted: &Predicted) -> f64 {
     let mut errors = Vec::new();
     for (sample, predicted) in samples.iter().zip(predicted) {
         let time = |of: Contender| {
@@ -181,8 +193,8 @@ fn ratio_error(samples: &[Sample], predicted: &[Vec<(Contender, f64)>]) -> f64 {
 }
 
 /// The classifiers of one question, learned from all.
-pub(crate) fn classifiers(samples: &[Sample], question: Question) -> Classifiers {
-    let rows: Vec<Row> = asked(samples, question).iter().map(|of| of.row).collect();
+pub(crate) fn classifiers(asked: &[Asked]) -> Classifiers {
+    let rows: Vec<Row> = asked.iter().map(|of| of.row).collect();
     Classifiers::fit(&rows)
 }
 
@@ -198,7 +210,7 @@ pub(crate) fn models(set: &Set, judged: &[Judged], predicted: &[Vec<(Contender, 
     let answerer = |judged: &Judged| Answerer {
         engine: judged.question.engine.name().to_owned(),
         against: judged.question.against.name().to_owned(),
-        classifiers: classifiers(samples, judged.question),
+        classifiers: classifiers(&judged.asked),
         platt: judged.platt(None),
     };
     let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; SEEN];
