@@ -31,7 +31,7 @@ spawn: ## MPI_Comm_spawn and disconnect, 500 times each, outside CI
 bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
 	@tests/bench.sh
 
-reproduce: ## docs/colpnp.* and the verdicts in docs/papers.md, outside CI: 5 minutes, quiet
+reproduce: ## docs/{colpnp,kmeans,hash}.* and the verdicts in docs/papers.md, outside CI: 15 minutes, quiet
 	@tests/reproduce.sh
 
 guide: ## every command of docs/guide.md, as written

@@ -1,28 +1,51 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# docs/colpnp.md and docs/colpnp.csv anew, and from them the verdicts in docs/papers.md.
-# With --from CSV nothing is measured: `tests/reproduce.sh --from docs/colpnp.csv` after a
-# change of words. RANKS is how many share the machine through MPICH.
+# docs/PAPER.md and docs/PAPER.csv anew, and from them the verdicts in docs/papers.md, of all
+# papers or of one: tests/reproduce.sh [PAPER [--from CSV]]. With --from CSV nothing is measured:
+# `tests/reproduce.sh colpnp --from docs/colpnp.csv` after a change of words. RANKS is how many
+# share the machine through MPICH in colpnp.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
 need_cargo
 build_tcam
-if [ $# -gt 0 ]; then
-    "$tcam" reproduce colpnp --out docs "$@"
-else
+
+# One paper: measured, in-process and where it has a program through MPICH, or from a CSV.
+reproduce() {
+    paper=$1
+    shift
+    if [ $# -gt 0 ]; then
+        "$tcam" reproduce "$paper" --out docs "$@"
+        return
+    fi
+    case $paper in
+    kmeans) "$tcam" reproduce kmeans --out docs ; return ;;
+    colpnp) ranks=${RANKS:-64} program=collectives ;;
+    *) ranks=2 program=hints ;;
+    esac
     need_mpich
     build_apps mpich "$venvs/mpich/bin/mpicc"
-    "$tcam" reproduce colpnp --out docs -- \
-        "$venvs/mpich/bin/mpiexec" -n "${RANKS:-64}" "$target/apps/mpich/collectives"
-fi
-begin='<!-- verdicts: begin -->'
-end='<!-- verdicts: end -->'
-verdicts=$target/verdicts.md
-awk '/^## /{ on = $2 == "Verdicts"; next } on' docs/colpnp.md >"$verdicts"
-awk -v begin="$begin" -v end="$end" -v file="$verdicts" '
-    $0 == end { inside = 0 }
-    !inside { print }
-    $0 == begin { inside = 1; while ((getline line < file) > 0) print line }
-' docs/papers.md >"$target/papers.md"
-cp "$target/papers.md" docs/papers.md
+    "$tcam" reproduce "$paper" --out docs -- \
+        "$venvs/mpich/bin/mpiexec" -n "$ranks" "$target/apps/mpich/$program"
+}
+
+# The verdicts of a paper, from its page to that of all.
+copy_verdicts() {
+    begin="<!-- verdicts of $1: begin -->"
+    end="<!-- verdicts of $1: end -->"
+    verdicts=$target/verdicts.md
+    awk '/^## /{ on = $2 == "Verdicts"; next } on' "docs/$1.md" >"$verdicts"
+    awk -v begin="$begin" -v end="$end" -v file="$verdicts" '
+        $0 == end { inside = 0 }
+        !inside { print }
+        $0 == begin { inside = 1; while ((getline line < file) > 0) print line }
+    ' docs/papers.md >"$target/papers.md"
+    cp "$target/papers.md" docs/papers.md
+}
+
+papers=${1:-colpnp kmeans hash}
+[ $# -eq 0 ] || shift
+for paper in $papers; do
+    reproduce "$paper" "$@"
+    copy_verdicts "$paper"
+done

@@ -25,10 +25,10 @@ say "Bad days"
 tests/faults.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
-say "MPI programs, other host engines and overflow models"
+say "MPI programs, other tables, host engines and overflow models"
 for setting in host_engine=list host_engine=rank-array host_engine=col-list \
     host_engine=list-pnp queue=linked overflow=prefix overflow=sticky overflow=flow-control \
-    refuse=any-source pool=node kernel_copy=off; do
+    refuse=any-source pool=node kernel_copy=off table=cam; do
     python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 --set "$setting"
 done
 say "Workers that are spawned"

@@ -39,6 +39,8 @@ pub(crate) enum Task {
     Diff(look::Diff),
     Export(look::Export),
     Report(look::ReportPage),
+    Profile(look::profile::MakeProfile),
+    Cluster(crate::cluster::MakeClusters),
     Doctor(Doctor),
     Devices(crate::devices::Devices),
     Watch(crate::watch::Watch),

@@ -16,6 +16,15 @@ pub(crate) enum Error {
     #[error("{}", hint::explained(.0))]
     Param(#[from] ParamError),
 
+    #[error(
+        "{path}: no element has a source: every receive is from any source, or a tcam wrote this that \
+         did not count sources yet; record the program anew"
+    )]
+    NoProfile { path: PathBuf },
+
+    #[error("{path}: {why}")]
+    Profile { path: PathBuf, why: String },
+
     #[error("{path}: {error}")]
     Clusters { path: PathBuf, error: ClustersError },
 
@@ -60,6 +69,9 @@ pub(crate) enum Error {
 
     #[error("{path}: libfabric takes a `:` for the end of a directory: put the provider elsewhere")]
     Colon { path: PathBuf },
+
+    #[error("reproduce {paper} runs no program: leave the command out")]
+    NothingThroughMpi { paper: &'static str },
 
     /// What is in the way of the directory that endpoints meet in.
     #[error("{0}")]
@@ -224,10 +236,10 @@ pub(crate) enum Error {
     Program { what: String, code: u8, log: PathBuf, tail: String },
 
     #[error(
-        "{program} printed no line `collectives: ok`: `tcam reproduce` needs the program \
-         tests/apps/collectives.c, the last word of the command"
+        "{program} printed no line `{name}: ok`: `tcam reproduce` needs the program \
+         tests/apps/{name}.c, the last word of the command"
     )]
-    NoTimes { program: String },
+    NoTimes { program: String, name: &'static str },
 
     #[error("the picture could not be drawn: {0}")]
     Draw(String),

@@ -9,6 +9,7 @@ mod output;
 mod advise;
 mod basis;
 mod cli;
+mod cluster;
 mod compare;
 mod completions;
 mod curve;
@@ -94,6 +95,8 @@ fn main() -> ExitCode {
         Task::Diff(arguments) => look::diff(&arguments),
         Task::Export(arguments) => look::export(&arguments),
         Task::Report(arguments) => look::report(&arguments),
+        Task::Profile(arguments) => look::profile::profile(&arguments),
+        Task::Cluster(arguments) => cluster::cluster(&arguments),
         Task::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Task::Watch(arguments) => watch::watch(&arguments),
         Task::Completions(arguments) => Ok(completions::completions(&arguments)),

@@ -355,6 +355,10 @@ pub struct QueueCounters {
     /// Elements on the host whose source no cluster names (`kmeans`).
     #[serde(default)]
     pub unclustered: u64,
+    /// Each source that added elements to the queue, and how many; without those from any source.
+    /// Empty when not asked for, and in a sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<(u32, u64)>,
     /// Why elements spilled, counted when they did.
     pub block_reasons: BlockReasons,
     /// The same by kind of traffic.
@@ -460,6 +464,10 @@ impl QueueCounters {
                 hit.total(),
                 self.host_matches
             ));
+        }
+        let added: i128 = self.added.iter().map(|(_, added)| i128::from(*added)).sum();
+        if added > i128::from(self.inserts) {
+            return Err(format!("{added} of {} elements have a source", self.inserts));
         }
         self.check_measured()?;
         self.check_kinds()
@@ -577,6 +585,7 @@ impl QueueCounters {
         self.dedicated_point_to_point =
             self.dedicated_point_to_point.max(other.dedicated_point_to_point);
         add(&mut self.unclustered, other.unclustered);
+        self.added = Vec::new();
         self.block_reasons.merge(&other.block_reasons);
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);

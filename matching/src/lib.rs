@@ -19,6 +19,7 @@ pub mod oracle;
 mod overflow;
 pub mod pool;
 mod profile;
+mod sources;
 mod sums;
 pub mod timing;
 mod traffic;
@@ -33,7 +34,7 @@ pub use engine::{
     List, NewMadeleine, Packed, Queue, Queues, RankArray, Role, TooManyClusters, UnknownEngine,
     UnknownQueue,
 };
-pub use offload::{Found, Offload, OffloadConfig, Place};
+pub use offload::{Found, Offload, OffloadConfig, Place, TableKind, UnknownTable};
 pub use overflow::{Leave, Overflow, UnknownOverflow};
 pub use profile::Profile;
 pub use ternary_cam::{Entry as Element, Kernel, Key, Scanner, Source, TableError};

@@ -26,12 +26,15 @@ mod admit;
 mod config;
 mod measure;
 mod observe;
+mod tables;
 
 pub use config::OffloadConfig;
+pub use tables::{TableKind, UnknownTable};
 
 use std::sync::Arc;
 
-use ternary_cam::{Handle, Hit, Table, TableError};
+use tables::Tables;
+use ternary_cam::{Handle, Hit, TableError};
 
 use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies, Traversals};
 use crate::curve::Curve;
@@ -39,6 +42,7 @@ use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::profile::Profile;
+use crate::sources::Sources;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
 use crate::{Element, Key, Leave, Overflow};
@@ -83,7 +87,7 @@ enum Stay {
 ///
 /// Tokens are small dense numbers of the caller's, unique among live elements.
 pub struct Offload {
-    table: Table,
+    table: Tables,
     plan: HostPlan,
     host: Host,
     overflow: Overflow,
@@ -111,11 +115,15 @@ pub struct Offload {
     recent: (usize, usize),
     /// Search depths are wanted, as in every run with a report.
     depths: bool,
+    /// Counted with them.
+    sources: Option<Box<Sources>>,
     timing: Option<Timing>,
     curve: Option<Box<Curve>>,
     /// Measures what takes time, if that is wanted.
     watch: Option<Watch>,
-    /// Timing, measured times or the curve are wanted.
+    /// Operations on the table are measured, or it is the CAM.
+    detour: bool,
+    /// Timing, measured times or the curve are wanted, or the table is the CAM.
     observed: bool,
 }
 
@@ -125,7 +133,8 @@ impl Offload {
     /// # Errors
     /// The table is too large, or this processor does not support the kernel.
     pub fn new(config: &OffloadConfig) -> Result<Self, TableError> {
-        let table = Table::new(config.entries, config.kernel)?;
+        let table = Tables::new(config.table, config.entries, config.kernel)?;
+        let detour = table.is_cam();
         let plan = HostPlan {
             config: config.engine_config,
             kernel: config.kernel,
@@ -168,10 +177,12 @@ impl Offload {
             age: 0,
             matched: None,
             depths: config.depths,
+            sources: config.depths.then(|| Box::new(Sources::new(config.engine_config.layout))),
             timing: None,
             curve: None,
             watch: None,
-            observed: false,
+            detour,
+            observed: detour,
         })
     }
 
@@ -213,7 +224,7 @@ impl Offload {
     /// The same queue, whose searches, insertions and removals are measured.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
-        Self { watch: Some(Watch::new(clock)), observed: true, ..self }
+        Self { watch: Some(Watch::new(clock)), detour: true, observed: true, ..self }
     }
 
     /// Tells how many processes there are, for the number of the host engine's queues.
@@ -258,6 +269,9 @@ impl Offload {
         self.age += 1;
         let collective = self.classifier.is_collective(element.bits, element.ignore);
         self.counters.kinds.of_mut(collective).inserts += 1;
+        if let Some(sources) = &mut self.sources {
+            sources.note(element);
+        }
         if self.observed {
             self.observe_insert(collective);
         }
@@ -381,6 +395,12 @@ impl Offload {
     #[must_use]
     pub fn find(&self, key: &Key) -> Option<Found> {
         self.find_behind(self.table.first_match(key), key)
+    }
+
+    /// The same where the table is the index.
+    #[inline(always)]
+    fn find_in_index(&self, key: &Key) -> Option<Found> {
+        self.find_behind(self.table.index.first_match(key), key)
     }
 
     /// The oldest element that matches, given what the table found.
@@ -550,6 +570,7 @@ impl Offload {
             dedicated_collective: collective as u64,
             dedicated_point_to_point: point_to_point as u64,
             unclustered: self.host.unclustered(),
+            added: self.sources.as_ref().map_or_else(Vec::new, |sources| sources.added()),
             dedicated_levels: ByKind {
                 collective: of_collective,
                 point_to_point: of_point_to_point,

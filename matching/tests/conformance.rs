@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One suite over every table size, kernel, engine, queue and overflow model: random sequences
+//! One suite over both tables, every table size, kernel, engine, queue and overflow model: random sequences
 //! of operations, with the match bits of every tag layout, must find what the naive list
 //! finds, and the counts must add up.
 
@@ -11,7 +11,7 @@ use matching::oracle::Oracle;
 use matching::pool::{EntryPool as _, LocalPool, Share};
 use matching::{
     Block, Clusters, Element, EngineConfig, Found, HostEngine, Kernel, Key, Leave, Offload,
-    OffloadConfig, Overflow, Place, Queue, QueueCounters, Role, Source, TagLayout,
+    OffloadConfig, Overflow, Place, Queue, QueueCounters, Role, Source, TableKind, TagLayout,
 };
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 
@@ -336,7 +336,7 @@ fn check_found(
 }
 
 /// Every kernel with the usual engine, which shares it with the table, and with the one
-/// whose queue is longest; and every engine, queue and overflow model with the usual
+/// whose queue is longest; both tables, whose counters must be equal; and every engine, queue and overflow model with the usual
 /// kernel. θ is small, so that engines look for partners and make levels.
 fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
     let engine_config = EngineConfig { layout: *layout, theta: 4, ..EngineConfig::default() };
@@ -345,10 +345,19 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
         let kernel: Kernel = name.parse().unwrap();
         if kernel.is_available() {
             for engine in [HostEngine::List, HostEngine::ColPnp] {
-                replay(OffloadConfig { kernel, engine, ..usual }, With::default(), ops);
+                let of = |table| OffloadConfig { table, kernel, engine, ..usual };
+                let counters = |table| replay(of(table), With::default(), ops);
+                assert_eq!(counters(TableKind::Index), counters(TableKind::Cam));
             }
         } else {
             eprintln!("SKIPPED: this processor has no {kernel}");
+        }
+    }
+    for overflow in Overflow::ALL {
+        for pool in [None, Some(8)] {
+            let with = With { refusals: false, pool };
+            let counters = |table| replay(OffloadConfig { table, overflow, ..usual }, with, ops);
+            assert_eq!(counters(TableKind::Index), counters(TableKind::Cam));
         }
     }
     for queue in Queue::ALL {

@@ -27,6 +27,7 @@ fn number(params: &Params, name: &str) -> u32 {
 fn queue(params: &Params, entries: &str, leaves: &str, layout: TagLayout) -> OffloadConfig {
     OffloadConfig {
         entries: params.number(entries),
+        table: named(params, "table"),
         kernel: match params.text("kernel") {
             "auto" => Kernel::best(),
             _ => named(params, "kernel"),
@@ -97,7 +98,7 @@ impl DeviceConfig {
 
 #[cfg(test)]
 mod tests {
-    use matching::{HostEngine, Overflow, Queue, TagLayout};
+    use matching::{HostEngine, Overflow, Queue, TableKind, TagLayout};
 
     use crate::params::{PARAMS, Values};
 
@@ -110,6 +111,7 @@ mod tests {
         assert_eq!(words("host_engine"), HostEngine::ALL.map(HostEngine::name));
         assert_eq!(words("overflow"), Overflow::ALL.map(Overflow::name));
         assert_eq!(words("queue"), Queue::ALL.map(Queue::name));
+        assert_eq!(words("table"), TableKind::ALL.map(TableKind::name));
         let layouts = words("tag_layout");
         assert_eq!((layouts[0], &layouts[1..]), ("auto", &TagLayout::ALL.map(TagLayout::name)[..]));
     }

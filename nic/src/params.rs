@@ -244,6 +244,13 @@ pub const PARAMS: &[Param] = &[
         help: "Processes n of k_col and k_pnp; 0 takes the number of addresses in the address vector.",
     },
     Param {
+        name: "table",
+        values: Values::Words(&["index", "cam"]),
+        default: "index",
+        help: "How tables find their entries: index, by a hash of what is compared; or cam, every \
+               entry compared as a NIC does it. Both find and count the same.",
+    },
+    Param {
         name: "kernel",
         values: Values::Words(&["auto", "avx512", "avx2", "scalar"]),
         default: "auto",

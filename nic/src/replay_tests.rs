@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use matching::measured::Clock;
 use matching::timing::{Costs, EntryCost, Pace, Timing};
-use matching::{EngineConfig, HostEngine, Key, OffloadConfig, Overflow, Role, Source};
+use matching::{EngineConfig, HostEngine, Key, OffloadConfig, Overflow, Role, Source, TableKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -100,7 +100,11 @@ proptest! {
             for (at, engine) in HostEngine::ALL.into_iter().enumerate() {
                 let entries = [0, 3, 64][at % 3];
                 let other = config(entries, engine, overflow);
-                prop_assert_eq!(play(&other, &read).counters(), play(&other, &ops).counters());
+                let counters = play(&other, &read).counters();
+                prop_assert_eq!(&counters, &play(&other, &ops).counters());
+                let mut cam = other;
+                (cam.prq.table, cam.umq.table) = (TableKind::Cam, TableKind::Cam);
+                prop_assert_eq!(&counters, &play(&cam, &read).counters());
             }
         }
     }

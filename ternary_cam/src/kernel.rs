@@ -11,12 +11,14 @@
 mod avx2;
 mod avx512;
 mod block;
+mod prints;
 mod scalar;
 mod words;
 
 use crate::entry::{Key, Source};
 
 pub(crate) use block::{Block, ShortQueue};
+pub(crate) use prints::{Prints, Sought, first_accepted};
 pub(crate) use words::{enter, equal};
 
 /// Entries in a block: the bits of one bitmap word.

@@ -32,7 +32,11 @@
 //! # Ok::<(), ternary_cam::TableError>(())
 //! ```
 //!
-//! # How it is laid out
+//! A [`Cam`] does the same as a NIC does it: it compares every entry, in some 250 lines
+//! (`cam.rs`). Who reads this crate for the first time starts there. A [`Table`] is quicker, since
+//! it compares few.
+//!
+//! # How a table is laid out
 //!
 //! ```text
 //! insert --> slot          one cache line, stays put, a handle names it    slot.rs
@@ -59,7 +63,7 @@
 //! (`deep/wishes.rs`).
 //!
 //! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
-//! (`kernel/words.rs`).
+//! (`kernel/words.rs`). A [`Cam`] compares with `kernel/prints.rs`.
 //!
 //! **The age rule.** Every entry has a serial number (slot.rs); the lower is the older. Everything
 //! deep is older than the nursery. Tray and scan keep their entries by age, and so does an index
@@ -75,6 +79,7 @@
 //! Designs that were tried and lost, with their numbers, are in `DESIGNS.md`.
 
 mod bits;
+mod cam;
 mod deep;
 mod entry;
 mod kernel;
@@ -84,6 +89,7 @@ mod slot;
 mod table;
 mod wildcards;
 
+pub use cam::Cam;
 pub use entry::{Entry, Key, Source};
 pub use kernel::{Kernel, UnknownKernel};
 pub use scanner::{Compare, Scanner, Search};

@@ -101,7 +101,7 @@ impl Stamp {
 /// that was just stored to a load of more.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
-    /// For an entry in the tray its position there.
+    /// For an entry in the tray its position there, for one of a [`Cam`](crate::Cam) its place.
     pub(crate) bucket: u32,
     /// The next younger; that of the youngest is the oldest.
     pub(crate) next: u16,

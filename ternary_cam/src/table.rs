@@ -8,15 +8,15 @@ use crate::nursery::Nursery;
 use crate::slot::{Class, Slot, Stamp};
 
 /// Largest capacity of a table, in entries.
-const MAX_CAPACITY: usize = 65_536;
+pub(crate) const MAX_CAPACITY: usize = 65_536;
 
 /// Names an entry from its insertion to its removal. A handle of an entry that
 /// was removed names nothing, even after its place was taken by another. Given to another
 /// table it may name any entry there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
-    slot: u16,
-    serial: u64,
+    pub(crate) slot: u16,
+    pub(crate) serial: u64,
 }
 
 /// What a search found.

@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ternary_cam::{Entry, Kernel, Key, Source, Table};
+use ternary_cam::{Cam, Entry, Kernel, Key, Source, Table};
 
 struct Counting;
 
@@ -30,37 +30,50 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[test]
-fn nothing_allocates_after_construction() {
-    let mut table = Table::new(256, Kernel::best()).unwrap();
-    let mut seen = 0_u64;
-    let before = ALLOCATIONS.get();
-    for phase in 0..6_u32 {
-        // Exact, wildcards in entries, in keys, and in both.
-        let (entry_wild, key_wild) = (phase % 4 == 1 || phase % 4 == 3, phase % 4 >= 2);
-        let wild = |on: bool, i: u32| match (on, i % 3) {
-            (false, _) | (_, 0) => (0, Source::new(1)),
-            (_, 1) => (u64::from(i % 40) << 8, Source::new(1)),
-            _ => (0xff, Source::ANY),
-        };
-        for round in 0..if cfg!(miri) { 50 } else { 8_000_u32 } {
-            for i in 0..4 {
-                let (ignore, source) = wild(entry_wild, round + i);
-                let _ = table.insert(Entry { bits: (round % 50).into(), ignore, source, token: i });
-            }
-            for i in 0..4 {
-                let (ignore, source) = wild(key_wild, round + i);
-                let key = Key { bits: (round % 50).into(), ignore, source };
-                if let Some(hit) = table.first_match(&key) {
-                    seen += table.depth(hit.handle) as u64;
-                    table.remove(hit.handle);
+/// The same for both tables.
+macro_rules! nothing_allocates_after_construction {
+    ($test:ident, $table:ident) => {
+        #[test]
+        fn $test() {
+            let mut table = $table::new(256, Kernel::best()).unwrap();
+            let mut seen = 0_u64;
+            let before = ALLOCATIONS.get();
+            for phase in 0..6_u32 {
+                // Exact, wildcards in entries, in keys, and in both.
+                let (entry_wild, key_wild) = (phase % 4 == 1 || phase % 4 == 3, phase % 4 >= 2);
+                let wild = |on: bool, i: u32| match (on, i % 3) {
+                    (false, _) | (_, 0) => (0, Source::new(1)),
+                    (_, 1) => (u64::from(i % 40) << 8, Source::new(1)),
+                    _ => (0xff, Source::ANY),
+                };
+                for round in 0..if cfg!(miri) { 50 } else { 8_000_u32 } {
+                    for i in 0..4 {
+                        let (ignore, source) = wild(entry_wild, round + i);
+                        let _ = table.insert(Entry {
+                            bits: (round % 50).into(),
+                            ignore,
+                            source,
+                            token: i,
+                        });
+                    }
+                    for i in 0..4 {
+                        let (ignore, source) = wild(key_wild, round + i);
+                        let key = Key { bits: (round % 50).into(), ignore, source };
+                        if let Some(hit) = table.first_match(&key) {
+                            seen += table.depth(hit.handle) as u64;
+                            table.remove(hit.handle);
+                        }
+                    }
+                    if round % 512 == 0 {
+                        seen += table.iter().map(|(_, entry)| u64::from(entry.token)).sum::<u64>();
+                    }
                 }
             }
-            if round % 512 == 0 {
-                seen += table.iter().map(|(_, entry)| u64::from(entry.token)).sum::<u64>();
-            }
+            assert_eq!(ALLOCATIONS.get() - before, 0);
+            assert!(seen > 0);
         }
-    }
-    assert_eq!(ALLOCATIONS.get() - before, 0);
-    assert!(seen > 0);
+    };
 }
+
+nothing_allocates_after_construction!(index, Table);
+nothing_allocates_after_construction!(cam, Cam);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The table against a naive list, with every kernel.
+//! The tables against a naive list, with every kernel.
 
 mod common;
 #[path = "table/phases.rs"]
@@ -7,9 +7,10 @@ mod phases;
 
 use std::time::{Duration, Instant};
 
-use common::{kernels, run};
+use common::{Tested, kernels, run};
+use phases::phases_change_at_random;
 use proptest::prelude::*;
-use ternary_cam::{Entry, Full, Handle, Kernel, Key, Source, Table, TableError};
+use ternary_cam::{Cam, Entry, Full, Handle, Kernel, Key, Source, Table, TableError};
 
 /// How much of the long tests is done: Miri is a thousand times slower.
 const CASES: u32 = if cfg!(miri) { 2 } else { 512 };
@@ -91,13 +92,12 @@ const KINDS: [fn(usize) -> Entry; 7] = [
 
 /// Every length from 0 to two blocks and one, with every kind of entry, whole and
 /// with holes: each entry's own key must find the oldest entry it matches.
-#[test]
-fn every_small_table() {
+fn every_small_table<T: Tested>() {
     for kernel in kernels() {
         for make in KINDS {
             for length in (0..=2 * 64 + 1).step_by(if cfg!(miri) { 43 } else { 1 }) {
                 for holes in [1, 2, 3, 7] {
-                    let mut table = Table::new(length, kernel).unwrap();
+                    let mut table = T::new(length, kernel).unwrap();
                     let mut naive = Vec::new();
                     for entry in (0..length).map(make) {
                         naive.push((table.insert(entry).unwrap(), entry));
@@ -128,11 +128,10 @@ fn every_small_table() {
 
 /// Positions in the age log are used up and started over many times while one
 /// entry stays: it must stay the oldest.
-#[test]
-fn age_order_survives_wrap_around() {
+fn age_order_survives_wrap_around<T: Tested>() {
     for kernel in kernels() {
         for capacity in [6, 9, 64, 100] {
-            let mut table = Table::new(capacity, kernel).unwrap();
+            let mut table = T::new(capacity, kernel).unwrap();
             let any = Entry { ignore: u64::MAX, source: Source::ANY, ..exact(0, 0, 0) };
             let standing = table.insert(any).unwrap();
             for token in 1..if cfg!(miri) { 300 } else { 50_000 } {
@@ -156,11 +155,10 @@ fn age_order_survives_wrap_around() {
 
 /// Unexpected messages searched with one kind of key for long, then with another:
 /// indexes are built, dropped, replaced, and every answer stays right.
-#[test]
-fn keys_change_their_wildcards() {
+fn keys_change_their_wildcards<T: Tested>() {
     let kinds = [(0, false), (0xff, false), (0, true), (0xff, true), (0xf, false), (0xf0, true)];
     for kernel in kernels() {
-        let mut table = Table::new(64, kernel).unwrap();
+        let mut table = T::new(64, kernel).unwrap();
         let mut naive: Vec<Entry> = Vec::new();
         let mut token = 0;
         for round in 0..ROUNDS {
@@ -184,8 +182,7 @@ fn keys_change_their_wildcards() {
 
 /// Queues of one kind of entries and keys or of several, that grow and shrink between few
 /// and many: what is kept how changes, and every answer stays right.
-#[test]
-fn short_queues_become_long_and_long_ones_short() {
+fn short_queues_become_long_and_long_ones_short<T: Tested>() {
     let entries: [fn(u32) -> (u64, bool); 5] = [
         |_| (0, false),
         |_| (0xff, false),
@@ -201,7 +198,7 @@ fn short_queues_become_long_and_long_ones_short() {
     ];
     let phases = if cfg!(miri) { 3 } else { 150 };
     for kernel in kernels() {
-        let mut table = Table::new(100, kernel).unwrap();
+        let mut table = T::new(100, kernel).unwrap();
         let mut naive: Vec<(Handle, Entry)> = Vec::new();
         let mut state = 0x9e37_79b9_u32;
         let mut random = move |below: usize| {
@@ -246,11 +243,11 @@ fn short_queues_become_long_and_long_ones_short() {
 fn tables_are_send_and_sync() {
     fn check<T: Send + Sync>() {}
     check::<Table>();
+    check::<Cam>();
 }
 
-#[test]
-fn what_cannot_be_made_says_why() {
-    let error = Table::new(65_537, Kernel::Scalar).unwrap_err();
+fn what_cannot_be_made_says_why<T: Tested>() {
+    let error = T::new(65_537, Kernel::Scalar).unwrap_err();
     assert_eq!(error, TableError::Capacity(65_537));
     assert_eq!(error.to_string(), "a table of 65537 entries: the largest has 65536");
     assert_eq!(
@@ -259,11 +256,9 @@ fn what_cannot_be_made_says_why() {
     );
 }
 
-#[test]
-#[cfg_attr(miri, ignore = "takes hours there")]
-fn the_largest_table_holds_as_many_as_it_says() {
+fn the_largest_table_holds_as_many_as_it_says<T: Tested>() {
     for kernel in kernels() {
-        let mut table = Table::new(65_536, kernel).unwrap();
+        let mut table = T::new(65_536, kernel).unwrap();
         for i in 0..65_536 {
             table.insert(exact(i.into(), i % 7, i)).unwrap();
         }
@@ -277,4 +272,27 @@ fn the_largest_table_holds_as_many_as_it_says() {
         }
         assert!(table.is_empty());
     }
+}
+
+/// Every test of a table, with both.
+macro_rules! with_both {
+    ($($(#[$attribute:meta])* $test:ident)*) => {
+        mod index {
+            $(#[test] $(#[$attribute])* fn $test() { super::$test::<super::Table>(); })*
+        }
+        mod cam {
+            $(#[test] $(#[$attribute])* fn $test() { super::$test::<super::Cam>(); })*
+        }
+    };
+}
+
+with_both! {
+    every_small_table
+    age_order_survives_wrap_around
+    keys_change_their_wildcards
+    short_queues_become_long_and_long_ones_short
+    what_cannot_be_made_says_why
+    #[cfg_attr(miri, ignore = "takes hours there")]
+    the_largest_table_holds_as_many_as_it_says
+    phases_change_at_random
 }

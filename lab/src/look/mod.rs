@@ -12,6 +12,7 @@ mod lines;
 mod material;
 mod operations;
 mod page;
+pub(crate) mod profile;
 mod repeated;
 mod sheets;
 

@@ -107,25 +107,25 @@ pub(super) fn measure(effort: Effort, signals: &mut Signals) -> Result<Numbers, 
     Ok(numbers)
 }
 
-fn seeds(effort: Effort) -> impl Iterator<Item = u64> {
+pub(super) fn seeds(effort: Effort) -> impl Iterator<Item = u64> {
     (0..u64::from(effort.seeds)).map(move |more| effort.seed.wrapping_add(more))
 }
 
 fn contenders(k: u32) -> Vec<Contender> {
-    ENGINES.map(|(engine, queue)| Contender { engine, queue, k }).to_vec()
+    ENGINES.map(|(engine, queue)| Contender::new(engine, queue, k)).to_vec()
 }
 
 /// COL+PNP, linked and packed.
 fn making(stream: &Stream, k: u32) -> Result<Vec<Making>, Error> {
-    contenders(k)[LIST + 1..FIRST].iter().map(|&of| measure::making(stream, of)).collect()
+    contenders(k)[LIST + 1..FIRST].iter().map(|of| measure::making(stream, of)).collect()
 }
 
 /// The queues of FDS on as many processes as *Tail queues* has.
 fn put_longest(effort: Effort, numbers: &mut Numbers) -> Result<(), Error> {
     let pattern = Pattern::Fds;
     for &ranks in paper::LENGTHS {
-        let contender = Contender { engine: HostEngine::RankArray, queue: Queue::Linked, k: K };
-        let of = |seed| measure::count(&Stream::new(pattern, ranks, seed), contender);
+        let contender = Contender::new(HostEngine::RankArray, Queue::Linked, K);
+        let of = |seed| measure::count(&Stream::new(pattern, ranks, seed), &contender, false);
         let counted = seeds(effort).map(of).collect::<Result<Vec<_>, _>>()?;
         let run = Run { pattern, ranks, k: K, costs: Vec::new() };
         run.put_counted(&counted, numbers);
@@ -272,7 +272,7 @@ mod tests {
     fn the_queues_of_gather_are_the_papers() {
         for (&ranks, made) in paper::GATHER.iter().zip([32, 45, 64]) {
             let stream = Stream::new(Pattern::Gather, ranks, 1);
-            let linked = contenders(K_OPERATIONS)[LIST + 1];
+            let linked = contenders(K_OPERATIONS)[LIST + 1].clone();
             let costs = measure::all(&stream, &[linked], Duration::from_millis(1)).unwrap();
             assert_eq!(costs[0].counters.prq.dedicated_collective, made);
         }

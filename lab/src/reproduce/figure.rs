@@ -34,9 +34,7 @@ impl From<Option<&Number>> for Cell {
             |number| {
                 let shown =
                     |value| if number.counts() { whole(value as u64) } else { digits(value) };
-                let range = || format!("{} to {}", shown(number.lowest), shown(number.highest));
-                let varies = shown(number.lowest) != shown(number.highest);
-                Self { text: shown(number.ours), range: varies.then(range) }
+                Self::shown(number.ours, [number.lowest, number.highest], shown)
             },
         )
     }
@@ -54,12 +52,12 @@ pub(super) struct Figure {
 }
 
 impl Figure {
-    pub(super) fn new<const N: usize>(
+    pub(super) fn new(
         title: &'static str,
         note: impl Into<String>,
-        header: [&str; N],
+        header: impl IntoIterator<Item = impl Into<String>>,
     ) -> Self {
-        let header = header.map(str::to_owned).to_vec();
+        let header = header.into_iter().map(Into::into).collect();
         Self { title, note: note.into(), header, rows: Vec::new(), footnotes: Vec::new() }
     }
 
@@ -105,6 +103,22 @@ impl Figure {
 }
 
 impl Cell {
+    /// A number with its range.
+    pub(super) fn ranged(ours: f64, range: [f64; 2]) -> Self {
+        Self::shown(ours, range, digits)
+    }
+
+    /// The same with something behind the number.
+    pub(super) fn with(self, more: &str) -> Self {
+        Self { text: self.text + more, ..self }
+    }
+
+    fn shown(ours: f64, [lowest, highest]: [f64; 2], shown: impl Fn(f64) -> String) -> Self {
+        let (lowest, highest) = (shown(lowest), shown(highest));
+        let range = (lowest != highest).then(|| format!("{lowest} to {highest}"));
+        Self { text: shown(ours), range }
+    }
+
     fn whole(&self) -> String {
         match &self.range {
             Some(range) => format!("{} ({range})", self.text),

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use matching::measured::{Clock, MeasuredTime};
 use matching::{HostEngine, Queue, TagLayout};
+use nic::clusters::Own;
 use nic::device::DeviceConfig;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
@@ -41,24 +42,31 @@ const MESSAGES: usize = 16_384;
 const STEPS: u32 = 8;
 
 /// An engine as it is measured.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Contender {
     pub(super) engine: HostEngine,
     pub(super) queue: Queue,
     /// k_C and k_P.
     pub(super) k: u32,
+    /// Those of `kmeans`.
+    pub(super) clusters: Option<Own>,
 }
 
 impl Contender {
+    /// One without clusters.
+    pub(super) const fn new(engine: HostEngine, queue: Queue, k: u32) -> Self {
+        Self { engine, queue, k, clusters: None }
+    }
+
     /// The paper's theta for lists, ours for arrays.
-    const fn theta(self) -> &'static str {
+    const fn theta(&self) -> &'static str {
         match self.queue {
             Queue::Linked => "100",
             Queue::Packed => "512",
         }
     }
 
-    fn config(self, ranks: u32) -> Result<DeviceConfig, Error> {
+    fn config(&self, ranks: u32) -> Result<DeviceConfig, Error> {
         let k = self.k.to_string();
         let set = [
             ("prq_entries", "0"),
@@ -68,9 +76,11 @@ impl Contender {
             ("theta", self.theta()),
             ("k_col", &k),
             ("k_pnp", &k),
+            ("clusters", "made of the stream"),
         ];
         let params = workload::params(ranks, &set)?;
-        Ok(DeviceConfig::from_params(&params, TagLayout::Mpich))
+        let clusters = self.clusters.clone();
+        Ok(DeviceConfig { clusters, ..DeviceConfig::from_params(&params, TagLayout::Mpich) })
     }
 }
 
@@ -89,14 +99,44 @@ struct Step {
     sections: Vec<Section>,
 }
 
+impl Step {
+    fn push(&mut self, role: Role, collective: bool, op: Op) {
+        let at = self.operations.len();
+        self.operations.push(op);
+        match self.sections.last_mut() {
+            Some(last) if (last.role, last.collective) == (role, collective) => {
+                last.operations.end += 1;
+            }
+            _ => self.sections.push(Section { role, collective, operations: at..at + 1 }),
+        }
+    }
+}
+
 /// A stream, prepared.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub(super) ranks: u32,
     steps: Vec<Step>,
+    /// The first step is not repeated.
+    once: bool,
 }
 
 impl Stream {
+    /// Steps of operations, each with its role.
+    pub(super) fn of(ranks: u32, steps: impl Iterator<Item = Vec<(Role, Op)>>) -> Self {
+        let prepare = |operations: Vec<(Role, Op)>| {
+            let mut made = Step::default();
+            operations.into_iter().for_each(|(role, op)| made.push(role, false, op));
+            made
+        };
+        Self { ranks, steps: steps.map(prepare).collect(), once: false }
+    }
+
+    /// A step that is done once, and one that is repeated for ever.
+    pub(super) fn once_and(first: Vec<(Role, Op)>, rest: Vec<(Role, Op)>) -> Self {
+        Self { once: true, ..Self::of(2, [first, rest].into_iter()) }
+    }
+
     /// What rank 0 is sent and receives.
     pub(super) fn new(pattern: Pattern, ranks: u32, seed: u64) -> Self {
         let place = Place { rank: 0, ranks };
@@ -104,22 +144,23 @@ impl Stream {
         let prepare = |step: u32| {
             let mut made = Step::default();
             workload::generate(pattern, place, seed, step..step + 1, flight, |event| {
-                let at = made.operations.len();
-                made.operations.push(event.op);
-                let (role, collective) = (event.role, event.collective);
-                match made.sections.last_mut() {
-                    Some(last) if (last.role, last.collective) == (role, collective) => {
-                        last.operations.end += 1;
-                    }
-                    _ => made.sections.push(Section { role, collective, operations: at..at + 1 }),
-                }
+                made.push(event.role, event.collective, event.op);
             });
             made
         };
         let first = prepare(0);
         let steps = STEPS.max((MESSAGES / first.operations.len().max(1)) as u32);
         let rest = (1..steps).map(prepare);
-        Self { ranks, steps: std::iter::once(first).chain(rest).collect() }
+        Self { ranks, steps: std::iter::once(first).chain(rest).collect(), once: false }
+    }
+}
+
+impl Stream {
+    /// The step of a number.
+    fn step(&self, number: usize) -> &Step {
+        let (all, once) = (self.steps.len(), usize::from(self.once));
+        let at = if number < all { number } else { once + (number - all) % (all - once) };
+        &self.steps[at]
     }
 }
 
@@ -192,7 +233,7 @@ impl Runner {
         let began = Instant::now();
         let mut done = 0;
         while done < WARM_UP + MEASURED || began.elapsed() < time {
-            let step = &stream.steps[self.next % stream.steps.len()];
+            let step = stream.step(self.next);
             for section in &step.sections {
                 let operations = &step.operations[section.operations.clone()];
                 let before = Instant::now();
@@ -269,7 +310,7 @@ pub(super) struct Making {
 }
 
 /// What making queues took in the first steps, as `FI_TCAM_TIMES` has it.
-pub(super) fn making(stream: &Stream, contender: Contender) -> Result<Making, Error> {
+pub(super) fn making(stream: &Stream, contender: &Contender) -> Result<Making, Error> {
     let config = DeviceConfig {
         clock: Some(Arc::new(Steady(Instant::now()))),
         times: true,
@@ -285,9 +326,16 @@ pub(super) fn making(stream: &Stream, contender: Contender) -> Result<Making, Er
     Ok(Making { queues: sum(|of| of.dedicate.ns), searches: sum(|of| of.search.host.ns) })
 }
 
-/// What queues counted in two steps: how long they were.
-pub(super) fn count(stream: &Stream, contender: Contender) -> Result<ContextCounters, Error> {
-    let mut replay = Replay::new(&contender.config(stream.ranks)?)?;
+/// What queues counted in two steps: how long they were and, where depths are wanted, who added
+/// what and what searches traversed.
+pub(super) fn count(
+    stream: &Stream,
+    contender: &Contender,
+    depths: bool,
+) -> Result<ContextCounters, Error> {
+    let mut config = contender.config(stream.ranks)?;
+    (config.prq.depths, config.umq.depths) = (depths, depths);
+    let mut replay = Replay::new(&config)?;
     for step in stream.steps.iter().take(2) {
         step.operations.iter().for_each(|op| replay.play(op));
     }
@@ -301,7 +349,7 @@ mod tests {
     #[test]
     fn every_role_of_a_stream_is_timed() {
         let stream = Stream::new(Pattern::Fds, 64, 1);
-        let contender = |engine| Contender { engine, queue: Queue::Linked, k: 8 };
+        let contender = |engine| Contender::new(engine, Queue::Linked, 8);
         let contenders = [HostEngine::List, HostEngine::ColPnp].map(contender);
         let costs = all(&stream, &contenders, Duration::from_millis(5)).unwrap();
         for costs in &costs {
@@ -317,8 +365,7 @@ mod tests {
     #[test]
     fn making_queues_is_timed_where_queues_are_made() {
         let stream = Stream::new(Pattern::Fds, 64, 1);
-        let of =
-            |engine| making(&stream, Contender { engine, queue: Queue::Linked, k: 8 }).unwrap();
+        let of = |engine| making(&stream, &Contender::new(engine, Queue::Linked, 8)).unwrap();
         let (list, col_pnp) = (of(HostEngine::List), of(HostEngine::ColPnp));
         assert_eq!(list.queues, 0.0);
         assert!(list.searches > 0.0 && col_pnp.queues > 0.0, "{list:?} {col_pnp:?}");

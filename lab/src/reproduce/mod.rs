@@ -2,8 +2,11 @@
 //! `tcam reproduce`: a paper's tables and figures beside ours, from generated
 //! workloads.
 
+mod case;
 mod colpnp;
 mod figure;
+mod hash;
+mod kmeans;
 mod measure;
 mod number;
 mod page;
@@ -13,16 +16,19 @@ mod through_mpi;
 mod verdict;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::file::{self, NewFile};
 use crate::fresh;
 use crate::signals::{self, Signals};
+use case::Cases;
 use colpnp::Effort;
+use figure::Figure;
 use number::Numbers;
 
 /// Prints the tables and figures of a paper beside ours, with verdicts.
@@ -38,7 +44,9 @@ use number::Numbers;
   tcam reproduce colpnp --out colpnp
 takes two to three minutes.
   tcam reproduce colpnp --out colpnp -- mpiexec -n 64 target/apps/mpich/collectives
-takes twice as long; tests/apps has the program.")]
+takes twice as long; tests/apps has the program.
+  tcam reproduce kmeans --out kmeans
+  tcam reproduce hash --out hash -- mpiexec -n 2 target/apps/mpich/hints")]
 pub(crate) struct Reproduce {
     /// Which paper.
     #[arg(value_enum)]
@@ -81,23 +89,93 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "PATH", requires = "command")]
     provider: Option<PathBuf>,
 
-    /// The program tests/apps/collectives.c, with its launcher.
+    /// The program tests/apps/collectives.c or, for hash, hints.c, with its launcher.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 /// The papers there are.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Paper {
     /// COL+PNP: dedicated queues for collective operations and partners
     Colpnp,
+    /// K-means: a queue for each cluster of sources
+    Kmeans,
+    /// Hint-driven matching: a hash table of receives without wildcards
+    Hash,
+}
+
+/// What was measured of a paper.
+#[derive(Debug, PartialEq)]
+enum Measured {
+    Colpnp(Numbers),
+    Kmeans(Cases),
+    Hash(Cases),
+}
+
+impl Paper {
+    /// Of its page and numbers.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Colpnp => "colpnp",
+            Self::Kmeans => "kmeans",
+            Self::Hash => "hash",
+        }
+    }
+
+    /// Reads what an earlier run stored.
+    fn read(self, path: &Path) -> Result<Measured, Error> {
+        Ok(match self {
+            Self::Colpnp => Measured::Colpnp(Numbers::read(path)?),
+            Self::Kmeans => Measured::Kmeans(Cases::read(path)?),
+            Self::Hash => Measured::Hash(Cases::read(path)?),
+        })
+    }
+}
+
+impl Measured {
+    fn figures(&self) -> Vec<Figure> {
+        match self {
+            Self::Colpnp(numbers) => page::figures(numbers),
+            Self::Kmeans(cases) => kmeans::figures(cases),
+            Self::Hash(cases) => hash::figures(cases),
+        }
+    }
+
+    fn markdown(&self) -> String {
+        let preface = match self {
+            Self::Colpnp(numbers) => page::preface(numbers),
+            Self::Kmeans(cases) => cases.preface("K-means", "kmeans"),
+            Self::Hash(cases) => cases.preface("Hint-driven matching", "hash"),
+        };
+        page::of(preface, &self.figures())
+    }
+
+    fn write(&self, path: &Path) -> Result<(), Error> {
+        match self {
+            Self::Colpnp(numbers) => write(&numbers.0, path),
+            Self::Kmeans(cases) | Self::Hash(cases) => write(&cases.0, path),
+        }
+    }
+}
+
+/// Writes numbers as CSV.
+fn write(numbers: &[impl Serialize], path: &Path) -> Result<(), Error> {
+    let mut csv = csv::Writer::from_writer(NewFile::create(path)?);
+    for number in numbers {
+        csv.serialize(number).map_err(|error| Error::Csv { path: path.to_owned(), error })?;
+    }
+    csv.into_inner().map_err(|error| Error::io(path)(error.into_error()))?.keep()
 }
 
 /// Measures, prints and stores.
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
-    let Paper::Colpnp = arguments.paper;
-    let numbers = match &arguments.from {
-        Some(path) => Numbers::read(path)?,
+    let paper = arguments.paper;
+    if paper == Paper::Kmeans && !arguments.command.is_empty() {
+        return Err(Error::NothingThroughMpi { paper: paper.name() });
+    }
+    let measured = match &arguments.from {
+        Some(path) => paper.read(path)?,
         None => {
             let mut signals = Signals::catch()?;
             let measured = measured(arguments, &mut signals);
@@ -110,38 +188,45 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
     };
     let out = &arguments.out;
     fresh::make(out)?;
-    for figure in page::figures(&numbers) {
+    for figure in measured.figures() {
         println!("{}", figure.terminal());
     }
-    let markdown = out.join("colpnp.md");
-    file::write(&markdown, page::markdown(&numbers))?;
-    let path = out.join("colpnp.csv");
-    let csv_error = |error| Error::Csv { path: path.clone(), error };
-    let mut csv = csv::Writer::from_writer(NewFile::create(&path)?);
-    for number in &numbers.0 {
-        csv.serialize(number).map_err(csv_error)?;
-    }
-    csv.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()?;
+    let markdown = out.join(paper.name()).with_extension("md");
+    file::write(&markdown, measured.markdown())?;
+    let path = markdown.with_extension("csv");
+    measured.write(&path)?;
     println!("Page:    {}\nNumbers: {}", markdown.display(), path.display());
     Ok(0)
 }
 
-fn measured(arguments: &Reproduce, signals: &mut Signals) -> Result<Numbers, Error> {
+fn measured(arguments: &Reproduce, signals: &mut Signals) -> Result<Measured, Error> {
     let Reproduce { ms, seed, seeds, .. } = *arguments;
-    // What is wrong with the command is said before anything is measured.
-    let mpi = through_mpi::Job::new(&arguments.command, arguments.provider.as_deref(), signals)?;
     let effort = Effort { time: Duration::from_millis(ms), seed, seeds };
-    let mut numbers = colpnp::measure(effort, signals)?;
-    if let Some(mpi) = mpi {
-        mpi.measure(seeds, signals, &mut numbers)?;
-    }
-    Ok(numbers)
+    let (words, provider) = (&arguments.command, arguments.provider.as_deref());
+    // What is wrong with the command is said before anything is measured.
+    Ok(match arguments.paper {
+        Paper::Colpnp => {
+            let mpi = through_mpi::job(words, provider, signals)?;
+            let mut numbers = colpnp::measure(effort, signals)?;
+            if let Some(mpi) = mpi {
+                through_mpi::measure(&mpi, seeds, signals, &mut numbers)?;
+            }
+            Measured::Colpnp(numbers)
+        }
+        Paper::Kmeans => Measured::Kmeans(kmeans::measure(effort, signals)?),
+        Paper::Hash => {
+            let mpi = hash::job(words, provider, signals)?;
+            let mut cases = hash::measure(effort, signals)?;
+            if let Some(mpi) = mpi {
+                hash::through_mpi(&mpi, seeds, signals, &mut cases)?;
+            }
+            Measured::Hash(cases)
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn doc(name: &str) -> String {
@@ -149,29 +234,41 @@ mod tests {
         std::fs::read_to_string(path).unwrap()
     }
 
-    fn stored() -> Numbers {
+    fn stored(paper: Paper) -> Measured {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-        Numbers::read(&docs.join("colpnp.csv")).unwrap()
+        paper.read(&docs.join(paper.name()).with_extension("csv")).unwrap()
     }
 
-    /// `tcam reproduce colpnp --from docs/colpnp.csv --out docs` makes it so.
+    fn numbers() -> Numbers {
+        match stored(Paper::Colpnp) {
+            Measured::Colpnp(numbers) => numbers,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// `tcam reproduce PAPER --from docs/PAPER.csv --out docs` makes it so.
     #[test]
-    fn the_page_is_that_of_its_numbers() {
-        assert!(page::markdown(&stored()) == doc("colpnp.md"), "docs/colpnp.md is out of date");
+    fn pages_are_those_of_their_numbers() {
+        for paper in [Paper::Colpnp, Paper::Kmeans, Paper::Hash] {
+            let page = paper.name().to_owned() + ".md";
+            assert!(stored(paper).markdown() == doc(&page), "docs/{page} is out of date");
+        }
     }
 
-    /// The section of docs/colpnp.md, as it is.
+    /// The sections of docs/papers.md, as they are.
     #[test]
     fn the_verdicts_on_the_page_of_papers_are_computed() {
-        let computed = verdict::figure(&stored()).markdown();
-        let (_, section) = computed.split_once("\n\n").unwrap();
         let papers = doc("papers.md");
-        assert!(papers.contains(section), "docs/papers.md lacks these verdicts:\n{section}");
+        for paper in [Paper::Colpnp, Paper::Kmeans, Paper::Hash] {
+            let computed = stored(paper).figures()[0].markdown();
+            let (_, section) = computed.split_once("\n\n").unwrap();
+            assert!(papers.contains(section), "docs/papers.md lacks these verdicts:\n{section}");
+        }
     }
 
     #[test]
     fn what_differs_has_a_reason() {
-        let numbers = stored();
+        let numbers = numbers();
         for judged in verdict::all(&numbers) {
             let reason = reasons::of(&judged);
             assert_ne!(reason, Some(reasons::UNKNOWN), "{:?}", judged.claim);

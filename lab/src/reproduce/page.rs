@@ -12,7 +12,7 @@ use super::{through_mpi, verdict};
 use crate::workload::Pattern;
 
 /// What stands above the figures.
-fn preface(numbers: &Numbers) -> String {
+pub(super) fn preface(numbers: &Numbers) -> String {
     format!(
         "<!-- SPDX-License-Identifier: BSD-2-Clause -->
 # COL+PNP reproduced
@@ -44,10 +44,9 @@ What a figure is:
     )
 }
 
-/// The page as Markdown.
-pub(super) fn markdown(numbers: &Numbers) -> String {
-    let figures = figures(numbers);
-    let page = figures.iter().fold(preface(numbers), |page, figure| page + &figure.markdown());
+/// A page of sections.
+pub(super) fn of(preface: String, figures: &[Figure]) -> String {
+    let page = figures.iter().fold(preface, |page, figure| page + &figure.markdown());
     page.trim_end().to_owned() + "\n"
 }
 

@@ -66,6 +66,8 @@ pub(super) struct Job<'a> {
     words: &'a [OsString],
     library: Library,
     mpi: Option<Mpi>,
+    /// Its name, as its line has it.
+    program: &'static str,
     ranks: u32,
 }
 
@@ -86,75 +88,29 @@ struct Counted {
 }
 
 impl<'a> Job<'a> {
-    /// None without a command.
+    /// None without a command. The program has this name and ends soon with these words.
     pub(super) fn new(
         words: &'a [OsString],
         provider: Option<&Path>,
+        name: &'static str,
+        briefly: &[&str],
         signals: &mut Signals,
     ) -> Result<Option<Self>, Error> {
         let Some(first) = words.first() else { return Ok(None) };
         let library = Library::find_whole(provider)?;
         launcher::find(first).map_err(|error| Error::Start { program: program(words), error })?;
         let mpi = launcher::detect(words);
-        let mut job = Self { words, library, mpi, ranks: 0 };
+        let mut job = Self { words, library, mpi, program: name, ranks: 0 };
         // Whether it works at all, and on how many ranks, before minutes are spent.
         let place = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
         let settings = Settings::default();
-        let text = job.output(signals, &settings, &["gather", "1"], place.path(), false)?;
-        job.ranks = value(&text, "ranks").ok_or_else(|| job.silent())? as u32;
+        let text = job.output(signals, &settings, briefly, place.path(), false)?;
+        job.ranks = job.value(&text, "ranks")? as u32;
         Ok(Some(job))
     }
 
-    /// Measures all operations, in as many rounds.
-    pub(super) fn measure(
-        &self,
-        rounds: u32,
-        signals: &mut Signals,
-        numbers: &mut Numbers,
-    ) -> Result<(), Error> {
-        let place = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
-        for (figure, pattern, k, engines) in OPERATIONS {
-            let name = pattern.name();
-            let text = format!("{name} through MPI on {}", whole(u64::from(self.ranks)));
-            progress::step(&text);
-            let settings: Vec<_> = engines.iter().map(|&engine| settings(engine, k)).collect();
-            let mut counted = Vec::new();
-            for (at, settings) in settings.iter().enumerate() {
-                let directory = place.path().join(format!("{name}-{at}"));
-                let directory = reports::prepare(&directory)?;
-                let mut timed = settings.clone();
-                timed.set("times", &"on");
-                self.output(signals, &timed, &[&name], &directory, true)?;
-                counted.push(self.counted(&directory)?);
-            }
-            let mut rans: Vec<Vec<Ran>> = engines.iter().map(|_| Vec::new()).collect();
-            for _ in 0..rounds {
-                for (settings, rans) in settings.iter().zip(&mut rans) {
-                    let text = self.output(signals, settings, &[&name], place.path(), false)?;
-                    let ran =
-                        || Some(Ran { steps: value(&text, "steps")?, us: value(&text, "us")? });
-                    rans.push(ran().ok_or_else(|| self.silent())?);
-                }
-            }
-            for (at, &engine) in engines.iter().enumerate() {
-                let storage = Queue::Linked;
-                let place = Place {
-                    pattern,
-                    ranks: self.ranks,
-                    queue: "",
-                    traffic: "",
-                    engine,
-                    storage,
-                    k,
-                };
-                put(figure, place, &rans[0], &rans[at], &counted[at], numbers);
-            }
-        }
-        Ok(())
-    }
-
     /// Runs the program; what it printed.
-    fn output(
+    pub(super) fn output(
         &self,
         signals: &mut Signals,
         settings: &Settings,
@@ -190,8 +146,11 @@ impl<'a> Job<'a> {
         Err(Error::Program { what, code: exit_code(ended.status), log, tail })
     }
 
-    fn silent(&self) -> Error {
-        Error::NoTimes { program: program(&self.words[self.words.len() - 1..]) }
+    /// The number behind `name=` in the line that the program printed.
+    pub(super) fn value(&self, text: &str, name: &str) -> Result<f64, Error> {
+        let last = &self.words[self.words.len() - 1..];
+        let missing = || Error::NoTimes { program: program(last), name: self.program };
+        value(text, self.program, name).ok_or_else(missing)
     }
 
     fn counted(&self, directory: &Path) -> Result<Counted, Error> {
@@ -217,21 +176,74 @@ impl<'a> Job<'a> {
     }
 }
 
-fn settings(engine: HostEngine, k: u32) -> Settings {
+/// The program that is measured here.
+pub(super) fn job<'a>(
+    words: &'a [OsString],
+    provider: Option<&Path>,
+    signals: &mut Signals,
+) -> Result<Option<Job<'a>>, Error> {
+    Job::new(words, provider, "collectives", &["gather", "1"], signals)
+}
+
+/// Measures all operations, in as many rounds.
+pub(super) fn measure(
+    job: &Job<'_>,
+    rounds: u32,
+    signals: &mut Signals,
+    numbers: &mut Numbers,
+) -> Result<(), Error> {
+    let place = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
+    for (figure, pattern, k, engines) in OPERATIONS {
+        let name = pattern.name();
+        let text = format!("{name} through MPI on {}", whole(u64::from(job.ranks)));
+        progress::step(&text);
+        let settings: Vec<_> =
+            engines.iter().map(|&engine| settings(engine, Queue::Linked, k)).collect();
+        let mut counted = Vec::new();
+        for (at, settings) in settings.iter().enumerate() {
+            let directory = place.path().join(format!("{name}-{at}"));
+            let directory = reports::prepare(&directory)?;
+            let mut timed = settings.clone();
+            timed.set("times", &"on");
+            job.output(signals, &timed, &[&name], &directory, true)?;
+            counted.push(job.counted(&directory)?);
+        }
+        let mut rans: Vec<Vec<Ran>> = engines.iter().map(|_| Vec::new()).collect();
+        for _ in 0..rounds {
+            for (settings, rans) in settings.iter().zip(&mut rans) {
+                let text = job.output(signals, settings, &[&name], place.path(), false)?;
+                let of = |name| job.value(&text, name);
+                rans.push(Ran { steps: of("steps")?, us: of("us")? });
+            }
+        }
+        for (at, &engine) in engines.iter().enumerate() {
+            let storage = Queue::Linked;
+            let place =
+                Place { pattern, ranks: job.ranks, queue: "", traffic: "", engine, storage, k };
+            put(figure, place, &rans[0], &rans[at], &counted[at], numbers);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn settings(engine: HostEngine, queue: Queue, k: u32) -> Settings {
     let mut settings = Settings::default();
     settings.set("prq_entries", &0);
     settings.set("umq_entries", &0);
     settings.set("host_engine", &engine.name());
-    settings.set("queue", &Queue::Linked.name());
-    settings.set("theta", &THETA);
+    settings.set("queue", &queue.name());
+    if queue == Queue::Linked {
+        settings.set("theta", &THETA);
+    }
     settings.set("k_col", &k);
     settings.set("k_pnp", &k);
     settings
 }
 
-/// The number behind `name=` in the program's line.
-fn value(text: &str, name: &str) -> Option<f64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("collectives: ok "))?;
+/// The number behind `name=` in a program's line.
+fn value(text: &str, program: &str, name: &str) -> Option<f64> {
+    let line = |line: &'_ str| Some(line.strip_prefix(program)?.strip_prefix(": ok ")?.to_owned());
+    let line = text.lines().find_map(line)?;
     let mut words = line.split(' ');
     words.find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
@@ -339,10 +351,10 @@ mod tests {
     #[test]
     fn the_line_of_the_program_is_read() {
         let text = "noise\ncollectives: ok ranks=64 operation=fds steps=20 us=12.500\n";
-        assert_eq!(value(text, "ranks"), Some(64.0));
-        assert_eq!(value(text, "us"), Some(12.5));
-        assert_eq!(value(text, "operation"), None);
-        assert_eq!(value("collectives: FAILED us=3", "us"), None);
+        assert_eq!(value(text, "collectives", "ranks"), Some(64.0));
+        assert_eq!(value(text, "collectives", "us"), Some(12.5));
+        assert_eq!(value(text, "collectives", "operation"), None);
+        assert_eq!(value("collectives: FAILED us=3", "collectives", "us"), None);
     }
 
     #[test]

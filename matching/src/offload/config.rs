@@ -2,13 +2,15 @@
 //! How a queue is built.
 
 use crate::engine::{EngineConfig, HostEngine};
-use crate::{Kernel, Leave, Overflow};
+use crate::{Kernel, Leave, Overflow, TableKind};
 
 /// How a queue is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffloadConfig {
     /// Capacity of the table, 0 to 65,536; 0 keeps everything on the host.
     pub entries: usize,
+    /// What the table is.
+    pub table: TableKind,
     /// Compare kernel of the table and of packed queues.
     pub kernel: Kernel,
     /// Engine behind the table.
@@ -27,6 +29,7 @@ impl Default for OffloadConfig {
     fn default() -> Self {
         Self {
             entries: 4096,
+            table: TableKind::default(),
             kernel: Kernel::best(),
             engine: HostEngine::default(),
             engine_config: EngineConfig::default(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The operations on table and host, measured where a clock was given. Without one each
-//! costs a predicted branch.
+//! The operations on table and host, measured where a clock was given. Without one each costs a
+//! predicted branch, and so does that the table may be the CAM.
 
 use ternary_cam::{Full, Handle};
 
@@ -38,11 +38,14 @@ impl Offload {
 
     #[inline]
     pub(super) fn insert_in_table(&mut self, element: Element) -> Result<Handle, Full> {
-        if self.watch.is_none() { self.table.insert(element) } else { self.time_insert(element) }
+        if self.detour { self.insert_aside(element) } else { self.table.index.insert(element) }
     }
 
     #[cold]
-    fn time_insert(&mut self, element: Element) -> Result<Handle, Full> {
+    fn insert_aside(&mut self, element: Element) -> Result<Handle, Full> {
+        if self.watch.is_none() {
+            return self.table.insert(element);
+        }
         let (inserted, ns) = self.measure(|queue| queue.table.insert(element));
         if inserted.is_ok() {
             self.counters.measured.insert.table.add(ns);
@@ -52,15 +55,18 @@ impl Offload {
 
     #[inline]
     pub(super) fn remove_from_table(&mut self, handle: Handle) {
-        if self.watch.is_none() {
-            self.table.remove(handle);
+        if self.detour {
+            self.remove_aside(handle);
         } else {
-            self.time_remove(handle);
+            self.table.index.remove(handle);
         }
     }
 
     #[cold]
-    fn time_remove(&mut self, handle: Handle) {
+    fn remove_aside(&mut self, handle: Handle) {
+        if self.watch.is_none() {
+            return self.table.remove(handle);
+        }
         let (_, ns) = self.measure(|queue| queue.table.remove(handle));
         self.counters.measured.remove.table.add(ns);
     }

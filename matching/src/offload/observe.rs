@@ -22,10 +22,10 @@ impl Offload {
         found
     }
 
-    /// [`Offload::find`], and how deep it went.
+    /// [`Offload::find`] where the table is the index, and how deep it went.
     #[inline(always)]
     pub(super) fn find_counted(&mut self, key: &Key) -> Option<Found> {
-        let found = self.find(key);
+        let found = self.find_in_index(key);
         if self.depths {
             self.note_depths(key, found);
         }

@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use matching::{HostEngine, Overflow, Queue, TagLayout};
+use matching::{HostEngine, Overflow, Queue, TableKind, TagLayout};
 use nic::device::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
@@ -28,6 +28,7 @@ fn device(bytes: [u8; 6]) -> DeviceConfig {
             "prq_entries" | "umq_entries" => entries.to_string(),
             "host_engine" => pick(&HostEngine::ALL, engine).to_string(),
             "queue" => pick(&Queue::ALL, queue).to_string(),
+            "table" => pick(&TableKind::ALL, queue / 2).to_string(),
             "overflow" => pick(&Overflow::ALL, overflow).to_string(),
             "refuse" => pick(&["none", "any-source", "non-contiguous"], refuse).to_owned(),
             "theta" => "4".to_owned(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What a competitor can do: keep entries, find the oldest that matches a key.
 
-use ternary_cam::{Entry, Key, Table};
+use ternary_cam::{Cam, Entry, Key, Table};
 
 /// A matching structure under test.
 pub(crate) trait Matcher {
@@ -15,21 +15,29 @@ pub(crate) trait Matcher {
     fn find(&self, key: &Key) -> Option<u32>;
 }
 
-impl Matcher for Table {
-    #[inline(always)]
-    fn insert(&mut self, entry: Entry) {
-        Table::insert(self, entry).expect("streams never hold more than the capacity");
-    }
+/// Both tables have the same functions.
+macro_rules! matcher {
+    ($table:ty) => {
+        impl Matcher for $table {
+            #[inline(always)]
+            fn insert(&mut self, entry: Entry) {
+                <$table>::insert(self, entry).expect("streams never hold more than the capacity");
+            }
 
-    #[inline(always)]
-    fn take(&mut self, key: &Key) -> Option<u32> {
-        let hit = self.first_match(key)?;
-        self.remove(hit.handle);
-        Some(hit.token)
-    }
+            #[inline(always)]
+            fn take(&mut self, key: &Key) -> Option<u32> {
+                let hit = self.first_match(key)?;
+                self.remove(hit.handle);
+                Some(hit.token)
+            }
 
-    #[inline(always)]
-    fn find(&self, key: &Key) -> Option<u32> {
-        self.first_match(key).map(|hit| hit.token)
-    }
+            #[inline(always)]
+            fn find(&self, key: &Key) -> Option<u32> {
+                self.first_match(key).map(|hit| hit.token)
+            }
+        }
+    };
 }
+
+matcher!(Table);
+matcher!(Cam);

@@ -4,15 +4,27 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ternary_cam::{Kernel, Table};
+use ternary_cam::{Cam, Kernel, Table};
 
 use crate::instructions;
 use crate::matcher::Matcher;
 use crate::peers::{FullScan, List, PerPeer, Ucx};
 use crate::stream::{Shape, Stream};
 
-/// Columns, in the order printed. `scan` is the full AVX-512 ternary scan.
-const COMPETITORS: &[&str] = &["avx512", "avx2", "scalar", "list", "per-peer", "ucx", "scan"];
+/// Columns, in the order printed. The first three are the index, `scan` is the full AVX-512 ternary
+/// scan.
+const COMPETITORS: &[&str] = &[
+    "avx512",
+    "avx2",
+    "scalar",
+    "cam-avx512",
+    "cam-avx2",
+    "cam-scalar",
+    "list",
+    "per-peer",
+    "ucx",
+    "scan",
+];
 
 /// The command line.
 pub(crate) struct Options {
@@ -104,10 +116,13 @@ impl Row {
                 "per-peer" => Some(time(stream, PerPeer::new(live, sources), options)),
                 "ucx" => Some(time(stream, Ucx::new(live, stream.unexpected), options)),
                 "scan" => Some(time(stream, FullScan::new(live)?, options)),
-                kernel => {
-                    let kernel: Kernel = kernel.parse().expect("the name of a kernel");
-                    let table = Table::new(live.max(4096), kernel).ok()?;
-                    Some(time(stream, table, options))
+                table => {
+                    let kernel = |name: &str| name.parse::<Kernel>().expect("a kernel's name");
+                    let capacity = live.max(4096);
+                    Some(match table.strip_prefix("cam-") {
+                        Some(name) => time(stream, Cam::new(capacity, kernel(name)).ok()?, options),
+                        None => time(stream, Table::new(capacity, kernel(table)).ok()?, options),
+                    })
                 }
             }
         };

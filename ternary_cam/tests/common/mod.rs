@@ -2,7 +2,76 @@
 //! Operations on a table read from bytes, checked against a list that is right by
 //! inspection. Shared by the tests and by the fuzz target.
 
-use ternary_cam::{Entry, Full, Handle, Kernel, Key, Source, Table};
+use ternary_cam::{Cam, Entry, Full, Handle, Hit, Kernel, Key, Source, Table, TableError};
+
+/// A table under test.
+pub(crate) trait Tested: Sized + std::fmt::Debug {
+    fn new(capacity: usize, kernel: Kernel) -> Result<Self, TableError>;
+    fn capacity(&self) -> usize;
+    fn len(&self) -> usize;
+    fn is_empty(&self) -> bool;
+    fn is_full(&self) -> bool;
+    fn insert(&mut self, entry: Entry) -> Result<Handle, Full>;
+    fn first_match(&self, key: &Key) -> Option<Hit>;
+    fn remove(&mut self, handle: Handle) -> Option<Entry>;
+    fn get(&self, handle: Handle) -> Option<Entry>;
+    fn depth(&self, handle: Handle) -> usize;
+    fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_;
+}
+
+/// Both tables have these functions.
+macro_rules! tested {
+    ($table:ident) => {
+        impl Tested for $table {
+            fn new(capacity: usize, kernel: Kernel) -> Result<Self, TableError> {
+                $table::new(capacity, kernel)
+            }
+
+            fn capacity(&self) -> usize {
+                $table::capacity(self)
+            }
+
+            fn len(&self) -> usize {
+                $table::len(self)
+            }
+
+            fn is_empty(&self) -> bool {
+                $table::is_empty(self)
+            }
+
+            fn is_full(&self) -> bool {
+                $table::is_full(self)
+            }
+
+            fn insert(&mut self, entry: Entry) -> Result<Handle, Full> {
+                $table::insert(self, entry)
+            }
+
+            fn first_match(&self, key: &Key) -> Option<Hit> {
+                $table::first_match(self, key)
+            }
+
+            fn remove(&mut self, handle: Handle) -> Option<Entry> {
+                $table::remove(self, handle)
+            }
+
+            fn get(&self, handle: Handle) -> Option<Entry> {
+                $table::get(self, handle)
+            }
+
+            fn depth(&self, handle: Handle) -> usize {
+                $table::depth(self, handle)
+            }
+
+            fn iter(&mut self) -> impl Iterator<Item = (Handle, Entry)> + '_ {
+                $table::iter(self)
+            }
+        }
+    };
+}
+
+tested!(Table);
+tested!(Cam);
 
 /// The list: entries in age order.
 type Naive = Vec<(Handle, Entry)>;
@@ -57,11 +126,16 @@ fn exact_source(byte: u8) -> Source {
     Source::new((byte % 8).into())
 }
 
-/// Runs the operations with this kernel; panics at the first wrong answer.
+/// Runs the operations on both tables with this kernel; panics at the first wrong answer.
 pub(crate) fn run(data: &[u8], kernel: Kernel) {
+    run_on::<Table>(data, kernel);
+    run_on::<Cam>(data, kernel);
+}
+
+fn run_on<T: Tested>(data: &[u8], kernel: Kernel) {
     let mut data = Bytes(data);
     let capacity = CAPACITIES[usize::from(data.next()) % CAPACITIES.len()];
-    let mut table = Table::new(capacity, kernel).expect("an available kernel");
+    let mut table = T::new(capacity, kernel).expect("an available kernel");
     let mut naive: Naive = Vec::new();
     let mut of = Use::Both;
     let mut most = capacity;
@@ -127,14 +201,14 @@ pub(crate) fn run(data: &[u8], kernel: Kernel) {
 }
 
 /// Takes out the entry of this rank and returns its handle, which is stale now.
-fn take(table: &mut Table, naive: &mut Naive, rank: usize) -> Handle {
+fn take(table: &mut impl Tested, naive: &mut Naive, rank: usize) -> Handle {
     let (handle, entry) = naive.remove(rank);
     assert_eq!(table.remove(handle), Some(entry));
     handle
 }
 
 /// Everything that can be read.
-fn check(table: &mut Table, naive: &Naive, stale: Option<Handle>) {
+fn check(table: &mut impl Tested, naive: &Naive, stale: Option<Handle>) {
     assert!(table.iter().eq(naive.iter().copied()));
     assert_eq!(table.is_empty(), naive.is_empty());
     assert_eq!(table.is_full(), naive.len() == table.capacity());

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::kernels;
-use ternary_cam::{Entry, Handle, Kernel, Key, Source, Table};
+use crate::common::{Tested, kernels};
+use ternary_cam::{Entry, Handle, Kernel, Key, Source};
 
 /// Tables at least; `TCAM_SOAK_SECONDS` says how long to go on with others.
 const TABLES: u64 = if cfg!(miri) { 1 } else { 2000 };
@@ -128,12 +128,12 @@ impl Phase {
 }
 
 /// A table and the list it must agree with.
-struct Both {
-    table: Table,
+struct Both<T> {
+    table: T,
     naive: Vec<(Handle, Entry)>,
 }
 
-impl Both {
+impl<T: Tested> Both<T> {
     /// Searches; the rank of what was found.
     fn find(&self, key: &Key, why: &str) -> Option<usize> {
         let rank = self.naive.iter().position(|(_, entry)| entry.matches(key));
@@ -180,8 +180,7 @@ impl Both {
     }
 }
 
-#[test]
-fn phases_change_at_random() {
+pub(crate) fn phases_change_at_random<T: Tested>() {
     let seconds =
         std::env::var("TCAM_SOAK_SECONDS").map_or(0, |text| text.parse().expect("seconds"));
     let (start, soak) = (Instant::now(), Duration::from_secs(seconds));
@@ -191,7 +190,7 @@ fn phases_change_at_random() {
         seed += 1;
         let random = &mut Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let capacity = random.of(&[9, 40, 80, 150, 400, 1000]);
-        let table = Table::new(capacity, random.of(&kernels)).unwrap();
+        let table = T::new(capacity, random.of(&kernels)).unwrap();
         let mut both = Both { table, naive: Vec::new() };
         let mut token = 0;
         for number in 0..PHASES {

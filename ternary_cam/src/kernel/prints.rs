@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The prints of a [`Cam`](crate::Cam), of which a kernel compares 32 an instruction.
+//!
+//! ```text
+//! a print may match if        (print ^ sought) & cares & care == 0
+//! in 256 of them there is one if the least of these is 0
+//! ```
+//! As long as all entries compare the same bits, what each compares is not loaded: it would be as
+//! much again.
+
+mod avx2;
+mod avx512;
+
+use std::ops::Range;
+
+use super::{Available, Kernel, LANES};
+use crate::bits::Bits;
+
+/// Pages that are compared before one asks whether there is a print in them that may match.
+const GROUP: usize = 4;
+
+/// 64 places: prints, what of each is compared, and what the owner keeps of their entries.
+///
+/// An entry that leaves only leaves the bitmap: a word that was written a moment ago could not
+/// be read as a part of a vector without waiting for the write.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(crate) struct Page {
+    prints: [u16; LANES],
+    /// Written where entries are mixed.
+    cares: [u16; LANES],
+    /// Slots of the entries.
+    pub(crate) ids: [u16; LANES],
+    /// Bit `i` is set when place `i` has an entry.
+    pub(crate) live: u64,
+}
+
+/// Places in order of age.
+pub(crate) struct Prints {
+    pub(crate) pages: Box<[Page]>,
+    /// The care of all entries, if they are not mixed.
+    care: u16,
+    mixed: bool,
+}
+
+/// What is searched for.
+#[derive(Clone, Copy)]
+pub(crate) struct Sought {
+    pub(crate) print: u16,
+    /// Its bits that are compared.
+    pub(crate) care: u16,
+}
+
+impl Page {
+    const EMPTY: Self = Self { prints: [0; LANES], cares: [0; LANES], ids: [0; LANES], live: 0 };
+}
+
+impl Prints {
+    /// Places in so many pages, all without an entry.
+    pub(crate) fn new(pages: usize) -> Self {
+        Self { pages: vec![Page::EMPTY; pages].into(), care: 0, mixed: false }
+    }
+
+    /// Puts an entry in place; `first` if there is no other.
+    #[inline(always)]
+    pub(crate) fn set(
+        &mut self,
+        place: usize,
+        id: u16,
+        Sought { print, care }: Sought,
+        first: bool,
+    ) {
+        if first {
+            (self.care, self.mixed) = (care, false);
+        } else if care != self.care || self.mixed {
+            self.mix(place, care);
+        }
+        let (page, lane) = (&mut self.pages[place / LANES], place % LANES);
+        (page.prints[lane], page.ids[lane]) = (print, id);
+        page.live |= 1 << lane;
+    }
+
+    /// Writes what an entry compares, and what all before it do if it is the first that compares
+    /// other bits.
+    #[inline(never)]
+    fn mix(&mut self, place: usize, care: u16) {
+        if !std::mem::replace(&mut self.mixed, true) {
+            let before = &mut self.pages[..=place / LANES];
+            before.iter_mut().for_each(|page| page.cares = [self.care; LANES]);
+        }
+        self.pages[place / LANES].cares[place % LANES] = care;
+    }
+
+    /// Moves what was taken from `from` to a place that is not higher; its slot.
+    pub(crate) fn move_down(&mut self, from: usize, to: usize) -> u16 {
+        let (old, lane) = (&self.pages[from / LANES], from % LANES);
+        let care = if self.mixed { old.cares[lane] } else { self.care };
+        let (print, id) = (old.prints[lane], old.ids[lane]);
+        self.set(to, id, Sought { print, care }, false);
+        id
+    }
+}
+
+/// The lowest place in these pages whose print may match and which `accept` accepts.
+#[inline(always)]
+pub(crate) fn first_accepted(
+    kernel: Available,
+    prints: &Prints,
+    pages: Range<usize>,
+    sought: Sought,
+    accept: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    if prints.mixed {
+        first_of::<true>(kernel, prints, pages, sought, accept)
+    } else {
+        let sought = Sought { care: sought.care & prints.care, ..sought };
+        first_of::<false>(kernel, prints, pages, sought, accept)
+    }
+}
+
+#[inline(always)]
+fn first_of<const MIXED: bool>(
+    kernel: Available,
+    prints: &Prints,
+    pages: Range<usize>,
+    sought: Sought,
+    accept: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let pages = (&prints.pages[..pages.end], pages.start);
+    match kernel.get() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor supports what is `Available`.
+        Kernel::Avx512 => unsafe { avx512::first_accepted::<MIXED>(pages, sought, accept) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kernel::Avx2 => unsafe { avx2::first_accepted::<MIXED>(pages, sought, accept) },
+        _ => scalar::<MIXED>(pages, sought, accept),
+    }
+}
+
+/// The loop around every kernel, from the page `at` on. `any` says whether some print of a whole
+/// group may match, `which` which of a page may.
+#[inline(always)]
+fn first_accepted_with(
+    (pages, mut at): (&[Page], usize),
+    any: impl Fn(&[Page; GROUP]) -> bool,
+    which: impl Fn(&Page) -> u64,
+    accept: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    while at < pages.len() {
+        if let Some(group) = pages[at..].first_chunk()
+            && !any(group)
+        {
+            at += GROUP;
+            continue;
+        }
+        for _ in 0..GROUP {
+            let page = pages.get(at)?;
+            for lane in Bits(which(page)) {
+                // Nearly always it is: a bitmap of both would wait for what the last removal
+                // wrote, and this branch does not.
+                if page.live >> lane & 1 == 1 && accept(at * LANES + lane) {
+                    return Some(at * LANES + lane);
+                }
+            }
+            at += 1;
+        }
+    }
+    None
+}
+
+/// The kernel every processor has, and what the others are tested against.
+#[inline(never)]
+fn scalar<const MIXED: bool>(
+    pages: (&[Page], usize),
+    Sought { print, care }: Sought,
+    accept: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let differ = |page: &Page, lane: usize| {
+        (page.prints[lane] ^ print) & care & if MIXED { page.cares[lane] } else { u16::MAX }
+    };
+    let least =
+        |page: &Page| (0..LANES).fold(u16::MAX, |least, lane| least.min(differ(page, lane)));
+    let any = |group: &[Page; GROUP]| group.iter().any(|page| least(page) == 0);
+    let which = |page: &Page| {
+        (0..LANES).fold(0, |hits, lane| hits | u64::from(differ(page, lane) == 0) << lane)
+    };
+    first_accepted_with(pages, any, which, accept)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Every kernel against the definition, print by print.
+
+use super::*;
+use proptest::prelude::*;
+
+const PAGES: usize = 2 * GROUP + 1;
+
+fn word() -> impl Strategy<Value = u16> {
+    prop_oneof![Just(0), Just(u16::MAX), 0..4_u16, (0..16_u32).prop_map(|bit| 1 << bit)]
+}
+
+/// Every place that is accepted, in the order in which it was asked for.
+fn all(kernel: Available, prints: &Prints, pages: Range<usize>, sought: Sought) -> Vec<usize> {
+    let asked = std::cell::RefCell::new(Vec::new());
+    let found = first_accepted(kernel, prints, pages, sought, |place| {
+        asked.borrow_mut().push(place);
+        false
+    });
+    assert!(found.is_none());
+    asked.into_inner()
+}
+
+/// Checks what every kernel says against what the definition does.
+fn check(prints: &Prints, pages: Range<usize>, sought: Sought) {
+    let expected: Vec<_> = (pages.start * LANES..pages.end * LANES)
+        .filter(|&place| {
+            let (page, lane) = (place / LANES, place % LANES);
+            let page = &prints.pages[page];
+            let care = if prints.mixed { page.cares[lane] } else { prints.care };
+            page.live >> lane & 1 == 1
+                && (page.prints[lane] ^ sought.print) & care & sought.care == 0
+        })
+        .collect();
+    for kernel in Kernel::ALL {
+        let Some(available) = Available::new(kernel) else {
+            eprintln!("SKIPPED: this processor has no {kernel}");
+            continue;
+        };
+        assert_eq!(all(available, prints, pages.clone(), sought), expected, "{kernel}");
+        let first = first_accepted(available, prints, pages.clone(), sought, |_| true);
+        assert_eq!(first, expected.first().copied(), "{kernel}");
+    }
+}
+
+/// Every number of places from none to two pages and one, with the only match at each, and
+/// every number of pages from there.
+#[test]
+fn finds_the_only_one_at_every_place() {
+    let sought = Sought { print: 5, care: u16::MAX };
+    for care in [[u16::MAX; 2], [u16::MAX, 0xff]] {
+        for place in (0..PAGES * LANES).step_by(if cfg!(miri) { 43 } else { 1 }) {
+            let mut prints = Prints::new(PAGES);
+            for other in 0..PAGES * LANES {
+                let print = if other == place { 5 } else { 9 };
+                let sought = Sought { print, care: care[other % 2] };
+                prints.set(other, 0, sought, other == 0);
+            }
+            for first in [0, 1, place / LANES] {
+                check(&prints, first..PAGES, sought);
+            }
+            check(&prints, 0..place / LANES, sought);
+            check(&prints, 0..place / LANES + 1, sought);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_kernel_agrees_with_the_definition(
+        words in prop::collection::vec((word(), word(), any::<bool>()), 1..PAGES * LANES),
+        care_of_all in prop::option::of(word()),
+        print in word(), care in word(), first in 0..PAGES,
+    ) {
+        let mut prints = Prints::new(PAGES);
+        for (place, &(print, care, live)) in words.iter().enumerate() {
+            let care = care_of_all.unwrap_or(care);
+            prints.set(place, 0, Sought { print, care }, place == 0);
+            prints.pages[place / LANES].live &= !(u64::from(!live) << (place % LANES));
+        }
+        check(&prints, first..PAGES, Sought { print, care });
+    }
+}
