@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! time of an engine   = its costs . its work, summed over runs           cost.rs
-//! advised             = the least time; without receives that it cannot promise not to get
-//!                       what there is, where that saves less than 5 %
+//! advised             = the engine of the least time, but none for programs without wildcards
+//!                       where there are any; where that saves less than 5 %, or the classifiers
+//!                       say so, what there is
 //! saves               = 1 - time / time now: from the least to the most of the runs, each further
 //!                       by what ratios of held-out streams were off
 //! confidence          = the probability of the three classifiers that it saves 5 % (or that nothing
@@ -60,7 +61,9 @@ impl Advice {
         };
         let of_all = least(&|_| true)?.0;
         let (best, best_time) = least(&|engine| !has_wildcards || !promises(engine))?;
-        let worth = best_time <= (1.0 - Question::WORTH) * now;
+        let asked = answer(runs, current, best, models);
+        let doubted = asked.is_some_and(|(_, answer)| answer.probability() < 0.5);
+        let worth = best_time <= (1.0 - Question::WORTH) * now && !doubted;
         let advised = if worth { best } else { current };
         let ratios: Vec<f64> =
             runs.iter().filter_map(|run| Some(time(advised, run)? / time(current, run)?)).collect();
@@ -69,7 +72,7 @@ impl Advice {
         };
         let error = if worth { models.ratio_error } else { 1.0 };
         let outside: Vec<_> = models.outside(&runs[0].features);
-        let answer = answer(runs, current, advised, models);
+        let answer = if worth { asked } else { answer(runs, current, current, models) };
         let certain = match &answer {
             Some((_, answer)) if worth => answer.probability(),
             Some((_, answer)) => 1.0 - answer.probability(),

@@ -28,7 +28,7 @@ use crate::traces::Trace;
 use crate::workload::{self, Flight, Pattern, Place};
 
 /// Rounds of a measurement.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 15;
 /// Time that one replay, or several of a short stream, take in a round at least.
 const SPAN: Duration = Duration::from_millis(1);
 /// Most replays of a round: making a context takes time, too.
