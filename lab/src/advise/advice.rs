@@ -13,6 +13,8 @@
 //!                       is outside of what they learned from
 //! ```
 
+use std::collections::BTreeSet;
+
 use matching::HostEngine;
 
 use super::contender::Contender;
@@ -71,7 +73,8 @@ impl Advice {
             1.0 - ratios.iter().copied().fold(ratios[0], pick) * error
         };
         let error = if worth { models.ratio_error } else { 1.0 };
-        let outside: Vec<_> = models.outside(&runs[0].features);
+        let outside = runs.iter().flat_map(|run| models.outside(&run.features));
+        let outside: Vec<_> = outside.collect::<BTreeSet<_>>().into_iter().collect();
         let answer = if worth { asked } else { answer(runs, current, current, models) };
         let certain = match &answer {
             Some((_, answer)) if worth => answer.probability(),

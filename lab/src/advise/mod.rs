@@ -225,3 +225,78 @@ fn train(arguments: &Advise) -> Result<u8, Error> {
     println!("{}", out.join(VALIDATION).display());
     Ok(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use matching::{HostEngine, Queue};
+
+    use super::*;
+    use crate::workload::{Pattern, tests::write_pattern};
+
+    const SAMPLES: &str = include_str!("../../advisor/samples.csv");
+    const COSTS: &str = include_str!("../../advisor/costs.csv");
+
+    /// All of the models takes long without optimization: tests/advise.py compares that.
+    #[test]
+    fn costs_are_learned_again_to_the_bit() {
+        let set = set::parse(SAMPLES, COSTS).unwrap();
+        let models = Models::stored().unwrap();
+        assert_eq!(models.streams, set.samples.len());
+        let costs = |costs: &[models::CostOf]| serde_json::to_string(costs).unwrap();
+        assert_eq!(costs(&train::costs(&set.samples)), costs(&models.costs));
+    }
+
+    #[test]
+    fn the_page_has_what_was_found_in_validation() {
+        let page = include_str!("../../../docs/papers.md");
+        assert!(page.contains(include_str!("../../advisor/validation.md")));
+    }
+
+    fn case(pattern: Pattern, ranks: u32, settings: &[(&str, &str)]) -> Case {
+        let place = tempfile::tempdir().unwrap();
+        let out = place.path().join("traces");
+        write_pattern(pattern, ranks, 4, &out);
+        let found = [traces::find(&[out], Take::default()).unwrap()];
+        let mut all = Settings::default();
+        settings.iter().for_each(|(name, value)| all.set(name, value));
+        Case::of(&found, &all, None, Models::stored().unwrap()).unwrap()
+    }
+
+    const NO_TABLES: [(&str, &str); 2] = [("prq_entries", "0"), ("umq_entries", "0")];
+
+    #[test]
+    fn no_engine_matters_where_nothing_leaves_the_tables() {
+        let case = case(Pattern::Shuffle, 2, &[]);
+        assert!(case.advice.is_none());
+        assert_eq!((case.marks(), case.recommended()), ([1024, 0], 1024));
+        let sentence = words::sentence(&case.runs, None);
+        assert_eq!(sentence, "any engine: nothing leaves the tables");
+    }
+
+    #[test]
+    fn a_long_list_is_left_for_a_faster_engine() {
+        let list = [("host_engine", "list"), ("queue", "linked")];
+        let case = case(Pattern::Shuffle, 2, &[NO_TABLES, list].concat());
+        let advice = case.advice.unwrap();
+        assert_eq!(case.current, Contender { engine: HostEngine::List, queue: Queue::Linked });
+        assert!(!advice.keeps() && advice.saves[0] > 0.5, "{advice:?}");
+        assert!(advice.confidence > 0.5, "{advice:?}");
+        let sentence = words::sentence(&case.runs, Some(&advice));
+        assert!(sentence.contains(": no wildcard in 1 run, 95th percentile of a list "), "{sentence}");
+        assert!(sentence.contains(" % less matching time than list, linked"), "{sentence}");
+    }
+
+    #[test]
+    fn hash_is_not_for_programs_with_wildcards() {
+        let list = [("host_engine", "list"), ("queue", "linked")];
+        for ranks in [64, 512, 2048] {
+            let case = case(Pattern::Manager, ranks, &[NO_TABLES, list].concat());
+            let advice = case.advice.unwrap();
+            assert_ne!(advice.advised.engine, HostEngine::Hash);
+            let told = words::doubts(&case.runs, &advice).join("\n");
+            assert_eq!(told.contains("hash is predicted to be faster"), advice.forbidden.is_some());
+            let wildcards = words::wildcards(&case.runs);
+            assert_eq!(wildcards, "100.0 % of the receives in 1 run have a wildcard");
+        }
+    }
+}
