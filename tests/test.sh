@@ -26,10 +26,23 @@ tests/faults.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
 say "MPI programs, other tables, host engines and overflow models"
-for setting in host_engine=list host_engine=rank-array host_engine=col-list \
-    host_engine=list-pnp queue=linked overflow=prefix overflow=sticky overflow=flow-control \
-    refuse=any-source pool=node kernel_copy=off table=cam; do
-    python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 --set "$setting"
+clusters=$target/clusters-of-4
+{
+    echo '{"format":"tcam-clusters","version":1,"processes":4,"k":2}'
+    for rank in 0 1 2 3; do
+        echo "{\"rank\":$rank,\"prq\":[0,1,null,0],\"umq\":[1,null,0,1]}"
+    done
+} >"$clusters"
+for settings in host_engine=list host_engine=rank-array host_engine=col-list \
+    host_engine=list-pnp "host_engine=kmeans clusters=$clusters queue=linked" \
+    "host_engine=hash table=cam" "host_engine=newmadeleine kernel_copy=off" \
+    "host_engine=auto theta=8 refuse=any-source" \
+    overflow=prefix overflow=sticky overflow=flow-control pool=node; do
+    set --
+    for setting in $settings; do
+        set -- "$@" --set "$setting"
+    done
+    python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 "$@"
 done
 say "Workers that are spawned"
 tests/spawn.sh 50

@@ -31,6 +31,7 @@ SETTINGS = [
     "overflow=spill", "overflow=prefix", "overflow=sticky", "overflow=flow-control",
     "host_engine=list", "host_engine=rank-array", "host_engine=col-list",
     "host_engine=list-pnp", "queue=linked", "refuse=any-source",
+    "host_engine=hash", "host_engine=newmadeleine", "host_engine=auto", "host_engine=kmeans",
 ]  # fmt: skip
 PROGRAMS = ["any_source", "nbcoll", "cancel"]
 
@@ -57,10 +58,23 @@ def json_of(done):
     return json.loads(done.stdout)
 
 
+def clusters(arguments):
+    """Clusters of what the programs' first recording had, as tcam makes them."""
+    place, out = PLACE / "same", PLACE / "same.clusters"
+    profile = PLACE / "same.profile"
+    for words in (["profile", f"--out={profile}", str(place)],
+                  ["cluster", "--k=2", f"--out={out}", str(profile)]):  # fmt: skip
+        done = tcam(arguments, *words)
+        check(done.returncode == 0, f"{words[0]}: {done.stderr[-500:]}")
+    return out
+
+
 def same(arguments, mpi, programs):
     """A replay counts what the run counted."""
     for setting in SETTINGS:
-        settings = ["prq_entries=7", "umq_entries=5", setting]
+        settings = ["prq_entries=7", "umq_entries=5", "theta=8", setting]
+        if setting == "host_engine=kmeans":
+            settings.append(f"clusters={clusters(arguments)}")
         for program in PROGRAMS:
             what = f"{mpi}, {program}, {setting}"
             place = PLACE / "same"

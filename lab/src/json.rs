@@ -127,6 +127,8 @@ pub(crate) struct Sum<'a> {
     written_at_exit: usize,
     /// Why these may be reports of several runs.
     mixed: Option<&'a str>,
+    /// What is to be known of the host engines.
+    remarks: &'a [String],
     libfabric: &'a str,
     /// Where the numbers come from, as the ranks told it.
     origin: BTreeMap<&'a str, &'a str>,
@@ -149,6 +151,7 @@ impl<'a> From<&'a Summary> for Sum<'a> {
             completeness: sum.ranks.completeness(),
             written_at_exit: sum.at_exit,
             mixed: sum.mixed.as_deref(),
+            remarks: &sum.remarks,
             libfabric: &sum.libfabric,
             origin: sum.origin.iter().map(|(name, value)| (*name, value.as_str())).collect(),
             elapsed_s: sum.seconds,

@@ -36,6 +36,7 @@ mod progress;
 mod ranks;
 mod reading;
 mod record;
+mod remarks;
 mod repeats;
 mod replay;
 mod reports;

@@ -11,6 +11,7 @@ use nic::report::{ChannelCounters, ContextCounters, Report, WrittenAt};
 use crate::numbers::{count, percent, total};
 use crate::origin;
 use crate::ranks::Ranks;
+use crate::remarks;
 
 /// Most programs, or ranks without a report, that are named: a report may say anything.
 pub(crate) const MISSING: usize = 16;
@@ -44,6 +45,8 @@ pub(crate) struct Summary {
     pub(crate) origin: Vec<origin::Line>,
     /// All of it was replayed.
     pub(crate) replayed: bool,
+    /// What is to be known of the host engines.
+    pub(crate) remarks: Vec<String>,
     /// Why these may be reports of several runs.
     pub(crate) mixed: Option<String>,
     /// Version of libfabric.
@@ -150,6 +153,7 @@ impl Summary {
         sum.processes = processes.len();
         sum.crowd = crowd(reports, &processes);
         sum.origin = origin::lines(reports);
+        sum.remarks = remarks::of(reports);
         sum.mixed = mixed(&reports.iter().map(source).collect::<Vec<_>>());
         // Spawned ranks have a job of their own; then a rank is there twice.
         let sizes: BTreeSet<_> = reports.iter().filter_map(|report| report.origin.ranks).collect();

@@ -77,6 +77,9 @@ pub(crate) fn summary(sum: &Summary) -> String {
     let _ = writeln!(text, "{}", table.table());
     let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
     let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
+    for remark in &sum.remarks {
+        let _ = writeln!(text, "{remark}");
+    }
     if let Some(shares) = sum.shares() {
         let _ = writeln!(text, "{shares}");
     }

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice::Choice;
 use crate::measured::MeasuredTime;
 use crate::profile::Profile;
 use crate::sums::{add, sum};
@@ -355,6 +356,9 @@ pub struct QueueCounters {
     /// Elements on the host whose source no cluster names (`kmeans`).
     #[serde(default)]
     pub unclustered: u64,
+    /// Engines that `auto` chose, the first 64; none in a sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
     /// Each source that added elements to the queue, and how many; without those from any source.
     /// Empty when not asked for, and in a sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -585,7 +589,7 @@ impl QueueCounters {
         self.dedicated_point_to_point =
             self.dedicated_point_to_point.max(other.dedicated_point_to_point);
         add(&mut self.unclustered, other.unclustered);
-        self.added = Vec::new();
+        (self.added, self.choices) = (Vec::new(), Vec::new());
         self.block_reasons.merge(&other.block_reasons);
         self.kinds.collective.merge(&other.kinds.collective);
         self.kinds.point_to_point.merge(&other.kinds.point_to_point);

@@ -10,6 +10,7 @@
 //! overflow policy is tested against.
 #![forbid(unsafe_code)]
 
+mod choice;
 mod counters;
 mod curve;
 mod engine;
@@ -24,6 +25,7 @@ mod sums;
 pub mod timing;
 mod traffic;
 
+pub use choice::Choice;
 pub use counters::{
     BUCKETS, Block, BlockReasons, ByKind, Histogram, KindCounters, QueueCounters, SearchDepth,
     Tallies, Traversals,

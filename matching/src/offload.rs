@@ -23,11 +23,14 @@
 //! anything younger, and an entry that frees goes to the oldest that waits.
 
 mod admit;
+mod choose;
 mod config;
 mod measure;
 mod observe;
 mod tables;
+mod tell;
 
+use choose::Chooser;
 pub use config::OffloadConfig;
 pub use tables::{TableKind, UnknownTable};
 
@@ -36,7 +39,7 @@ use std::sync::Arc;
 use tables::Tables;
 use ternary_cam::{Handle, Hit, TableError};
 
-use crate::counters::{Block, ByKind, Histogram, QueueCounters, SearchDepth, Tallies, Traversals};
+use crate::counters::{Block, Histogram, QueueCounters, SearchDepth, Traversals};
 use crate::curve::Curve;
 use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
@@ -90,6 +93,8 @@ pub struct Offload {
     table: Tables,
     plan: HostPlan,
     host: Host,
+    /// Of `auto`.
+    chooser: Option<Box<Chooser>>,
     overflow: Overflow,
     leave: Leave,
     /// `Sticky`: the table was full once.
@@ -163,6 +168,8 @@ impl Offload {
             },
             table,
             host: plan.make(config.engine)?,
+            chooser: (config.engine == HostEngine::Auto)
+                .then(|| Box::new(Chooser::new(&config.engine_config))),
             plan,
             overflow: config.overflow,
             leave: config.leave,
@@ -229,6 +236,7 @@ impl Offload {
 
     /// Tells how many processes there are, for the number of the host engine's queues.
     pub fn set_processes(&mut self, n: u32) {
+        self.plan.config.processes = n;
         self.host.set_processes(n);
     }
 
@@ -304,6 +312,9 @@ impl Offload {
         }
         if !refused {
             self.leave();
+        }
+        if self.chooser.is_some() {
+            self.reconsider(&element);
         }
         self.refused += usize::from(refused);
         self.waiting += usize::from(!refused);
@@ -410,6 +421,7 @@ impl Offload {
             if self.on_host() == 0 {
                 return None;
             }
+            self.note_host_search(key);
             let token = self.host.first_token(key)?;
             return Some(Found { token, place: Place::Host });
         };
@@ -424,9 +436,17 @@ impl Offload {
         if age < oldest.age {
             return Some(found);
         }
+        self.note_host_search(key);
         match self.host.first_match(key) {
             Some(host) if host.age < age => Some(Found { token: host.token, place: Place::Host }),
             _ => Some(found),
+        }
+    }
+
+    #[inline(always)]
+    fn note_host_search(&self, key: &Key) {
+        if let Some(chooser) = &self.chooser {
+            chooser.note_search(key);
         }
     }
 
@@ -554,66 +574,6 @@ impl Offload {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// What the queue did so far, with the occupancy of now.
-    #[must_use]
-    pub fn counters(&self) -> QueueCounters {
-        let (collective, point_to_point) = self.host.dedicated();
-        let [of_collective, of_point_to_point] = self.host.levels();
-        let kept = |place| u64::from(self.matched.is_some_and(|found| found.place == place));
-        QueueCounters {
-            table_kept: self.counters.table_kept + kept(Place::Table),
-            host_kept: self.counters.host_kept + kept(Place::Host),
-            table_occupancy: self.table.len() as u64,
-            host_occupancy: self.host.len() as u64,
-            dedicated_collective: collective as u64,
-            dedicated_point_to_point: point_to_point as u64,
-            unclustered: self.host.unclustered(),
-            added: self.sources.as_ref().map_or_else(Vec::new, |sources| sources.added()),
-            dedicated_levels: ByKind {
-                collective: of_collective,
-                point_to_point: of_point_to_point,
-            },
-            ..self.counters.clone()
-        }
-        .with_sums_of_kinds()
-    }
-
-    /// A part of the counters, without those that take memory.
-    #[must_use]
-    pub fn tallies(&self) -> Tallies {
-        let ByKind { collective, point_to_point } = &self.counters.kinds;
-        Tallies {
-            entries: self.counters.entries,
-            table_matches: collective.table_matches + point_to_point.table_matches,
-            host_matches: collective.host_matches + point_to_point.host_matches,
-            spills: self.counters.spills,
-            promotions: self.counters.promotions,
-            table_occupancy: self.table.len() as u64,
-            host_occupancy: self.host.len() as u64,
-            high_water: self.counters.high_water,
-        }
-    }
-
-    /// Tokens of every element, oldest first.
-    pub fn iter_tokens(&mut self) -> impl Iterator<Item = u32> + '_ {
-        let locations = &self.locations;
-        let mut host = self.host.iter().peekable();
-        let mut table = self.table.iter().map(|(_, entry)| entry.token).peekable();
-        std::iter::from_fn(move || {
-            let table_age = table.peek().map(|&token| match locations[token as usize] {
-                Location::Table { age, .. } => age,
-                _ => unreachable!("the table's elements are in the table"),
-            });
-            match (table_age, host.peek()) {
-                (Some(age), Some(&(_, other))) if other < age => {
-                    host.next().map(|(token, _)| token)
-                }
-                (Some(_), _) => table.next(),
-                (None, _) => host.next().map(|(token, _)| token),
-            }
-        })
     }
 }
 

@@ -175,12 +175,13 @@ pub const PARAMS: &[Param] = &[
             "kmeans",
             "hash",
             "newmadeleine",
+            "auto",
         ]),
         default: "col-pnp",
         help: "Software engine that matches what does not fit the table: one list (MPICH), a list \
                a source (Open MPI), queues for collective operations (COL), for partners (PNP) or \
                both, a queue for each cluster of sources, a hash table of receives without \
-               wildcards, or one for each combination of wildcards.",
+               wildcards, one for each combination of wildcards, or auto, which chooses by what comes.",
     },
     Param {
         name: "clusters",
@@ -480,7 +481,7 @@ impl Params {
                 name: "CLUSTERS".to_owned(),
                 value: String::new(),
                 allowed: format!(
-                    "with {PREFIX}HOST_ENGINE=kmeans a file that `tcam cluster` wrote"
+                    "a file that `tcam cluster` wrote, which {PREFIX}HOST_ENGINE=kmeans needs"
                 ),
             });
         }

@@ -59,7 +59,8 @@ impl<Q: Queues> HostOn<Q> {
     fn new(engine: HostEngine, plan: &HostPlan, queues: Q) -> Self {
         let HostPlan { config, clusters, .. } = plan;
         let (k_collective, k_point_to_point) = match engine {
-            HostEngine::List => return Self::List(Box::new(List::new(queues))),
+            // `auto` begins with the list.
+            HostEngine::List | HostEngine::Auto => return Self::List(Box::new(List::new(queues))),
             HostEngine::RankArray => return Self::RankArray(Box::new(RankArray::new(queues))),
             HostEngine::Kmeans => {
                 let engine = Kmeans::new(config.layout, Arc::clone(clusters), queues);

@@ -130,6 +130,8 @@ pub enum HostEngine {
     Hash,
     /// A hash table for each combination of wildcards.
     NewMadeleine,
+    /// One of the others, chosen by what comes.
+    Auto,
 }
 
 /// Which queue of a receive context an engine is behind.
@@ -180,7 +182,7 @@ impl Default for EngineConfig {
 
 impl HostEngine {
     /// Every engine.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::List,
         Self::RankArray,
         Self::ColList,
@@ -189,6 +191,7 @@ impl HostEngine {
         Self::Kmeans,
         Self::Hash,
         Self::NewMadeleine,
+        Self::Auto,
     ];
 
     /// Name, as in `FI_TCAM_HOST_ENGINE`.
@@ -203,6 +206,7 @@ impl HostEngine {
             Self::Kmeans => "kmeans",
             Self::Hash => "hash",
             Self::NewMadeleine => "newmadeleine",
+            Self::Auto => "auto",
         }
     }
 }

@@ -13,8 +13,8 @@ use super::balance;
 use crate::advise::math::{dot, logistic, tanh};
 use crate::workload::mix;
 
-const HIDDEN: usize = 10;
-const EPOCHS: usize = 400;
+const HIDDEN: usize = 6;
+const EPOCHS: usize = 150;
 const RATE: f64 = 0.03;
 const DECAY: f64 = 0.003;
 

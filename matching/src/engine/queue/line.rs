@@ -346,6 +346,12 @@ impl<T: Copy> Places<T> {
         Some((self.pages.get_mut(page_of(at))?, self.items.get_mut(at as usize)?))
     }
 
+    /// A page by its number.
+    #[inline]
+    pub(super) fn page(&self, number: u32) -> &Page {
+        &self.pages[number as usize]
+    }
+
     #[inline]
     pub(super) fn print(&self, at: u32) -> Print {
         self.pages[page_of(at)].print((at % PAGE) as usize)

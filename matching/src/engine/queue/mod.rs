@@ -7,6 +7,7 @@
 //! The youngest elements may wait for their place in a queue: they are in the list
 //! of all only.
 
+mod exact;
 mod line;
 mod linked;
 mod packed;

@@ -20,6 +20,7 @@
 //!     the first hit has an element that matches: it is the oldest
 //!     else: each that agrees and is there, one by one
 //! ```
+//! A line of all with thousands of elements has an index of those that are exact (`packed/long.rs`).
 //!
 //! An element lies in the line of all, and who knows its place knows all of it: nothing
 //! leads from one to the other that would have to be written and read. A handle is how many
@@ -33,7 +34,13 @@
 //!              shift = shift + tail                  no number is used twice
 //! ```
 
-use ternary_cam::{Compare, Scanner, Search};
+mod long;
+mod searches;
+
+use ternary_cam::Scanner;
+
+use long::Index;
+use searches::{All, Own, Several};
 
 use super::{
     Best, Lookup, Queues,
@@ -102,7 +109,8 @@ pub struct Packed {
     reach: u8,
     slots: Places<Slot>,
     /// One behind the place that was left last. If that is the tail, the youngest left, and
-    /// the next one comes there: the removal need not ask.
+    /// the next one comes there: the removal need not ask. While there is an index it is always
+    /// the tail, so that a push without one need not ask for it.
     left: u32,
     /// What is to be added to a place in it to name it.
     shift: u64,
@@ -115,6 +123,8 @@ pub struct Packed {
     /// Those of the queues: places in that of all.
     lines: Vec<Line>,
     names: Places<u32>,
+    /// Of all elements, while `reach` says so.
+    index: Index,
     fields: Fields,
     scanner: Scanner,
 }
@@ -140,6 +150,7 @@ impl Packed {
             own: Vec::new(),
             lines: Vec::new(),
             names: Places::new(0),
+            index: Index::default(),
             fields: config.layout.fields(),
             scanner,
         }
@@ -159,6 +170,13 @@ impl Packed {
     #[cold]
     #[inline(never)]
     fn moved_place_of(&self, handle: HostHandle) -> u32 {
+        // Where there were no holes, as in a line that only grew, the names follow each other.
+        let first = self.moved.first().map_or(0, |moved| moved.name);
+        if let Some(moved) = self.moved.get((handle.0 - first) as usize)
+            && moved.name == handle.0
+        {
+            return moved.at;
+        }
         let found = self.moved.binary_search_by_key(&handle.0, |moved| moved.name);
         self.moved[found.expect("the handle is live")].at
     }
@@ -181,6 +199,10 @@ impl Packed {
     #[inline(never)]
     fn close_up_all(&mut self) {
         self.left = NOBODY;
+        let indexed = self.reach == INDEXED;
+        if indexed {
+            self.leave_index();
+        }
         let Self { all, reach, slots, shift, moved, unplaced, own, names, .. } = self;
         // Those that moved before are the oldest.
         moved.retain(|moved| {
@@ -204,6 +226,7 @@ impl Packed {
         *shift += u64::from(tail);
         *reach = self::reach(all.tail.saturating_sub(1));
         *unplaced = placed;
+        self.enter_index(indexed);
     }
 
     #[cold]
@@ -212,6 +235,7 @@ impl Packed {
         self.lines[queue].close_up(SMALLEST, &mut self.names, |name, _, to| {
             own[name as usize].at = to;
         });
+        self.index.note_queue(&self.lines[queue]);
     }
 
     #[inline(always)]
@@ -228,9 +252,9 @@ impl Packed {
 
     /// Takes an element out that has no queue.
     #[inline(always)]
-    fn remove_unplaced(&mut self, at: u32) {
+    fn remove_unplaced(&mut self, at: u32, in_first: bool) {
         self.left = at + 1;
-        match self.all.remove(at, self.reach != PAGES, &mut self.slots) {
+        match self.all.remove(at, in_first, &mut self.slots) {
             Left::Empty => {
                 self.left = NOBODY;
                 self.unplaced = self.all.tail;
@@ -248,7 +272,14 @@ impl Packed {
         if at < self.unplaced {
             self.leave_queue(at, leaves);
         }
-        self.remove_unplaced(at);
+        if self.reach == INDEXED {
+            self.leave(at);
+            self.index.left = at + 1;
+        }
+        self.remove_unplaced(at, self.reach < PAGES);
+        if self.reach == INDEXED {
+            self.left = self.all.tail;
+        }
     }
 
     #[cold]
@@ -295,13 +326,21 @@ impl Packed {
         self.first_of_several(line, &self.names, key, |at| *self.names.item(at).expect("a place"))
     }
 
+    #[inline(always)]
+    fn first_of_all_pages(&self, key: &Key) -> Best {
+        self.scanner.run(All::<PAGES> { packed: self, key })
+    }
+
     /// The first match of a line of a queue, out of line: they are searched from several
     /// places.
     #[inline(never)]
-    fn first_of_queue(&self, line: &Line, probe: &Probe<'_>) -> Best {
+    fn first_of_queue(&self, queue: usize, line: &Line, probe: &Probe<'_>) -> Best {
         if line.is_short() {
             self.scanner.run(Own::<STEP> { packed: self, line, probe })
         } else if line.is_long() {
+            if let Some(best) = self.first_of_all_in(queue, line, probe.key) {
+                return best;
+            }
             self.scanner.run(Own::<PAGES> { packed: self, line, probe })
         } else {
             self.scanner.run(Own::<ONE_PAGE> { packed: self, line, probe })
@@ -331,81 +370,13 @@ impl Packed {
 const STEP: u8 = 0;
 const ONE_PAGE: u8 = 1;
 const PAGES: u8 = 2;
+/// Several pages, indexed (`long`).
+const INDEXED: u8 = 3;
 
 /// How many are searched if this is the place of the youngest in the line of all, or one of
 /// the others in its step.
 const fn reach(youngest: u32) -> u8 {
     (youngest >= Scanner::STEP as u32) as u8 + (youngest >= PAGE) as u8
-}
-
-/// A search of the line of all.
-struct All<'s, const WHERE: u8> {
-    packed: &'s Packed,
-    key: &'s Key,
-}
-
-impl<const WHERE: u8> Search for All<'_, WHERE> {
-    type Found = Best;
-
-    #[inline(always)]
-    fn run(self, compare: impl Compare) -> Best {
-        let Packed { fields, all, slots, .. } = self.packed;
-        let print = Print::new(fields, self.key);
-        let found = match WHERE {
-            STEP => all.first_of_step(compare, print, slots),
-            ONE_PAGE => all.first_of_page(compare, print, slots),
-            _ => all.first_of_pages(compare, print, slots),
-        };
-        self.packed.verified(found, self.key)
-    }
-}
-
-/// A search of the line of a queue.
-struct Own<'s, const WHERE: u8> {
-    packed: &'s Packed,
-    line: &'s Line,
-    probe: &'s Probe<'s>,
-}
-
-impl<const WHERE: u8> Search for Own<'_, WHERE> {
-    type Found = Best;
-
-    #[inline(always)]
-    fn run(self, compare: impl Compare) -> Best {
-        let Self { packed, line, probe: &Probe { key, print } } = self;
-        let names = &packed.names;
-        let found = match WHERE {
-            STEP => line.first_of_region::<true, _>(compare, print, names),
-            ONE_PAGE => line.first_of_region::<false, _>(compare, print, names),
-            _ => line.first_of_pages(compare, print, names),
-        };
-        packed.verified_own(found, line, key)
-    }
-}
-
-/// A search of a line for all that agrees; `in_all` tells where in the line of all it is.
-struct Several<'s, T, F> {
-    packed: &'s Packed,
-    line: &'s Line,
-    places: &'s Places<T>,
-    key: &'s Key,
-    in_all: F,
-}
-
-impl<T: Copy, F: Fn(u32) -> u32> Search for Several<'_, T, F> {
-    type Found = Best;
-
-    #[inline(always)]
-    fn run(self, compare: impl Compare) -> Best {
-        let Self { packed, line, places, key, in_all } = self;
-        let print = Print::new(&packed.fields, key);
-        let found = line.first_accepted(compare, print, places, |place| {
-            let at = in_all(place);
-            let slot = packed.slot(at);
-            slot.matches(key).then_some(Best { at, age: slot.age })
-        });
-        found.unwrap_or(Best::NONE)
-    }
 }
 
 impl Lookup for Packed {
@@ -423,7 +394,7 @@ impl Lookup for Packed {
     #[inline(always)]
     fn older_match(&self, queue: usize, probe: &Probe<'_>, best: Best) -> Best {
         match self.lines.get(queue) {
-            Some(line) if line.len > 1 => best.or(self.first_of_queue(line, probe)),
+            Some(line) if line.len > 1 => best.or(self.first_of_queue(queue, line, probe)),
             Some(line) if line.len == 1 => best.or(self.only_of_queue(line, probe.key)),
             _ => best,
         }
@@ -454,24 +425,33 @@ impl Queues for Packed {
 
     fn ensure(&mut self, count: usize) {
         if count > self.lines.len() {
+            if self.lines.is_empty() {
+                self.index.wait_for_long_queue();
+            }
             self.lines.resize(count, Line::default());
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, element: Element, age: u64) -> HostHandle {
         let Element { bits, ignore, source, token } = element;
         let print = Print::new(&self.fields, &Key { bits, ignore, source });
         if self.left == self.all.tail {
+            if self.reach == INDEXED {
+                return self.push_long(bits, ignore, source, token, age);
+            }
             self.draw_back();
+        }
+        if self.all.tail.is_multiple_of(Scanner::STEP as u32) {
+            if self.all.len >= self.index.from {
+                return self.push_long(bits, ignore, source, token, age);
+            }
+            self.reach = reach(self.all.tail);
         }
         let Some((page, slot)) = self.slots.at_mut(self.all.tail) else {
             self.close_up_all();
-            return self.push(element, age);
+            return self.push_again(bits, ignore, source, token, age);
         };
-        if self.all.tail.is_multiple_of(Scanner::STEP as u32) {
-            self.reach = reach(self.all.tail);
-        }
         let at = self.all.push_to(page, print);
         // Field by field: see `Queues::Probe`.
         *slot = Slot { element: Element { bits, ignore, source, token }, age };
@@ -506,10 +486,11 @@ impl Queues for Packed {
     #[inline(always)]
     fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize)) {
         let at = handle.0.wrapping_sub(self.shift);
-        if self.all.ends_behind(at) && at >= u64::from(self.unplaced) {
-            self.remove_unplaced(at as u32);
-        } else {
-            self.remove_any(handle, leaves);
+        let unplaced = self.all.ends_behind(at) && at >= u64::from(self.unplaced);
+        match self.reach {
+            STEP | ONE_PAGE if unplaced => self.remove_unplaced(at as u32, true),
+            PAGES if unplaced => self.remove_unplaced(at as u32, false),
+            _ => self.remove_any(handle, leaves),
         }
     }
 
@@ -528,7 +509,8 @@ impl Queues for Packed {
         match self.reach {
             STEP => self.scanner.run(All::<STEP> { packed: self, key }),
             ONE_PAGE => self.scanner.run(All::<ONE_PAGE> { packed: self, key }),
-            _ => self.scanner.run(All::<PAGES> { packed: self, key }),
+            PAGES => self.first_of_all_pages(key),
+            _ => self.first_indexed(key),
         }
     }
 

@@ -66,7 +66,7 @@ fn lines_grow_close_up_and_empty_in_every_order() {
         [|_, _| 0, |len, _| len - 1, |len, step| step * 37 % len, |len, _| len / 2];
     let mut harness = Harness::new();
     for pick in picks {
-        let lengths = if cfg!(miri) { &[1, 5, 70][..] } else { &[1, 5, 9, 40, 70, 500] };
+        let lengths = if cfg!(miri) { &[1, 5, 70][..] } else { &[1, 5, 9, 40, 70, 500, 2500] };
         for &most in lengths {
             (0..most).for_each(|_| harness.push());
             // As many come as go, then all go.

@@ -100,6 +100,12 @@ impl Page {
         self.merge(tags, sources, print)
     }
 
+    /// The places of elements with wildcards whose fingerprint agrees.
+    #[inline(always)]
+    pub(super) fn agree_with_wildcards(&self, compare: impl Compare, print: Print) -> u64 {
+        self.agree(compare, print) & (self.any_tag | self.any_source) & self.live
+    }
+
     /// Whether nothing agrees, by the tags alone.
     #[inline(always)]
     fn lacks_tag(&self, compare: impl Compare, print: Print) -> bool {

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! An index of the elements of a long line by what is exact in them: places by a hash.
+//!
+//! ```text
+//! heads      [  3  |  -  |  8  |  -  ]          a place a bucket, `NOBODY` if it is empty
+//!               |           |
+//!               3 -> 5      8 -> 2             sibling: the oldest of another key
+//!              / \
+//!             4 - 7                            ring of those with the key of 3: next younger,
+//!                                              the youngest leads to the oldest
+//! ```
+//! The oldest of a key is found by its bucket alone, however many have the same key, and any
+//! leaves without a look at the others.
+
+use super::page::NOBODY;
+
+/// Buckets in a line of the cache.
+pub(super) const LINE: u64 = 16;
+
+/// Which bucket: keys that follow each other are to be in one line, since so they come.
+#[derive(Clone, Copy)]
+pub(super) struct Hash {
+    /// The high bits are the good ones.
+    pub(super) line: u64,
+    /// Below [`LINE`].
+    pub(super) within: u64,
+}
+
+/// Where an element is, by its place.
+#[derive(Clone, Copy)]
+struct Node {
+    /// The next younger with the same key; that of the youngest is the oldest.
+    next: u32,
+    /// The next older; that of the oldest is the youngest.
+    prev: u32,
+    /// Of the oldest of a key: the oldest of another in the same bucket.
+    sibling: u32,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Exact {
+    /// As many as a power of two.
+    heads: Vec<u32>,
+    nodes: Vec<Node>,
+}
+
+impl Exact {
+    /// Makes room for so many places. If there was less, nothing is in it any more.
+    pub(super) fn make_room(&mut self, places: usize) {
+        if self.nodes.len() < places {
+            self.heads = vec![NOBODY; places.next_power_of_two().max(2 * LINE as usize)];
+            self.nodes = vec![Node { next: 0, prev: 0, sibling: 0 }; places];
+        }
+    }
+
+    #[inline]
+    fn bucket(&self, Hash { line, within }: Hash) -> usize {
+        let lines = self.heads.len() as u64 / LINE;
+        ((line >> (u64::BITS - lines.trailing_zeros())) * LINE + within) as usize
+    }
+
+    /// Forgets everything in the bucket of a hash.
+    pub(super) fn clear(&mut self, hash: Hash) {
+        let bucket = self.bucket(hash);
+        self.heads[bucket] = NOBODY;
+    }
+
+    /// The oldest element with a key: `same` says whether one has it.
+    #[inline]
+    pub(super) fn oldest(&self, hash: Hash, same: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut head = self.heads[self.bucket(hash)];
+        while head != NOBODY && !same(head) {
+            head = self.nodes[head as usize].sibling;
+        }
+        (head != NOBODY).then_some(head)
+    }
+
+    /// All with the key of the oldest, by age.
+    #[inline]
+    pub(super) fn ring(&self, oldest: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(oldest), move |&at| {
+            Some(self.nodes[at as usize].next).filter(|&next| next != oldest)
+        })
+    }
+
+    /// Adds the youngest. `oldest` is that of its key, as it was found.
+    #[inline]
+    pub(super) fn push(&mut self, hash: Hash, at: u32, oldest: Option<u32>) {
+        let Some(oldest) = oldest else {
+            let bucket = self.bucket(hash);
+            let sibling = std::mem::replace(&mut self.heads[bucket], at);
+            self.nodes[at as usize] = Node { next: at, prev: at, sibling };
+            return;
+        };
+        let youngest = std::mem::replace(&mut self.nodes[oldest as usize].prev, at);
+        self.nodes[youngest as usize].next = at;
+        self.nodes[at as usize] = Node { next: oldest, prev: youngest, sibling: NOBODY };
+    }
+
+    /// Takes one out.
+    #[inline]
+    pub(super) fn remove(&mut self, hash: Hash, at: u32) {
+        let Node { next, prev, sibling } = self.nodes[at as usize];
+        let alone = next == at;
+        if !alone {
+            self.nodes[prev as usize].next = next;
+            self.nodes[next as usize].prev = prev;
+        }
+        let successor = if alone { sibling } else { next };
+        let bucket = self.bucket(hash);
+        let mut head = self.heads[bucket];
+        if head == at {
+            self.heads[bucket] = successor;
+        } else {
+            // Up to the one before it, or none if it is not the oldest of its key.
+            while head != NOBODY && self.nodes[head as usize].sibling != at {
+                head = self.nodes[head as usize].sibling;
+            }
+            if head == NOBODY {
+                return;
+            }
+            self.nodes[head as usize].sibling = successor;
+        }
+        if !alone {
+            self.nodes[next as usize].sibling = sibling;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Few buckets for many keys, and every order of leaving.
+    #[test]
+    fn rings_share_buckets() {
+        const PLACES: u32 = 64;
+        let mut random = 1_u32;
+        let mut below = |n: usize| {
+            random = random.wrapping_mul(0x915f_77f5).wrapping_add(1);
+            (random >> 16) as usize % n
+        };
+        for keys in [1, 2, 5, 64] {
+            let mut exact = Exact::default();
+            exact.make_room(PLACES as usize);
+            // Four buckets.
+            let hash =
+                |key: usize| Hash { line: (key as u64 & 1) << 63, within: key as u64 / 2 % 2 };
+            let mut key_of = vec![usize::MAX; PLACES as usize];
+            let mut live: Vec<u32> = Vec::new();
+            let mut free: Vec<u32> = (0..PLACES).collect();
+            for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
+                if below(2) == 0 && !free.is_empty() {
+                    let (at, key) = (free.swap_remove(below(free.len())), below(keys));
+                    let oldest = exact.oldest(hash(key), |at| key_of[at as usize] == key);
+                    exact.push(hash(key), at, oldest);
+                    key_of[at as usize] = key;
+                    live.push(at);
+                } else if !live.is_empty() {
+                    let at = live.remove(below(live.len()));
+                    exact.remove(hash(key_of[at as usize]), at);
+                    free.push(at);
+                }
+                let key = below(keys);
+                let mine = |&at: &u32| key_of[at as usize] == key;
+                let expected: Vec<u32> = live.iter().copied().filter(mine).collect();
+                let oldest = exact.oldest(hash(key), |at| mine(&at));
+                let found: Vec<u32> = oldest.into_iter().flat_map(|at| exact.ring(at)).collect();
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}

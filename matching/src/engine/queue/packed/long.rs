@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A long line of all elements: those that name their tag and their source are found by an index
+//! of both (`exact`), the others by a search of the pages that have any.
+//!
+//! ```text
+//! first(key), if the key names both:
+//!     exact = the oldest with this tag and source that matches
+//!     wild  = the first match in pages with wildcards, before exact
+//!     the one at the lower place
+//! ```
+//! Other keys are compared with all. What a list would have compared is counted as before.
+
+use ternary_cam::{Compare, Search};
+
+use super::{Best, INDEXED, NOBODY, PAGE, Packed, Print, STEP, Slot};
+use crate::engine::HostHandle;
+use crate::engine::queue::Queues as _;
+use crate::engine::queue::exact::{Exact, Hash, LINE};
+use crate::engine::queue::line::Line;
+use crate::traffic::Fields;
+use crate::{Element, Key, Source};
+
+/// Elements from which on a line is indexed, and up to which it remains so: with as many a search
+/// of all fingerprints takes longer than an index.
+pub(super) const LONG: u32 = 2048;
+const SHORT: u32 = LONG / 4;
+
+/// The odd fractional parts of the golden ratio and of the square root of 3.
+const OF_TAG: u64 = 0x9e37_79b9_7f4a_7c15;
+const OF_SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
+
+/// Index of a long line.
+pub(super) struct Index {
+    /// Elements from which on there is one: none are enough while all queues are short.
+    pub(super) from: u32,
+    exact: Exact,
+    /// What [`Packed::left`] is elsewhere.
+    pub(super) left: u32,
+    /// Pages with elements that it lacks, and maybe others, lowest first.
+    wild: Vec<u32>,
+}
+
+impl Default for Index {
+    fn default() -> Self {
+        Self { from: LONG, exact: Exact::default(), left: NOBODY, wild: Vec::new() }
+    }
+}
+
+impl Index {
+    /// Elements get queues, which are searched instead of all.
+    pub(super) fn wait_for_long_queue(&mut self) {
+        self.from = u32::MAX;
+    }
+
+    /// Notes the length of a queue that filled its region.
+    pub(super) fn note_queue(&mut self, line: &Line) {
+        if line.len >= LONG / 2 {
+            self.from = LONG;
+        }
+    }
+}
+
+/// What is exact in an element or a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Name {
+    tag: u64,
+    source: Source,
+}
+
+impl Name {
+    /// Nothing if it leaves a part of it open.
+    #[inline(always)]
+    fn of(fields: &Fields, key: &Key) -> Option<Self> {
+        let told_by = fields.tag_and_communicator();
+        let source = fields.source(key);
+        let named = key.ignore & told_by == 0 && !source.is_any();
+        named.then_some(Self { tag: key.bits & told_by, source })
+    }
+
+    /// The same of an element.
+    #[inline(always)]
+    fn of_element(fields: &Fields, element: &Element) -> Option<Self> {
+        let &Element { bits, ignore, source, .. } = element;
+        Self::of(fields, &Key { bits, ignore, source })
+    }
+
+    #[inline(always)]
+    fn hash(self) -> Hash {
+        let (tags, tag) = (self.tag / LINE, self.tag % LINE);
+        let source = u64::from(super::number(self.source));
+        let hash = tags.wrapping_mul(OF_TAG).wrapping_add(source.wrapping_mul(OF_SOURCE));
+        // Tags that are a multiple of `LINE` apart have the same `tag`.
+        Hash { line: hash, within: (tag ^ hash >> 40) % LINE }
+    }
+}
+
+impl Packed {
+    /// [`Queues::push`](super::Queues::push) where there are enough elements for an index, or there
+    /// is one. Apart, and in registers: a short
+    /// line would pay for what is called and for what is handed over in memory.
+    #[inline(never)]
+    pub(super) fn push_long(
+        &mut self,
+        bits: u64,
+        ignore: u64,
+        source: Source,
+        token: u32,
+        age: u64,
+    ) -> HostHandle {
+        if self.all.len == 0 {
+            // The index has no element any more, and is left as it is.
+            (self.reach, self.left) = (STEP, NOBODY);
+            return self.push_again(bits, ignore, source, token, age);
+        }
+        if self.reach != INDEXED {
+            self.build_index();
+        } else if self.index.left == self.all.tail {
+            self.draw_back();
+            self.index.left = NOBODY;
+        }
+        let Some((page, slot)) = self.slots.at_mut(self.all.tail) else {
+            self.close_up_all();
+            return self.push_again(bits, ignore, source, token, age);
+        };
+        let at = self.all.push_to(page, Print::new(&self.fields, &Key { bits, ignore, source }));
+        *slot = Slot { element: Element { bits, ignore, source, token }, age };
+        self.enter(at);
+        self.left = self.all.tail;
+        self.handle(at)
+    }
+
+    /// After what was in the way of a push.
+    #[cold]
+    pub(super) fn push_again(
+        &mut self,
+        bits: u64,
+        ignore: u64,
+        source: Source,
+        token: u32,
+        age: u64,
+    ) -> HostHandle {
+        self.push(Element { bits, ignore, source, token }, age)
+    }
+
+    /// Indexes all elements there are.
+    #[cold]
+    fn build_index(&mut self) {
+        self.index.exact.make_room(self.slots.len());
+        self.index.wild.clear();
+        self.reach = INDEXED;
+        let mut next = self.all.next(0, &self.slots);
+        while let Some(at) = next {
+            self.enter(at);
+            next = self.all.next(at + 1, &self.slots);
+        }
+        (self.left, self.index.left) = (self.all.tail, NOBODY);
+    }
+
+    /// Before elements move: no element is in the index any more.
+    pub(super) fn leave_index(&mut self) {
+        let Self { all, slots, fields, index, .. } = self;
+        for Slot { element, .. } in all.iter(slots) {
+            if let Some(name) = Name::of_element(fields, &element) {
+                index.exact.clear(name.hash());
+            }
+        }
+    }
+
+    /// After they moved: the index, if there are enough for it.
+    pub(super) fn enter_index(&mut self, indexed: bool) {
+        if self.all.len >= if indexed { SHORT } else { self.index.from } {
+            self.build_index();
+        }
+    }
+
+    fn is_named(&self, at: u32, name: Name) -> bool {
+        Name::of_element(&self.fields, &self.slot(at).element) == Some(name)
+    }
+
+    /// Adds the youngest.
+    #[inline]
+    fn enter(&mut self, at: u32) {
+        let Some(name) = Name::of_element(&self.fields, &self.slot(at).element) else {
+            let page = at / PAGE;
+            while self.index.wild.last().is_some_and(|&last| last > page) {
+                self.index.wild.pop();
+            }
+            if self.index.wild.last() != Some(&page) {
+                self.index.wild.push(page);
+            }
+            return;
+        };
+        let hash = name.hash();
+        let oldest = self.index.exact.oldest(hash, |at| self.is_named(at, name));
+        self.index.exact.push(hash, at, oldest);
+    }
+
+    /// Takes one out that is there still.
+    #[inline]
+    pub(super) fn leave(&mut self, at: u32) {
+        if let Some(name) = Name::of_element(&self.fields, &self.slot(at).element) {
+            self.index.exact.remove(name.hash(), at);
+        }
+    }
+
+    /// The first match of all.
+    #[inline(never)]
+    pub(super) fn first_indexed(&self, key: &Key) -> Best {
+        let Some(name) = Name::of(&self.fields, key) else { return self.first_of_all_pages(key) };
+        let exact = &self.index.exact;
+        let oldest = exact.oldest(name.hash(), |at| self.is_named(at, name));
+        let matches = |&at: &u32| self.slot(at).matches(key);
+        let found = oldest.and_then(|oldest| exact.ring(oldest).find(matches));
+        let before = found.unwrap_or(NOBODY);
+        let wild = if self.index.wild.is_empty() {
+            None
+        } else {
+            self.scanner.run(Wild { packed: self, key, before })
+        };
+        wild.or(found).map_or(Best::NONE, |at| Best { at, age: self.slot(at).age })
+    }
+
+    /// The first match of a long queue, if it is the first of all.
+    pub(super) fn first_of_all_in(&self, queue: usize, line: &Line, key: &Key) -> Option<Best> {
+        if self.reach != INDEXED || line.len < LONG {
+            return None;
+        }
+        let best = Name::of(&self.fields, key).map(|_| self.first_indexed(key))?;
+        let own = self.own.get(best.at as usize)?;
+        (best.at < self.unplaced && own.queue == queue as u32).then_some(best)
+    }
+}
+
+/// A search of the pages with wildcards, for the first match before a place.
+struct Wild<'s> {
+    packed: &'s Packed,
+    key: &'s Key,
+    before: u32,
+}
+
+impl Search for Wild<'_> {
+    type Found = Option<u32>;
+
+    #[inline(always)]
+    fn run(self, compare: impl Compare) -> Option<u32> {
+        let Self { packed: Packed { fields, index, slots, .. }, key, before } = self;
+        let print = Print::new(fields, key);
+        for &page in &index.wild {
+            let first = page * PAGE;
+            if first >= before {
+                break;
+            }
+            let mut hits = slots.page(page).agree_with_wildcards(compare, print);
+            while hits != 0 {
+                let at = first + hits.trailing_zeros();
+                if at >= before {
+                    return None;
+                }
+                if slots.item(at).is_some_and(|slot| slot.matches(key)) {
+                    return Some(at);
+                }
+                hits &= hits - 1;
+            }
+        }
+        None
+    }
+}
