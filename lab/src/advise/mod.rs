@@ -282,7 +282,10 @@ mod tests {
         assert!(!advice.keeps() && advice.saves[0] > 0.5, "{advice:?}");
         assert!(advice.confidence > 0.5, "{advice:?}");
         let sentence = words::sentence(&case.runs, Some(&advice));
-        assert!(sentence.contains(": no wildcard in 1 run, 95th percentile of a list "), "{sentence}");
+        assert!(
+            sentence.contains(": no wildcard in 1 run, 95th percentile of a list "),
+            "{sentence}"
+        );
         assert!(sentence.contains(" % less matching time than list, linked"), "{sentence}");
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What `tcam advise --json` tells.
 
-use matching::Profile;
+use matching::{HostEngine, Profile};
 use serde::Serialize;
 
 use super::Case;
@@ -113,7 +113,7 @@ impl Told {
             umq_high_water,
             recommended_entries: first.recommended(),
             cases: cases.iter().map(|case| ToldCase::of(case, models)).collect(),
-            not_judged: Contender::left_out().into_iter().map(|engine| engine.name()).collect(),
+            not_judged: Contender::left_out().into_iter().map(HostEngine::name).collect(),
         }
     }
 }
