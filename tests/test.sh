@@ -52,6 +52,8 @@ say "The command line on bad days"
 python3 tests/command.py
 say "Answers that say what they lack"
 python3 tests/answers.py
+say "Advice, and models that are learned again"
+python3 tests/advise.py
 say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
 say "Replays and curves against a brute force"

@@ -32,6 +32,7 @@ pub(crate) enum Task {
     Record(Record),
     Replay(Replay),
     Compare(crate::compare::Compare),
+    Advise(crate::advise::Advise),
     Sweep(Sweep),
     Plot(look::Plot),
     Stats(look::Stats),

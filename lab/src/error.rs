@@ -250,6 +250,12 @@ pub(crate) enum Error {
     #[error("{0}")]
     Device(#[from] nic::device::DeviceError),
 
+    #[error("{0}: no operation is recorded there, so that no engine has anything to do")]
+    NothingHappened(PathBuf),
+
+    #[error("the models of the advisor cannot be read: {0}; `tcam advise --train` makes them")]
+    Models(String),
+
     #[error("{path}: {error}")]
     Csv { path: PathBuf, error: csv::Error },
 }

@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Compare,
     #[serde(rename = "tcam-sweep")]
     Sweep,
+    #[serde(rename = "tcam-advise")]
+    Advise,
     #[serde(rename = "tcam-diff")]
     Diff,
 }

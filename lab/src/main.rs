@@ -6,6 +6,7 @@
 #[macro_use]
 mod output;
 
+mod advise;
 mod basis;
 mod cli;
 mod cluster;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         Task::Run(arguments) => run::run(&arguments),
         Task::Record(arguments) => record::record(&arguments),
         Task::Replay(arguments) => replay::replay(&arguments),
+        Task::Advise(arguments) => advise::advise(&arguments),
         Task::Compare(arguments) => compare::compare(&arguments),
         Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
         Task::Sweep(arguments) => curve::sweep(&arguments),

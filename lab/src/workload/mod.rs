@@ -30,7 +30,7 @@ use crate::signals::{self, Signals};
 use crate::summary::NO_LIBFABRIC;
 
 pub(crate) use pattern::Pattern;
-pub(crate) use random::mix;
+pub(crate) use random::{Permutation, mix};
 pub(crate) use stream::{Event, Place, Role, play};
 use stream::{Messages, Sources};
 

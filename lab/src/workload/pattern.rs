@@ -45,6 +45,8 @@ pub(crate) enum Pattern {
     Pingpong,
     /// Cholesky factorization by tiles: panels from a row and a column of processes
     Cholesky,
+    /// An iterative solver: long messages of early neighbours wait while short ones come and go
+    Solver,
     /// A manager that receives from any worker
     Manager,
     /// 26 neighbours in three dimensions, four variables each
@@ -85,7 +87,7 @@ impl Pattern {
             Self::Lammps => 240,
             Self::Allreduce | Self::Iallgather => 1024,
             Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong => 2,
-            Self::Halo | Self::Cholesky | Self::Manager => 64,
+            Self::Halo | Self::Cholesky | Self::Solver | Self::Manager => 64,
         }
     }
 
@@ -118,7 +120,7 @@ impl Pattern {
             Self::Reverse => (0, "as many as messages", "", "K-means, section 5.1"),
             Self::Pingpong => (0, "one more than waits", "", "hints, section V.B"),
             Self::Cholesky => (0, "", "", "hints, section V.C, names it"),
-            Self::Halo | Self::Manager => (0, "", "", "no paper"),
+            Self::Halo | Self::Solver | Self::Manager => (0, "", "", "no paper"),
         };
         let basis = match self {
             // Messages of its algorithm, whatever their number is.
@@ -127,6 +129,7 @@ impl Pattern {
             | Self::Allreduce
             | Self::Halo
             | Self::Cholesky
+            | Self::Solver
             | Self::Manager => [Basis::Predicted; 2],
             Self::Nbody | Self::Miniamr | Self::Fds | Self::Amg | Self::Lammps => {
                 [Basis::Fitted; 2]
@@ -242,6 +245,7 @@ impl Pattern {
                 vec![Phase::on_time(vec![waiting]).in_order().with(vec![trip; TRIPS])]
             }
             Self::Cholesky => cholesky(n, step % TILES),
+            Self::Solver => solver(n, step),
             Self::Manager => {
                 let answers = |tag, each| {
                     let answers = point_to_point(tag, behind(1, others), each);
@@ -297,6 +301,34 @@ fn cholesky(n: u32, k: u32) -> Vec<Phase> {
         Phase::on_time(vec![panel(0, tiles)]),
         if k.is_multiple_of(2) { Phase::on_time(columns) } else { Phase::late(columns) },
     ]
+}
+
+/// One sweep: half of up to 24 neighbours are early with a face, or in other steps as many receives
+/// of faces wait, while the others send corners and sums are reduced, the receiver late in turn.
+fn solver(n: u32, step: u32) -> Vec<Phase> {
+    let others = n - 1;
+    let early = (others.min(24) / 2).max(1);
+    let of = |first: u32, count: u32, tag, len| {
+        let set = Messages::point_to_point(tag, behind(first, count), 1);
+        vec![Messages { len, ..set }]
+    };
+    let rest = (others - early).min(early);
+    let mut within = Vec::new();
+    for round in 0..4 {
+        if rest > 0 {
+            let corners = of(1 + early, rest, 16 + round, 8 << round);
+            within.push(if round % 2 == 0 {
+                Phase::on_time(corners)
+            } else {
+                Phase::late(corners)
+            });
+        }
+        let partner = behind(1 << (round % rounds(n)), 1);
+        within.push(Phase::on_time(vec![Messages::collective(0, tag::ALLREDUCE, partner)]));
+    }
+    let faces = of(1, early, 0, 1 << 16);
+    let faces = if step.is_multiple_of(2) { Phase::late(faces) } else { Phase::on_time(faces) };
+    vec![faces.with(within)]
 }
 
 /// The 26 neighbours in a periodic box, as cubic as the number of processes allows;

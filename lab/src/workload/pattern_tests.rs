@@ -82,6 +82,7 @@ fn queues_are_as_long_as_the_papers() {
     assert_eq!(marks(Pattern::Reverse, 2), [100, 0]);
     assert_eq!(marks(Pattern::Pingpong, 2), [101, 0]);
     assert_eq!(marks(Pattern::Cholesky, 64), [64, 64]);
+    assert_eq!(marks(Pattern::Solver, 64), [24, 24]);
     assert_eq!(marks(Pattern::Manager, 64), [63, 126]);
     assert_eq!(marks(Pattern::Lammps, 240), [15, 6]);
     assert_eq!(marks(Pattern::Halo, 64), [104, 104]);
