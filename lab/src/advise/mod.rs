@@ -77,7 +77,7 @@ pub(crate) struct Advise {
 
     /// Learns the models anew from samples.csv and costs.csv, and writes models.json and
     /// validation.md.
-    #[arg(long, conflicts_with_all = ["device", "prq", "umq", "set", "json", "ppn", "traces"])]
+    #[arg(long, conflicts_with_all = ["device", "prq", "umq", "set", "place", "ppn", "traces"])]
     train: bool,
 
     /// With --train: where these files are.
