@@ -182,7 +182,7 @@ impl Rings {
 
 #[cfg(test)]
 mod tests {
-    use super::Rings;
+    use super::{BUCKETS, Rings};
     use crate::deep::pattern::Pattern;
     use crate::deep::spread::{LONG, colliding};
     use crate::entry::{Key, Source};
@@ -228,6 +228,17 @@ mod tests {
         assert!(rings.first_for(&slots, &pattern, &key(0)).is_none());
         assert!(rings.first_for(&slots, &pattern, &key(7)).is_none());
         assert_eq!(rings.check(&slots, &pattern), slots.len() - 4 - 10);
+    }
+
+    #[test]
+    fn few_entries_have_few_buckets() {
+        let mut rings = Rings::new(16);
+        for (entries, buckets) in [(16, 512), (64, 512), (128, 1024), (5000, BUCKETS)] {
+            rings.clear(entries);
+            assert_eq!(rings.last + 1, buckets);
+            assert!(!rings.is_narrow(entries));
+            assert_eq!(rings.is_narrow(2 * entries), (64..2048).contains(&entries));
+        }
     }
 
     #[test]

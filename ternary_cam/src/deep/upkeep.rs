@@ -187,6 +187,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_side_index_has_more_buckets_where_there_are_more_entries() {
+        let mut table = Table::new(2048, Kernel::Scalar).unwrap();
+        let insert = |table: &mut Table, token: u32| {
+            let entry = Entry { bits: token.into(), ignore: 0, source: Source::new(1), token };
+            table.insert(entry).unwrap()
+        };
+        let mut handles: Vec<_> = (0..64).map(|token| insert(&mut table, token)).collect();
+        for token in 64..if cfg!(miri) { 300 } else { 1500 } {
+            // Keys of two kinds, of which the home index serves one.
+            for ignore in [0, 1 << 40] {
+                let oldest = token / 2;
+                let key = Key { bits: oldest.into(), ignore, source: Source::new(1) };
+                let hit = table.first_match(&key).unwrap();
+                assert_eq!((hit.token, hit.handle), (oldest, handles[oldest as usize]));
+            }
+            handles.push(insert(&mut table, token));
+            if token % 100 == 0 {
+                table.check();
+            }
+        }
+        let deep = table.deep();
+        assert_ne!(deep.awake, 0);
+        for which in crate::bits::Bits(deep.awake.into()) {
+            assert!(!deep.side[which].rings.is_narrow(deep.high_water));
+        }
+    }
+
     /// What is kept up for ranks costs inserts and removes something, and searches nothing.
     #[test]
     fn searches_are_uniform_while_somebody_asks_for_ranks() {
