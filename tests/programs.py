@@ -96,7 +96,7 @@ PROGRAMS = [
 
 def record(arguments, program):
     """Directories of its runs."""
-    place = PLACE / f"{program.command[0]}-{program.name[-3:].strip()}-{program.ranks}"
+    place = PLACE / f"{program.command[0]}-{program.ranks}"
     traces = [place / f"traces-{run}" for run in range(program.runs)]
     if arguments.again and all(path.is_dir() for path in traces):
         return traces

@@ -27,6 +27,8 @@ fn device(bytes: [u8; 6]) -> DeviceConfig {
         Some(match name {
             "prq_entries" | "umq_entries" => entries.to_string(),
             "host_engine" => pick(&HostEngine::ALL, engine).to_string(),
+            // There are none: every source is in the default cluster.
+            "clusters" => "unread".to_owned(),
             "queue" => pick(&Queue::ALL, queue).to_string(),
             "table" => pick(&TableKind::ALL, queue / 2).to_string(),
             "overflow" => pick(&Overflow::ALL, overflow).to_string(),
