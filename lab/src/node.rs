@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 
 use matching::{Key, TagLayout};
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::message::Envelope;
 use nic::params::Params;
 use nic::replay::{Change, Replay};

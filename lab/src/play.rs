@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use matching::Curve;
 use matching::measured::Clock;
 use matching::pool::{EntryPool, LocalPool, Share};
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::params::Params;
 use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};

@@ -18,7 +18,7 @@ use matching::timing::{Costs, Pace, Timing};
 use matching::{HostEngine, TagLayout};
 use nic::clusters::{self, Own};
 use nic::config;
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};

@@ -16,15 +16,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use matching::measured::Clock;
-use matching::pool::EntryPool;
-use matching::timing::Timing;
 use matching::{
-    Block, Curve, Element, HostEngine, Key, Offload, OffloadConfig, Overflow, Profile, Role,
-    SearchDepth, Source, TagLayout, Traversals,
+    Block, Curve, Element, Key, Offload, Overflow, Profile, SearchDepth, Source, TagLayout,
+    Traversals,
 };
 use slab::Slab;
 
-use crate::clusters::Own;
+use crate::config::{DeviceConfig, Promise, Refuse};
 use crate::latency::{Operation, Unit};
 use crate::lengths::{Lengths, Sample};
 use crate::live::LiveContext;
@@ -32,77 +30,6 @@ use crate::message::{Envelope, Grant, Post, Receive};
 use crate::receives::{Posted, Receives};
 use crate::report::{BrokenPromises, ContextCounters};
 use crate::trace::{Op, Recorder, Sent};
-
-/// Sizes and behaviour of a device.
-#[derive(Clone, Debug, Default)]
-pub struct DeviceConfig {
-    /// Table and engine of posted receives.
-    pub prq: OffloadConfig,
-    /// Table and engine of unexpected messages.
-    pub umq: OffloadConfig,
-    /// What every table draws its entries from; none if they are its own.
-    pub pool: Option<Arc<dyn EntryPool>>,
-    /// Receives that stay on the host.
-    pub refuse: Refuse,
-    /// What the program promises of its receives.
-    pub promise: Promise,
-    /// Those of `kmeans`.
-    pub clusters: Option<Own>,
-    /// What searches are charged; nothing if the timing model is off.
-    pub timing: Option<Timing>,
-    /// Tells the time to what is recorded of queue lengths; none where there is none.
-    pub clock: Option<Arc<dyn Clock>>,
-    /// Whether the operations of queues are measured by the clock.
-    pub times: bool,
-}
-
-/// Receives that a device does not take.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refuse {
-    /// From any source.
-    pub any_source: bool,
-    /// Into a buffer of several parts.
-    pub non_contiguous: bool,
-    /// With a buffer of fewer bytes; until one of more than `force_above` bytes is posted.
-    pub below: u64,
-    /// A receive of more bytes has everything before it offered again; 0 if none has.
-    pub force_above: u64,
-    /// Of any tag, or with other bits ignored by which the MPI tells messages apart.
-    pub any_tag: bool,
-}
-
-/// What a program promises of its receives (`FI_TCAM_ASSERT`). A receive that breaks a promise is
-/// matched as any other, and counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Promise {
-    /// None is from any source.
-    pub no_any_source: bool,
-    /// None is of any tag.
-    pub no_any_tag: bool,
-}
-
-impl DeviceConfig {
-    fn queue(&self, config: &OffloadConfig) -> Result<Offload, DeviceError> {
-        let mut queue = Offload::new(config)?;
-        if let (HostEngine::Kmeans, Some(own)) = (config.engine, &self.clusters) {
-            let of_role = match config.engine_config.role {
-                Role::Posted => &own.prq,
-                Role::Unexpected => &own.umq,
-            };
-            queue = queue.with_clusters(Arc::clone(of_role))?;
-        }
-        if let Some(pool) = &self.pool {
-            queue = queue.with_pool(Arc::clone(pool));
-        }
-        if let Some(timing) = &self.timing {
-            queue = queue.with_timing(timing.clone());
-        }
-        if let (true, Some(clock)) = (self.times, &self.clock) {
-            queue = queue.with_clock(Arc::clone(clock));
-        }
-        Ok(queue)
-    }
-}
 
 struct Unexpected<M> {
     /// How many arrived before.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The device against two plain lists, over random operations.
 
-use matching::pool::{LocalPool, Share};
-use matching::{HostEngine, Kernel, Overflow};
+use matching::pool::{EntryPool, LocalPool, Share};
+use matching::{HostEngine, Kernel, OffloadConfig, Overflow, Role};
 use proptest::prelude::*;
 
 use super::*;

@@ -4,7 +4,8 @@
 
 use matching::Key;
 
-use crate::device::{Context, DeviceConfig, DeviceError};
+use crate::config::DeviceConfig;
+use crate::device::{Context, DeviceError};
 use crate::message::{Envelope, Post, Receive};
 use crate::report::ContextCounters;
 use crate::trace::{Op, Posted};

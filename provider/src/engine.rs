@@ -17,12 +17,7 @@ use matching::Source;
 use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
-use nic::{
-    config,
-    device::{Device, DeviceConfig},
-    params::Params,
-    report::ChannelCounters,
-};
+use nic::{config, config::DeviceConfig, device::Device, params::Params, report::ChannelCounters};
 use slab::Slab;
 
 use crate::{

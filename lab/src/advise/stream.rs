@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use matching::{HostEngine, Queue, TagLayout};
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::params::Params;
 use nic::replay::{Change, Replay};
 use nic::report::ContextCounters;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use matching::measured::{Clock, MeasuredTime};
 use matching::{HostEngine, Queue, TagLayout};
 use nic::clusters::Own;
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
 use nic::trace::Op;

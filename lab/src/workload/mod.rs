@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use indicatif::ProgressBar;
 use matching::TagLayout;
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::origin::Origin;
 use nic::params::Params;
 use nic::replay::Replay;

@@ -2,7 +2,7 @@
 //! Queues of generated streams.
 
 use matching::TagLayout;
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
 

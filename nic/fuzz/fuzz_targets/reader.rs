@@ -8,7 +8,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use matching::{HostEngine, Overflow, Queue, TableKind, TagLayout};
-use nic::device::DeviceConfig;
+use nic::config::DeviceConfig;
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::ContextCounters;

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The parameters: what `fi_info -e`, the man page and `tcam` tell of them.
+
+use super::values::{NONE, Param, Values};
+use crate::{models, timings};
+
+/// Every parameter of the provider.
+pub const PARAMS: &[Param] = &[
+    Param {
+        name: "device",
+        values: Values::Words(&models::NAMES),
+        default: "generic",
+        help: "Device whose table sizes, pool, overflow and refusals are taken where a parameter is \
+               not set; generic sets nothing.",
+    },
+    Param {
+        name: "prq_entries",
+        values: Values::Number(0, 65_536),
+        default: "4096",
+        help: "Entries of the table of posted receives; 0 matches every receive on the host.",
+    },
+    Param {
+        name: "umq_entries",
+        values: Values::Number(0, 65_536),
+        default: "4096",
+        help: "Entries of the table of unexpected messages; 0 keeps every message on the host.",
+    },
+    Param {
+        name: "overflow",
+        values: Values::Words(&["spill", "prefix", "sticky", "flow-control"]),
+        default: "spill",
+        help: "What happens when a table is full: spill to the host engine, the oldest element there \
+               is promoted when an entry frees; prefix: nothing enters the table while the host \
+               holds any; sticky: everything new of both queues goes to the host for good, and the \
+               unexpected messages that are in the table, too; flow-control: posts and senders are \
+               held back until an entry frees.",
+    },
+    Param {
+        name: "preemptive",
+        values: Values::Set(&["pool", "posted-recv", "unexpected-msg"]),
+        default: NONE,
+        help: "When an endpoint leaves its tables before they are full (overflow=sticky): with more \
+               than half of the pool taken, or with more than rx_size receives posted or messages \
+               unexpected.",
+    },
+    Param {
+        name: "rx_size",
+        values: Values::Number(1, 65_536),
+        default: "1024",
+        help: "Receives or unexpected messages above which preemptive leaves the tables.",
+    },
+    Param {
+        name: "flow_timeout",
+        values: Values::Number(0, 3_600_000),
+        default: "10",
+        help: "Milliseconds that posted receives are held back (FI_EAGAIN) when no entry frees \
+               (overflow=flow-control).",
+    },
+    Param {
+        name: "exhausted",
+        values: Values::Words(&["spill", "fail"]),
+        default: "spill",
+        help: "What becomes of a posted receive after flow_timeout: spill to the host engine until \
+               an entry is free again, or fail with FI_ENOSPC as on a NIC that has none.",
+    },
+    Param {
+        name: "mr",
+        values: Values::Words(&["scalable", "basic", "endpoint"]),
+        default: "scalable",
+        help: "How memory is registered: with offsets and the application's keys, with virtual \
+               addresses and keys of the provider (as on verbs NICs), or bound to an endpoint \
+               and enabled (as on Slingshot).",
+    },
+    Param {
+        name: "refuse",
+        values: Values::Set(&["any-source", "any-tag", "non-contiguous"]),
+        default: NONE,
+        help: "Receives that the device does not take: they stay on the host.",
+    },
+    Param {
+        name: "refuse_below",
+        values: Values::Number(0, 1_073_741_824),
+        default: "0",
+        help: "Receives with a buffer of fewer bytes are not offered to the device (TM_THRESH of UCX).",
+    },
+    Param {
+        name: "force_above",
+        values: Values::Number(0, 1_073_741_824),
+        default: "0",
+        help: "A receive with a buffer of more bytes has all that waits before it offered to the \
+               device, short ones as well (TM_FORCE_THRESH of UCX); 0 does without.",
+    },
+    Param {
+        name: "pool",
+        values: Values::Words(&["endpoint", "node"]),
+        default: "endpoint",
+        help: "Whose the entries of the tables are: each endpoint's own, or drawn from a pool that \
+               all endpoints of this user on this host share.",
+    },
+    Param {
+        name: "pool_entries",
+        values: Values::Number(1, 65_536),
+        default: "4096",
+        help: "Entries of the pool; endpoints with the same number share one.",
+    },
+    Param {
+        name: "pool_engines",
+        values: Values::Number(1, 16),
+        default: "1",
+        help: "Engines among which the entries of the pool are divided; endpoints are given to them \
+               in turn, and draw from their own only.",
+    },
+    Param {
+        name: "pool_reserved",
+        values: Values::Number(0, 65_536),
+        default: "0",
+        help: "Entries of the pool that an endpoint has for itself.",
+    },
+    Param {
+        name: "pool_max",
+        values: Values::Number(1, 65_536),
+        default: "65536",
+        help: "Most entries of the pool that an endpoint may hold.",
+    },
+    Param {
+        name: "host_engine",
+        values: Values::Words(&[
+            "list",
+            "rank-array",
+            "col-list",
+            "list-pnp",
+            "col-pnp",
+            "kmeans",
+            "hash",
+            "newmadeleine",
+            "auto",
+        ]),
+        default: "col-pnp",
+        help: "Software engine that matches what does not fit the table: one list (MPICH), a list \
+               a source (Open MPI), queues for collective operations (COL), for partners (PNP) or \
+               both, a queue for each cluster of sources, a hash table of receives without \
+               wildcards, one for each combination of wildcards, or auto, which chooses by what comes.",
+    },
+    Param {
+        name: "clusters",
+        values: Values::Text,
+        default: "",
+        help: "File of clusters, written by tcam cluster, for host_engine=kmeans.",
+    },
+    Param {
+        name: "assert",
+        values: Values::Set(&["no-any-source", "no-any-tag"]),
+        default: NONE,
+        help: "What the program promises, as no MPI tells its hints to libfabric: receives that \
+               break a promise are matched all the same, and counted.",
+    },
+    Param {
+        name: "queue",
+        values: Values::Words(&["packed", "linked"]),
+        default: "packed",
+        help: "Queues of the host engine: packed, arrays searched by the compare kernel; or \
+               linked, lists as in the papers.",
+    },
+    Param {
+        name: "tag_layout",
+        values: Values::Words(&[
+            "auto",
+            "mpich",
+            "mpich-source-in-tag",
+            "intel-mpi",
+            "openmpi",
+            "openmpi-tag-1",
+            "openmpi-tag-2",
+            "opaque",
+        ]),
+        default: "auto",
+        help: "How match bits tell collective from point-to-point messages; auto asks which MPI is \
+               loaded, opaque takes everything for point-to-point.",
+    },
+    Param {
+        name: "theta",
+        values: Values::Number(1, 65_536),
+        default: "512",
+        help: "Elements in a shared queue at which PNP gives the busiest sources their own; up \
+               to so many are searched as one list. 100 is best for linked queues.",
+    },
+    Param {
+        name: "k_col",
+        values: Values::Number(0, 1024),
+        default: "8",
+        help: "COL makes at most k_col * sqrt(n) queues for n processes.",
+    },
+    Param {
+        name: "k_pnp",
+        values: Values::Number(0, 1024),
+        default: "8",
+        help: "PNP makes at most k_pnp * sqrt(n) queues for n processes.",
+    },
+    Param {
+        name: "nprocs",
+        values: Values::Number(0, 16_777_216),
+        default: "0",
+        help: "Processes n of k_col and k_pnp; 0 takes the number of addresses in the address vector.",
+    },
+    Param {
+        name: "table",
+        values: Values::Words(&["index", "cam"]),
+        default: "index",
+        help: "How tables find their entries: index, by a hash of what is compared; or cam, every \
+               entry compared as a NIC does it. Both find and count the same.",
+    },
+    Param {
+        name: "kernel",
+        values: Values::Words(&["auto", "avx512", "avx2", "scalar"]),
+        default: "auto",
+        help: "Compare kernel of the table and of packed queues; auto takes the best one this \
+               processor has.",
+    },
+    Param {
+        name: "timing",
+        values: Values::Words(&timings::NAMES),
+        default: "none",
+        help: "Timing model: costs from a published or measured source, where they are not set \
+               themselves as table_ns, up_ns, host_ns, host_entry_ns, down_ns, spill_ns and \
+               promote_ns (docs/devices.md).",
+    },
+    Param {
+        name: "table_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each search of a table.",
+    },
+    Param {
+        name: "up_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each search that goes on from the table to the \
+               host, for the way.",
+    },
+    Param {
+        name: "host_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each search on the host.",
+    },
+    Param {
+        name: "host_entry_ns",
+        values: Values::EntryCost,
+        default: "0",
+        help: "Timing model: nanoseconds charged for each entry that a search on the host traverses; \
+               with NUMBER@ENTRIES,... each on average of a search of so many.",
+    },
+    Param {
+        name: "down_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for the way of the host's answer back to the table.",
+    },
+    Param {
+        name: "spill_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each element that goes to the host.",
+    },
+    Param {
+        name: "promote_ns",
+        values: Values::Decimal(0, 1_000_000_000),
+        default: "0",
+        help: "Timing model: nanoseconds charged for each element that moves from the host into the \
+               table.",
+    },
+    Param {
+        name: "times",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether searches, insertions and removals are measured, in the table and on the host; \
+               looking at the clock takes longer than most of them.",
+    },
+    Param {
+        name: "report",
+        values: Values::Pattern,
+        default: "",
+        help: "Path pattern of the report written when an endpoint closes or the process exits: \
+               %r is the rank, %p the process id, %h the host name. `.json` and `.txt` are written.",
+    },
+    Param {
+        name: "trace",
+        values: Values::Text,
+        default: "",
+        help: "Directory where what is asked of the device is recorded, a file for each matching \
+               context, for tcam replay.",
+    },
+    Param {
+        name: "trace_max",
+        values: Values::Number(1, 1_048_576),
+        default: "1024",
+        help: "Largest file of a trace in MiB; the recording ends there.",
+    },
+    Param {
+        name: "trace_sends",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether traces have the messages that are sent, too, and the processor time of the \
+               threads that do the operations: what a model of a network needs to time them anew.",
+    },
+    Param {
+        name: "eager_size",
+        values: Values::Number(0, 16_384),
+        default: "4096",
+        help: "Largest message in bytes that always goes through shared buffers; up to four times \
+               as long ones do while that is quicker than to copy them from process to process.",
+    },
+    Param {
+        name: "kernel_copy",
+        values: Values::Words(&["auto", "off"]),
+        default: "auto",
+        help: "Copy of long messages by the kernel (process_vm_readv); auto falls back to copies \
+               through shared buffers where the kernel refuses, off always does.",
+    },
+    Param {
+        name: "check",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether what travels between processes carries checksums (CRC32C) that its receiver \
+               verifies: wrong bytes are then an error (FI_ECRC), at the price of reading every \
+               message once more at both ends.",
+    },
+    Param {
+        name: "idle",
+        values: Values::Words(&["auto", "spin", "yield"]),
+        default: "auto",
+        help: "What a poll that finds nothing does: auto gives the core away soon when the threads \
+               that poll endpoints outnumber the cores that they may run on.",
+    },
+];

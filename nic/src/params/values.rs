@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a parameter is, and what it may be.
+
+use matching::timing::EntryCost;
+
+/// What a parameter may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// A whole number from the first to the second, both included.
+    Number(u64, u64),
+    /// A number from the first to the second, both included, with or without decimals.
+    Decimal(u32, u32),
+    /// What entries cost: [`EntryCost`].
+    EntryCost,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// Several of these words, separated by commas, or `none`.
+    Set(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// A path in which `%r`, `%p` and `%h` are filled in.
+    Pattern,
+}
+
+/// One parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Name without the prefix, in lower case as libfabric defines it: `prq_entries`.
+    pub name: &'static str,
+    /// Allowed values.
+    pub values: Values,
+    /// Value when the parameter is not set.
+    pub default: &'static str,
+    /// One sentence for `fi_info -e` and the man page.
+    pub help: &'static str,
+}
+
+/// The empty [`Values::Set`].
+pub(super) const NONE: &str = "none";
+
+impl Values {
+    /// The allowed values, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Number(low, high) => format!("a whole number from {low} to {high}"),
+            Self::Decimal(low, high) => format!("a number from {low} to {high}"),
+            Self::EntryCost => EntryCost::ALLOWED.to_owned(),
+            Self::Words(words) => words.join(", "),
+            Self::Set(words) => format!("{NONE}, or one or more of {}", words.join(",")),
+            Self::Text => "any text".to_owned(),
+            Self::Pattern => {
+                "a path with %r (rank), %p (process id), %h (host), %% for %".to_owned()
+            }
+        }
+    }
+
+    pub(super) fn allows(&self, value: &str) -> bool {
+        match self {
+            Self::Number(low, high) => {
+                value.parse::<u64>().is_ok_and(|number| (*low..=*high).contains(&number))
+            }
+            Self::Decimal(low, high) => value
+                .parse::<f64>()
+                .is_ok_and(|number| (f64::from(*low)..=f64::from(*high)).contains(&number)),
+            Self::EntryCost => value.parse::<EntryCost>().is_ok(),
+            Self::Words(words) => words.contains(&value),
+            Self::Set(words) => value == NONE || value.split(',').all(|word| words.contains(&word)),
+            Self::Text => true,
+            Self::Pattern => {
+                let mut rest = value;
+                while let Some((_, behind)) = rest.split_once('%') {
+                    match behind.strip_prefix(['r', 'p', 'h', '%']) {
+                        Some(behind) => rest = behind,
+                        None => return false,
+                    }
+                }
+                true
+            }
+        }
+    }
+}
