@@ -56,6 +56,8 @@ say "Advice, and models that are learned again"
 python3 tests/advise.py
 say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
+say "Profiles, clusters, promises and engines"
+python3 tests/engines.py
 say "Replays and curves against a brute force"
 python3 tests/brute.py
 say "Running programs, watched"

@@ -15,13 +15,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nic::clusters::{self, Head};
+use nic::clusters::{self, FORMAT, Head};
 use smartcore::cluster::kmeans::{KMeans, KMeansParameters};
 use smartcore::linalg::basic::matrix::DenseMatrix;
 
 use crate::error::Error;
 use crate::file;
-use crate::look::profile::{Profile, Row};
+use crate::look::profile::{self, Profile, Row};
 use crate::numbers::{percent, share, whole};
 use crate::sheet::Sheet;
 
@@ -85,15 +85,15 @@ pub(crate) struct Clustered {
 
 /// Writes the clusters. Returns 0.
 pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
-    let profile = Profile::read(&arguments.profile)?;
+    let read = Profile::read(&arguments.profile)?;
     let k = match arguments.k {
         Wanted::Auto => 0,
         Wanted::Number(k) => u32::from(k),
     };
     let json = |value: serde_json::Result<String>| value.expect("numbers are JSON") + "\n";
-    let mut text = json(serde_json::to_string(&Head::new(profile.processes, k)));
+    let mut text = json(serde_json::to_string(&Head::new(read.processes, k)));
     let mut made = Vec::new();
-    for row in &profile.rows {
+    for row in &read.rows {
         let [prq, umq] = [&row.prq, &row.umq].map(|added| of_queue(added, arguments.k));
         let (of_prq, of_umq) = (prq.of.clone(), umq.of.clone());
         let line = clusters::Row { rank: row.rank, prq: of_prq, umq: of_umq };
@@ -104,6 +104,7 @@ pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
         print!("{text}");
         return Ok(0);
     }
+    file::spare_others(&arguments.out, &profile::start(FORMAT))?;
     file::write(&arguments.out, text)?;
     println!("{}", sheet(&made).terminal());
     if made.iter().any(|(row, of)| of_equals(&row.prq, &of[0]) || of_equals(&row.umq, &of[1])) {

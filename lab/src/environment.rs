@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::BufReader;
 use std::path::Path;
 use std::process::Command;
 
@@ -87,6 +89,15 @@ fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
     set
 }
 
+/// A file of clusters by its whole name, for who reads it elsewhere; every line of it is checked.
+fn clusters(name: &str) -> Result<String, Error> {
+    let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
+    let file = File::open(&path).map_err(Error::io(&path))?;
+    let checked = nic::clusters::check(&mut BufReader::new(file));
+    checked.map_err(|error| Error::Clusters { path: path.clone(), error })?;
+    path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+}
+
 /// Parameters of the provider, by name without prefix in lower case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(BTreeMap<String, String>);
@@ -119,6 +130,10 @@ impl Settings {
             let (name, value) = parts.ok_or(Error::Setting { option, word: word.clone() })?;
             let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
+            let value = match bare.as_str() {
+                "clusters" => &clusters(value)?,
+                _ => value,
+            };
             if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
                 return Err(Error::SetTwice {
                     option,

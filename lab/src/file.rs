@@ -4,7 +4,7 @@
 //! the place of an earlier file is whole.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -129,6 +129,20 @@ pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), 
     let mut file = NewFile::create(path)?;
     file.write_all(content.as_ref()).map_err(Error::io(path))?;
     file.keep_first()
+}
+
+/// Refuses to write in the place of a file that does not begin as what is written.
+pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
+    let mut there = vec![0; start.len()];
+    match File::open(path).and_then(|mut file| file.read_exact(&mut there)) {
+        Ok(()) if there == start.as_bytes() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        _ if path.metadata().is_ok_and(|meta| !meta.is_file() || meta.len() == 0) => Ok(()),
+        _ => Err(Error::OtherFile {
+            path: path.to_owned(),
+            expected: "another file is there: give another name, or remove it",
+        }),
+    }
 }
 
 /// Begins a file that is read while it grows. What was there goes.

@@ -44,7 +44,7 @@ pub(crate) fn of(reports: &[Report]) -> Vec<String> {
         let of =
             |(engine, queues): (&&str, &u64)| format!("{engine} in {}", count(*queues, "queue"));
         let chosen: Vec<_> = chosen.iter().map(of).collect();
-        remarks.push(format!("auto chose {}; reports say when and why", chosen.join(", ")));
+        remarks.push(format!("auto chose {}; --report DIR says when and why", chosen.join(", ")));
     }
     remarks
 }
@@ -71,7 +71,7 @@ mod tests {
                 "BROKEN PROMISES: 2 receives from any source, 0 of any tag, matched in order all \
                  the same",
                 "4 elements of sources that no cluster names",
-                "auto chose list in 2 queues; reports say when and why",
+                "auto chose list in 2 queues; --report DIR says when and why",
             ]
         );
         assert_eq!(of(&[Report::default()]), [""; 0]);

@@ -18,7 +18,7 @@ use matching::timing::{Costs, Pace, Timing};
 use matching::{HostEngine, TagLayout};
 use nic::clusters::{self, Own};
 use nic::config;
-use nic::config::DeviceConfig;
+use nic::config::{DeviceConfig, Promise};
 use nic::params::Params;
 use nic::replay::Replay;
 use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};
@@ -56,6 +56,8 @@ pub(crate) struct Trace {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     traces: Vec<Trace>,
+    /// Ranks of traces without a beginning, which were left out.
+    left_out: Vec<Option<u32>>,
     /// Reports in the directories named of endpoints that did nothing: there is no trace of them, and
     /// none is missing.
     quiet: Vec<Report>,
@@ -87,6 +89,7 @@ impl Found {
                 ranks.note_generated();
             }
         }
+        self.left_out.iter().for_each(|rank| ranks.note_cut(*rank));
         let runs: BTreeSet<_> =
             self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
         if runs.len() > 1 {
@@ -189,7 +192,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     }
     paths.sort();
     paths.dedup();
-    let mut traces = Vec::new();
+    let (mut traces, mut left_out) = (Vec::new(), Vec::new());
     for path in paths {
         match Trace::open(path, take) {
             Err(Error::Trace {
@@ -197,6 +200,9 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
                 error: error @ (TraceError::Empty | TraceError::Short(_)),
             }) if take.cut_off => {
                 eprintln!("{}: {error}; left out", path.display());
+                // RANK.PID.PORT.CONTEXT.trace.
+                let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+                left_out.push(name.split('.').next().and_then(|rank| rank.parse().ok()));
             }
             trace => traces.push(trace?),
         }
@@ -216,7 +222,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         let nodes = Arc::new(nodes(&traces, ppn)?);
         traces.iter_mut().for_each(|trace| trace.nodes = Some(Arc::clone(&nodes)));
     }
-    Ok(Found { traces, quiet })
+    Ok(Found { traces, left_out, quiet })
 }
 
 /// Which ranks share a node, by the addresses of those that recorded.
@@ -376,6 +382,10 @@ impl Trace {
         let mut config = DeviceConfig::from_params(params, layout);
         (config.prq.depths, config.umq.depths) = (true, true);
         config.times = false;
+        if self.header.context != "tagged" {
+            // Of the MPI itself, which promises nothing.
+            config.promise = Promise::default();
+        }
         if config.prq.engine == HostEngine::Kmeans {
             config.clusters = self.clusters(params.text("clusters"))?;
         }

@@ -469,6 +469,10 @@ impl QueueCounters {
                 self.host_matches
             ));
         }
+        // Elements that move between tables and host may come to the host more than once.
+        if i128::from(self.unclustered) > sum(&[self.spills, self.onloads]) {
+            return Err(format!("{} elements on the host are in no cluster", self.unclustered));
+        }
         let added: i128 = self.added.iter().map(|(_, added)| i128::from(*added)).sum();
         if added > i128::from(self.inserts) {
             return Err(format!("{added} of {} elements have a source", self.inserts));

@@ -12,14 +12,15 @@
 //!
 //! JSON, a line a process: each process reads its own line and leaves the others.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
 use matching::{Clusters, TooManyClusters};
 use serde::{Deserialize, Serialize};
 
-/// Value of [`Head::format`].
-const FORMAT: &str = "tcam-clusters";
+/// What a file says that it is.
+pub const FORMAT: &str = "tcam-clusters";
 /// Value of [`Head::version`].
 const VERSION: u32 = 1;
 /// Longest line: of more processes than `FI_TCAM_NPROCS` may say.
@@ -132,6 +133,28 @@ fn line(from: &mut impl BufRead) -> Result<Option<String>, ClustersError> {
     }
 }
 
+/// Reads every line of a file, which says nothing twice.
+///
+/// # Errors
+/// Every [`ClustersError`] but those of another job.
+pub fn check(from: &mut impl BufRead) -> Result<Head, ClustersError> {
+    let head = Head::read(from)?;
+    let mut ranks = BTreeSet::new();
+    let mut number = 1;
+    while let Some(line) = line(from)? {
+        number += 1;
+        let wrong = |why: String| ClustersError::Line { line: number, why };
+        let row: Row = serde_json::from_str(&line).map_err(|error| wrong(error.to_string()))?;
+        if !ranks.insert(row.rank) {
+            return Err(wrong(format!("rank {} has clusters already", row.rank)));
+        }
+        for of in [row.prq, row.umq] {
+            Clusters::new(of).map_err(|error| wrong(error.to_string()))?;
+        }
+    }
+    Ok(head)
+}
+
 /// What a file has for the process of a rank, in a job of so many processes where that is known.
 ///
 /// # Errors
@@ -185,6 +208,17 @@ mod tests {
         let file = json(serde_json::to_string(&head).unwrap())
             + &json(serde_json::to_string(&row).unwrap());
         assert_eq!(*of(&file, 7, Some(9)).unwrap().prq, Clusters::new(row.prq).unwrap());
+    }
+
+    #[test]
+    fn all_lines_are_checked() {
+        let why = |file: String| check(&mut file.as_bytes()).unwrap_err().to_string();
+        assert_eq!(check(&mut FILE.as_bytes()).unwrap().processes, 2);
+        assert_eq!(
+            why(FILE.replace("\"rank\":1", "\"rank\":0")),
+            "line 3: rank 0 has clusters already"
+        );
+        assert!(why(FILE.to_owned() + "garbage\n").starts_with("line 4: "));
     }
 
     #[test]

@@ -564,7 +564,9 @@ impl<R: Clone, M> Device<R, M> {
     /// # Errors
     /// A table that cannot be made.
     pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
-        Ok(Self { tagged: Context::new(config)?, msg: Context::new(config)? })
+        // Untagged messages are of the MPI itself, which promises nothing.
+        let msg = DeviceConfig { promise: Promise::default(), ..config.clone() };
+        Ok(Self { tagged: Context::new(config)?, msg: Context::new(&msg)? })
     }
 
     /// The context of tagged or untagged messages.

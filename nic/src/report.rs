@@ -203,6 +203,13 @@ impl ContextCounters {
                 self.posts, self.umq.searches, self.umq.misses, self.prq.inserts
             ));
         }
+        let BrokenPromises { any_source, any_tag } = self.broken_promises;
+        if any_source.max(any_tag) > self.posts {
+            return Err(format!(
+                "{any_source} and {any_tag} of {} posts broke a promise",
+                self.posts
+            ));
+        }
         if self.kinds != Self::kinds_of(&self.prq, &self.umq) {
             return Err(format!(
                 "kinds = what prq and umq counted by kind does not hold: {:?}",

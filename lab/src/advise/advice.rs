@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! time of an engine   = its costs . its work, summed over runs           cost.rs
-//! advised             = the engine of the least time, but none for programs without wildcards
-//!                       where there are any; where that saves less than 5 %, or the classifiers
-//!                       say so, what there is
+//! advised             = the engine of the least time that saves 5 % and that no classifiers speak
+//!                       against, but none for programs without wildcards where there are any;
+//!                       otherwise what there is
 //! saves               = 1 - time / time now: from the least to the most of the runs, each further
 //!                       by what ratios of held-out streams were off
 //! confidence          = the probability of the three classifiers that it saves 5 % (or that nothing
@@ -39,6 +39,9 @@ pub(crate) struct Advice {
     pub(crate) forbidden: Option<HostEngine>,
 }
 
+/// A part of the time now at which an engine on another storage is better whatever classifiers say.
+const CLEAR: f64 = 0.8;
+
 /// Whether an engine is for programs that promise to use no wildcard.
 pub(crate) fn promises(engine: HostEngine) -> bool {
     engine == HostEngine::Hash
@@ -55,18 +58,23 @@ impl Advice {
             runs.iter().map(|run| time(*of, run)).sum::<Option<f64>>().map(|sum| (*of, sum))
         };
         let now = total(&current)?.1;
-        let has_wildcards = runs.iter().any(|run| run.census.wildcards > 0);
-        let least = |allowed: &dyn Fn(HostEngine) -> bool| {
-            let all = Contender::all();
-            let times = all.iter().filter(|of| allowed(of.engine)).filter_map(total);
-            times.min_by(|one, other| one.1.total_cmp(&other.1))
+        let has_wildcards = runs.iter().any(|run| run.census.has_wildcards());
+        let all = Contender::all();
+        let mut times: Vec<_> = all.iter().filter_map(total).collect();
+        times.sort_by(|one, other| one.1.total_cmp(&other.1));
+        let of_all = times.first()?.0;
+        let is_allowed = |of: Contender| !has_wildcards || !promises(of.engine);
+        times.retain(|(of, _)| is_allowed(*of));
+        // Classifiers know engines on one storage: of another one times tell, where they are clear.
+        let worth = |&&(of, time): &&(Contender, f64)| {
+            let asked = answer(runs, current, of, &is_allowed, models);
+            let doubted = asked.is_some_and(|(_, answer)| answer.probability() < 0.5);
+            let clear = of.queue != current.queue && time <= CLEAR * now;
+            of != current && time <= (1.0 - Question::WORTH) * now && (clear || !doubted)
         };
-        let of_all = least(&|_| true)?.0;
-        let (best, best_time) = least(&|engine| !has_wildcards || !promises(engine))?;
-        let asked = answer(runs, current, best, models);
-        let doubted = asked.is_some_and(|(_, answer)| answer.probability() < 0.5);
-        let worth = best_time <= (1.0 - Question::WORTH) * now && !doubted;
-        let advised = if worth { best } else { current };
+        let found = times.iter().find(worth).copied();
+        let (advised, best_time) = found.unwrap_or((current, times.first()?.1));
+        let worth = found.is_some();
         let ratios: Vec<f64> =
             runs.iter().filter_map(|run| Some(time(advised, run)? / time(current, run)?)).collect();
         let end = |pick: fn(f64, f64) -> f64, error: f64| {
@@ -75,7 +83,8 @@ impl Advice {
         let error = if worth { models.ratio_error } else { 1.0 };
         let outside = runs.iter().flat_map(|run| models.outside(&run.features));
         let outside: Vec<_> = outside.collect::<BTreeSet<_>>().into_iter().collect();
-        let answer = if worth { asked } else { answer(runs, current, current, models) };
+        let answer = answer(runs, current, advised, &is_allowed, models);
+        let answer = answer.filter(|_| advised.queue == current.queue);
         let certain = match &answer {
             Some((_, answer)) if worth => answer.probability(),
             Some((_, answer)) => 1.0 - answer.probability(),
@@ -107,6 +116,7 @@ fn answer(
     runs: &[Run],
     current: Contender,
     advised: Contender,
+    is_allowed: &dyn Fn(Contender) -> bool,
     models: &Models,
 ) -> Option<(Question, Answer)> {
     let ask = |engine| {
@@ -124,7 +134,8 @@ fn answer(
     if advised != current {
         return None;
     }
-    let engines = Contender::all().into_iter().filter(|of| of.queue == current.queue);
+    let on_same = |of: &Contender| of.queue == current.queue && is_allowed(*of);
+    let engines = Contender::all().into_iter().filter(on_same);
     let answers = engines.filter_map(|of| ask(of.engine));
     answers.max_by(|one, other| one.1.probability().total_cmp(&other.1.probability()))
 }

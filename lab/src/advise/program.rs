@@ -42,22 +42,29 @@ pub(crate) struct Run {
     pub(crate) yardstick_ns: Option<f64>,
 }
 
-/// The engine and storage that traces were recorded with, or that are set.
+/// The engine and storage that traces were recorded with, or that are set; in the place of an
+/// engine that is not judged, the usual one.
 pub(crate) fn current(found: &Found, settings: &Settings) -> Result<Contender, Error> {
     let params = found[0].params(settings)?;
     let names = Names {
         engine: params.text("host_engine").to_owned(),
         queue: params.text("queue").to_owned(),
     };
-    Ok(Contender::named(&names)
-        .unwrap_or(Contender { engine: HostEngine::default(), queue: Queue::default() }))
+    let named = Contender::named(&names)
+        .unwrap_or(Contender { engine: HostEngine::default(), queue: Queue::default() });
+    if Contender::left_out().contains(&named.engine) {
+        eprintln!("{} is not judged: {} stands in its place", named.engine, HostEngine::default());
+        return Ok(named.with(HostEngine::default()));
+    }
+    Ok(named)
 }
 
 fn census(trace: &Trace, settings: &Settings) -> Result<Census, Error> {
     let params = trace.params(settings)?;
     // The replay told why it ends early, if it does.
     let ops = trace.reader()?.map_while(Result::ok).map(|(_, op)| op);
-    Census::of(ops, trace.layout(&params)?, &params, trace.take.max_queue)
+    let census = Census::of(ops, trace.layout(&params)?, &params, trace.take.max_queue)?;
+    Ok(if trace.header.context == "tagged" { census } else { census.of_the_mpi() })
 }
 
 impl Run {

@@ -48,6 +48,8 @@ pub(crate) struct Census {
     pub(crate) receives: u64,
     /// Receives that leave source or tag open.
     pub(crate) wildcards: u64,
+    /// Probes, also those that take a message, with a wildcard.
+    pub(crate) open_probes: u64,
     pub(crate) sources: BTreeSet<u32>,
     /// Operations with which something else happens than with the one before: what a processor
     /// guesses wrong.
@@ -121,6 +123,10 @@ impl Census {
                 self.receives += 1;
                 self.wildcards += u64::from(open);
             }
+            Op::Peek(key) | Op::Claim(key) | Op::Discard(key) => {
+                let open = layout.is_any_source(key) || layout.is_any_tag(key);
+                self.open_probes += u64::from(open);
+            }
             Op::Arrive(envelope) => {
                 self.sources.insert(envelope.source);
             }
@@ -128,10 +134,21 @@ impl Census {
         }
     }
 
+    /// Whether a program without wildcards would have done the same.
+    pub(crate) const fn has_wildcards(&self) -> bool {
+        self.wildcards > 0 || self.open_probes > 0
+    }
+
+    /// The same without what its receives and probes name: they are of the MPI itself.
+    pub(crate) fn of_the_mpi(self) -> Self {
+        Self { receives: 0, wildcards: 0, open_probes: 0, ..self }
+    }
+
     /// Adds another stream's. Its sources are others, at another process.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.receives += other.receives;
         self.wildcards += other.wildcards;
+        self.open_probes += other.open_probes;
         self.turns += other.turns;
         self.jumps += other.jumps;
         if other.sources.len() > self.sources.len() {

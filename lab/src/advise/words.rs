@@ -21,8 +21,10 @@ pub(crate) fn tables(sizes: [u64; 2]) -> String {
 pub(crate) fn wildcards(runs: &[Run]) -> String {
     let all: u64 = runs.iter().map(|run| run.census.wildcards).sum();
     let of: u64 = runs.iter().map(|run| run.census.receives).sum();
+    let probes: u64 = runs.iter().map(|run| run.census.open_probes).sum();
     let runs = count(runs.len() as u64, "run");
     match all {
+        0 if probes > 0 => format!("{} in {runs} have a wildcard", count(probes, "probe")),
         0 => format!("no wildcard in {runs}"),
         _ => format!(
             "{} of the receives in {runs} have a wildcard",
@@ -44,7 +46,10 @@ pub(crate) fn sentence(runs: &[Run], advice: Option<&Advice>) -> String {
     let why = format!("{}, {cells}", wildcards(runs));
     let Advice { current, advised, saves, .. } = advice;
     if advice.keeps() {
-        return format!("{current}, as it is: {why}; no other engine is expected to save 5 %");
+        return match advice.confidence < 0.5 {
+            true => format!("{current}, as it is: {why}; whether another engine saves 5 % is open"),
+            false => format!("{current}, as it is: {why}; no other engine is expected to save 5 %"),
+        };
     }
     let [least, most] = saves.map(|share| (100.0 * share).round().max(0.0));
     format!("{advised}: {why}; expect {least} to {most} % less matching time than {current}")

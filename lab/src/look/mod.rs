@@ -261,6 +261,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
         println!("{lack}");
     }
     println!("{}", experiment.title());
+    experiment.sum.remarks.iter().for_each(|remark| println!("{remark}"));
     for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }

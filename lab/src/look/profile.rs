@@ -9,7 +9,7 @@
 //! ...
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,16 @@ use crate::sheet::Sheet;
 const FORMAT: &str = "tcam-profile";
 /// Value of [`Head::version`].
 const VERSION: u32 = 1;
+/// Largest source that queues count.
+const LARGEST: u32 = 1 << 20;
 /// Ranks that are printed.
 const WORST: usize = 8;
 
 /// Writes who added how much to the queues of each rank, for tcam cluster.
 ///
 /// Elements are posted receives that waited and messages that were unexpected, in whatever table or
-/// engine. Receives from any source are of none.
+/// engine. Receives from any source are of none. Sources are peers as the device numbers them, which
+/// need not be their ranks: another run through the same MPI has the same numbers.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam profile tcam-trace
@@ -86,12 +89,21 @@ pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
         print!("{text}");
         return Ok(arguments.from.code(&experiment));
     }
+    file::spare_others(&arguments.out, &start(FORMAT))?;
     file::write(&arguments.out, text)?;
+    if let Some(lack) = experiment.sum.lack() {
+        println!("{lack}");
+    }
     println!("{}", experiment.title());
     println!("\n{}", profile.sheet().terminal());
     let out = arguments.out.display();
     println!("{out} has it; `tcam cluster {out}` makes clusters of it");
-    Ok(arguments.from.code(&experiment))
+    Ok(arguments.from.silent_code(&experiment))
+}
+
+/// How a file of this format begins.
+pub(crate) fn start(format: &str) -> String {
+    format!("{{\"format\":\"{format}\"")
 }
 
 /// The profile of an experiment; nothing if there were elements and all are of no source.
@@ -166,6 +178,19 @@ impl Profile {
         let rows: Vec<Row> = lines.map(row).collect::<Result<_, _>>()?;
         if rows.is_empty() {
             return Err("it has no rank".to_owned());
+        }
+        let mut ranks = BTreeSet::new();
+        for Row { rank, prq, umq } in &rows {
+            if *rank >= head.processes || !ranks.insert(rank) {
+                return Err(format!(
+                    "rank {rank} of {} is named twice, or is none of them",
+                    head.processes
+                ));
+            }
+            let highest = prq.iter().chain(umq).map(|(source, _)| *source).max().unwrap_or(0);
+            if highest > LARGEST {
+                return Err(format!("rank {rank}: source {highest} is above {LARGEST}"));
+            }
         }
         Ok(Self { processes: head.processes, rows })
     }
