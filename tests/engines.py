@@ -4,6 +4,7 @@
 
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -76,6 +77,10 @@ def before_the_start(arguments, traces):
         check(not touched.exists(), f"{part}: the program was started")
         refused(tcam(arguments, "replay", *sets, traces), part)
     refused(tcam(arguments, "run", "--set=host_engine=kmeans", "--", "touch", touched), "needs")
+    pipe = PLACE / "pipe"
+    os.mkfifo(pipe)
+    sets = ["--set=host_engine=kmeans", f"--set=clusters={pipe}"]
+    refused(tcam(arguments, "replay", *sets, traces), "it is no file")
 
 
 def left_out(arguments):

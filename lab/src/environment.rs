@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -92,9 +91,9 @@ fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
 /// A file of clusters by its whole name, for who reads it elsewhere; every line of it is checked.
 fn clusters(name: &str) -> Result<String, Error> {
     let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
-    let file = File::open(&path).map_err(Error::io(&path))?;
-    let checked = nic::clusters::check(&mut BufReader::new(file));
-    checked.map_err(|error| Error::Clusters { path: path.clone(), error })?;
+    let mut file = host::regular::open(&path).map_err(Error::io(&path))?;
+    nic::clusters::check(&mut file)
+        .map_err(|error| Error::Clusters { path: path.clone(), error })?;
     path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
 }
 

@@ -133,11 +133,13 @@ pub(crate) fn write_first(path: &Path, content: impl AsRef<[u8]>) -> Result<(), 
 
 /// Refuses to write in the place of a file that does not begin as what is written.
 pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
+    // What is no file, such as a pipe, cannot be replaced, and must not be waited for.
+    if !path.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
+        return Ok(());
+    }
     let mut there = vec![0; start.len()];
     match File::open(path).and_then(|mut file| file.read_exact(&mut there)) {
         Ok(()) if there == start.as_bytes() => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        _ if path.metadata().is_ok_and(|meta| !meta.is_file() || meta.len() == 0) => Ok(()),
         _ => Err(Error::OtherFile {
             path: path.to_owned(),
             expected: "another file is there: give another name, or remove it",

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::BufReader;
 use std::net::SocketAddrV4;
 use std::num::NonZeroU32;
 use std::ops::Deref;
@@ -362,9 +361,10 @@ impl Trace {
     /// Its clusters in a file; none, and that is told, if the file is of another job.
     fn clusters(&self, file: &str) -> Result<Option<Own>, Error> {
         let path = Path::new(file);
-        let opened = File::open(path).map_err(Error::io(path))?;
         let Header { rank, origin, .. } = &self.header;
-        match clusters::read(&mut BufReader::new(opened), rank.unwrap_or(0), origin.ranks) {
+        let mut opened = host::regular::open(path).map_err(Error::io(path))?;
+        let read = clusters::read(&mut opened, rank.unwrap_or(0), origin.ranks);
+        match read {
             Ok(own) => Ok(Some(own)),
             Err(error) if error.is_other_job() => {
                 OTHER_JOB.call_once(|| {

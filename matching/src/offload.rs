@@ -45,7 +45,7 @@ use crate::engine::{Clusters, Engine, Host, HostEngine, HostHandle, HostPlan};
 use crate::measured::{Clock, Watch};
 use crate::pool::EntryPool;
 use crate::profile::Profile;
-use crate::sources::Sources;
+use crate::sources::AddedBySource;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
 use crate::{Element, Key, Leave, Overflow};
@@ -121,7 +121,7 @@ pub struct Offload {
     /// Search depths are wanted, as in every run with a report.
     depths: bool,
     /// Counted with them.
-    sources: Option<Box<Sources>>,
+    sources: Option<Box<AddedBySource>>,
     timing: Option<Timing>,
     curve: Option<Box<Curve>>,
     /// Measures what takes time, if that is wanted.
@@ -184,7 +184,9 @@ impl Offload {
             age: 0,
             matched: None,
             depths: config.depths,
-            sources: config.depths.then(|| Box::new(Sources::new(config.engine_config.layout))),
+            sources: config
+                .depths
+                .then(|| Box::new(AddedBySource::new(config.engine_config.layout))),
             timing: None,
             curve: None,
             watch: None,

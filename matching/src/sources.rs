@@ -12,12 +12,12 @@ const LARGEST: u32 = 1 << 20;
 const USUAL: usize = 1024;
 
 /// Counts by source.
-pub(crate) struct Sources {
+pub(crate) struct AddedBySource {
     fields: Fields,
     added: Vec<u64>,
 }
 
-impl Sources {
+impl AddedBySource {
     /// Of elements with match bits of this layout.
     pub(crate) fn new(layout: TagLayout) -> Self {
         Self { fields: layout.fields(), added: vec![0; USUAL] }
@@ -59,13 +59,13 @@ mod tests {
     #[test]
     fn sources_are_those_of_the_bits_where_these_have_them() {
         let element = |bits, source| Element { bits, ignore: 0, source, token: 0 };
-        let mut of_peers = Sources::new(TagLayout::Mpich);
+        let mut of_peers = AddedBySource::new(TagLayout::Mpich);
         for source in [3, 5000, 3, u32::MAX - 1] {
             of_peers.note(&element(7, Source::new(source)));
         }
         of_peers.note(&element(7, Source::ANY));
         assert_eq!(of_peers.added(), [(3, 2), (5000, 1)]);
-        let mut of_bits = Sources::new(TagLayout::MpichSourceInTag);
+        let mut of_bits = AddedBySource::new(TagLayout::MpichSourceInTag);
         of_bits.note(&element(5 << 19, Source::new(9)));
         assert_eq!(of_bits.added(), [(5, 1)]);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The clusters of this process (`FI_TCAM_CLUSTERS`), for the engine `kmeans`.
 
-use std::{fs::File, io::BufReader, sync::OnceLock};
+use std::{fs::File, io::BufReader, path::Path, sync::OnceLock};
 
 use ffi::{Errno, Result};
 use nic::{
@@ -19,7 +19,7 @@ fn is_wanted(params: &Params) -> bool {
 }
 
 fn open(params: &Params) -> std::result::Result<BufReader<File>, ClustersError> {
-    Ok(BufReader::new(File::open(params.text("clusters"))?))
+    Ok(host::regular::open(Path::new(params.text("clusters")))?)
 }
 
 fn refuse(params: &Params, error: &ClustersError) -> Errno {

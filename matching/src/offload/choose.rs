@@ -19,8 +19,9 @@
 //! ```
 //!
 //! A window has theta elements. Each move doubles the windows that the next one must wait for, so
-//! that a program between two phases does not move all the time; but wildcards end the hash table
-//! at once, whose searches for them walk the list of all, and for long.
+//! that a program that alternates between two phases does not move all the time. Wildcards are the
+//! exception: a search for one walks the list of all behind a hash table, so that the table is left
+//! at once, and not taken again for [`MEMORY`] windows.
 //!
 //! Rejected: clocks. What is chosen would depend on what else the machine does, and a replay would
 //! choose otherwise than the run.
@@ -56,22 +57,22 @@ struct Window {
     wild: u64,
     any_source: u64,
     /// Sources that elements named, by the lowest bits of their numbers.
-    sources: Sources,
+    sources: SourceMask,
     searches: Cell<u64>,
     wild_searches: Cell<u64>,
 }
 
 /// Sources that were seen.
 #[derive(Clone, Debug)]
-struct Sources([u64; 64]);
+struct SourceMask([u64; 64]);
 
-impl Default for Sources {
+impl Default for SourceMask {
     fn default() -> Self {
         Self([0; 64])
     }
 }
 
-impl Sources {
+impl SourceMask {
     #[inline]
     fn note(&mut self, source: u32) {
         self.0[source as usize / 64 % 64] |= 1 << (source % 64);
