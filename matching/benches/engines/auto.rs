@@ -53,8 +53,13 @@ impl Contender for Behind {
     }
 }
 
-/// Visits the fixed engines, then `auto`.
-pub(crate) fn visit_all(stream: &Stream, queue: Queue, visitor: &mut impl Visitor) {
+/// Visits engines behind tables.
+pub(crate) fn visit(
+    stream: &Stream,
+    queue: Queue,
+    engines: &[HostEngine],
+    visitor: &mut impl Visitor,
+) {
     let engine_config = EngineConfig {
         queue,
         layout: TagLayout::Mpich,
@@ -62,7 +67,7 @@ pub(crate) fn visit_all(stream: &Stream, queue: Queue, visitor: &mut impl Visito
         processes: stream.processes as u32,
         ..EngineConfig::default()
     };
-    for engine in FIXED.into_iter().chain([HostEngine::Auto]) {
+    for &engine in engines {
         let config = OffloadConfig { entries: 0, engine, engine_config, ..Default::default() };
         visitor.visit(Behind(Offload::new(&config).expect("the best kernel there is")));
     }

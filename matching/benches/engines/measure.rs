@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use matching::{Element, Queue, oracle::Oracle};
+use matching::{Element, HostEngine, Queue, oracle::Oracle};
 
 use crate::{
     auto,
@@ -221,6 +221,7 @@ impl Visitor for Check<'_> {
 pub(crate) fn check_all(stream: &Stream) {
     contender::visit_all(stream, &mut Check(stream));
     for queue in Queue::ALL {
-        auto::visit_all(stream, queue, &mut Check(stream));
+        auto::visit(stream, queue, &auto::FIXED, &mut Check(stream));
+        auto::visit(stream, queue, &[HostEngine::Auto], &mut Check(stream));
     }
 }

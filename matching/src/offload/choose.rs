@@ -14,7 +14,9 @@
 //! more, no wildcards                         hash                    rank-array if sources have
 //!                                                                    few each, else hash
 //! more, with wildcards                       list                    rank-array, likewise
-//! many, with wildcards                       rank-array              newmadeleine
+//! more, most from any source                 list                    list
+//! many, with wildcards                       list if unexpected,     newmadeleine
+//!                                            else rank-array
 //! many posted, most from any source          newmadeleine            newmadeleine
 //! ```
 //!
@@ -164,9 +166,8 @@ impl Chooser {
     fn look_again(&mut self) -> Option<HostEngine> {
         let Window { elements, ref searches, .. } = self.window;
         let theta = u64::from(self.config.theta);
-        // A list is no loss while elements only come, and what searches are like is not known.
-        let unknown = searches.get() * 4 < elements && self.engine == HostEngine::List;
-        if unknown && elements < UNSEARCHED * theta {
+        // While elements only come, nothing is known of the searches, nor of the usual length.
+        if searches.get() * 4 < elements && elements < UNSEARCHED * theta {
             self.due = elements + theta;
             return None;
         }
@@ -209,11 +210,12 @@ impl Chooser {
         match queue {
             Queue::Packed if length <= theta / 2 => HostEngine::List,
             Queue::Packed if !wild => HostEngine::Hash,
-            Queue::Packed if length <= 2 * theta => HostEngine::List,
-            Queue::Packed if from_any && role == Role::Posted => HostEngine::NewMadeleine,
+            Queue::Packed if role == Role::Unexpected => HostEngine::List,
+            Queue::Packed if length <= 3 * theta / 2 => HostEngine::List,
+            Queue::Packed if from_any => HostEngine::NewMadeleine,
             Queue::Packed => HostEngine::RankArray,
             Queue::Linked if length <= theta / 128 => HostEngine::List,
-            Queue::Linked if from_any && length <= theta / 8 => HostEngine::List,
+            Queue::Linked if (from_any || any) && length <= theta / 16 => HostEngine::List,
             Queue::Linked if !wild && few_each => HostEngine::RankArray,
             Queue::Linked if !wild => HostEngine::Hash,
             Queue::Linked if few_each && !any && length <= theta / 4 => HostEngine::RankArray,
