@@ -14,6 +14,8 @@ export CARGO_INCREMENTAL=0
 say "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
+say "Circles of files, imports up a floor"
+python3 tests/floors.py provider
 say "Unit tests"
 cargo test --quiet --workspace
 build_tcam

@@ -12,7 +12,8 @@ use ffi::{
 
 use crate::{
     channel::{segment::BUFFER, wire::INLINE},
-    mr,
+    mr_mode,
+    params::api_at_least,
 };
 
 /// Name of the fabric.
@@ -59,7 +60,7 @@ pub(crate) const DOMAIN_CAPS: u64 =
 
 /// Every capability that the bits of an API version can name.
 pub(crate) const fn caps_of(api_version: u32) -> u64 {
-    if crate::init::api_at_least(api_version, 2, 0) { TOLD | UNTOLD } else { TOLD }
+    if api_at_least(api_version, 2, 0) { TOLD | UNTOLD } else { TOLD }
 }
 
 /// Default flags a transmit may have.
@@ -369,7 +370,7 @@ fn meet_domain(
     at_most("mr_cnt", wanted.mr_cnt, OBJECTS)?;
     at_most("domain auth_key_size", wanted.auth_key_size, 0)?;
     at_most("max_err_data", wanted.max_err_data, 0)?;
-    domain.mr_mode = mr::meet(domain.mr_mode, wanted.mr_mode, api_version)
+    domain.mr_mode = mr_mode::meet(domain.mr_mode, wanted.mr_mode, api_version)
         .map_or_else(|| refuse("mr_mode", wanted.mr_mode, domain.mr_mode), Ok)?;
     // The level asked for must come back: MPICH aborts on anything else.
     let keep = |wanted: u32, offered: &mut u32| {

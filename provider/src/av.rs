@@ -25,15 +25,12 @@ use ffi::{
 use parking_lot::Mutex;
 
 use crate::{
-    address,
-    channel::{
-        segment::{self, pack, unpack},
-        shared_av::SharedAddresses,
-    },
+    address::{self, pack, unpack},
+    channel::{segment, shared_av::SharedAddresses},
     domain::{Domain, OfDomain},
-    drivers::Drivers,
     eq::EventQueue,
     peers::Words,
+    wait::set::WaitSet,
 };
 
 /// An address vector.
@@ -60,7 +57,7 @@ pub(crate) struct AddressVector {
     indices: Mutex<Indices>,
     eq: Mutex<Option<Arc<EventQueue>>>,
     /// The endpoints that are told how many addresses there are.
-    pub(crate) endpoints: Drivers,
+    pub(crate) endpoints: WaitSet,
 }
 
 /// What is only looked at when addresses come or go.
@@ -113,7 +110,7 @@ impl AddressVector {
             used: AtomicU64::new(0),
             indices: Mutex::default(),
             eq: Mutex::default(),
-            endpoints: Drivers::new(domain.locked),
+            endpoints: WaitSet::new(domain.locked),
         })
     }
 

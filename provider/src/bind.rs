@@ -10,7 +10,7 @@ use ffi::{
 };
 
 use crate::{
-    av::AddressVector, cntr::Counter, completion::Reports, cq::CompletionQueue, ep::Endpoint,
+    av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::side::Side, ep::Endpoint,
     eq::EventQueue, srx::SharedReceive,
 };
 
@@ -61,9 +61,9 @@ impl Endpoint {
             if transmit && engine.tx.cq.is_some() || receive && engine.rx.cq.is_some() {
                 return Err(Errno::EINVAL);
             }
-            let bind = |reports: &mut Reports| {
-                reports.cq = Some(Arc::clone(cq));
-                reports.selective = selective;
+            let bind = |side: &mut Side| {
+                side.cq = Some(Arc::clone(cq));
+                side.selective = selective;
             };
             if transmit {
                 bind(&mut engine.tx);
@@ -73,7 +73,7 @@ impl Endpoint {
             }
             Ok(())
         })?;
-        cq.drivers.add(&self.port)
+        cq.endpoints.add(&self.port)
     }
 
     fn bind_cntr(&self, cntr: &Arc<Counter>, bind_flags: u64) -> Result<()> {
@@ -95,7 +95,7 @@ impl Endpoint {
             }
             Ok(())
         })?;
-        cntr.drivers.add(&self.port)
+        cntr.endpoints.add(&self.port)
     }
 
     fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {

@@ -19,8 +19,12 @@ use ffi::{
 
 use crate::{
     domain::{Domain, OfDomain},
-    drivers::Drivers,
-    idle::{Deadline, FOR_EVER, NAP},
+    wait::{
+        count::Count,
+        deadline::{Deadline, FOR_EVER},
+        idle::NAP,
+        set::WaitSet,
+    },
 };
 
 /// A counter.
@@ -32,7 +36,7 @@ pub(crate) struct Counter {
     /// Both as they were last read.
     seen: [AtomicU64; 2],
     /// The endpoints that count here.
-    pub(crate) drivers: Drivers,
+    pub(crate) endpoints: WaitSet,
     /// Others count here, too: those whose peers use a region, or whose deferred work is done.
     elsewhere: AtomicBool,
 }
@@ -49,7 +53,7 @@ impl Counter {
             count: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             seen: Default::default(),
-            drivers: Drivers::with_wait(domain.locked, attr.wait_obj)?,
+            endpoints: WaitSet::with_wait(domain.locked, attr.wait_obj)?,
             elsewhere: AtomicBool::new(false),
         })
     }
@@ -65,42 +69,12 @@ impl Counter {
 
     /// Progress on the endpoints that count here.
     fn progress(&self) {
-        if self.is_counted_elsewhere() || self.drivers.is_empty() {
+        if self.is_counted_elsewhere() || self.endpoints.is_empty() {
             self.domain.endpoints.progress();
         } else {
-            self.drivers.progress();
+            self.endpoints.progress();
         }
         self.domain.triggers.run();
-    }
-
-    /// The failures, without progress.
-    pub(crate) fn failures(&self) -> u64 {
-        self.errors.load(Ordering::Acquire)
-    }
-
-    /// The count, without progress.
-    pub(crate) fn value(&self) -> u64 {
-        self.count.load(Ordering::Acquire)
-    }
-
-    /// Adds to the count, and leaves what waits for it to who looks next.
-    pub(crate) fn raise(&self, value: u64) {
-        self.count.fetch_add(value, Ordering::SeqCst);
-        self.drivers.ring();
-    }
-
-    /// Sets the count, and leaves what waits for it to who looks next.
-    pub(crate) fn put(&self, value: u64) {
-        self.count.store(value, Ordering::SeqCst);
-        self.drivers.ring();
-    }
-
-    /// Counts an operation.
-    #[inline]
-    pub(crate) fn count(&self, failed: bool) {
-        let counter = if failed { &self.errors } else { &self.count };
-        counter.fetch_add(1, Ordering::SeqCst);
-        self.drivers.ring();
     }
 
     /// Makes progress; whether the counts are not what was last read.
@@ -130,7 +104,7 @@ impl Counter {
         self.progress();
         // No bell of an endpoint elsewhere rings here.
         let at_most = if self.needs_looks() { NAP } else { Duration::MAX };
-        self.drivers.try_wait(&self.domain.triggers, at_most, || self.has_changed())
+        self.endpoints.try_wait(&self.domain.triggers, at_most, || self.has_changed())
     }
 
     fn look(&self, errors: bool) -> u64 {
@@ -141,9 +115,36 @@ impl Counter {
     }
 }
 
+impl Count for Counter {
+    fn value(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    fn failures(&self) -> u64 {
+        self.errors.load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn count(&self, failed: bool) {
+        let counter = if failed { &self.errors } else { &self.count };
+        counter.fetch_add(1, Ordering::SeqCst);
+        self.endpoints.ring();
+    }
+
+    fn raise(&self, value: u64) {
+        self.count.fetch_add(value, Ordering::SeqCst);
+        self.endpoints.ring();
+    }
+
+    fn put(&self, value: u64) {
+        self.count.store(value, Ordering::SeqCst);
+        self.endpoints.ring();
+    }
+}
+
 impl Object for Counter {
     fn control(&self, command: Control<'_>) -> Result<()> {
-        self.drivers.control(command)
+        self.endpoints.control(command)
     }
 }
 
@@ -180,13 +181,13 @@ impl ops::cntr::Counter for Counter {
 
     fn add_errors(&self, value: u64) {
         self.errors.fetch_add(value, Ordering::SeqCst);
-        self.drivers.ring();
+        self.endpoints.ring();
         self.domain.triggers.run();
     }
 
     fn set_errors(&self, value: u64) {
         self.errors.store(value, Ordering::SeqCst);
-        self.drivers.ring();
+        self.endpoints.ring();
         self.domain.triggers.run();
     }
 
@@ -203,9 +204,9 @@ impl ops::cntr::Counter for Counter {
             if deadline.is_over() {
                 return Err(Errno::ETIMEDOUT);
             }
-            let looks = self.needs_looks() || self.drivers.is_empty();
+            let looks = self.needs_looks() || self.endpoints.is_empty();
             let at_most = if looks { NAP } else { FOR_EVER };
-            self.drivers.sleep(deadline.left(at_most), || {
+            self.endpoints.sleep(deadline.left(at_most), || {
                 self.count.load(Ordering::SeqCst) >= threshold
                     || self.errors.load(Ordering::SeqCst) != errors
             });

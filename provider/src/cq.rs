@@ -24,10 +24,12 @@ use ffi::{
 
 use crate::{
     domain::{Domain, OfDomain},
-    drivers::Drivers,
-    idle::{Deadline, FOR_EVER},
-    init,
-    progress::Progress,
+    params::api_at_least,
+    wait::{
+        deadline::{Deadline, FOR_EVER},
+        pollable::Progress,
+        set::WaitSet,
+    },
 };
 
 /// A completion queue.
@@ -37,7 +39,7 @@ pub(crate) struct CompletionQueue {
     attr: Attr,
     queue: Serial<Queue>,
     /// The endpoints that report here.
-    pub(crate) drivers: Drivers,
+    pub(crate) endpoints: WaitSet,
     signaled: AtomicBool,
 }
 
@@ -78,7 +80,7 @@ impl CompletionQueue {
             domain: Arc::clone(domain),
             attr: attr.clone(),
             queue: Serial::new(queue, domain.locked),
-            drivers: Drivers::with_wait(domain.locked, attr.wait_obj)?,
+            endpoints: WaitSet::with_wait(domain.locked, attr.wait_obj)?,
             signaled: AtomicBool::new(false),
         })
     }
@@ -87,7 +89,7 @@ impl CompletionQueue {
     #[inline]
     pub(crate) fn complete(&self, completion: Completion) {
         self.queue.lock().completions.push_back(completion);
-        self.drivers.ring();
+        self.endpoints.ring();
     }
 
     /// Reports a failure.
@@ -98,7 +100,7 @@ impl CompletionQueue {
         let after = if gives_back { queue.read + queue.completions.len() as u64 } else { 0 };
         queue.failures.push_back((after, failure));
         drop(queue);
-        self.drivers.ring();
+        self.endpoints.ring();
     }
 
     /// Whether a read of so many entries would answer.
@@ -109,7 +111,7 @@ impl CompletionQueue {
 
     /// Makes progress; whether there is something to read.
     pub(crate) fn has_something(&self) -> bool {
-        self.drivers.progress();
+        self.endpoints.progress();
         self.domain.triggers.run();
         self.holds(1)
     }
@@ -120,7 +122,7 @@ impl CompletionQueue {
     /// `EAGAIN` if there is something to read or to do first.
     pub(crate) fn try_wait(&self) -> Result<()> {
         let ready = || self.holds(1) || self.signaled.swap(false, Ordering::SeqCst);
-        self.drivers.try_wait(&self.domain.triggers, Duration::MAX, ready)
+        self.endpoints.try_wait(&self.domain.triggers, Duration::MAX, ready)
     }
 
     #[inline]
@@ -146,7 +148,7 @@ impl CompletionQueue {
 
 impl Object for CompletionQueue {
     fn control(&self, command: Control<'_>) -> Result<()> {
-        self.drivers.control(command)
+        self.endpoints.control(command)
     }
 }
 
@@ -166,17 +168,17 @@ impl ops::cq::CompletionQueue for CompletionQueue {
     }
 
     fn api_at_least(&self, major: u32, minor: u32) -> bool {
-        init::api_at_least(self.domain.api_version(), major, minor)
+        api_at_least(self.domain.api_version(), major, minor)
     }
 
     #[inline]
     fn read(&self, entries: &mut Entries) -> Result<()> {
-        let progress = self.drivers.progress();
+        let progress = self.endpoints.progress();
         self.domain.triggers.run();
         let taken = self.take(entries, 1);
         let idle = progress == Progress::None && taken == Err(Errno::EAGAIN);
-        if idle && self.drivers.pause(|| self.holds(1)) {
-            self.drivers.progress();
+        if idle && self.endpoints.pause(|| self.holds(1)) {
+            self.endpoints.progress();
             return self.take(entries, 1);
         }
         taken
@@ -188,7 +190,7 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         }
         let deadline = Deadline::after(timeout);
         loop {
-            self.drivers.progress();
+            self.endpoints.progress();
             self.domain.triggers.run();
             match self.take(entries, threshold) {
                 Err(Errno::EAGAIN) => {}
@@ -201,7 +203,7 @@ impl ops::cq::CompletionQueue for CompletionQueue {
                 return self.take(entries, 1);
             }
             let enough = threshold.min(entries.room());
-            self.drivers.sleep(deadline.left(FOR_EVER), || {
+            self.endpoints.sleep(deadline.left(FOR_EVER), || {
                 self.holds(enough) || self.signaled.load(Ordering::SeqCst)
             });
         }
@@ -225,7 +227,7 @@ impl ops::cq::CompletionQueue for CompletionQueue {
             return Err(Errno::ENOSYS);
         }
         self.signaled.store(true, Ordering::SeqCst);
-        self.drivers.ring();
+        self.endpoints.ring();
         Ok(())
     }
 

@@ -3,8 +3,7 @@
 
 use std::{
     net::SocketAddrV4,
-    os::fd::OwnedFd,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -18,65 +17,23 @@ use ffi::{
         profile::{Variable, Variables},
         work::{Op, Trigger},
     },
-    serial::Serial,
     sys,
 };
-use host::children::Unshared;
-use parking_lot::Mutex;
 
 use crate::{
-    address, attr,
-    channel::{
-        bell::Bell,
-        segment::{Segment, pack},
-    },
+    address::{self, pack},
+    attr,
+    channel::segment::Segment,
     cntr::Counter,
-    completion::DeferredOp,
     domain::{Domain, OfDomain},
     engine::Engine,
-    profile, report, trace,
+    port::{self, Port},
+    record::{exit, profile, report, trace},
+    wait::{
+        count::Count,
+        triggers::{DeferredOp, Start},
+    },
 };
-
-/// What an endpoint shares with the queues that drive it.
-#[derive(Debug)]
-pub(crate) struct Port {
-    pub(crate) address: SocketAddrV4,
-    pub(crate) opened: Instant,
-    /// Holds the port number. Goes before the segment: of a port that is held and has no segment
-    /// peers say that it is in another `/dev/shm`.
-    socket: Mutex<Option<Unshared>>,
-    /// Our segment; atomics, used without the lock.
-    pub(crate) own: Segment,
-    /// None once the endpoint is closed.
-    pub(crate) engine: Serial<Option<Engine>>,
-    pub(crate) bell: Bell,
-    /// Whether a device thread makes progress.
-    pub(crate) auto: bool,
-}
-
-impl Port {
-    /// Removes what peers find us by, of an endpoint whose process exits without closing it.
-    pub(crate) fn abandon(&self) {
-        *self.socket.lock() = None;
-        self.own.abandon();
-    }
-}
-
-/// How many ports are tried, of which endpoints that are being closed may have the segment still.
-const PORTS: usize = 16;
-
-/// Holds a port and makes its segment.
-fn hold_segment(wanted: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4, Segment)> {
-    let mut tries = if wanted.port() == 0 { PORTS } else { 1 };
-    loop {
-        tries -= 1;
-        let (socket, address) = address::hold_port(wanted)?;
-        match Segment::create(address) {
-            Err(Errno::EADDRINUSE) if tries > 0 => {}
-            made => return Ok((socket, address, made?)),
-        }
-    }
-}
 
 /// An endpoint.
 #[derive(Debug)]
@@ -125,27 +82,20 @@ impl Endpoint {
             Some(bytes) => address::from_bytes(bytes).ok_or(Errno::EINVAL)?,
             None => SocketAddrV4::new(address::of_this_host(), 0),
         };
-        let (socket, address, own) = hold_segment(wanted)?;
-        let socket = Unshared::new(socket);
+        let held = port::hold(wanted)?;
+        let address = held.address;
         let opened = Instant::now();
-        let mut engine = Engine::new(domain, info, pack(address), &own, opened)?;
-        let name = address.port().to_string();
-        let told = address.to_string();
-        trace::start(&mut engine.device.own, &domain.params, &domain.peers, &name, &told)?;
-        report::begin(&mut engine, &address.to_string());
-        engine.show(&own);
+        let mut engine = Engine::new(domain, info, pack(address), &held.own, opened)?;
+        let params = &domain.params;
+        let (name, told) = (address.port().to_string(), address.to_string());
+        trace::start(&mut engine.device.own, params, &domain.peers, &name, &told)?;
+        engine.draft = report::begin(params, told, opened);
+        engine.show(&held.own);
         tracing::info!("endpoint {address}");
-        let port = Arc::new(Port {
-            address,
-            opened,
-            own,
-            engine: Serial::new(Some(engine), domain.locked),
-            bell: Bell::default(),
-            auto: domain.device.is_some(),
-            socket: Mutex::new(Some(socket)),
-        });
+        let auto = domain.device.is_some();
+        let port = Arc::new(Port::new(held, engine, opened, domain.locked, auto));
         domain.endpoints.add(&port)?;
-        report::register(&port);
+        exit::register_endpoint(&port);
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
     }
 
@@ -169,35 +119,6 @@ impl Endpoint {
             }
             None => Err(Errno::EOPBADSTATE),
         }
-    }
-
-    /// Starts an operation that waited for a counter. One that cannot be started ends as one
-    /// that fails later does; it is tried again after `EAGAIN`.
-    pub(crate) fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
-        self.with(|engine| {
-            let own = &self.port.own;
-            let selective = engine.tx.selective;
-            engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
-            engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
-            let started = match op {
-                Op::Send(op) => engine.send(own, op),
-                Op::Recv(op) => engine.recv(own, op),
-                Op::Rma(op) => engine.rma(own, op),
-                Op::Atomic(op) => engine.atomic(own, op),
-            };
-            let work = std::mem::take(&mut engine.work);
-            engine.tx.selective = selective;
-            match started {
-                Ok(()) => {}
-                Err(Errno::EAGAIN) => {
-                    engine.wants_room = true;
-                    engine.works.try_remove((work as usize).wrapping_sub(1));
-                }
-                Err(errno) => engine.fail_to_start(op, work, errno),
-            }
-            self.port.wake_device(engine);
-            started
-        })
     }
 
     /// The state of an endpoint that closes, once nobody is in the middle of a copy for it.
@@ -243,6 +164,35 @@ impl Endpoint {
     }
 }
 
+impl Start for Endpoint {
+    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
+        self.with(|engine| {
+            let own = &self.port.own;
+            let selective = engine.tx.selective;
+            engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
+            engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
+            let started = match op {
+                Op::Send(op) => engine.send(own, op),
+                Op::Recv(op) => engine.recv(own, op),
+                Op::Rma(op) => engine.rma(own, op),
+                Op::Atomic(op) => engine.atomic(own, op),
+            };
+            let work = std::mem::take(&mut engine.work);
+            engine.tx.selective = selective;
+            match started {
+                Ok(()) => {}
+                Err(Errno::EAGAIN) => {
+                    engine.wants_room = true;
+                    engine.works.try_remove((work as usize).wrapping_sub(1));
+                }
+                Err(errno) => engine.fail_to_start(op, work, errno),
+            }
+            self.port.wake_device(engine);
+            started
+        })
+    }
+}
+
 impl Object for Endpoint {
     fn close(&self) -> Result<()> {
         if self.alias.is_some() {
@@ -255,7 +205,7 @@ impl Object for Endpoint {
         }
         self.linger();
         self.domain.endpoints.remove(&self.port);
-        report::write(&self.port);
+        self.port.write_report();
         let engine = self.take_engine();
         if let Some(device) = &self.domain.device {
             device.remove(&self.port);
@@ -268,14 +218,14 @@ impl Object for Endpoint {
             if let Some(av) = &engine.av {
                 av.endpoints.remove(&self.port);
             }
-            for reports in [&engine.tx, &engine.rx] {
-                if let Some(cq) = &reports.cq {
-                    cq.drivers.remove(&self.port);
+            for side in [&engine.tx, &engine.rx] {
+                if let Some(cq) = &side.cq {
+                    cq.endpoints.remove(&self.port);
                 }
             }
             for (_, cntr) in engine.counters.all() {
                 if let Some(cntr) = cntr {
-                    cntr.drivers.remove(&self.port);
+                    cntr.endpoints.remove(&self.port);
                 }
             }
         }
@@ -436,7 +386,9 @@ impl ops::ep::Endpoint for Endpoint {
 
     fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()> {
         let counter = self.domain.own::<Counter>(&trigger.counter)?;
-        self.domain.triggers.add_op(Arc::downgrade(self), op, &counter, trigger.threshold);
+        let starts = Arc::downgrade(self) as Weak<dyn Start>;
+        let counter = Arc::downgrade(&counter) as Weak<dyn Count>;
+        self.domain.triggers.add_op(starts, op, counter, trigger.threshold);
         Ok(())
     }
 

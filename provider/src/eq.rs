@@ -22,7 +22,7 @@ use ffi::{
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{fabric::Fabric, idle::Deadline};
+use crate::{fabric::Fabric, wait::deadline::Deadline};
 
 /// An event queue.
 #[derive(Debug)]

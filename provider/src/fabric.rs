@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_fabric(3)`.
 
-use std::sync::Arc;
-
-use ffi::{
-    Errno,
-    info::Info,
-    object::{Bound, Object},
-    ops, sys,
-};
-
-use crate::{cntr::Counter, cq::CompletionQueue, domain::Domain, eq::EventQueue};
+use ffi::object::Object;
 
 /// The fabric: this host.
 #[derive(Debug)]
@@ -30,25 +21,3 @@ impl Fabric {
 }
 
 impl Object for Fabric {}
-
-impl ops::fabric::Fabric for Fabric {
-    type Domain = Domain;
-    type EventQueue = EventQueue;
-
-    fn domain(self: &Arc<Self>, info: &Info) -> Result<Arc<Domain>, Errno> {
-        Domain::open(self, info).map(Arc::new)
-    }
-
-    fn eq_open(self: &Arc<Self>, attr: &ops::eq::Attr) -> Result<Arc<EventQueue>, Errno> {
-        EventQueue::open(self, attr).map(Arc::new)
-    }
-
-    fn try_wait(&self, object: &Bound) -> Result<(), Errno> {
-        match object.class() {
-            sys::FI_CLASS_CQ => object.get::<CompletionQueue>()?.try_wait(),
-            sys::FI_CLASS_CNTR => object.get::<Counter>()?.try_wait(),
-            sys::FI_CLASS_EQ => object.get::<EventQueue>()?.try_wait(),
-            _ => Err(Errno::EINVAL),
-        }
-    }
-}

@@ -25,18 +25,18 @@ use ffi::{
 };
 
 use crate::{
-    address, attr,
+    address::{self, pack},
+    attr,
     av::AddressVector,
     channel::{
         ring::Sender,
-        segment::{Segment, pack},
+        segment::Segment,
         wire::{Header, INLINE, Kind},
     },
     domain::Domain,
-    engine::Engine,
+    engine::{Engine, liveness::INTERVAL},
     fabric::Fabric,
-    liveness::INTERVAL,
-    progress::Progress,
+    wait::pollable::Progress,
 };
 
 fn address_of(port: u16) -> SocketAddrV4 {

@@ -16,7 +16,7 @@ use crate::{
     channel::{ring::Sender, segment::Segment, wire::INLINE},
     engine::Engine,
     fuzzing::{endpoint, survive},
-    progress::Progress,
+    wait::pollable::Progress,
 };
 
 fn post(engine: &mut Engine, own: &Segment, tag: Option<(u64, u64)>) {

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What this process knows of the run it is in: told with everything it counts.
+//! What this process knows of the job it is in: told with everything it counts, and in the names
+//! of the files that it writes.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::OnceLock,
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use nic::origin::Origin;
+use nic::{
+    origin::Origin,
+    params::{ParamError, Params},
+    report::Report,
+};
 
 /// Environment variables in which launchers tell a process its rank. Open MPI's comes first: it
 /// passes on the others', which a shell that was started as a task of a job has.
@@ -94,9 +99,57 @@ fn count(list: &str) -> Option<u32> {
     Some(all)
 }
 
+/// Refuses a pattern by which all ranks would write to the same report.
+pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
+    let pattern = params.text("report");
+    let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
+    let are_several = ranks().is_some_and(|ranks| ranks > 1);
+    if are_several && !pattern.is_empty() && of(1) == of(2) {
+        return Err(ParamError::Value {
+            name: "REPORT".to_owned(),
+            value: pattern.to_owned(),
+            allowed: "a pattern with %r or %p, since there are several ranks".to_owned(),
+        });
+    }
+    Ok(params)
+}
+
+/// The pattern with `%r` (rank, or the process id where there is none), `%p`
+/// and `%h` filled in.
+pub(crate) fn expand(pattern: &str, report: &Report) -> PathBuf {
+    let mut path = String::new();
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        match (char, if char == '%' { chars.clone().next() } else { None }) {
+            ('%', Some('r')) => path += &report.rank.unwrap_or(report.pid).to_string(),
+            ('%', Some('p')) => path += &report.pid.to_string(),
+            ('%', Some('h')) => path += &report.host,
+            ('%', Some('%')) => path.push('%'),
+            (char, _) => {
+                path.push(char);
+                continue;
+            }
+        }
+        chars.next();
+    }
+    path.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_are_filled_in() {
+        let report =
+            Report { pid: 42, rank: Some(3), host: "node".to_owned(), ..Default::default() };
+        let expand = |pattern| expand(pattern, &report).display().to_string();
+        assert_eq!(expand("dir/%h-%r"), "dir/node-3");
+        assert_eq!(expand("%p%%"), "42%");
+        assert_eq!(expand("%%r"), "%r");
+        let without = Report { rank: None, ..report.clone() };
+        assert_eq!(super::expand("%r", &without), Path::new("42"));
+    }
 
     #[test]
     fn processors_are_counted() {

@@ -1,54 +1,40 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `libtcam-fi.so`, the libfabric provider `tcam`.
 //!
-//! The files are named like those of libfabric's own providers. A call enters
-//! through `ffi`, which checks what C passes; [`ep`] hands it to the endpoint's
-//! [`engine`]; [`channel`] moves bytes between processes; the model in `nic`
-//! decides which receive gets which message.
+//! The files are named like those of libfabric's own providers. A call enters through `ffi`, which
+//! checks what C passes; [`ep`] hands it to the endpoint's [`engine`]; [`channel`] moves bytes
+//! between processes; the model in `nic` decides which receive gets which message. [`wait`] is who
+//! waits for what, [`record`] what a run leaves behind. Floors are in docs/ARCHITECTURE.md.
 #![deny(unsafe_code)]
 
 mod absence;
 mod address;
-mod atomic;
 mod attr;
 mod av;
 mod bind;
-mod callers;
 mod channel;
-mod check;
-mod clock;
-mod clusters;
 mod cntr;
-mod completion;
-mod contact;
 mod cq;
-mod device_thread;
+mod device;
 mod domain;
-mod drivers;
 mod engine;
 mod ep;
 mod eq;
 mod fabric;
-mod flow;
-mod idle;
 mod init;
-mod inject;
-mod liveness;
+mod job;
 mod mr;
-mod msg;
-mod origin;
-mod pace;
+mod mr_mode;
+mod open;
+mod params;
 mod peers;
 mod poll;
-mod profile;
-mod progress;
-mod rendezvous;
-mod report;
-mod rma;
+mod port;
+mod record;
+mod regions;
 mod srx;
-mod tagged;
-mod trace;
-mod trigger;
+mod stx;
+mod wait;
 
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

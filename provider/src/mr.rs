@@ -1,236 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_mr(3)`: memory that peers may read and write, and the checks that a request
-//! passes before it touches any of it.
-//!
-//! ```text
-//! for each part of a request:
-//!     region = the one with the key           else FI_ENOKEY
-//!     it is enabled, for this endpoint, and
-//!     registered for what is asked            else FI_EACCES
-//!     the part is inside of it                else FI_EFAULT
-//! ```
+//! `fi_mr(3)`: memory regions, as objects.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::sync::Arc;
 
 use ffi::{
-    Buffer, Errno, Result, flags,
-    memory::{IOV_LIMIT, Window},
+    Errno, Result, flags,
     object::{Bindable, Bound, Control, Object},
-    ops::{
-        self,
-        ep::rma::{RemotePart, RemoteParts},
-        mr::Attr,
-    },
-    serial::Serial,
+    ops::{self, mr::Attr},
     sys,
 };
-use parking_lot::Mutex;
 
-use crate::{cntr::Counter, domain::Domain, ep::Endpoint};
-
-/// The `mr_mode` that applications must be ready for, by `FI_TCAM_MR`.
-pub(crate) fn required(rules: &str) -> i32 {
-    let mode = match rules {
-        "basic" => sys::FI_MR_VIRT_ADDR | sys::FI_MR_ALLOCATED | sys::FI_MR_PROV_KEY,
-        "endpoint" => sys::FI_MR_ENDPOINT | sys::FI_MR_ALLOCATED,
-        _ => 0,
-    };
-    mode.cast_signed()
-}
-
-/// The `mr_mode` for an application that is ready for `wanted`; none if that is too
-/// little. The two modes from before libfabric 1.5 are sets of rules of their own, and
-/// the only ones that an application from then knows.
-pub(crate) fn meet(required: i32, wanted: i32, api_version: u32) -> Option<i32> {
-    let before = !crate::init::api_at_least(api_version, 1, 5);
-    let wanted = if before && wanted == 0 { 3 } else { wanted };
-    let (basic, scalable) = (sys::FI_MR_BASIC.cast_signed(), sys::FI_MR_SCALABLE.cast_signed());
-    if wanted & scalable != 0 && required == 0 {
-        return Some(scalable);
-    }
-    if wanted & basic != 0 && required & sys::FI_MR_ENDPOINT.cast_signed() == 0 {
-        return Some(basic);
-    }
-    (required & !wanted == 0).then_some(required)
-}
+use crate::{cntr::Counter, domain::Domain, ep::Endpoint, regions::Registered, wait::count::Count};
 
 /// Bytes of a key, raw or not.
 const KEY_SIZE: usize = 8;
-
-/// What a region is asked for.
-const ACCESS: u64 = flags::SEND
-    | flags::RECV
-    | flags::READ
-    | flags::WRITE
-    | flags::REMOTE_READ
-    | flags::REMOTE_WRITE;
-
-/// The regions of a domain.
-#[derive(Debug)]
-pub(crate) struct Regions {
-    table: Serial<HashMap<u64, Arc<Registered>>>,
-    /// Next key to give out.
-    next: AtomicU64,
-    /// Whether any region ever had a counter.
-    counting: AtomicBool,
-    /// Peers name memory by its address here (`FI_MR_VIRT_ADDR`), not from 0 on.
-    virtual_addresses: bool,
-    /// Keys are ours to choose (`FI_MR_PROV_KEY`).
-    own_keys: bool,
-    /// Regions belong to an endpoint and are enabled (`FI_MR_ENDPOINT`).
-    of_endpoints: bool,
-}
-
-/// A region as requests find it.
-#[derive(Debug)]
-pub(crate) struct Registered {
-    window: Window,
-    /// Address of the first byte for peers.
-    base: u64,
-    access: u64,
-    enabled: AtomicBool,
-    /// The endpoint it is bound to, as its peers list it; 0: any of the domain.
-    endpoint: AtomicU64,
-    counters: Mutex<Counters>,
-}
-
-/// Counters of accesses.
-#[derive(Debug, Default)]
-struct Counters {
-    read: Option<Arc<Counter>>,
-    write: Option<Arc<Counter>>,
-}
-
-/// Our memory that a request may use.
-#[derive(Debug, Default)]
-pub(crate) struct Target {
-    buffers: [Buffer; IOV_LIMIT],
-    count: usize,
-}
-
-impl Target {
-    /// The memory, part by part.
-    pub(crate) fn buffers(&self) -> &[Buffer] {
-        &self.buffers[..self.count]
-    }
-
-    /// The memory, part by part, each with its place in the data.
-    pub(crate) fn placed(&self) -> impl Iterator<Item = (usize, &Buffer)> {
-        self.buffers().iter().scan(0, |at, buffer| {
-            let start = *at;
-            *at += buffer.len();
-            Some((start, buffer))
-        })
-    }
-}
-
-impl Regions {
-    pub(crate) fn new(mode: u32, locked: bool) -> Self {
-        let has = |bits: u32| mode & bits != 0;
-        Self {
-            table: Serial::new(HashMap::new(), locked),
-            next: AtomicU64::new(1),
-            counting: AtomicBool::new(false),
-            virtual_addresses: has(sys::FI_MR_BASIC | sys::FI_MR_VIRT_ADDR),
-            own_keys: has(sys::FI_MR_BASIC | sys::FI_MR_PROV_KEY),
-            of_endpoints: has(sys::FI_MR_ENDPOINT),
-        }
-    }
-
-    pub(crate) fn register(&self, attr: &Attr) -> Result<(u64, Arc<Registered>)> {
-        ffi::object::only(attr.access, ACCESS)?;
-        // Counted for who binds a counter, asked for or not.
-        ffi::object::only(attr.flags, flags::RMA_EVENT)?;
-        let first = if self.virtual_addresses { attr.window.addr() as u64 } else { 0 };
-        let registered = Arc::new(Registered {
-            window: attr.window.clone(),
-            base: first.checked_add(attr.offset).ok_or(Errno::EINVAL)?,
-            access: attr.access,
-            enabled: AtomicBool::new(!self.of_endpoints),
-            endpoint: AtomicU64::new(0),
-            counters: Mutex::default(),
-        });
-        let mut table = self.table.lock();
-        let key = if self.own_keys {
-            self.next.fetch_add(1, Ordering::Relaxed)
-        } else {
-            attr.requested_key
-        };
-        if table.contains_key(&key) {
-            tracing::info!("a memory region with key {key:#x} is open already");
-            return Err(Errno::ENOKEY);
-        }
-        table.insert(key, Arc::clone(&registered));
-        Ok((key, registered))
-    }
-
-    /// The memory that a request to an endpoint names, if it may be used so.
-    ///
-    /// # Errors
-    /// `ENOKEY`, `EACCES`, `EFAULT`: see above.
-    #[inline]
-    pub(crate) fn resolve(
-        &self,
-        parts: &RemoteParts,
-        access: u64,
-        endpoint: u64,
-    ) -> Result<Target> {
-        let table = self.table.lock();
-        let mut target = Target::default();
-        for part in parts.as_slice() {
-            let region = table.get(&part.key).ok_or(Errno::ENOKEY)?;
-            target.buffers[target.count] = region.part(part, access, endpoint)?;
-            target.count += 1;
-        }
-        Ok(target)
-    }
-
-    /// Counts an access that is done.
-    #[inline]
-    pub(crate) fn count(&self, parts: &RemoteParts, write: bool) {
-        if self.counting.load(Ordering::Relaxed) {
-            self.count_each(parts, write);
-        }
-    }
-
-    #[cold]
-    fn count_each(&self, parts: &RemoteParts, write: bool) {
-        let table = self.table.lock();
-        let parts = parts.as_slice();
-        for (index, part) in parts.iter().enumerate() {
-            // An operation counts once, however many parts of a region it names.
-            if parts[..index].iter().any(|earlier| earlier.key == part.key) {
-                continue;
-            }
-            let Some(region) = table.get(&part.key) else { continue };
-            let counters = region.counters.lock();
-            let counter = if write { &counters.write } else { &counters.read };
-            crate::completion::count(counter.as_ref(), false);
-        }
-    }
-}
-
-impl Registered {
-    #[inline]
-    fn part(&self, part: &RemotePart, access: u64, endpoint: u64) -> Result<Buffer> {
-        let bound = self.endpoint.load(Ordering::Acquire);
-        if !self.enabled.load(Ordering::Acquire)
-            || access & !self.access != 0
-            || bound != 0 && bound != endpoint
-        {
-            return Err(Errno::EACCES);
-        }
-        let offset = part.addr.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
-        let len = usize::try_from(part.len).ok();
-        offset.zip(len).and_then(|(at, len)| self.window.part(at, len)).ok_or(Errno::EFAULT)
-    }
-}
 
 /// A memory region.
 #[derive(Debug)]
@@ -249,10 +32,10 @@ impl MemoryRegion {
 
 impl Object for MemoryRegion {
     fn close(&self) -> Result<()> {
-        self.domain.regions.table.lock().remove(&self.key);
+        self.domain.regions.remove(self.key);
         // A thread that found it before is done with it afterwards.
         self.domain.endpoints.settle();
-        *self.registered.counters.lock() = Counters::default();
+        self.registered.forget_counters();
         Ok(())
     }
 
@@ -261,22 +44,16 @@ impl Object for MemoryRegion {
             sys::FI_CLASS_CNTR => {
                 ffi::object::only(bind_flags, flags::REMOTE_READ | flags::REMOTE_WRITE)?;
                 let counter = self.domain.own::<Counter>(other)?;
-                let mut counters = self.registered.counters.lock();
-                if bind_flags & flags::REMOTE_READ != 0 {
-                    counters.read = Some(Arc::clone(&counter));
-                }
-                if bind_flags & flags::REMOTE_WRITE != 0 {
-                    counters.write = Some(Arc::clone(&counter));
-                }
                 counter.counts_elsewhere();
-                self.domain.regions.counting.store(true, Ordering::Relaxed);
+                let counter = counter as Arc<dyn Count>;
+                let has = |access| bind_flags & access != 0;
+                let (reads, writes) = (has(flags::REMOTE_READ), has(flags::REMOTE_WRITE));
+                self.domain.regions.bind_counter(&self.registered, &counter, reads, writes);
                 Ok(())
             }
             sys::FI_CLASS_EP => {
                 let endpoint = self.domain.own::<Endpoint>(other)?.listed_address();
-                let bound = &self.registered.endpoint;
-                let free = bound.compare_exchange(0, endpoint, Ordering::AcqRel, Ordering::Acquire);
-                free.map(|_| ()).map_err(|_| Errno::EINVAL)
+                self.registered.bind_endpoint(endpoint)
             }
             _ => Err(Errno::EINVAL),
         }
@@ -284,14 +61,7 @@ impl Object for MemoryRegion {
 
     fn control(&self, command: Control<'_>) -> Result<()> {
         match command {
-            Control::Enable => {
-                let unbound = self.registered.endpoint.load(Ordering::Acquire) == 0;
-                if self.domain.regions.of_endpoints && unbound {
-                    return Err(Errno::EINVAL);
-                }
-                self.registered.enabled.store(true, Ordering::Release);
-                Ok(())
-            }
+            Control::Enable => self.domain.regions.enable(&self.registered),
             // Memory is looked at when it is used: nothing can be out of date.
             Control::Refresh => Ok(()),
             Control::GetRawKey(base, mut key, size) => {
@@ -299,7 +69,7 @@ impl Object for MemoryRegion {
                 if room < KEY_SIZE {
                     return Err(Errno::ETOOSMALL);
                 }
-                *base = self.registered.base;
+                *base = self.registered.base();
                 key.write(&self.key.to_ne_bytes());
                 Ok(())
             }
@@ -324,73 +94,4 @@ impl ops::mr::MemoryRegion for MemoryRegion {
 /// `EINVAL` if it is none of ours.
 pub(crate) fn map_raw_key(raw: &[u8]) -> Result<u64> {
     raw.try_into().map(u64::from_ne_bytes).map_err(|_| Errno::EINVAL)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BOTH: u64 = flags::REMOTE_READ | flags::REMOTE_WRITE;
-
-    fn attr(window: Window, access: u64, requested_key: u64) -> Attr {
-        Attr { window, access, offset: 0, requested_key, flags: 0 }
-    }
-
-    fn one(addr: u64, len: u64, key: u64) -> RemoteParts {
-        RemoteParts::new([RemotePart { addr, len, key }]).unwrap()
-    }
-
-    #[test]
-    fn keys_rights_and_ranges_are_checked() {
-        let regions = Regions::new(0, true);
-        let memory = Window::from(&mut *vec![0; 64].leak());
-        regions.register(&attr(memory.clone(), flags::REMOTE_READ, 7)).unwrap();
-        assert_eq!(regions.register(&attr(memory, BOTH, 7)).unwrap_err(), Errno::ENOKEY);
-        let resolve = |parts, access| regions.resolve(&parts, access, 1).map(|_| ());
-        assert_eq!(resolve(one(0, 64, 7), flags::REMOTE_READ), Ok(()));
-        assert_eq!(resolve(one(0, 64, 8), flags::REMOTE_READ), Err(Errno::ENOKEY));
-        assert_eq!(resolve(one(0, 64, 7), flags::REMOTE_WRITE), Err(Errno::EACCES));
-        assert_eq!(resolve(one(1, 64, 7), flags::REMOTE_READ), Err(Errno::EFAULT));
-        assert_eq!(resolve(one(u64::MAX, 2, 7), flags::REMOTE_READ), Err(Errno::EFAULT));
-    }
-
-    #[test]
-    fn no_rules_but_those_required_and_the_old_ones() {
-        let basic = required("basic");
-        let meet_now = |required, wanted| meet(required, wanted, 1 << 16 | 14);
-        assert_eq!(meet_now(0, i32::MAX & !3), Some(0));
-        assert_eq!(meet_now(basic, basic | required("endpoint")), Some(basic));
-        assert_eq!(meet_now(basic, 0), None);
-        assert_eq!(meet_now(basic, sys::FI_MR_BASIC.cast_signed()), Some(1));
-        assert_eq!(meet_now(0, sys::FI_MR_SCALABLE.cast_signed()), Some(2));
-        assert_eq!(meet_now(required("endpoint"), sys::FI_MR_BASIC.cast_signed()), None);
-        assert_eq!(meet(0, 0, 1 << 16), Some(2));
-        assert_eq!(meet(basic, 0, 1 << 16), Some(1));
-        assert_eq!(meet(required("endpoint"), 0, 1 << 16), None);
-    }
-
-    #[test]
-    fn virtual_addresses_and_keys_of_our_own() {
-        let regions = Regions::new(sys::FI_MR_VIRT_ADDR | sys::FI_MR_PROV_KEY, true);
-        let memory = Window::from(&mut *vec![0; 16].leak());
-        let start = memory.addr() as u64;
-        let (first, _) = regions.register(&attr(memory.clone(), BOTH, 9)).unwrap();
-        let (second, _) = regions.register(&attr(memory, BOTH, 9)).unwrap();
-        assert_ne!(first, second);
-        assert!(regions.resolve(&one(start + 8, 8, second), BOTH, 1).is_ok());
-        assert!(regions.resolve(&one(start - 1, 1, second), BOTH, 1).is_err());
-        assert!(regions.resolve(&one(0, 1, second), BOTH, 1).is_err());
-    }
-
-    #[test]
-    fn a_region_of_an_endpoint_serves_no_other_and_not_before_it_is_enabled() {
-        let regions = Regions::new(sys::FI_MR_ENDPOINT, true);
-        let memory = Window::from(&mut *vec![0; 16].leak());
-        let (key, region) = regions.register(&attr(memory, BOTH, 1)).unwrap();
-        assert_eq!(regions.resolve(&one(0, 1, key), BOTH, 5).unwrap_err(), Errno::EACCES);
-        region.endpoint.store(5, Ordering::Release);
-        region.enabled.store(true, Ordering::Release);
-        assert!(regions.resolve(&one(0, 1, key), BOTH, 5).is_ok());
-        assert_eq!(regions.resolve(&one(0, 1, key), BOTH, 6).unwrap_err(), Errno::EACCES);
-    }
 }

@@ -13,10 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{
-    address,
-    channel::segment::{pack, unpack},
-};
+use crate::address::{self, pack, unpack};
 
 /// An array that grows without moving: readers need no lock.
 ///

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Shared contexts (`fi_srx_context`, `fi_stx_context`; `fi_endpoint(3)`).
+//! `fi_srx_context`: shared receive contexts (`fi_endpoint(3)`).
 //!
 //! The device of a shared receive context takes the messages of every endpoint that is
 //! bound to it. What an endpoint's message needs (its bytes, an answer to its sender, a
@@ -11,8 +11,6 @@
 //! ```
 
 use std::{
-    collections::HashMap,
-    ops::{Deref, DerefMut},
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
@@ -22,7 +20,7 @@ use std::{
 
 use ffi::{
     Context, Errno, Result, flags,
-    info::{RxAttr, TxAttr},
+    info::RxAttr,
     object::{Bindable, Control, Object},
     ops::{
         self,
@@ -30,7 +28,6 @@ use ffi::{
         profile::{Variable, Variables},
         work::{Op, Trigger},
     },
-    serial::{Serial, SerialGuard},
     sys,
 };
 use matching::Source;
@@ -45,160 +42,39 @@ use slab::Slab;
 use crate::{
     attr,
     channel::{node_pool::NodePool, owner::Owner},
+    device::{
+        carried::{Kept, RecvOp},
+        directed::Directed,
+        flow::Flow,
+        make,
+        matcher::{Holders, Member, Shared},
+        receive::{MIN_MULTI_RECV, RecvDefaults, receive_of},
+    },
     domain::{Domain, OfDomain},
-    engine::{self, Directed, Engine, Kept, MIN_MULTI_RECV, RecvOp},
-    ep::Port,
-    flow::Flow,
-    msg::{RecvDefaults, receive_of},
-    profile, report, tagged, trace,
+    engine::{Engine, tagged},
+    port::Port,
+    record::{exit::AtExit, profile, report, trace},
+    wait::pollable::Pollable as _,
 };
-
-/// Where an endpoint's messages are matched.
-#[derive(Debug)]
-pub(crate) struct Matching {
-    pub(crate) own: Device<RecvOp, Kept>,
-    pub(crate) shared: Option<Member>,
-}
-
-/// What an endpoint knows of the context it is bound to.
-#[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) srx: Arc<SharedReceive>,
-    /// Its number there.
-    pub(crate) holder: u32,
-}
-
-/// Exclusive use of the device.
-pub(crate) enum Matcher<'a> {
-    Own(&'a mut Device<RecvOp, Kept>),
-    Shared(SerialGuard<'a, State>),
-}
-
-impl Deref for Matcher<'_> {
-    type Target = Device<RecvOp, Kept>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Own(device) => device,
-            Self::Shared(state) => &state.device,
-        }
-    }
-}
-
-impl DerefMut for Matcher<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            Self::Own(device) => device,
-            Self::Shared(state) => &mut state.device,
-        }
-    }
-}
-
-impl Matcher<'_> {
-    /// Something goes into a receive's buffer, or an error to its queue.
-    #[inline]
-    pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
-        if let Self::Shared(state) = self {
-            state.begin(op, last);
-        }
-    }
-}
-
-impl Matching {
-    pub(crate) fn new(own: Device<RecvOp, Kept>) -> Self {
-        Self { own, shared: None }
-    }
-
-    #[inline]
-    pub(crate) fn lock(&mut self) -> Matcher<'_> {
-        match &self.shared {
-            None => Matcher::Own(&mut self.own),
-            Some(member) => Matcher::Shared(member.srx.state.lock()),
-        }
-    }
-
-    /// Who holds what this endpoint keeps.
-    #[inline]
-    pub(crate) fn holder(&self) -> u32 {
-        self.shared.as_ref().map_or(0, |member| member.holder)
-    }
-
-    /// Leaves the shared context, if there is one: what it held for the endpoint is lost.
-    pub(crate) fn leave(&mut self) {
-        let Some(Member { srx, holder }) = self.shared.take() else { return };
-        let mut state = srx.state.lock();
-        let contexts = state.device.contexts().into_iter();
-        let lost: usize =
-            contexts.map(|context| context.drop_unexpected(|_, kept| kept.holder == holder)).sum();
-        drop(state);
-        if lost > 0 {
-            tracing::warn!("{lost} messages that nobody received are lost with their endpoint");
-        }
-        srx.members.lock().try_remove(holder as usize);
-    }
-}
 
 /// A shared receive context.
 #[derive(Debug)]
 pub(crate) struct SharedReceive {
     pub(crate) domain: Arc<Domain>,
     /// Tells it from others of this process in reports and traces.
-    pub(crate) name: String,
-    pub(crate) opened: Instant,
+    name: String,
+    opened: Instant,
     /// The process that opened it.
-    pub(crate) pid: u32,
-    pub(crate) processes: u32,
-    pub(crate) node_pool: Option<Arc<NodePool>>,
-    state: Serial<State>,
+    pid: u32,
+    processes: u32,
+    node_pool: Option<Arc<NodePool>>,
+    shared: Arc<Shared>,
     /// The endpoints bound to it.
     members: Mutex<Slab<Arc<Port>>>,
     directed: Directed,
     tagged_multi: bool,
     op_flags: AtomicU64,
     min_multi_recv: AtomicUsize,
-}
-
-/// What one thread at a time uses.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) device: Device<RecvOp, Kept>,
-    flow: Flow,
-    /// Messages under way into multi-receive buffers, by the context and address of these:
-    /// whichever endpoint has the last one gives the buffer back.
-    parts: HashMap<(Context, usize), Parts>,
-}
-
-#[derive(Debug, Default)]
-struct Parts {
-    under_way: u32,
-    /// No further message goes into the buffer.
-    ended: bool,
-}
-
-impl State {
-    fn begin(&mut self, op: &RecvOp, last: bool) {
-        if op.multi {
-            let parts = self.parts.entry((op.context, op.buffer.addr())).or_default();
-            parts.under_way += 1;
-            parts.ended |= last;
-        }
-    }
-}
-
-impl State {
-    /// Nothing goes into a receive's buffer after all: as if it had not begun.
-    fn take_back(&mut self, op: &RecvOp, last: bool) {
-        let key = (op.context, op.buffer.addr());
-        if let Some(parts) = self.parts.get_mut(&key) {
-            parts.under_way -= 1;
-            parts.ended &= !last;
-            if parts.under_way == 0 {
-                self.parts.remove(&key);
-            }
-        }
-    }
 }
 
 impl SharedReceive {
@@ -211,9 +87,9 @@ impl SharedReceive {
         }
         let params = &domain.params;
         let opened = Instant::now();
-        let node_pool = engine::node_pool(params, &Owner::of_process())?;
+        let node_pool = make::node_pool(params, &Owner::of_process())?;
         let directed = Directed::of(attr.caps);
-        let (mut device, processes) = engine::device(params, directed, node_pool.as_ref(), opened)?;
+        let (mut device, processes) = make::device(params, directed, node_pool.as_ref(), opened)?;
         let name = format!("srx{}", OPENED.fetch_add(1, Ordering::Relaxed));
         trace::start(&mut device, params, &domain.peers, &name, &name)?;
         Ok(Self {
@@ -223,10 +99,7 @@ impl SharedReceive {
             pid: std::process::id(),
             processes,
             node_pool,
-            state: Serial::new(
-                State { device, flow: Flow::from_params(params), parts: HashMap::new() },
-                domain.locked,
-            ),
+            shared: Arc::new(Shared::new(device, Flow::from_params(params), domain.locked)),
             members: Mutex::default(),
             directed,
             tagged_multi: attr.caps & flags::TAGGED_MULTI_RECV != 0,
@@ -235,36 +108,20 @@ impl SharedReceive {
         })
     }
 
-    /// What [`Matcher::begin`] began is told; whether the buffer is given back with it.
-    pub(crate) fn end(&self, op: &RecvOp) -> bool {
-        let mut state = self.state.lock();
-        let key = (op.context, op.buffer.addr());
-        let Some(parts) = state.parts.get_mut(&key) else { return false };
-        parts.under_way -= 1;
-        let (over, ended) = (parts.under_way == 0, parts.ended);
-        if over {
-            state.parts.remove(&key);
-        }
-        over && ended
-    }
-
     /// Takes an endpoint in.
     pub(crate) fn join(self: &Arc<Self>, port: &Arc<Port>) -> Member {
         let holder = self.members.lock().insert(Arc::clone(port)) as u32;
-        Member { srx: Arc::clone(self), holder }
+        Member::new(&self.shared, Arc::clone(self) as Arc<dyn Holders>, holder)
     }
 
     /// The counts of the device, for a report.
-    pub(crate) fn with_device<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> T {
-        work(&self.state.lock().device)
+    fn with_device<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> T {
+        work(&self.shared.state.lock().device)
     }
 
     /// The same when the process exits, if nobody is in the middle of a call.
-    pub(crate) fn with_device_at_exit<T>(
-        &self,
-        work: impl FnOnce(&Device<RecvOp, Kept>) -> T,
-    ) -> Option<T> {
-        self.state.lock_at_exit().map(|state| work(&state.device))
+    fn with_device_at_exit<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> Option<T> {
+        self.shared.state.lock_at_exit().map(|state| work(&state.device))
     }
 
     /// Has an endpoint do something, any one if none is named.
@@ -315,7 +172,7 @@ impl SharedReceive {
         });
         if delivered.is_err() {
             tracing::warn!("a message is lost with its endpoint, which was just closed");
-            self.state.lock().take_back(&op, last);
+            self.shared.state.lock().take_back(&op, last);
         }
         delivered.is_ok()
     }
@@ -323,7 +180,7 @@ impl SharedReceive {
     fn probe(&self, op: &Recv, given: u64) -> Result<()> {
         let probe = tagged::Probe::read(op, given)?;
         if probe == tagged::Probe::TakeClaimed {
-            let claimed = self.state.lock().device.tagged.claimed(op.context.0 as u64);
+            let claimed = self.shared.state.lock().device.tagged.claimed(op.context.0 as u64);
             let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
             return self.with_member(Some(kept.holder), |engine, port| {
                 engine.give_claimed(&port.own, op, given, envelope, kept);
@@ -336,12 +193,51 @@ impl SharedReceive {
             port.progress();
         }
         let source = self.source_key(op.source, true)?;
-        let found = probe.find(&mut self.state.lock().device, op, source)?;
+        let found = probe.find(&mut self.shared.state.lock().device, op, source)?;
         let holder = found.as_ref().map(|found| found.holder);
         self.with_member(holder, |engine, port| {
             engine.probed(&port.own, op, found);
             Ok(())
         })
+    }
+}
+
+impl SharedReceive {
+    /// Writes the report, if one is wanted.
+    fn write_report(&self, written_at: WrittenAt) {
+        let params = &self.domain.params;
+        // A child that was forked did nothing of what is counted.
+        if params.text("report").is_empty() || self.pid != std::process::id() {
+            return;
+        }
+        let counters =
+            |device: &Device<RecvOp, Kept>| (device.tagged.counters(), device.msg.counters());
+        let counted = match written_at {
+            WrittenAt::Exit => self.with_device_at_exit(counters),
+            WrittenAt::Close | WrittenAt::Running => Some(self.with_device(counters)),
+        };
+        let Some((tagged, msg)) = counted else {
+            tracing::error!("{}: the process exits in the middle of a call", self.name);
+            return;
+        };
+        let mut report = report::make(params, self.name.clone(), self.opened, written_at);
+        (report.processes, report.tagged, report.msg) = (self.processes, tagged, msg);
+        report::save_checked(params, &mut report, None);
+    }
+}
+
+impl AtExit for SharedReceive {
+    fn at_exit(&self) {
+        self.write_report(WrittenAt::Exit);
+        if let Some(pool) = &self.node_pool {
+            pool.leave();
+        }
+    }
+}
+
+impl Holders for SharedReceive {
+    fn remove(&self, holder: u32) {
+        self.members.lock().try_remove(holder as usize);
     }
 }
 
@@ -361,7 +257,7 @@ impl Object for SharedReceive {
     }
 
     fn close(&self) -> Result<()> {
-        report::write_shared(self, WrittenAt::Close);
+        self.write_report(WrittenAt::Close);
         Ok(())
     }
 
@@ -425,7 +321,7 @@ impl ops::ep::Endpoint for SharedReceive {
         let tagged = op.tag.is_some();
         let source = self.source_key(op.source, tagged)?;
         let mut receive = receive_of(op, defaults, source)?;
-        let mut state = self.state.lock();
+        let mut state = self.shared.state.lock();
         let mut posted = state.device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
             state.flow.posted(tagged);
@@ -450,7 +346,7 @@ impl ops::ep::Endpoint for SharedReceive {
                         // The receive goes on as if the message had not been there.
                         multi.used = offset;
                     }
-                    state = self.state.lock();
+                    state = self.shared.state.lock();
                 }
             }
             posted = state.device.context(tagged).post_anyway(&mut receive);
@@ -484,34 +380,5 @@ impl ops::ep::Endpoint for SharedReceive {
             }
             _ => Err(Errno::ENOPROTOOPT),
         }
-    }
-}
-
-/// A shared transmit context. Every endpoint sends on its own: there is nothing to share.
-#[derive(Debug)]
-pub(crate) struct SharedTransmit {
-    domain: Arc<Domain>,
-}
-
-impl SharedTransmit {
-    pub(crate) fn open(domain: &Arc<Domain>, attr: &TxAttr) -> Result<Self> {
-        if attr.caps & !(attr::caps_of(domain.api_version()) | attr::DOMAIN_CAPS) != 0
-            || attr.op_flags & !attr::TX_OP_FLAGS != 0
-        {
-            return Err(Errno::EINVAL);
-        }
-        Ok(Self { domain: Arc::clone(domain) })
-    }
-}
-
-impl Object for SharedTransmit {}
-
-impl Bindable for SharedTransmit {
-    type Raw = sys::fid_stx;
-}
-
-impl OfDomain for SharedTransmit {
-    fn domain(&self) -> &Arc<Domain> {
-        &self.domain
     }
 }

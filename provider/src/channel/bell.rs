@@ -42,8 +42,9 @@ use rustix::{
 
 use super::{
     copy,
+    names::bell_of,
     protocol::{self, Flags as _},
-    segment::{Segment, bell_of},
+    segment::Segment,
 };
 
 /// Bits of the bell: threads sleep on the word itself.

@@ -9,7 +9,7 @@ use ffi::{
     ops::ep::rma::{RemotePart, RemoteParts},
 };
 
-use super::{lines, segment::Segment};
+use super::lines;
 
 /// Segments of a rendezvous message, as the wire has them.
 pub(crate) type Remote = [memory::Segment; memory::IOV_LIMIT];
@@ -20,7 +20,7 @@ pub(crate) type Remote = [memory::Segment; memory::IOV_LIMIT];
 pub(crate) struct SharedBytes<'a> {
     start: *const u8,
     len: usize,
-    segment: PhantomData<&'a Segment>,
+    segment: PhantomData<&'a [u8]>,
 }
 
 impl<'a> From<&'a [u8]> for SharedBytes<'a> {

@@ -14,7 +14,8 @@ use nic::live::{BELL, CLAIM, LEFT, NEW, SEGMENT_NAME};
 
 use super::{
     cores::{self, Cores, WHOLE},
-    segment::{CORES, own_count, prefix},
+    names::prefix,
+    segment::{CORES, own_count},
 };
 
 /// Removes what owners left that died, in whichever network namespace, and counts the endpoints

@@ -42,6 +42,8 @@ pub(crate) mod identity;
 pub(crate) mod image;
 mod lines;
 pub(crate) mod link;
+mod memory;
+mod names;
 pub(crate) mod node_pool;
 pub(crate) mod owner;
 pub(crate) mod pool;

@@ -34,10 +34,7 @@ use rustix::{
     io::retry_on_intr,
 };
 
-use super::{
-    owner::Owner,
-    segment::{give_memory, namespace},
-};
+use super::{memory::give_memory, names::namespace, owner::Owner};
 
 const IDENTITY: usize = 0;
 const ENTRIES: usize = 8;

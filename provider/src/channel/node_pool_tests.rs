@@ -3,7 +3,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use super::super::segment::{SPACE, Segment};
+use super::super::{names::SPACE, segment::Segment};
 use super::*;
 
 const SHARE: Share = Share { reserved: 0, max: 100 };

@@ -3,7 +3,7 @@
 
 use host::owner::{Look, lives, own_start};
 
-use super::segment::name_of;
+use super::names::name_of;
 
 /// Names an endpoint for good: its port, its segment's file, its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,27 +28,22 @@ use std::{
     io,
     net::SocketAddrV4,
     os::unix::fs::{FileExt as _, MetadataExt as _},
-    path::PathBuf,
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
     time::Duration,
 };
 
 use ffi::Errno;
 use host::{
-    directory::{self, Directory, SHM},
+    directory::{self, Directory},
     owner::{self, Look, PROCESS_NAMESPACE},
 };
 use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
 use nic::live::{
-    self, ADDRESS, BELL, CLOSED, DEAD, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
-    PROCESSES, SEGMENT_NAME, STARTED, STATE,
+    self, ADDRESS, CLOSED, DEAD, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
+    PROCESSES, STARTED, STATE,
 };
-use rustix::{
-    fs::{FallocateFlags, fallocate, ftruncate},
-    io::retry_on_intr,
-    process::{Resource, getrlimit},
-};
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
 use super::{
     bytes::SharedBytes,
@@ -58,6 +53,14 @@ use super::{
     lines::LINE,
     owner::Owner,
     wire::{INLINE, PAYLOAD, SLOT},
+};
+
+use crate::{
+    address::pack,
+    channel::{
+        memory::give_memory,
+        names::{bell_of, name_of, namespace},
+    },
 };
 
 /// Slots of a ring; a power of two.
@@ -120,73 +123,6 @@ pub(crate) struct Segment {
 // SAFETY: the mapping is shared with other processes anyway; every access goes
 // through atomics or raw copies whose callers state why they do not overlap.
 unsafe impl Sync for Segment {}
-
-/// Number of the network namespace, in which ports are numbered: that in which this was
-/// first asked for.
-#[cfg(not(test))]
-pub(super) fn namespace() -> u64 {
-    static NAMESPACE: AtomicU64 = AtomicU64::new(0);
-    let known = NAMESPACE.load(Ordering::Relaxed);
-    if known != 0 {
-        return known;
-    }
-    let number = std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino());
-    NAMESPACE.store(number, Ordering::Relaxed);
-    number
-}
-
-/// Has a process that a test starts find the segments of that test.
-#[cfg(test)]
-pub(super) const SPACE: &str = "TCAM_TEST_SPACE";
-
-/// Tests use ports of their choice: those of other programs, and of the same tests run at the
-/// same time, are elsewhere.
-#[cfg(test)]
-pub(super) fn namespace() -> u64 {
-    let inherited = std::env::var(SPACE).ok().and_then(|space| space.parse().ok());
-    inherited.unwrap_or_else(|| std::process::id().into())
-}
-
-/// What the names of the segments of this network namespace begin with.
-pub(super) fn prefix() -> String {
-    format!("{SEGMENT_NAME}{}.", namespace())
-}
-
-/// The name of the segment of a port (see [`host::directory`]).
-pub(super) fn name_of(port: u16) -> String {
-    format!("{}{port}", prefix())
-}
-
-/// The place of the socket that the owner of a port sleeps on.
-pub(super) fn bell_of(port: u16) -> PathBuf {
-    directory::path().join(format!("{BELL}{}.{port}", namespace()))
-}
-
-/// Gives a new file its memory at once: a full `/dev/shm` would be a `SIGBUS` later.
-/// Programs have signals of their own, which interrupt this.
-pub(super) fn give_memory(file: &File, length: usize, what: &str) -> io::Result<()> {
-    // Beyond it, the kernel ends the process (SIGXFSZ).
-    if getrlimit(Resource::Fsize).current.is_some_and(|most| most < length as u64) {
-        tracing::error!(
-            "a {what} of {length} bytes is larger than files may be here: raise ulimit -f"
-        );
-        return Err(rustix::io::Errno::FBIG.into());
-    }
-    let reserve = || fallocate(file, FallocateFlags::empty(), 0, length as u64);
-    let given = match retry_on_intr(reserve).map_err(io::Error::from) {
-        // Not every file system can, of those that are no tmpfs.
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            file.write_all_at(&vec![0; length], 0)
-        }
-        given => given,
-    };
-    given.inspect_err(|error| {
-        tracing::error!(
-            "{SHM} has no room for a {what} of {length} bytes ({error}): \
-             enlarge it (mount -o remount,size=...) or remove what fills it"
-        );
-    })
-}
 
 /// Segments that this process owns.
 static OWN: AtomicUsize = AtomicUsize::new(0);
@@ -575,16 +511,6 @@ impl Drop for Segment {
         }
         self.abandon();
     }
-}
-
-/// An address as one word that is never zero.
-pub(crate) fn pack(address: SocketAddrV4) -> u64 {
-    1 << 63 | u64::from(address.ip().to_bits()) << 16 | u64::from(address.port())
-}
-
-/// The address of a word that [`pack`] made.
-pub(crate) fn unpack(word: u64) -> SocketAddrV4 {
-    SocketAddrV4::new(((word >> 16) as u32).into(), word as u16)
 }
 
 /// A pointer to a slot's words as atomics.

@@ -8,6 +8,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::*;
 
+use crate::address::unpack;
+
 fn directory() -> Directory {
     Directory::open().unwrap()
 }

@@ -24,7 +24,7 @@ use host::{
 };
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::segment::{give_memory, namespace};
+use super::{memory::give_memory, names::namespace};
 
 /// What the names of vectors begin with.
 const NAMES: &str = "av.";

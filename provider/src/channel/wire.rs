@@ -149,6 +149,12 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// Whether it is of a tagged message.
+    #[inline]
+    pub(crate) fn is_tagged(&self) -> bool {
+        self.flags & TAGGED != 0
+    }
+
     /// The words that follow `turn`.
     #[inline]
     pub(crate) fn words(&self) -> [u64; 5] {

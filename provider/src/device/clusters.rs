@@ -9,7 +9,7 @@ use nic::{
     params::Params,
 };
 
-use crate::origin;
+use crate::job;
 
 /// Why the file names no source of this process, once that was found.
 static REMARK: OnceLock<String> = OnceLock::new();
@@ -48,8 +48,8 @@ pub(crate) fn own(params: &Params) -> Result<Option<Own>> {
     if !is_wanted(params) {
         return Ok(None);
     }
-    let rank = origin::rank().unwrap_or(0);
-    let read = open(params).and_then(|mut file| clusters::read(&mut file, rank, origin::ranks()));
+    let rank = job::rank().unwrap_or(0);
+    let read = open(params).and_then(|mut file| clusters::read(&mut file, rank, job::ranks()));
     match read {
         Ok(own) => Ok(Some(own)),
         Err(error) if error.is_other_job() => {

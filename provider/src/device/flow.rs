@@ -20,13 +20,7 @@
 use std::time::{Duration, Instant};
 
 use ffi::Errno;
-use nic::{message::Envelope, params::Params};
-
-use crate::{
-    channel::wire::{Header, Kind},
-    engine::Engine,
-    progress::is_tagged,
-};
+use nic::params::Params;
 
 /// Longest standstill for a message.
 const RECOVERY: Duration = Duration::from_micros(100);
@@ -93,24 +87,15 @@ impl Flow {
     pub(crate) fn holds_ring(&self) -> bool {
         self.ring.is_some()
     }
-}
 
-impl Engine {
-    /// Whether the next message in the ring is to stay there.
-    #[cold]
-    pub(crate) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
-        if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {
-            return false;
-        }
-        let over = self.flow.ring.is_none_or(|until| Instant::now() >= until);
-        if over || !self.device.lock().contexts().iter().any(|context| context.holds_back()) {
-            self.flow.ring = None;
-            return false;
-        }
-        let envelope = Envelope { source, bits: header.bits, len: header.len };
-        let mut device = self.device.lock();
-        let context = device.context(is_tagged(header));
-        context.holds_back() && !context.expects(&envelope)
+    /// Whether it stood still for long enough.
+    pub(crate) fn is_ring_due(&self) -> bool {
+        self.ring.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// The ring moves on.
+    pub(crate) fn release_ring(&mut self) {
+        self.ring = None;
     }
 }
 

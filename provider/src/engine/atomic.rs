@@ -20,9 +20,11 @@ use crate::{
         segment::{BUFFER, Segment},
         wire::{Header, Kind},
     },
-    completion::OpKind,
-    engine::{Engine, SendOp},
-    rma::{Served, frame, request},
+    engine::{
+        Engine,
+        ops::{OpKind, SendOp},
+        request::{Served, frame, request},
+    },
 };
 
 /// Form, datatype and operation in the `bits` of a request.

@@ -24,8 +24,8 @@ use crate::{
         segment::{BUFFER, Segment},
         wire::{CHECKED, Header},
     },
-    engine::{Engine, RecvOp},
-    rendezvous::About,
+    device::carried::{About, RecvOp},
+    engine::Engine,
 };
 
 /// Bytes that are looked at together.

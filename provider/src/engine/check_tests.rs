@@ -14,15 +14,16 @@ use ffi::{
 };
 
 use crate::{
+    address::unpack,
     channel::{
         link::fill_bytes,
-        segment::{LENGTH, Segment, unpack},
+        segment::{LENGTH, Segment},
         wire::{Header, Kind, TAGGED},
     },
     cq::CompletionQueue,
     engine::Engine,
     fuzzing::endpoint,
-    progress::Progress,
+    wait::pollable::Progress,
 };
 
 const MESSAGE: &[u8] = b"what was sent, and longer than nothing";

@@ -2,12 +2,8 @@
 //! How an operation ends: on a completion queue, on counters, and for the deferred
 //! work that it may be.
 
-use std::sync::Arc;
-
 use ffi::{
-    Context, Errno,
-    atomic::Form,
-    flags,
+    Context, Errno, flags,
     ops::{
         cq::{Completion, Failure},
         work::Op,
@@ -17,119 +13,13 @@ use nic::message::{Envelope, Grant};
 
 use crate::{
     channel::wire,
-    cntr::Counter,
-    cq::CompletionQueue,
-    engine::{Engine, RecvOp, SendOp},
+    device::carried::RecvOp,
+    engine::{
+        Engine,
+        ops::{OpKind, SendOp},
+        side::count,
+    },
 };
-
-/// What an operation of ours at a peer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OpKind {
-    Msg,
-    Tagged,
-    Write,
-    Read,
-    /// Changes memory.
-    Atomic,
-    /// Changes memory and answers what was there.
-    Fetch,
-}
-
-impl OpKind {
-    /// What an atomic operation is.
-    pub(crate) fn of_atomic(form: Form) -> Self {
-        if form == Form::Base { Self::Atomic } else { Self::Fetch }
-    }
-
-    /// Flags of its completion.
-    #[inline]
-    pub(crate) fn flags(self) -> u64 {
-        match self {
-            Self::Msg => flags::SEND | flags::MSG,
-            Self::Tagged => flags::SEND | flags::TAGGED,
-            Self::Write => flags::RMA | flags::WRITE,
-            Self::Read => flags::RMA | flags::READ,
-            Self::Atomic => flags::ATOMIC | flags::WRITE,
-            Self::Fetch => flags::ATOMIC | flags::READ,
-        }
-    }
-}
-
-/// Counters bound to an endpoint, by what they count (`fi_cntr(3)`).
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub(crate) send: Option<Arc<Counter>>,
-    pub(crate) recv: Option<Arc<Counter>>,
-    pub(crate) read: Option<Arc<Counter>>,
-    pub(crate) write: Option<Arc<Counter>>,
-    pub(crate) remote_read: Option<Arc<Counter>>,
-    pub(crate) remote_write: Option<Arc<Counter>>,
-}
-
-impl Counters {
-    /// Each, with the flag it is bound with.
-    pub(crate) fn all(&mut self) -> [(u64, &mut Option<Arc<Counter>>); 6] {
-        [
-            (flags::SEND, &mut self.send),
-            (flags::RECV, &mut self.recv),
-            (flags::READ, &mut self.read),
-            (flags::WRITE, &mut self.write),
-            (flags::REMOTE_READ, &mut self.remote_read),
-            (flags::REMOTE_WRITE, &mut self.remote_write),
-        ]
-    }
-
-    #[inline]
-    fn of(&self, kind: OpKind) -> Option<&Arc<Counter>> {
-        match kind {
-            OpKind::Msg | OpKind::Tagged => self.send.as_ref(),
-            OpKind::Read | OpKind::Fetch => self.read.as_ref(),
-            OpKind::Write | OpKind::Atomic => self.write.as_ref(),
-        }
-    }
-}
-
-/// How the operation of deferred work ends.
-#[derive(Debug)]
-pub(crate) struct DeferredOp {
-    /// What counts it.
-    pub(crate) counter: Option<Arc<Counter>>,
-    /// Whether success is told to the endpoint's queue and counters, too.
-    pub(crate) reports: bool,
-}
-
-#[inline]
-pub(crate) fn count(counter: Option<&Arc<Counter>>, failed: bool) {
-    if let Some(counter) = counter {
-        counter.count(failed);
-    }
-}
-
-/// The queue of one direction.
-#[derive(Debug, Default)]
-pub(crate) struct Reports {
-    pub(crate) cq: Option<Arc<CompletionQueue>>,
-    /// Success is only reported where an operation asks for it.
-    pub(crate) selective: bool,
-    /// Flags of operations that have none of their own.
-    pub(crate) op_flags: u64,
-}
-
-impl Reports {
-    #[inline]
-    pub(crate) fn complete(&self, report: bool, completion: Completion) {
-        if let (true, Some(cq)) = (report, &self.cq) {
-            cq.complete(completion);
-        }
-    }
-
-    #[cold]
-    pub(crate) fn fail(&self, failure: Failure) {
-        if let Some(cq) = &self.cq {
-            cq.fail(failure);
-        }
-    }
-}
 
 impl Engine {
     /// Reports a receive that got its message.
@@ -252,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// Reports an operation of ours that its peer has done; nothing of a copy ([`crate::inject`]).
+    /// Reports an operation of ours that its peer has done; nothing of a copy ([`super::inject`]).
     #[inline]
     pub(crate) fn complete_op(&mut self, op: &SendOp) {
         self.ended(op);
@@ -306,7 +196,7 @@ impl Engine {
     fn releases(&mut self, op: &RecvOp, last: bool) -> bool {
         match &self.device.shared {
             None => last && !self.passes_release(op),
-            Some(member) => member.srx.end(op),
+            Some(member) => member.shared.end(op),
         }
     }
 

@@ -28,10 +28,10 @@ use crate::{
     channel::{
         identity::Identity,
         link::Link,
-        segment::{self, Liveness, Segment},
+        segment::{Liveness, Segment},
         wire::Header,
     },
-    engine::{Engine, UNKNOWN},
+    engine::{Engine, state::UNKNOWN},
 };
 
 /// Why nobody knows who sent a slot.
@@ -237,7 +237,7 @@ impl Engine {
 
     /// The peer at a port of this host.
     fn peer_at(&self, port: u16) -> u32 {
-        let mut address = segment::unpack(self.address);
+        let mut address = address::unpack(self.address);
         address.set_port(port);
         self.domain.peers.number(address)
     }

@@ -30,8 +30,7 @@ use crate::{
         segment::{BUFFER, Segment},
         wire::{ACK, COPIED, Header},
     },
-    completion::OpKind,
-    engine::Engine,
+    engine::{Engine, ops::OpKind},
 };
 
 /// Operations under way with which nothing more is copied: 4 MiB at most.

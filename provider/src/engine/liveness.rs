@@ -20,9 +20,12 @@ use crate::{
         segment::{self, Liveness, Segment},
         wire::TAGGED,
     },
-    engine::{Body, Engine},
-    idle,
-    progress::Progress,
+    device::carried::Body,
+    engine::Engine,
+    wait::{
+        idle::{self, RETRY},
+        pollable::Progress,
+    },
 };
 
 /// Time between two looks.
@@ -43,7 +46,39 @@ const SILENT_A_ROUND: usize = 64;
 const STATES_A_LOOK: usize = 1024;
 const CLOSE: usize = 4;
 
+/// Longest sleep of who has an endpoint: a peer may die, also one that another thread
+/// sends to meanwhile.
+const LOOK_AROUND: Duration = Duration::from_millis(250);
+
 impl Engine {
+    /// Longest sleep that misses nothing but messages; none if there is one.
+    pub(crate) fn longest_sleep(&mut self, own: &Segment) -> Duration {
+        if self.is_short {
+            return RETRY;
+        }
+        if !self.copies.is_empty() || self.receiver.peek(own).is_some() {
+            return Duration::ZERO;
+        }
+        if self.wants_room {
+            let full = self.links.iter().flatten().any(|link| !link.has_room());
+            self.wants_room = full || !self.pool.has_room(own);
+        }
+        if self.waits_for_room() {
+            return RETRY;
+        }
+        LOOK_AROUND
+    }
+
+    /// Whether there is something to do that no bell tells of.
+    pub(crate) fn goes_on(&self) -> bool {
+        !(self.copies.is_empty() && self.deferred.is_empty() && self.streams.is_empty())
+    }
+
+    /// Whether something goes on when a peer makes room, which rings no bell.
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.wants_room || !self.deferred.is_empty() || !self.streams.is_empty()
+    }
+
     /// Looks at some peers and at how crowded the host is, if it is time.
     pub(crate) fn look_around(&mut self, own: &Segment) {
         let now = Instant::now();

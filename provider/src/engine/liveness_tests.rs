@@ -17,8 +17,10 @@ use crate::{
         segment::Segment,
         wire::{Header, Kind},
     },
-    completion::OpKind,
-    engine::{Engine, SendOp},
+    engine::{
+        Engine,
+        ops::{OpKind, SendOp},
+    },
     fuzzing::endpoint,
 };
 

@@ -8,8 +8,7 @@ use ffi::{
     Context, Errno, Result, flags,
     ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
 };
-use matching::{Key, Source};
-use nic::message::{Envelope, Grant, MultiRecv, Post, Receive};
+use nic::message::{Envelope, Grant, Post};
 use nic::trace::Sent;
 
 use crate::{
@@ -18,9 +17,13 @@ use crate::{
         segment::{BUFFER, Segment},
         wire::{ACK, DATA, Header, Kind, TAGGED},
     },
-    completion::OpKind,
-    engine::{Body, Engine, Kept, RecvOp, SendOp},
-    tagged::PROBE_FLAGS,
+    device::carried::{Body, Kept, RecvOp},
+    device::receive::{RecvDefaults, receive_of},
+    engine::{
+        Engine,
+        ops::{OpKind, SendOp},
+        tagged::PROBE_FLAGS,
+    },
 };
 
 /// Messages of up to so many times `FI_TCAM_EAGER_SIZE` go through a buffer while these are quick
@@ -34,58 +37,6 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::MSG
     | flags::TAGGED
     | flags::SEND;
-/// `FI_TRANSMIT_COMPLETE` allows a receive to be reported before all can see its bytes.
-const RECV_FLAGS: u64 =
-    crate::attr::RX_OP_FLAGS | flags::TRANSMIT_COMPLETE | flags::MORE | flags::RECV;
-
-/// What a receive takes from where it is posted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RecvDefaults {
-    pub(crate) op_flags: u64,
-    pub(crate) min_multi_recv: usize,
-    /// Deferred work that it is; see [`Engine::work`].
-    pub(crate) work: u32,
-    pub(crate) tagged_multi: bool,
-}
-
-/// A receive as the device takes it.
-#[inline(always)]
-pub(crate) fn receive_of(
-    op: &Recv,
-    defaults: RecvDefaults,
-    source: Source,
-) -> Result<Receive<RecvOp>> {
-    let op_flags = match op.flags {
-        OpFlags::Given(given) => {
-            ffi::object::only(given, RECV_FLAGS)?;
-            given
-        }
-        OpFlags::Default => defaults.op_flags,
-        OpFlags::Inject => return Err(Errno::EINVAL),
-    };
-    let tagged = op.tag.is_some();
-    let wanted = op_flags & flags::MULTI_RECV != 0;
-    let multi = wanted && (!tagged || defaults.tagged_multi);
-    if wanted && !multi && op.flags != OpFlags::Default {
-        return Err(Errno::EBADFLAGS);
-    }
-    let (bits, ignore) = op.tag.unwrap_or((0, 0));
-    let len = op.buffer.len() as u64;
-    Ok(Receive {
-        key: Key { bits, ignore, source },
-        len,
-        multi: multi.then_some(MultiRecv { len, used: 0, min: defaults.min_multi_recv as u64 }),
-        non_contiguous: op.buffer.is_scattered(),
-        data: RecvOp {
-            buffer: op.buffer.clone(),
-            context: op.context,
-            report: op_flags & flags::COMPLETION != 0,
-            multi,
-            work: defaults.work,
-        },
-    })
-}
-
 impl Engine {
     /// Any form of `fi_send` and `fi_tsend`.
     #[inline]

@@ -11,18 +11,10 @@ use crate::{
         segment::{self, BUFFER, Segment},
         wire::{ACK, CHECKED, COPIED, Header, INLINE, Kind},
     },
-    contact::Unknown,
-    engine::{Body, Engine, Kept},
-    ep::Port,
-    idle::{self, Caller, Pause, SPINS},
+    device::carried::{Body, Kept},
+    engine::{Engine, contact::Unknown},
+    wait::pollable::Progress,
 };
-
-/// Whether progress was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    None,
-    Some,
-}
 
 /// Slots handled before the caller gets its completions.
 const BATCH: usize = 64;
@@ -33,9 +25,6 @@ const SHOW: u32 = 1024;
 const PROBES: u32 = 64;
 /// Polls that found something, and posts, between looks at whether the draft of a report is due.
 const DRAFT: u32 = 128;
-/// Empty polls between looks at the clock.
-const CLOCK: u32 = 256;
-
 impl Engine {
     /// Handles what came, and goes on with what waits for room.
     #[inline]
@@ -101,7 +90,7 @@ impl Engine {
         if let Some(mut draft) = self.draft.take() {
             let now = Instant::now();
             if draft.is_due(now) {
-                draft.put(self, &live, now);
+                draft.put(|report| self.count(report), &live, now);
             }
             self.draft = Some(draft);
         }
@@ -181,7 +170,7 @@ impl Engine {
         self.channels.shm.received_bytes += header.len;
         let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
         let mut device = self.device.lock();
-        let context = device.context(is_tagged(header));
+        let context = device.context(header.is_tagged());
         match context.arrive(&envelope) {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
@@ -251,7 +240,7 @@ impl Engine {
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
         let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
         let mut device = self.device.lock();
-        let context = device.context(is_tagged(header));
+        let context = device.context(header.is_tagged());
         match context.arrive(&envelope) {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
@@ -266,55 +255,22 @@ impl Engine {
             }
         }
     }
-}
 
-pub(crate) fn is_tagged(header: &Header) -> bool {
-    header.flags & crate::channel::wire::TAGGED != 0
-}
-
-impl Port {
-    /// Makes progress on this endpoint.
-    #[inline]
-    pub(crate) fn progress(&self) -> Progress {
-        if self.auto {
-            return self.progress_beside_device();
+    /// Whether the next message in the ring is to stay there.
+    #[cold]
+    pub(crate) fn is_held_back(&mut self, source: u32, header: &Header) -> bool {
+        if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {
+            return false;
         }
-        match &mut *self.engine.lock() {
-            Some(engine) => engine.progress(&self.own),
-            None => Progress::None,
+        if self.flow.is_ring_due()
+            || !self.device.lock().contexts().iter().any(|context| context.holds_back())
+        {
+            self.flow.release_ring();
+            return false;
         }
-    }
-
-    /// After a poll that found nothing: what to do, once the peers were looked
-    /// at if it is time. A spin is done here; if it ends with a message, that is
-    /// [`Pause::Spin`].
-    pub(crate) fn pause(&self, caller: Caller) -> Pause {
-        let mut engine = self.engine.lock();
-        let Some(engine) = &mut *engine else { return Pause::None };
-        let caller = if engine.wants_room { Caller::Waits } else { caller };
-        let pause = engine.idle.pause(caller);
-        let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
-        if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
-            idle::note_poller();
-            engine.look_around(&self.own);
-        }
-        if pause != Pause::Spin {
-            engine.idle.rested(caller);
-            // Nor may one endpoint sleep while a message is for another that this thread
-            // polls next.
-            let yields = gives_way && (engine.waits_for_room() || segment::own_count() > 1);
-            return if yields { Pause::Yield } else { pause };
-        }
-        self.take_over(engine);
-        let came = (0..SPINS).any(|_| {
-            std::hint::spin_loop();
-            engine.receiver.peek(&self.own).is_some()
-        });
-        // What came is for the caller.
-        if !came {
-            self.hand_over(engine);
-        }
-        engine.idle.rested(caller);
-        if came { Pause::Spin } else { Pause::None }
+        let envelope = Envelope { source, bits: header.bits, len: header.len };
+        let mut device = self.device.lock();
+        let context = device.context(header.is_tagged());
+        context.holds_back() && !context.expects(&envelope)
     }
 }

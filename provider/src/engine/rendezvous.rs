@@ -13,75 +13,24 @@
 //!   <------------------ Done
 //! ```
 
-use ffi::{Buffer, Errno};
+use ffi::Errno;
 use nic::message::{Envelope, Grant};
 
 use crate::{
     channel::{
         bytes::Remote,
         copy::{self, CopyError},
-        image::Image,
         link::{Link, fill_buffer},
         segment::{BUFFER, Segment},
         wire::{Header, Kind, TAGGED},
     },
-    completion::OpKind,
-    engine::{Engine, RecvOp, SendOp},
+    device::carried::{About, RecvOp},
+    engine::{
+        Engine,
+        ops::{OpKind, SendOp},
+        transfers::{LongCopy, Stream, Transfer},
+    },
 };
-
-/// A receive that gets its message through buffers.
-#[derive(Debug)]
-pub(crate) struct Transfer {
-    pub(crate) grant: Grant<RecvOp>,
-    pub(crate) envelope: Envelope,
-    pub(crate) about: About,
-    wanted: usize,
-    received: usize,
-}
-
-/// An operation that is being put through buffers.
-#[derive(Debug)]
-pub(crate) struct Stream {
-    /// Number of the operation.
-    pub(crate) op: u64,
-    pub(crate) peer: u32,
-    /// Number of the receiver's [`Transfer`], for a send.
-    transfer: u64,
-    pub(crate) offset: usize,
-    pub(crate) len: usize,
-    /// Bytes of a read that have come.
-    pub(crate) answered: usize,
-}
-
-/// A matched message that is copied without the lock.
-#[derive(Debug)]
-pub(crate) struct LongCopy {
-    image: Image,
-    remote: Remote,
-    to: Buffer,
-    grant: Grant<RecvOp>,
-    envelope: Envelope,
-    epoch: u32,
-    about: About,
-}
-
-/// What completes a long message.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct About {
-    pub(crate) flags: u8,
-    /// Remote CQ data.
-    pub(crate) data: u64,
-    /// Operation of the sender.
-    pub(crate) op: u64,
-    /// Checksum, if the flags say that there is one.
-    pub(crate) check: u32,
-}
-
-impl LongCopy {
-    pub(crate) fn make(&self) -> Result<(), CopyError> {
-        copy::read(self.image, &self.remote, &self.to)
-    }
-}
 
 /// Shortest message that is copied without the lock: about as long as it takes to wake
 /// a thread that waits for the lock.

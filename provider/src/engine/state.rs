@@ -12,113 +12,40 @@ use std::{
     time::Instant,
 };
 
-use ffi::{Buffer, Context, Errno, Result, flags, info::Info, ops::ep::rma::RemoteParts};
+use ffi::{Errno, Result, flags, info::Info};
 use matching::Source;
-use matching::measured::Clock;
-use matching::pool::{EntryPool, Share};
-use matching::timing::{Costs, Timing};
-use nic::{config, config::DeviceConfig, device::Device, params::Params, report::ChannelCounters};
+use nic::report::ChannelCounters;
 use slab::Slab;
 
 use crate::{
     attr,
     av::AddressVector,
     channel::{
-        bytes::Remote,
         census::Census,
         identity::Identity,
         link::{Link, fill_bytes},
         node_pool::NodePool,
-        owner::Owner,
         pool::Pool,
         ring::Receiver,
         segment::Segment,
         wire::{CHECKED_INLINE, Frame, Header, INLINE},
     },
-    clock::Monotonic,
-    clusters,
-    completion::{Counters, DeferredOp, OpKind, Reports},
+    device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
+    engine::{
+        ops::SendOp,
+        side::{Counters, Side},
+        transfers::{LongCopy, Stream, Transfer},
+    },
     eq::EventQueue,
-    flow::Flow,
-    idle::{Idle, Policy},
-    init, origin,
-    pace::Spin,
-    rendezvous::{About, LongCopy, Stream, Transfer},
-    report,
-    srx::{Matching, SharedTransmit},
-    trace,
+    job,
+    record::{report, trace},
+    stx::SharedTransmit,
+    wait::{
+        idle::{Idle, Policy},
+        triggers::DeferredOp,
+    },
 };
-
-/// A posted receive, as the device carries it.
-#[derive(Debug)]
-pub(crate) struct RecvOp {
-    pub(crate) buffer: Buffer,
-    pub(crate) context: Context,
-    /// Whether success is reported on a queue that is bound for selective completion.
-    pub(crate) report: bool,
-    pub(crate) multi: bool,
-    /// Deferred work that this is; see [`Engine::work`].
-    pub(crate) work: u32,
-}
-
-/// Inlined by force, field by field: out of line it would be stored, and copied as a whole right
-/// after, which waits until the stores have left the store buffer.
-impl Clone for RecvOp {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        let Self { context, report, multi, work, .. } = *self;
-        Self { buffer: self.buffer.clone(), context, report, multi, work }
-    }
-
-    #[inline(always)]
-    fn clone_from(&mut self, source: &Self) {
-        self.buffer.clone_from(&source.buffer);
-        self.context = source.context;
-        self.report = source.report;
-        self.multi = source.multi;
-        self.work = source.work;
-    }
-}
-
-/// A message that no receive waited for, as the device carries it.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) about: About,
-    /// Number of the endpoint in a shared receive context.
-    pub(crate) holder: u32,
-    /// Which of those that had the sender's address it is of ([`Engine::epoch`]).
-    pub(crate) epoch: u32,
-    pub(crate) body: Body,
-}
-
-/// Where the bytes of a kept message are.
-#[derive(Debug)]
-pub(crate) enum Body {
-    /// Here.
-    Bytes(Box<[u8]>),
-    /// In the sender's memory.
-    Remote(Remote),
-}
-
-/// An operation that is not complete: the receiver will say when it is.
-#[derive(Clone, Debug)]
-pub(crate) struct SendOp {
-    pub(crate) kind: OpKind,
-    pub(crate) peer: u32,
-    /// What is sent; for reads, where the answer goes.
-    pub(crate) buffer: Buffer,
-    /// The peer's memory, for reads and writes.
-    pub(crate) remote: RemoteParts,
-    /// Remote CQ data of a write.
-    pub(crate) data: Option<u64>,
-    pub(crate) context: Context,
-    pub(crate) report: bool,
-    /// Deferred work that this is; see [`Engine::work`].
-    pub(crate) work: u32,
-    /// Tells this operation from earlier ones with its number.
-    pub(crate) age: u32,
-}
 
 /// Messages and bytes by channel.
 #[derive(Debug, Default)]
@@ -135,8 +62,8 @@ pub(crate) struct Channels {
 pub(crate) struct Engine {
     pub(crate) domain: Arc<Domain>,
     pub(crate) av: Option<Arc<AddressVector>>,
-    pub(crate) tx: Reports,
-    pub(crate) rx: Reports,
+    pub(crate) tx: Side,
+    pub(crate) rx: Side,
     pub(crate) counters: Counters,
     pub(crate) enabled: bool,
     pub(crate) directed: Directed,
@@ -244,79 +171,8 @@ pub(crate) struct Engine {
     pub(crate) draft: Option<Box<report::Growing>>,
 }
 
-/// Which receives name a source, and whether they must.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Directed {
-    pub(crate) tagged: bool,
-    msg: bool,
-    exact: bool,
-}
-
-impl Directed {
-    /// `FI_EXACT_DIRECTED_RECV` alone means every receive.
-    pub(crate) fn of(caps: u64) -> Self {
-        let exact = caps & flags::EXACT_DIRECTED_RECV != 0;
-        let tagged_only = caps & flags::TAGGED_DIRECTED_RECV != 0;
-        let msg = caps & flags::DIRECTED_RECV != 0 || exact && !tagged_only;
-        Self { tagged: msg || tagged_only, msg, exact }
-    }
-
-    /// Whether a receive names its source.
-    #[inline]
-    pub(crate) fn is_named(self, address: u64, tagged: bool) -> Result<bool> {
-        let directed = if tagged { self.tagged } else { self.msg };
-        if directed && self.exact && address == flags::ADDR_UNSPEC {
-            return Err(Errno::EINVAL);
-        }
-        Ok(directed && address != flags::ADDR_UNSPEC)
-    }
-}
-
 /// A sender that has no number yet.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
-
-/// Smallest rest of a multi-receive buffer unless the application sets one.
-pub(crate) const MIN_MULTI_RECV: usize = 64;
-
-/// The timing model, if anything costs something.
-fn timing(params: &Params) -> Option<Timing> {
-    let costs = config::costs(params);
-    (costs != Costs::default()).then(|| Timing { costs, pace: Arc::new(Spin::new()) })
-}
-
-/// The membership of the pool, if endpoints share one.
-pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<NodePool>>> {
-    if params.text("pool") == "endpoint" {
-        return Ok(None);
-    }
-    let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
-    let share = Share { reserved: number("pool_reserved")?, max: number("pool_max")? };
-    let (entries, engines) = (number("pool_entries")?, number("pool_engines")?);
-    NodePool::join(entries, engines, share, owner).map(|pool| Some(Arc::new(pool)))
-}
-
-/// A device, and the number of processes that it was told of.
-pub(crate) fn device(
-    params: &Params,
-    directed: Directed,
-    node_pool: Option<&Arc<NodePool>>,
-    opened: Instant,
-) -> Result<(Device<RecvOp, Kept>, u32)> {
-    let mut config = DeviceConfig {
-        pool: node_pool.map(|pool| Arc::clone(pool) as Arc<dyn EntryPool>),
-        clusters: clusters::own(params)?,
-        timing: timing(params),
-        clock: Some(Arc::new(Monotonic::since(opened)) as Arc<dyn Clock>),
-        ..DeviceConfig::from_params(params, init::tag_layout(params, directed.tagged)?)
-    };
-    // A receive that names no source is refused.
-    config.promise.no_any_source |= directed.exact;
-    let device = Device::new(&config).map_err(|error| {
-        tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
-        Errno::EINVAL
-    })?;
-    Ok((device, config.prq.engine_config.processes))
-}
 
 impl Engine {
     pub(crate) fn new(
@@ -327,12 +183,12 @@ impl Engine {
         opened: Instant,
     ) -> Result<Self> {
         let params = &domain.params;
-        let node_pool = node_pool(params, &own.owner())?;
+        let node_pool = make::node_pool(params, &own.owner())?;
         let directed = Directed::of(info.caps);
-        let (device, processes) = device(params, directed, node_pool.as_ref(), opened)?;
+        let (device, processes) = make::device(params, directed, node_pool.as_ref(), opened)?;
         let eager_size = params.number("eager_size");
         let check = params.text("check") == "on";
-        let reports = |op_flags| Reports { op_flags, ..Default::default() };
+        let reports = |op_flags| Side { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
             av: None,
@@ -401,7 +257,7 @@ impl Engine {
             closed_next: 0,
             silent_checked: Instant::now(),
             channels: Channels::default(),
-            rank: origin::rank(),
+            rank: job::rank(),
             job: nic::live::job_of(params.text("report")),
             opened,
             until_shown: 0,
@@ -492,5 +348,5 @@ impl Engine {
 }
 
 #[cfg(test)]
-#[path = "engine_tests.rs"]
+#[path = "state_tests.rs"]
 mod tests;

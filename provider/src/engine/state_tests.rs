@@ -16,7 +16,7 @@ use crate::{
 fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
     let (own, mut engine) = endpoint(141);
     let (there, other) = endpoint(142);
-    let address = crate::channel::segment::unpack(other.address);
+    let address = crate::address::unpack(other.address);
     let peer = engine.domain.peers.number(address);
     engine.link_to(&own, peer).unwrap();
     let answer = |flags, len| {

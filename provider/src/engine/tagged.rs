@@ -23,7 +23,8 @@ use crate::{
         segment::Segment,
         wire::{ACK, CHECKED, DATA, Kind},
     },
-    engine::{Body, Engine, Kept, RecvOp},
+    device::carried::{Body, Kept, RecvOp},
+    engine::Engine,
 };
 
 /// Flags that make a receive one of these.

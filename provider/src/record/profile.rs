@@ -4,7 +4,7 @@
 use ffi::ops::profile::Variable;
 use nic::device::Device;
 
-use crate::engine::{Kept, RecvOp};
+use crate::device::carried::{Kept, RecvOp};
 
 /// `FI_VAR_UNEXP_MSG_CNT`.
 const UNEXPECTED: u32 = 0;

@@ -7,14 +7,12 @@ use std::{
     io::{self, Read as _, Write as _},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
     time::Instant,
 };
 
 use nic::{
-    device::Device,
     live::{Live, LiveContext},
-    params::{ParamError, Params},
+    params::Params,
     report::{FIRST_WORD, FORMAT, Report, VERSION, WrittenAt},
 };
 use parking_lot::Mutex;
@@ -22,99 +20,29 @@ use tempfile::NamedTempFile;
 
 use crate::{
     channel::draft::{Draft, INTERVAL},
-    clusters,
-    engine::{Engine, Kept, RecvOp},
-    ep::Port,
-    init, origin,
-    srx::SharedReceive,
+    device::clusters,
+    job::{self, expand},
+    params,
 };
-
-/// Endpoints that may be open when the process exits.
-static OPEN: Mutex<Vec<Weak<Port>>> = Mutex::new(Vec::new());
-/// Shared receive contexts likewise.
-static SHARED: Mutex<Vec<Weak<SharedReceive>>> = Mutex::new(Vec::new());
-
-/// Refuses a pattern by which all ranks would write to the same report.
-pub(crate) fn of_each_rank(params: Params) -> Result<Params, ParamError> {
-    let pattern = params.text("report");
-    let of = |pid| expand(pattern, &Report { pid, rank: Some(pid), ..Report::default() });
-    let are_several = origin::ranks().is_some_and(|ranks| ranks > 1);
-    if are_several && !pattern.is_empty() && of(1) == of(2) {
-        return Err(ParamError::Value {
-            name: "REPORT".to_owned(),
-            value: pattern.to_owned(),
-            allowed: "a pattern with %r or %p, since there are several ranks".to_owned(),
-        });
-    }
-    Ok(params)
-}
-
-/// Remembers an endpoint for the exit of the process.
-pub(crate) fn register(port: &Arc<Port>) {
-    let mut open = OPEN.lock();
-    open.retain(|port| port.strong_count() > 0);
-    open.push(Arc::downgrade(port));
-}
-
-/// Remembers a shared receive context for the exit of the process.
-pub(crate) fn register_shared(srx: &Arc<SharedReceive>) {
-    let mut open = SHARED.lock();
-    open.retain(|srx| srx.strong_count() > 0);
-    open.push(Arc::downgrade(srx));
-}
-
-/// Reports the endpoints that are open still, and removes their segments.
-pub(crate) fn write_all_open() {
-    let shared = std::mem::take(&mut *SHARED.lock());
-    for srx in shared.iter().filter_map(Weak::upgrade) {
-        write_shared(&srx, WrittenAt::Exit);
-        if let Some(pool) = &srx.node_pool {
-            pool.leave();
-        }
-    }
-    let open = std::mem::take(&mut *OPEN.lock());
-    for port in open.iter().filter_map(Weak::upgrade).filter(|port| port.own.is_ours()) {
-        match port.engine.lock_at_exit().as_deref_mut() {
-            Some(Some(engine)) => {
-                write_of(&port, engine, WrittenAt::Exit);
-                engine.device.lock().end_recording();
-                if let Some(pool) = &engine.node_pool {
-                    pool.leave();
-                }
-            }
-            Some(None) => {}
-            None => tracing::error!("{}: the process exits in the middle of a call", port.address),
-        }
-        port.abandon();
-    }
-}
-
-/// Writes the report of an endpoint that closes, if one is wanted.
-pub(crate) fn write(port: &Port) {
-    if let Some(engine) = &mut *port.engine.lock() {
-        write_of(port, engine, WrittenAt::Close);
-    }
-}
 
 /// Begins the draft of an endpoint's report, if one is wanted. What keeps it from being made is said
 /// on the error output.
-pub(crate) fn begin(engine: &mut Engine, address: &str) {
-    let params = &engine.domain.params;
+pub(crate) fn begin(params: &Params, address: String, opened: Instant) -> Option<Box<Growing>> {
     if params.text("report").is_empty() {
-        return;
+        return None;
     }
-    let report = make(params, address.to_owned(), engine.opened, WrittenAt::Running);
+    let report = make(params, address, opened, WrittenAt::Running);
     let base = expand(params.text("report"), &report);
     match Draft::create(&base) {
-        Ok(draft) => {
-            let due = engine.opened;
-            engine.draft = Some(Box::new(Growing { draft, report, told: None, due }));
+        Ok(draft) => Some(Box::new(Growing { draft, report, told: None, opened, due: opened })),
+        Err(error) => {
+            eprintln!(
+                "tcam: the report FI_TCAM_REPORT={} has no draft, and is lost if the program does \
+                 not come to its end: {error}",
+                base.display()
+            );
+            None
         }
-        Err(error) => eprintln!(
-            "tcam: the report FI_TCAM_REPORT={} has no draft, and is lost if the program does not \
-             come to its end: {error}",
-            base.display()
-        ),
     }
 }
 
@@ -125,6 +53,7 @@ pub(crate) struct Growing {
     report: Report,
     /// What was told when it was written.
     told: Option<[LiveContext; 2]>,
+    opened: Instant,
     due: Instant,
 }
 
@@ -135,72 +64,27 @@ impl Growing {
     }
 
     /// Writes what was counted, if that is another than before.
-    pub(crate) fn put(&mut self, engine: &Engine, live: &Live, now: Instant) {
+    pub(crate) fn put(&mut self, count: impl FnOnce(&mut Report), live: &Live, now: Instant) {
         self.due = now + INTERVAL;
         let told = Some([live.tagged, live.msg]);
         if told == self.told {
             return;
         }
         self.told = told;
-        self.report.elapsed_s = (now - engine.opened).as_secs_f64();
-        count(&mut self.report, engine);
+        self.report.elapsed_s = (now - self.opened).as_secs_f64();
+        count(&mut self.report);
         self.draft.put(&mut self.report);
     }
-}
 
-/// A report that cannot be written is said on the error output: it is what the run was for.
-fn write_of(port: &Port, engine: &mut Engine, written_at: WrittenAt) {
-    let params = &engine.domain.params;
-    if params.text("report").is_empty() {
-        return;
+    /// What is left to write to, once the report is written.
+    pub(crate) fn into_draft(self) -> Draft {
+        self.draft
     }
-    let mut report = make(params, port.address.to_string(), port.opened, written_at);
-    count(&mut report, engine);
-    let draft = engine.draft.take().map(|growing| growing.draft);
-    save_checked(&engine.domain.params, &mut report, draft);
 }
 
-/// What an endpoint counted.
-fn count(report: &mut Report, engine: &Engine) {
-    report.processes = engine.processes;
-    // What a shared context matched is in its own report.
-    if engine.device.shared.is_none() {
-        report.tagged = engine.device.own.tagged.counters();
-        report.msg = engine.device.own.msg.counters();
-    }
-    report.channels = [
-        ("shm", engine.channels.shm),
-        ("kernel-copy", engine.channels.kernel_copy),
-        ("copy-pipeline", engine.channels.copy_pipeline),
-        ("rma", engine.channels.rma),
-    ]
-    .map(|(name, counters)| (name.to_owned(), counters))
-    .into();
-}
-
-/// Writes the report of a shared receive context, if one is wanted.
-pub(crate) fn write_shared(srx: &SharedReceive, written_at: WrittenAt) {
-    let params = &srx.domain.params;
-    // A child that was forked did nothing of what is counted.
-    if params.text("report").is_empty() || srx.pid != std::process::id() {
-        return;
-    }
-    let counters =
-        |device: &Device<RecvOp, Kept>| (device.tagged.counters(), device.msg.counters());
-    let counted = match written_at {
-        WrittenAt::Exit => srx.with_device_at_exit(counters),
-        WrittenAt::Close | WrittenAt::Running => Some(srx.with_device(counters)),
-    };
-    let Some((tagged, msg)) = counted else {
-        tracing::error!("{}: the process exits in the middle of a call", srx.name);
-        return;
-    };
-    let mut report = make(params, srx.name.clone(), srx.opened, written_at);
-    (report.processes, report.tagged, report.msg) = (srx.processes, tagged, msg);
-    save_checked(params, &mut report, None);
-}
-
-fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
+/// Writes a report that is complete, if one is wanted. One that cannot be written is said on the
+/// error output: it is what the run was for.
+pub(crate) fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     if let Err(why) = report.check() {
         tracing::error!("{}: the counts do not add up: {why}", report.address);
     }
@@ -217,46 +101,31 @@ fn say(base: &Path, error: &io::Error, rest: &str) {
     eprintln!("tcam: cannot write the report FI_TCAM_REPORT={}: {error}{rest}", base.display());
 }
 
-fn make(params: &Params, address: String, opened: Instant, written_at: WrittenAt) -> Report {
+/// The report of what was opened at some time, before anything is counted.
+pub(crate) fn make(
+    params: &Params,
+    address: String,
+    opened: Instant,
+    written_at: WrittenAt,
+) -> Report {
     let program = std::env::current_exe().unwrap_or_default();
     Report {
         format: FORMAT.to_owned(),
         version: VERSION,
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
-        libfabric: init::libfabric_version(),
-        host: origin::host(),
+        libfabric: params::libfabric_version(),
+        host: job::host(),
         pid: std::process::id(),
-        rank: origin::rank(),
+        rank: job::rank(),
         address,
         program: program.display().to_string(),
-        origin: origin::of(opened),
+        origin: job::of(opened),
         elapsed_s: opened.elapsed().as_secs_f64(),
         written_at,
         config: params.recorded(),
         remarks: clusters::remarks(),
         ..Default::default()
     }
-}
-
-/// The pattern with `%r` (rank, or the process id where there is none), `%p`
-/// and `%h` filled in.
-fn expand(pattern: &str, report: &Report) -> PathBuf {
-    let mut path = String::new();
-    let mut chars = pattern.chars();
-    while let Some(char) = chars.next() {
-        match (char, if char == '%' { chars.clone().next() } else { None }) {
-            ('%', Some('r')) => path += &report.rank.unwrap_or(report.pid).to_string(),
-            ('%', Some('p')) => path += &report.pid.to_string(),
-            ('%', Some('h')) => path += &report.host,
-            ('%', Some('%')) => path.push('%'),
-            (char, _) => {
-                path.push(char);
-                continue;
-            }
-        }
-        chars.next();
-    }
-    path.into()
 }
 
 /// Writes `base.json` and `base.txt`, each whole or not at all: what an earlier run left stays
@@ -347,18 +216,6 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-
-    #[test]
-    fn patterns_are_filled_in() {
-        let report =
-            Report { pid: 42, rank: Some(3), host: "node".to_owned(), ..Default::default() };
-        let expand = |pattern| expand(pattern, &report).display().to_string();
-        assert_eq!(expand("dir/%h-%r"), "dir/node-3");
-        assert_eq!(expand("%p%%"), "42%");
-        assert_eq!(expand("%%r"), "%r");
-        let without = Report { rank: None, ..report.clone() };
-        assert_eq!(super::expand("%r", &without), Path::new("42"));
-    }
 
     fn report(pid: u32) -> Report {
         Report { format: FORMAT.to_owned(), version: VERSION, pid, ..Default::default() }

@@ -26,8 +26,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     channel::tape::{Tape, WINDOW},
-    engine::{Kept, RecvOp},
-    init, origin,
+    device::carried::{Kept, RecvOp},
+    job,
+    params::libfabric_version,
     peers::Peers,
 };
 
@@ -351,13 +352,13 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
     Header {
         context: String::new(),
         tcam: env!("CARGO_PKG_VERSION").to_owned(),
-        libfabric: init::libfabric_version(),
-        host: origin::host(),
+        libfabric: libfabric_version(),
+        host: job::host(),
         pid: std::process::id(),
-        rank: origin::rank(),
+        rank: job::rank(),
         address: address.to_string(),
         program: std::env::current_exe().unwrap_or_default().display().to_string(),
-        origin: origin::of(Instant::now()),
+        origin: job::of(Instant::now()),
         marks_end: true,
         start_ns: since_1970.as_nanos() as u64,
         window: WINDOW as u32,

@@ -10,7 +10,7 @@
 //!
 //! A thread of the application that polls makes progress itself, which spares a wake-up
 //! for each message: while it does, it takes the device's bit off the bell (see
-//! [`crate::progress`]). Long messages are copied without the endpoint's lock, so that
+//! [`crate::port`]). Long messages are copied without the endpoint's lock, so that
 //! the application can post meanwhile.
 
 use std::{
@@ -21,21 +21,16 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
-use ffi::{Errno, Result, serial::SerialGuard};
+use ffi::{Errno, Result};
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
-use crate::{
-    channel::{
-        bell::{self, Bell},
-        copy,
-    },
-    drivers::sleep_on,
-    engine::Engine,
-    ep::Port,
-    progress::Progress,
-    trigger::Triggers,
+use super::{
+    pollable::{Pollable, Progress},
+    set::sleep_on,
+    triggers::Triggers,
 };
+use crate::channel::copy;
 
 /// Longest look for another message before a sleep.
 const SPIN: Duration = Duration::from_micros(20);
@@ -53,9 +48,9 @@ const AT_EXIT: Duration = Duration::from_secs(1);
 const AFTER_PANIC: Duration = Duration::from_millis(100);
 
 enum Command {
-    Add(Arc<Port>),
+    Add(Arc<dyn Pollable>),
     /// Answered when the endpoint is no longer used.
-    Remove(Arc<Port>, Sender<()>),
+    Remove(Arc<dyn Pollable>, Sender<()>),
     Stop,
 }
 
@@ -89,7 +84,7 @@ impl DeviceThread {
             add(&epoll, &event)?;
             let (commands, receiver) = unbounded();
             let event = Arc::new(event);
-            let mut device = Device {
+            let mut worker = Worker {
                 commands: receiver,
                 event: Arc::clone(&event),
                 epoll,
@@ -98,7 +93,7 @@ impl DeviceThread {
             };
             let thread = copy::without_signals(|| {
                 std::thread::Builder::new().name("tcam-device".to_owned()).spawn(move || {
-                    while ffi::guard::thread(|| device.run()).is_err() {
+                    while ffi::guard::thread(|| worker.run()).is_err() {
                         std::thread::sleep(AFTER_PANIC);
                     }
                 })
@@ -126,16 +121,16 @@ impl DeviceThread {
     ///
     /// # Errors
     /// No descriptors are left, or the thread is gone.
-    pub(crate) fn add(&self, port: &Arc<Port>) -> Result<()> {
-        port.bell.socket(&port.own)?;
-        self.tell(Command::Add(Arc::clone(port)))
+    pub(crate) fn add<P: Pollable + 'static>(&self, port: &Arc<P>) -> Result<()> {
+        port.socket()?;
+        self.tell(Command::Add(Arc::clone(port) as Arc<dyn Pollable>))
     }
 
     /// Returns when the thread no longer uses an endpoint and its receives' buffers.
-    pub(crate) fn remove(&self, port: &Arc<Port>) {
+    pub(crate) fn remove<P: Pollable + 'static>(&self, port: &Arc<P>) {
         let (done, is_done) = bounded(1);
         if self.pid == std::process::id()
-            && self.tell(Command::Remove(Arc::clone(port), done)).is_ok()
+            && self.tell(Command::Remove(Arc::clone(port) as Arc<dyn Pollable>, done)).is_ok()
         {
             let _ = is_done.recv_timeout(PATIENCE);
         }
@@ -180,15 +175,15 @@ fn add(epoll: &OwnedFd, source: impl std::os::fd::AsFd) -> rustix::io::Result<()
 }
 
 /// The thread's side.
-struct Device {
+struct Worker {
     commands: Receiver<Command>,
     event: Arc<OwnedFd>,
     epoll: OwnedFd,
-    ports: Vec<Arc<Port>>,
+    ports: Vec<Arc<dyn Pollable>>,
     triggers: Arc<Triggers>,
 }
 
-impl Device {
+impl Worker {
     fn run(&mut self) {
         let mut looks = 0_u32;
         let mut since = Instant::now();
@@ -216,14 +211,14 @@ impl Device {
         loop {
             match self.commands.try_recv() {
                 Ok(Command::Add(port)) => {
-                    if let Ok(socket) = port.bell.socket(&port.own) {
+                    if let Ok(socket) = port.socket() {
                         let _ = add(&self.epoll, socket);
                     }
                     self.ports.push(port);
                 }
                 Ok(Command::Remove(port, done)) => {
                     self.ports.retain(|other| !Arc::ptr_eq(other, &port));
-                    if let Ok(socket) = port.bell.socket(&port.own) {
+                    if let Ok(socket) = port.socket() {
                         let _ = epoll::delete(&self.epoll, socket);
                     }
                     drop(port);
@@ -244,86 +239,6 @@ impl Device {
         }
         for port in &self.ports {
             port.device_awake();
-        }
-    }
-}
-
-impl Port {
-    /// Makes progress, and the copies that come of it without the lock.
-    fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
-        let Some(state) = &mut *engine else { return Progress::None };
-        let mut progress = state.progress(&self.own);
-        let mut next = state.next_copy();
-        while let Some(copy) = next {
-            drop(engine);
-            let copied = copy.make();
-            engine = self.engine.lock();
-            // Who closes the endpoint waits for the copy.
-            let Some(state) = &mut *engine else { return Progress::None };
-            state.copied(&self.own, &copy, copied);
-            progress = Progress::Some;
-            next = state.next_copy();
-        }
-        progress
-    }
-
-    fn progress_as_device(&self) -> Progress {
-        self.progress_unlocked(self.engine.lock())
-    }
-
-    /// Makes progress in a thread of the application, unless another thread does.
-    pub(crate) fn progress_beside_device(&self) -> Progress {
-        let Some(mut engine) = self.engine.try_lock() else { return Progress::None };
-        let Some(state) = &mut *engine else { return Progress::None };
-        self.take_over(state);
-        let progress = self.progress_unlocked(engine);
-        if let Some(state) = &*self.engine.lock() {
-            self.hand_over(state);
-        }
-        progress
-    }
-
-    /// While a thread of the application looks after the endpoint, messages need not
-    /// wake the device thread.
-    pub(crate) fn take_over(&self, engine: &Engine) {
-        if engine.device_sleeps {
-            Bell::take_over(&self.own);
-        }
-    }
-
-    /// After [`Port::take_over`].
-    pub(crate) fn hand_over(&self, engine: &Engine) {
-        if engine.device_sleeps {
-            Bell::hand_over(&self.own);
-            if engine.goes_on() || engine.receiver.peek(&self.own).is_some() {
-                bell::wake(&self.own);
-            }
-        }
-    }
-
-    /// Wakes the device thread if there is something to copy, or to answer once a peer has room.
-    #[inline]
-    pub(crate) fn wake_device(&self, engine: &Engine) {
-        if engine.device_sleeps && engine.goes_on() {
-            bell::wake(&self.own);
-        }
-    }
-
-    /// Before the device thread sleeps: for how long it may.
-    fn arm_device(&self) -> Duration {
-        let mut engine = self.engine.lock();
-        let Some(engine) = &mut *engine else { return Duration::MAX };
-        engine.device_sleeps = true;
-        let longest = self.bell.arm_device(&self.own);
-        longest.min(engine.longest_sleep(&self.own))
-    }
-
-    /// The device thread is awake again.
-    fn device_awake(&self) {
-        if let Some(engine) = &mut *self.engine.lock() {
-            engine.device_sleeps = false;
-            Bell::take_over(&self.own);
-            engine.look_around(&self.own);
         }
     }
 }

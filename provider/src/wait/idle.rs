@@ -15,16 +15,18 @@
 //! not sleep while a core has nothing to do.
 //!
 //! Nor may a poll sleep for long where another thread may wait for a lock that this one holds
-//! ([`crate::callers`]).
+//! ([`super::callers`]).
 
 use std::{
     cell::Cell,
-    ffi::c_int,
     sync::atomic::{AtomicU32, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
-use crate::callers::{Callers, Others};
+use crate::wait::callers::{Callers, Others};
+
+/// Longest sleep of who waits for room at a peer, or for a descriptor, which rings no bell.
+pub(crate) const RETRY: Duration = Duration::from_micros(50);
 
 /// What to do after a poll that found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -398,33 +400,6 @@ impl Idle {
     /// Empty polls in a row, of this endpoint.
     pub(crate) fn empty_polls(&self) -> u32 {
         self.empty_here
-    }
-}
-
-/// Longer than anybody waits.
-pub(crate) const FOR_EVER: Duration = Duration::from_secs(3600);
-
-/// The end of a waiting call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(Option<Instant>);
-
-impl Deadline {
-    /// Milliseconds from now; negative is never.
-    pub(crate) fn after(timeout: c_int) -> Self {
-        Self(
-            u64::try_from(timeout)
-                .ok()
-                .map(|timeout| Instant::now() + Duration::from_millis(timeout)),
-        )
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.0.is_some_and(|end| Instant::now() >= end)
-    }
-
-    /// Time left, at most `most`.
-    pub(crate) fn left(&self, most: Duration) -> Duration {
-        self.0.map_or(most, |end| end.saturating_duration_since(Instant::now()).min(most))
     }
 }
 

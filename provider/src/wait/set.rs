@@ -3,7 +3,7 @@
 //!
 //! Two things end a sleep: a message in the ring of one of the endpoints, for which
 //! its sender rings ([`crate::channel::bell`]), and what this process itself reports
-//! here, for which [`Drivers::ring`] does. Both are armed before the sleeper looks a
+//! here, for which [`WaitSet::ring`] does. Both are armed before the sleeper looks a
 //! last time.
 //!
 //! ```text
@@ -32,31 +32,21 @@ use rustix::{
     },
 };
 
-use crate::{
-    channel::{
-        bell::{self, Bell, SETTLED},
-        segment::{self, Segment},
-    },
-    engine::Engine,
-    ep::Port,
-    idle::{Caller, NAP, Pause},
-    progress::Progress,
-    trigger::Triggers,
+use super::{
+    idle::{Caller, NAP, Pause, RETRY},
+    pollable::{Pollable, Progress},
+    triggers::Triggers,
 };
+use crate::channel::{bell::SETTLED, segment};
 
-/// Longest sleep of who has an endpoint: a peer may die, also one that another thread
-/// sends to meanwhile.
-const LOOK_AROUND: Duration = Duration::from_millis(250);
-/// Longest sleep of who waits for room at a peer, or for a descriptor, which rings no bell.
-const ROOM: Duration = Duration::from_micros(50);
 /// Polls that spin before a sleep, about 15 us.
 const SPINS: u32 = 10;
 
 /// The endpoints that a queue or counter makes progress on when it is read, or that
 /// look up their peers in an address vector.
 #[derive(Debug)]
-pub(crate) struct Drivers {
-    ports: Serial<Vec<Arc<Port>>>,
+pub(crate) struct WaitSet {
+    ports: Serial<Vec<Arc<dyn Pollable>>>,
     wait_obj: WaitObj,
     /// Somebody sleeps or is about to: what is reported rings.
     armed: AtomicBool,
@@ -68,7 +58,7 @@ pub(crate) struct Drivers {
 #[derive(Debug, Default)]
 struct Bed {
     sleepers: u32,
-    port: Option<Arc<Port>>,
+    port: Option<Arc<dyn Pollable>>,
 }
 
 #[derive(Debug)]
@@ -79,7 +69,7 @@ struct Descriptors {
 }
 
 impl Descriptors {
-    fn new(ports: &[Arc<Port>]) -> Result<Self> {
+    fn new(ports: &[Arc<dyn Pollable>]) -> Result<Self> {
         let make = || -> rustix::io::Result<Self> {
             let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
@@ -91,25 +81,25 @@ impl Descriptors {
             Ok(Self { epoll, event, timer })
         };
         let descriptors = make().map_err(std::io::Error::from)?;
-        ports.iter().try_for_each(|port| descriptors.add(port))?;
+        ports.iter().try_for_each(|port| descriptors.add(&**port))?;
         Ok(descriptors)
     }
 
     /// Has the bell of an endpoint wake who sleeps; the device thread empties its own, and
     /// what comes of it is reported here.
-    fn add(&self, port: &Port) -> Result<()> {
-        if port.auto {
+    fn add(&self, port: &dyn Pollable) -> Result<()> {
+        if port.is_auto() {
             return Ok(());
         }
-        let socket = port.bell.socket(&port.own)?;
+        let socket = port.socket()?;
         let data = epoll::EventData::new_u64(0);
         epoll::add(&self.epoll, socket, data, epoll::EventFlags::IN)
             .map_err(|error| std::io::Error::from(error).into())
     }
 
-    fn remove(&self, port: &Port) {
-        if !port.auto
-            && let Ok(socket) = port.bell.socket(&port.own)
+    fn remove(&self, port: &dyn Pollable) {
+        if !port.is_auto()
+            && let Ok(socket) = port.socket()
         {
             let _ = epoll::delete(&self.epoll, socket);
         }
@@ -139,77 +129,18 @@ fn timespec(duration: Duration) -> Timespec {
     }
 }
 
+fn is<P: Pollable>(one: &Arc<dyn Pollable>, other: &Arc<P>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
+}
+
 /// Sleeps until a descriptor is readable.
 pub(crate) fn sleep_on(descriptor: BorrowedFd<'_>, at_most: Duration) {
     // Every result means the same: look again.
     let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&timespec(at_most)));
 }
 
-impl Engine {
-    /// Longest sleep that misses nothing but messages; none if there is one.
-    pub(crate) fn longest_sleep(&mut self, own: &Segment) -> Duration {
-        if self.is_short {
-            return ROOM;
-        }
-        if !self.copies.is_empty() || self.receiver.peek(own).is_some() {
-            return Duration::ZERO;
-        }
-        if self.wants_room {
-            let full = self.links.iter().flatten().any(|link| !link.has_room());
-            self.wants_room = full || !self.pool.has_room(own);
-        }
-        if self.waits_for_room() {
-            return ROOM;
-        }
-        LOOK_AROUND
-    }
-
-    /// Whether there is something to do that no bell tells of.
-    pub(crate) fn goes_on(&self) -> bool {
-        !(self.copies.is_empty() && self.deferred.is_empty() && self.streams.is_empty())
-    }
-
-    /// Whether something goes on when a peer makes room, which rings no bell.
-    pub(crate) fn waits_for_room(&self) -> bool {
-        self.wants_room || !self.deferred.is_empty() || !self.streams.is_empty()
-    }
-}
-
-impl Port {
-    fn longest_sleep(&self) -> Duration {
-        self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(&self.own))
-    }
-
-    /// Makes progress, unless another thread is at this endpoint. It moves on by itself then, as
-    /// it does where there is a device thread.
-    fn try_progress(&self) {
-        if !self.auto
-            && let Some(mut engine) = self.engine.try_lock()
-            && let Some(engine) = &mut *engine
-        {
-            engine.progress(&self.own);
-        }
-    }
-
-    fn look_around(&self) {
-        if let Some(engine) = &mut *self.engine.lock() {
-            engine.look_around(&self.own);
-        }
-    }
-
-    /// Sleeps until a message comes, somebody wakes us, or the time is over; not at all
-    /// if something is `ready`.
-    fn sleep(&self, at_most: Duration, ready: impl Fn() -> bool) {
-        let longest = self.bell.arm(&self.own).min(self.longest_sleep()).min(at_most);
-        if longest > Duration::ZERO && !ready() {
-            Bell::sleep(&self.own, longest);
-        }
-        self.bell.disarm(&self.own);
-    }
-}
-
-impl Drivers {
-    /// Drivers of something that nobody waits for.
+impl WaitSet {
+    /// The set of something that nobody waits for.
     pub(crate) fn new(locked: bool) -> Self {
         Self {
             ports: Serial::new(Vec::new(), locked),
@@ -220,27 +151,27 @@ impl Drivers {
         }
     }
 
-    /// Drivers of a queue or counter with this wait object.
+    /// The set of a queue or counter with this wait object.
     ///
     /// # Errors
     /// `ENOSYS` for wait objects that are not supported, or no descriptors are left.
     pub(crate) fn with_wait(locked: bool, wait_obj: WaitObj) -> Result<Self> {
-        let drivers = Self { wait_obj, ..Self::new(locked) };
+        let set = Self { wait_obj, ..Self::new(locked) };
         match wait_obj {
             WaitObj::Other(wait_obj) => {
                 tracing::info!("wait object {wait_obj} is not supported");
                 Err(Errno::ENOSYS)
             }
             WaitObj::Fd => {
-                drivers.descriptors(&[])?;
-                Ok(drivers)
+                set.descriptors(&[])?;
+                Ok(set)
             }
-            WaitObj::None | WaitObj::Unspec | WaitObj::Yield => Ok(drivers),
+            WaitObj::None | WaitObj::Unspec | WaitObj::Yield => Ok(set),
         }
     }
 
     /// The descriptors, made when they are first needed.
-    fn descriptors(&self, ports: &[Arc<Port>]) -> Result<&Descriptors> {
+    fn descriptors(&self, ports: &[Arc<dyn Pollable>]) -> Result<&Descriptors> {
         if self.descriptors.get().is_none() {
             let _ = self.descriptors.set(Descriptors::new(ports)?);
         }
@@ -266,13 +197,13 @@ impl Drivers {
     ///
     /// # Errors
     /// No descriptors are left.
-    pub(crate) fn add(&self, port: &Arc<Port>) -> Result<()> {
+    pub(crate) fn add<P: Pollable + 'static>(&self, port: &Arc<P>) -> Result<()> {
         let mut ports = self.ports.lock();
-        if !ports.iter().any(|other| Arc::ptr_eq(other, port)) {
+        if !ports.iter().any(|other| is(other, port)) {
             if let Some(descriptors) = self.descriptors.get() {
-                descriptors.add(port)?;
+                descriptors.add(&**port)?;
             }
-            ports.push(Arc::clone(port));
+            ports.push(Arc::clone(port) as Arc<dyn Pollable>);
         }
         Ok(())
     }
@@ -281,12 +212,12 @@ impl Drivers {
         self.ports.lock().is_empty()
     }
 
-    pub(crate) fn remove(&self, port: &Arc<Port>) {
+    pub(crate) fn remove<P: Pollable>(&self, port: &Arc<P>) {
         let mut ports = self.ports.lock();
         let before = ports.len();
-        ports.retain(|other| !Arc::ptr_eq(other, port));
+        ports.retain(|other| !is(other, port));
         if let (true, Some(descriptors)) = (ports.len() < before, self.descriptors.get()) {
-            descriptors.remove(port);
+            descriptors.remove(&**port);
         }
     }
 
@@ -295,16 +226,14 @@ impl Drivers {
     pub(crate) fn set_processes(&self, count: impl Fn() -> u32) {
         let ports = self.ports.lock();
         for port in &*ports {
-            if let Some(engine) = &mut *port.engine.lock() {
-                engine.set_processes(count());
-            }
+            port.set_processes(count());
         }
     }
 
     /// Returns when no other thread is in the middle of work on an endpoint.
     pub(crate) fn settle(&self) {
         for port in &*self.ports.lock() {
-            drop(port.engine.lock());
+            port.settle();
         }
     }
 
@@ -321,8 +250,8 @@ impl Drivers {
     }
 
     /// Makes progress on every endpoint but one and those that other threads are at.
-    pub(crate) fn progress_beside(&self, one: &Arc<Port>) {
-        for port in self.ports.lock().iter().filter(|port| !Arc::ptr_eq(port, one)) {
+    pub(crate) fn progress_beside<P: Pollable>(&self, one: &Arc<P>) {
+        for port in self.ports.lock().iter().filter(|port| !is(port, one)) {
             port.try_progress();
         }
     }
@@ -347,7 +276,7 @@ impl Drivers {
                 drop(ports);
                 self.lie_down(Some(&port));
                 self.armed.store(true, Ordering::SeqCst);
-                port.sleep(nap, ready);
+                port.sleep(nap, &ready);
                 self.get_up();
             }
             // One bell does not ring for several endpoints.
@@ -373,7 +302,7 @@ impl Drivers {
     fn wake(&self) {
         self.armed.store(false, Ordering::SeqCst);
         if let Some(port) = &self.bed.lock().port {
-            bell::wake(&port.own);
+            port.wake();
         }
         if let Some(descriptors) = self.descriptors.get() {
             descriptors.ring();
@@ -402,7 +331,7 @@ impl Drivers {
         match (descriptors, ports.as_slice()) {
             (None, [port]) => {
                 self.armed.store(true, Ordering::SeqCst);
-                port.sleep(at_most, ready);
+                port.sleep(at_most, &ready);
             }
             (Some(Ok(descriptors)), ports) => {
                 // What wakes one thread may be meant for the other.
@@ -412,7 +341,7 @@ impl Drivers {
                     sleep_on(descriptors.epoll.as_fd(), longest);
                 }
             }
-            _ => std::thread::sleep(at_most.min(ROOM)),
+            _ => std::thread::sleep(at_most.min(RETRY)),
         }
         self.get_up();
         for port in &ports {
@@ -421,7 +350,7 @@ impl Drivers {
     }
 
     /// Before a sleep, at the bell of an endpoint or on the descriptors; how many threads sleep.
-    fn lie_down(&self, port: Option<&Arc<Port>>) -> u32 {
+    fn lie_down(&self, port: Option<&Arc<dyn Pollable>>) -> u32 {
         let mut bed = self.bed.lock();
         bed.sleepers += 1;
         bed.port = port.cloned();
@@ -438,7 +367,7 @@ impl Drivers {
     }
 
     /// Looks for a message a moment longer; whether one came.
-    fn spin(ports: &[Arc<Port>]) -> bool {
+    fn spin(ports: &[Arc<dyn Pollable>]) -> bool {
         let [port] = ports else { return false };
         for _ in 0..SPINS {
             match port.pause(Caller::Waits) {
@@ -451,13 +380,12 @@ impl Drivers {
     }
 
     /// From here on the descriptors become readable; answers the longest sleep.
-    fn arm(&self, descriptors: &Descriptors, ports: &[Arc<Port>]) -> Duration {
+    fn arm(&self, descriptors: &Descriptors, ports: &[Arc<dyn Pollable>]) -> Duration {
         descriptors.empty();
         self.armed.store(true, Ordering::SeqCst);
-        let longest = |port: &Arc<Port>| port.bell.arm_socket(&port.own).min(port.longest_sleep());
         // The device thread reports what comes to its endpoints.
-        let ports = ports.iter().filter(|port| !port.auto);
-        ports.map(longest).min().unwrap_or(Duration::MAX)
+        let ports = ports.iter().filter(|port| !port.is_auto());
+        ports.map(|port| port.arm_socket()).min().unwrap_or(Duration::MAX)
     }
 
     /// Gets ready for a sleep on the descriptor (`fi_trywait`), at most so long.

@@ -13,18 +13,37 @@
 //! Work is started outside of the lock of the endpoint whose completion made it
 //! ripe. It holds no object open: work of a closed one is dropped.
 
-use std::sync::{
-    Arc, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    fmt::Debug,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ffi::{
     Errno, Result, flags,
-    ops::work::{Deferred, Op, RawWork, Work, WorkName},
+    ops::work::{Op, WorkName},
 };
 use parking_lot::Mutex;
 
-use crate::{cntr::Counter, completion::DeferredOp, domain::Domain, ep::Endpoint};
+use super::count::Count;
+
+/// What starts an operation: an endpoint.
+pub(crate) trait Start: Debug + Send + Sync {
+    /// Starts an operation that waited for a counter. One that cannot be started ends as one
+    /// that fails later does; it is tried again after `EAGAIN`.
+    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()>;
+}
+
+/// How the operation of deferred work ends.
+#[derive(Debug)]
+pub(crate) struct DeferredOp {
+    /// What counts it.
+    pub(crate) counter: Option<Arc<dyn Count>>,
+    /// Whether success is told to the endpoint's queue and counters, too.
+    pub(crate) reports: bool,
+}
 
 /// The work of a domain that waits.
 #[derive(Debug, Default)]
@@ -37,77 +56,53 @@ pub(crate) struct Triggers {
     again: AtomicBool,
 }
 
+/// Work that waits.
 #[derive(Debug)]
-struct Waiting {
+pub(crate) struct Waiting {
     /// Deferred work has one, an operation with `FI_TRIGGER` none.
-    name: Option<WorkName>,
-    counter: Weak<Counter>,
-    threshold: u64,
-    completion: Option<Weak<Counter>>,
-    action: Action,
+    pub(crate) name: Option<WorkName>,
+    pub(crate) counter: Weak<dyn Count>,
+    pub(crate) threshold: u64,
+    pub(crate) completion: Option<Weak<dyn Count>>,
+    pub(crate) action: Action,
 }
 
 /// A counter as it was read.
 struct Seen {
-    counter: Weak<Counter>,
+    counter: Weak<dyn Count>,
     value: u64,
     failures: u64,
 }
 
+/// What is done when its time has come.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "few wait")]
-enum Action {
-    Start(Weak<Endpoint>, Op),
-    Set(Weak<Counter>, u64),
-    Add(Weak<Counter>, u64),
+pub(crate) enum Action {
+    Start(Weak<dyn Start>, Op),
+    Set(Weak<dyn Count>, u64),
+    Add(Weak<dyn Count>, u64),
 }
 
 impl Triggers {
     /// An operation with `FI_TRIGGER`.
     pub(crate) fn add_op(
         &self,
-        endpoint: Weak<Endpoint>,
+        endpoint: Weak<dyn Start>,
         op: Op,
-        counter: &Arc<Counter>,
+        counter: Weak<dyn Count>,
         threshold: u64,
     ) {
         self.add(Waiting {
             name: None,
-            counter: Arc::downgrade(counter),
+            counter,
             threshold,
             completion: None,
             action: Action::Start(endpoint, op),
         });
     }
 
-    /// `FI_QUEUE_WORK`.
-    pub(crate) fn queue(&self, domain: &Domain, raw: &RawWork) -> Result<()> {
-        let Deferred { name, trigger, threshold, completion, work } =
-            raw.read::<Endpoint, Counter>()?;
-        let trigger = domain.check_own(trigger)?;
-        let completion = completion.map(|counter| domain.check_own(counter)).transpose()?;
-        let counted = |counter: Arc<Counter>| {
-            counter.counts_elsewhere();
-            Arc::downgrade(&counter)
-        };
-        let action = match work {
-            Work::Op(endpoint, op) => {
-                Action::Start(Arc::downgrade(&domain.check_own(endpoint)?), op)
-            }
-            Work::Set(counter, value) => Action::Set(counted(domain.check_own(counter)?), value),
-            Work::Add(counter, value) => Action::Add(counted(domain.check_own(counter)?), value),
-        };
-        self.add(Waiting {
-            name: Some(name),
-            counter: Arc::downgrade(&trigger),
-            threshold,
-            completion: completion.map(counted),
-            action,
-        });
-        Ok(())
-    }
-
-    fn add(&self, waiting: Waiting) {
+    /// Work that waits from here on.
+    pub(crate) fn add(&self, waiting: Waiting) {
         self.waiting.lock().push(waiting);
         self.any.store(true, Ordering::Release);
         self.run();

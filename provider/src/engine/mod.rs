@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! One endpoint's work: [`state`] is what it works on, the other files are what it does.
+//!
+//! ```text
+//! msg  tagged  rma  atomic        what the application asks for
+//! progress  serve                 what arrives: messages, requests for our memory
+//! rendezvous  inject              long messages, and messages without a buffer
+//! completion                      how operations end
+//! contact  liveness               peers that come, go and die
+//! check  counted                  checksums; what a report says
+//! state                           Engine
+//! ops  side  transfers  request   operations, queues and counters, long messages, requests
+//! ```
+
+mod atomic;
+mod check;
+mod completion;
+mod contact;
+mod counted;
+mod inject;
+pub(crate) mod liveness;
+mod msg;
+mod ops;
+mod progress;
+mod rendezvous;
+mod request;
+mod rma;
+mod serve;
+pub(crate) mod side;
+mod state;
+pub(crate) mod tagged;
+mod transfers;
+
+pub(crate) use state::Engine;

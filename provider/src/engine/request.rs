@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Requests for a peer's memory, as initiator and target know them.
+
+use ffi::ops::ep::rma::RemoteParts;
+
+use crate::{
+    channel::wire::{Frame, Header, Kind, PART},
+    regions::Target,
+};
+
+/// What became of a request.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
+pub(crate) enum Served {
+    /// Done.
+    Done,
+    /// The answer is in this memory.
+    Data(Target),
+    /// The answer is in the first bytes of the results.
+    Results(usize),
+    /// The kernel refuses to copy.
+    Refused,
+}
+
+/// How an operation is to be reported, and where it goes.
+pub(crate) struct Start {
+    pub(crate) peer: u32,
+    pub(crate) report: bool,
+    pub(crate) inject: bool,
+}
+
+/// A request for parts of a peer's memory, with its data in the payload.
+#[inline]
+pub(crate) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
+    let count = frame(parts, 0, None);
+    Header { kind, flags: 0, peer: 0, count, bits: 0, data: 0, len: parts.len(), op }
+}
+
+/// The `count` of a request.
+#[inline]
+pub(crate) fn frame(parts: &RemoteParts, segments: usize, buffer: Option<usize>) -> u32 {
+    Frame {
+        parts: parts.as_slice().len() as u8,
+        segments: segments as u8,
+        buffer: buffer.map(|buffer| buffer as u16),
+    }
+    .pack()
+}
+
+/// The answer to a request, with `len` bytes.
+pub(crate) fn answer_to(request: &Header, len: usize) -> Header {
+    // Atomic operations have no offset.
+    let data = if request.kind == Kind::Read { request.data } else { 0 };
+    Header {
+        kind: Kind::Answer,
+        flags: request.flags & PART,
+        peer: 0,
+        count: 0,
+        bits: 0,
+        data,
+        len: len as u64,
+        op: request.op,
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Where operations of one direction, and of one kind, are told: completion queues and counters.
+
+use std::sync::Arc;
+
+use ffi::{
+    flags,
+    ops::cq::{Completion, Failure},
+};
+
+use crate::{cntr::Counter, cq::CompletionQueue, engine::ops::OpKind, wait::count::Count};
+
+/// Counters bound to an endpoint, by what they count (`fi_cntr(3)`).
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) send: Option<Arc<Counter>>,
+    pub(crate) recv: Option<Arc<Counter>>,
+    pub(crate) read: Option<Arc<Counter>>,
+    pub(crate) write: Option<Arc<Counter>>,
+    pub(crate) remote_read: Option<Arc<Counter>>,
+    pub(crate) remote_write: Option<Arc<Counter>>,
+}
+
+impl Counters {
+    /// Each, with the flag it is bound with.
+    pub(crate) fn all(&mut self) -> [(u64, &mut Option<Arc<Counter>>); 6] {
+        [
+            (flags::SEND, &mut self.send),
+            (flags::RECV, &mut self.recv),
+            (flags::READ, &mut self.read),
+            (flags::WRITE, &mut self.write),
+            (flags::REMOTE_READ, &mut self.remote_read),
+            (flags::REMOTE_WRITE, &mut self.remote_write),
+        ]
+    }
+
+    #[inline]
+    pub(crate) fn of(&self, kind: OpKind) -> Option<&Arc<Counter>> {
+        match kind {
+            OpKind::Msg | OpKind::Tagged => self.send.as_ref(),
+            OpKind::Read | OpKind::Fetch => self.read.as_ref(),
+            OpKind::Write | OpKind::Atomic => self.write.as_ref(),
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn count<C: Count + ?Sized>(counter: Option<&Arc<C>>, failed: bool) {
+    if let Some(counter) = counter {
+        counter.count(failed);
+    }
+}
+
+/// One direction of an endpoint: its queue.
+#[derive(Debug, Default)]
+pub(crate) struct Side {
+    pub(crate) cq: Option<Arc<CompletionQueue>>,
+    /// Success is only reported where an operation asks for it.
+    pub(crate) selective: bool,
+    /// Flags of operations that have none of their own.
+    pub(crate) op_flags: u64,
+}
+
+impl Side {
+    #[inline]
+    pub(crate) fn complete(&self, report: bool, completion: Completion) {
+        if let (true, Some(cq)) = (report, &self.cq) {
+            cq.complete(completion);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn fail(&self, failure: Failure) {
+        if let Some(cq) = &self.cq {
+            cq.fail(failure);
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `mr_mode`: rules of memory registration, as both sides ask for them (`fi_mr(3)`).
+
+use ffi::sys;
+
+use crate::params::api_at_least;
+
+/// The `mr_mode` that applications must be ready for, by `FI_TCAM_MR`.
+pub(crate) fn required(rules: &str) -> i32 {
+    let mode = match rules {
+        "basic" => sys::FI_MR_VIRT_ADDR | sys::FI_MR_ALLOCATED | sys::FI_MR_PROV_KEY,
+        "endpoint" => sys::FI_MR_ENDPOINT | sys::FI_MR_ALLOCATED,
+        _ => 0,
+    };
+    mode.cast_signed()
+}
+
+/// The `mr_mode` for an application that is ready for `wanted`; none if that is too
+/// little. The two modes from before libfabric 1.5 are sets of rules of their own, and
+/// the only ones that an application from then knows.
+pub(crate) fn meet(required: i32, wanted: i32, api_version: u32) -> Option<i32> {
+    let before = !api_at_least(api_version, 1, 5);
+    let wanted = if before && wanted == 0 { 3 } else { wanted };
+    let (basic, scalable) = (sys::FI_MR_BASIC.cast_signed(), sys::FI_MR_SCALABLE.cast_signed());
+    if wanted & scalable != 0 && required == 0 {
+        return Some(scalable);
+    }
+    if wanted & basic != 0 && required & sys::FI_MR_ENDPOINT.cast_signed() == 0 {
+        return Some(basic);
+    }
+    (required & !wanted == 0).then_some(required)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rules_but_those_required_and_the_old_ones() {
+        let basic = required("basic");
+        let meet_now = |required, wanted| meet(required, wanted, 1 << 16 | 14);
+        assert_eq!(meet_now(0, i32::MAX & !3), Some(0));
+        assert_eq!(meet_now(basic, basic | required("endpoint")), Some(basic));
+        assert_eq!(meet_now(basic, 0), None);
+        assert_eq!(meet_now(basic, sys::FI_MR_BASIC.cast_signed()), Some(1));
+        assert_eq!(meet_now(0, sys::FI_MR_SCALABLE.cast_signed()), Some(2));
+        assert_eq!(meet_now(required("endpoint"), sys::FI_MR_BASIC.cast_signed()), None);
+        assert_eq!(meet(0, 0, 1 << 16), Some(2));
+        assert_eq!(meet(basic, 0, 1 << 16), Some(1));
+        assert_eq!(meet(required("endpoint"), 0, 1 << 16), None);
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a fabric and a domain open, and what they are asked to do: the only file that names all
+//! objects.
+
+use std::sync::{Arc, Weak};
+
+use ffi::{
+    Errno, Result, flags,
+    info::{Info, RxAttr, TxAttr},
+    object::{Bound, Control, Object},
+    ops::{
+        self,
+        work::{Deferred, RawWork, Work},
+    },
+    sys,
+};
+use parking_lot::Mutex;
+
+use crate::{
+    av::AddressVector,
+    channel::{census, node_pool, shared_av},
+    cntr::Counter,
+    cq::CompletionQueue,
+    domain::Domain,
+    ep::Endpoint,
+    eq::EventQueue,
+    fabric::Fabric,
+    mr::{self, MemoryRegion},
+    params,
+    peers::Peers,
+    poll::PollSet,
+    record::exit,
+    regions::Regions,
+    srx::SharedReceive,
+    stx::SharedTransmit,
+    wait::{
+        count::Count,
+        device_thread::DeviceThread,
+        set::WaitSet,
+        triggers::{Action, Triggers, Waiting},
+    },
+};
+
+impl Domain {
+    pub(crate) fn open(fabric: &Arc<Fabric>, info: &Info) -> Result<Self> {
+        let params = params::params()?;
+        let attr = info.domain.as_ref();
+        let living = census::clean_up();
+        node_pool::clean_up();
+        shared_av::clean_up();
+        tracing::info!("{living} endpoints of this user live on this host");
+        let auto = attr.is_some_and(|attr| attr.data_progress == sys::FI_PROGRESS_AUTO);
+        let locked = auto || attr.is_none_or(|attr| params::needs_locks(attr.threading));
+        let triggers = Arc::new(Triggers::default());
+        Ok(Self {
+            fabric: Arc::clone(fabric),
+            params,
+            locked,
+            regions: Regions::new(attr.map_or(0, |attr| attr.mr_mode.cast_unsigned()), locked),
+            device: auto.then(|| DeviceThread::start(&triggers)).transpose()?,
+            triggers,
+            endpoints: WaitSet::new(locked),
+            peers: Arc::new(Peers::new()),
+            av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
+            eq: Mutex::default(),
+        })
+    }
+}
+
+impl Object for Domain {
+    fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
+        // Memory is registered when the call returns: no event tells of it (FI_REG_MR).
+        ffi::object::only(bind_flags, flags::EVENT)?;
+        *self.eq.lock() = Some(other.get::<EventQueue>()?);
+        Ok(())
+    }
+
+    fn close(&self) -> Result<()> {
+        self.eq.lock().take();
+        if let Some(device) = &self.device {
+            device.stop();
+        }
+        Ok(())
+    }
+
+    fn control(&self, command: Control<'_>) -> Result<()> {
+        match command {
+            Control::QueueWork(work) => queue_work(self, &work),
+            Control::CancelWork(work) => self.triggers.cancel(work.name()),
+            Control::FlushWork => {
+                self.triggers.flush();
+                Ok(())
+            }
+            Control::MapRawKey(_, raw, key) => {
+                *key = mr::map_raw_key(raw)?;
+                Ok(())
+            }
+            Control::UnmapKey(_) => Ok(()),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+}
+
+impl ops::domain::Domain for Domain {
+    type AddressVector = AddressVector;
+    type CompletionQueue = CompletionQueue;
+    type Counter = Counter;
+    type Endpoint = Endpoint;
+    type MemoryRegion = MemoryRegion;
+    type SharedReceive = SharedReceive;
+    type SharedTransmit = SharedTransmit;
+    type PollSet = PollSet;
+
+    fn av_open(self: &Arc<Self>, attr: &ops::av::Attr) -> Result<Arc<AddressVector>> {
+        if attr.kind != sys::FI_AV_UNSPEC
+            && self.av_type != sys::FI_AV_UNSPEC
+            && attr.kind != self.av_type
+        {
+            tracing::info!("an address vector's type is not the one its domain was opened with");
+            return Err(Errno::EINVAL);
+        }
+        AddressVector::open(self, attr, self.av_type).map(Arc::new)
+    }
+
+    fn cq_open(self: &Arc<Self>, attr: &ops::cq::Attr) -> Result<Arc<CompletionQueue>> {
+        CompletionQueue::open(self, attr).map(Arc::new)
+    }
+
+    fn cntr_open(self: &Arc<Self>, attr: &ops::cntr::Attr) -> Result<Arc<Counter>> {
+        Counter::open(self, attr).map(Arc::new)
+    }
+
+    fn endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Endpoint>> {
+        Endpoint::open(self, info).map(Arc::new)
+    }
+
+    fn mr_register(self: &Arc<Self>, attr: &ops::mr::Attr) -> Result<Arc<MemoryRegion>> {
+        MemoryRegion::register(self, attr).map(Arc::new)
+    }
+
+    fn shared_receive(self: &Arc<Self>, attr: &RxAttr) -> Result<Arc<SharedReceive>> {
+        let srx = SharedReceive::open(self, attr).map(Arc::new)?;
+        exit::register_context(&srx);
+        Ok(srx)
+    }
+
+    fn shared_transmit(self: &Arc<Self>, attr: &TxAttr) -> Result<Arc<SharedTransmit>> {
+        SharedTransmit::open(self, attr).map(Arc::new)
+    }
+
+    fn poll_open(self: &Arc<Self>, flags: u64) -> Result<Arc<PollSet>> {
+        PollSet::open(self, flags).map(Arc::new)
+    }
+}
+
+/// `FI_QUEUE_WORK`.
+fn queue_work(domain: &Domain, raw: &RawWork) -> Result<()> {
+    let Deferred { name, trigger, threshold, completion, work } =
+        raw.read::<Endpoint, Counter>()?;
+    let trigger = domain.check_own(trigger)?;
+    let completion = completion.map(|counter| domain.check_own(counter)).transpose()?;
+    let counted = |counter: Arc<Counter>| {
+        counter.counts_elsewhere();
+        Arc::downgrade(&counter) as Weak<dyn Count>
+    };
+    let action = match work {
+        Work::Op(endpoint, op) => Action::Start(Arc::downgrade(&domain.check_own(endpoint)?), op),
+        Work::Set(counter, value) => Action::Set(counted(domain.check_own(counter)?), value),
+        Work::Add(counter, value) => Action::Add(counted(domain.check_own(counter)?), value),
+    };
+    domain.triggers.add(Waiting {
+        name: Some(name),
+        counter: Arc::downgrade(&trigger) as Weak<dyn Count>,
+        threshold,
+        completion: completion.map(counted),
+        action,
+    });
+    Ok(())
+}
+
+impl ops::fabric::Fabric for Fabric {
+    type Domain = Domain;
+    type EventQueue = EventQueue;
+
+    fn domain(self: &Arc<Self>, info: &Info) -> Result<Arc<Domain>> {
+        Domain::open(self, info).map(Arc::new)
+    }
+
+    fn eq_open(self: &Arc<Self>, attr: &ops::eq::Attr) -> Result<Arc<EventQueue>> {
+        EventQueue::open(self, attr).map(Arc::new)
+    }
+
+    fn try_wait(&self, object: &Bound) -> Result<()> {
+        match object.class() {
+            sys::FI_CLASS_CQ => object.get::<CompletionQueue>()?.try_wait(),
+            sys::FI_CLASS_CNTR => object.get::<Counter>()?.try_wait(),
+            sys::FI_CLASS_EQ => object.get::<EventQueue>()?.try_wait(),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What an endpoint shares with who makes progress on it and who sleeps until it has something:
+//! its work behind a lock, and its bell.
+
+use std::{
+    net::SocketAddrV4,
+    os::fd::BorrowedFd,
+    time::{Duration, Instant},
+};
+
+use ffi::{
+    Errno, Result,
+    serial::{Serial, SerialGuard},
+};
+use host::children::Unshared;
+use nic::report::WrittenAt;
+use parking_lot::Mutex;
+
+use crate::{
+    address,
+    channel::{
+        bell::{self, Bell},
+        segment::{self, Segment},
+    },
+    engine::Engine,
+    record::{exit::AtExit, report},
+    wait::{
+        idle::{self, Caller, Pause, SPINS},
+        pollable::{Pollable, Progress},
+    },
+};
+
+/// What an endpoint shares with the queues that drive it.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) address: SocketAddrV4,
+    pub(crate) opened: Instant,
+    /// Holds the port number. Goes before the segment: of a port that is held and has no segment
+    /// peers say that it is in another `/dev/shm`.
+    socket: Mutex<Option<Unshared>>,
+    /// Our segment; atomics, used without the lock.
+    pub(crate) own: Segment,
+    /// None once the endpoint is closed.
+    pub(crate) engine: Serial<Option<Engine>>,
+    pub(crate) bell: Bell,
+    /// Whether a device thread makes progress.
+    auto: bool,
+}
+
+impl Port {
+    /// The port of an endpoint that was just made.
+    pub(crate) fn new(
+        held: Held,
+        engine: Engine,
+        opened: Instant,
+        locked: bool,
+        auto: bool,
+    ) -> Self {
+        let Held { socket, address, own } = held;
+        Self {
+            address,
+            opened,
+            own,
+            engine: Serial::new(Some(engine), locked),
+            bell: Bell::default(),
+            auto,
+            socket: Mutex::new(Some(socket)),
+        }
+    }
+
+    /// Removes what peers find us by, of an endpoint whose process exits without closing it.
+    fn abandon(&self) {
+        *self.socket.lock() = None;
+        self.own.abandon();
+    }
+}
+
+/// How many ports are tried, of which endpoints that are being closed may have the segment still.
+const PORTS: usize = 16;
+
+/// A port that is held, and the segment that peers find by it.
+pub(crate) struct Held {
+    socket: Unshared,
+    pub(crate) address: SocketAddrV4,
+    pub(crate) own: Segment,
+}
+
+/// Holds a port and makes its segment.
+pub(crate) fn hold(wanted: SocketAddrV4) -> Result<Held> {
+    let mut tries = if wanted.port() == 0 { PORTS } else { 1 };
+    loop {
+        tries -= 1;
+        let (socket, address) = address::hold_port(wanted)?;
+        match Segment::create(address) {
+            Err(Errno::EADDRINUSE) if tries > 0 => {}
+            made => return Ok(Held { socket: Unshared::new(socket), address, own: made? }),
+        }
+    }
+}
+
+/// Empty polls between looks at the clock.
+const CLOCK: u32 = 256;
+
+impl Port {
+    /// Makes progress, and the copies that come of it without the lock.
+    fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
+        let Some(state) = &mut *engine else { return Progress::None };
+        let mut progress = state.progress(&self.own);
+        let mut next = state.next_copy();
+        while let Some(copy) = next {
+            drop(engine);
+            let copied = copy.make();
+            engine = self.engine.lock();
+            // Who closes the endpoint waits for the copy.
+            let Some(state) = &mut *engine else { return Progress::None };
+            state.copied(&self.own, &copy, copied);
+            progress = Progress::Some;
+            next = state.next_copy();
+        }
+        progress
+    }
+
+    /// Makes progress in a thread of the application, unless another thread does.
+    fn progress_beside_device(&self) -> Progress {
+        let Some(mut engine) = self.engine.try_lock() else { return Progress::None };
+        let Some(state) = &mut *engine else { return Progress::None };
+        self.take_over(state);
+        let progress = self.progress_unlocked(engine);
+        if let Some(state) = &*self.engine.lock() {
+            self.hand_over(state);
+        }
+        progress
+    }
+
+    /// While a thread of the application looks after the endpoint, messages need not
+    /// wake the device thread.
+    fn take_over(&self, engine: &Engine) {
+        if engine.device_sleeps {
+            Bell::take_over(&self.own);
+        }
+    }
+
+    /// After [`Port::take_over`].
+    fn hand_over(&self, engine: &Engine) {
+        if engine.device_sleeps {
+            Bell::hand_over(&self.own);
+            if engine.goes_on() || engine.receiver.peek(&self.own).is_some() {
+                bell::wake(&self.own);
+            }
+        }
+    }
+
+    /// Wakes the device thread if there is something to copy, or to answer once a peer has room.
+    #[inline]
+    pub(crate) fn wake_device(&self, engine: &Engine) {
+        if engine.device_sleeps && engine.goes_on() {
+            bell::wake(&self.own);
+        }
+    }
+
+    fn longest_sleep(&self) -> Duration {
+        self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(&self.own))
+    }
+}
+
+impl Pollable for Port {
+    #[inline]
+    fn progress(&self) -> Progress {
+        if self.auto {
+            return self.progress_beside_device();
+        }
+        match &mut *self.engine.lock() {
+            Some(engine) => engine.progress(&self.own),
+            None => Progress::None,
+        }
+    }
+
+    fn try_progress(&self) {
+        if !self.auto
+            && let Some(mut engine) = self.engine.try_lock()
+            && let Some(engine) = &mut *engine
+        {
+            engine.progress(&self.own);
+        }
+    }
+
+    fn pause(&self, caller: Caller) -> Pause {
+        let mut engine = self.engine.lock();
+        let Some(engine) = &mut *engine else { return Pause::None };
+        let caller = if engine.wants_room { Caller::Waits } else { caller };
+        let pause = engine.idle.pause(caller);
+        let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
+        if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
+            idle::note_poller();
+            engine.look_around(&self.own);
+        }
+        if pause != Pause::Spin {
+            engine.idle.rested(caller);
+            // Nor may one endpoint sleep while a message is for another that this thread
+            // polls next.
+            let yields = gives_way && (engine.waits_for_room() || segment::own_count() > 1);
+            return if yields { Pause::Yield } else { pause };
+        }
+        self.take_over(engine);
+        let came = (0..SPINS).any(|_| {
+            std::hint::spin_loop();
+            engine.receiver.peek(&self.own).is_some()
+        });
+        // What came is for the caller.
+        if !came {
+            self.hand_over(engine);
+        }
+        engine.idle.rested(caller);
+        if came { Pause::Spin } else { Pause::None }
+    }
+
+    fn look_around(&self) {
+        if let Some(engine) = &mut *self.engine.lock() {
+            engine.look_around(&self.own);
+        }
+    }
+
+    fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool) {
+        let longest = self.bell.arm(&self.own).min(self.longest_sleep()).min(at_most);
+        if longest > Duration::ZERO && !ready() {
+            Bell::sleep(&self.own, longest);
+        }
+        self.bell.disarm(&self.own);
+    }
+
+    fn wake(&self) {
+        bell::wake(&self.own);
+    }
+
+    fn is_auto(&self) -> bool {
+        self.auto
+    }
+
+    fn socket(&self) -> Result<BorrowedFd<'_>> {
+        self.bell.socket(&self.own)
+    }
+
+    fn arm_socket(&self) -> Duration {
+        self.bell.arm_socket(&self.own).min(self.longest_sleep())
+    }
+
+    fn settle(&self) {
+        drop(self.engine.lock());
+    }
+
+    fn set_processes(&self, count: u32) {
+        if let Some(engine) = &mut *self.engine.lock() {
+            engine.set_processes(count);
+        }
+    }
+
+    fn progress_as_device(&self) -> Progress {
+        self.progress_unlocked(self.engine.lock())
+    }
+
+    fn arm_device(&self) -> Duration {
+        let mut engine = self.engine.lock();
+        let Some(engine) = &mut *engine else { return Duration::MAX };
+        engine.device_sleeps = true;
+        let longest = self.bell.arm_device(&self.own);
+        longest.min(engine.longest_sleep(&self.own))
+    }
+
+    fn device_awake(&self) {
+        if let Some(engine) = &mut *self.engine.lock() {
+            engine.device_sleeps = false;
+            Bell::take_over(&self.own);
+            engine.look_around(&self.own);
+        }
+    }
+}
+
+impl Port {
+    /// Writes the report of an endpoint that closes, if one is wanted.
+    pub(crate) fn write_report(&self) {
+        if let Some(engine) = &mut *self.engine.lock() {
+            self.write_report_of(engine, WrittenAt::Close);
+        }
+    }
+
+    fn write_report_of(&self, engine: &mut Engine, written_at: WrittenAt) {
+        let params = &engine.domain.params;
+        if params.text("report").is_empty() {
+            return;
+        }
+        let mut report = report::make(params, self.address.to_string(), self.opened, written_at);
+        engine.count(&mut report);
+        let draft = engine.draft.take().map(|growing| growing.into_draft());
+        report::save_checked(&engine.domain.params, &mut report, draft);
+    }
+}
+
+impl AtExit for Port {
+    fn at_exit(&self) {
+        if !self.own.is_ours() {
+            return;
+        }
+        match self.engine.lock_at_exit().as_deref_mut() {
+            Some(Some(engine)) => {
+                self.write_report_of(engine, WrittenAt::Exit);
+                engine.device.lock().end_recording();
+                if let Some(pool) = &engine.node_pool {
+                    pool.leave();
+                }
+            }
+            Some(None) => {}
+            None => tracing::error!("{}: the process exits in the middle of a call", self.address),
+        }
+        self.abandon();
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What is open still when the process exits.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+/// What has something to write or to give back when the process exits.
+pub(crate) trait AtExit: Send + Sync {
+    fn at_exit(&self);
+}
+
+/// Objects that may be open when the process exits, in the order in which they were opened.
+type Open = Mutex<Vec<Weak<dyn AtExit>>>;
+
+static CONTEXTS: Open = Mutex::new(Vec::new());
+static ENDPOINTS: Open = Mutex::new(Vec::new());
+
+fn register(object: Weak<dyn AtExit>, open: &Open) {
+    let mut open = open.lock();
+    open.retain(|object| object.strong_count() > 0);
+    open.push(object);
+}
+
+/// Remembers an endpoint.
+pub(crate) fn register_endpoint<T: AtExit + 'static>(endpoint: &Arc<T>) {
+    register(Arc::downgrade(endpoint) as Weak<dyn AtExit>, &ENDPOINTS);
+}
+
+/// Remembers a shared receive context, whose turn is before that of all endpoints.
+pub(crate) fn register_context<T: AtExit + 'static>(context: &Arc<T>) {
+    register(Arc::downgrade(context) as Weak<dyn AtExit>, &CONTEXTS);
+}
+
+/// The process exits.
+pub(crate) fn run_all() {
+    for open in [&CONTEXTS, &ENDPOINTS] {
+        let open = std::mem::take(&mut *open.lock());
+        for object in open.iter().filter_map(Weak::upgrade) {
+            object.at_exit();
+        }
+    }
+}

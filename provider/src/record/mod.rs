@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a run leaves behind: reports, traces, and the numbers of `fi_profile(3)`.
+
+pub(crate) mod exit;
+pub(crate) mod profile;
+pub(crate) mod report;
+pub(crate) mod trace;
