@@ -86,7 +86,7 @@ impl CompletionQueue {
     }
 
     /// Reports a completion. The queue grows when nobody reads it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&self, completion: Completion) {
         self.queue.lock().completions.push_back(completion);
         self.endpoints.ring();

@@ -145,7 +145,7 @@ impl Endpoint {
         let Some(engine) = &mut *engine else { return true };
         engine.progress(&self.port.own);
         engine.look_around(&self.port.own);
-        engine.deferred.is_empty() && !engine.pool.is_lent(&self.port.own) && !engine.has_copies()
+        engine.deferred.is_empty() && !engine.outbox.is_lent(&self.port.own) && !engine.has_copies()
     }
 
     /// Lets peers take what was sent: buffers that they have not emptied, copies that they have

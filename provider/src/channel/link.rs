@@ -27,7 +27,7 @@ pub(crate) struct Link {
     /// Our number in the peer's list of senders.
     number: u16,
     /// How quickly buffers fill for the peer.
-    pub(crate) fills: Fills,
+    pub(super) fills: Fills,
     /// Whether the kernel has refused to copy from this peer, or would copy from another.
     pub(crate) kernel_refuses: bool,
     /// Whether the kernel has refused the peer to copy from us or to us.
@@ -90,8 +90,8 @@ impl Link {
     }
 
     /// Sends a message in a slot.
-    #[inline]
-    pub(crate) fn push_inline(
+    #[inline(always)]
+    pub(super) fn push_inline(
         &mut self,
         own: &Segment,
         mut header: Header,
@@ -107,12 +107,12 @@ impl Link {
     }
 
     /// Sends a slot without payload.
-    pub(crate) fn push_bare(&mut self, own: &Segment, header: Header) -> bool {
+    pub(super) fn push_bare(&mut self, own: &Segment, header: Header) -> bool {
         self.push(own, header, |_| ())
     }
 
     /// Offers a message that stays in our memory.
-    pub(crate) fn push_rendezvous(
+    pub(super) fn push_rendezvous(
         &mut self,
         own: &Segment,
         mut header: Header,
@@ -131,7 +131,7 @@ impl Link {
     /// Sends a slot whose payload is remote parts and what follows them; together at
     /// most [`INLINE`] bytes.
     #[inline]
-    pub(crate) fn push_frame(
+    pub(super) fn push_frame(
         &mut self,
         own: &Segment,
         header: Header,
@@ -144,7 +144,7 @@ impl Link {
 
     /// Sends a slot with bytes of ours; at most [`INLINE`].
     #[inline]
-    pub(crate) fn push_bytes(&mut self, own: &Segment, header: Header, bytes: &[u8]) -> bool {
+    pub(super) fn push_bytes(&mut self, own: &Segment, header: Header, bytes: &[u8]) -> bool {
         self.push(own, header, |payload| {
             let len = bytes.len().min(INLINE);
             // SAFETY: a payload has room for INLINE bytes, and is not ours.
@@ -154,7 +154,7 @@ impl Link {
 
     /// Sends a slot with remote parts and the segments of memory here that belong to
     /// them.
-    pub(crate) fn push_segments(
+    pub(super) fn push_segments(
         &mut self,
         own: &Segment,
         header: Header,
@@ -172,7 +172,7 @@ impl Link {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, own: &Segment, mut header: Header, payload: impl FnOnce(*mut u8)) -> bool {
         header.peer = self.number;
         if !self.sender.push(own, &self.segment, &header, payload) {
@@ -200,7 +200,7 @@ impl Link {
 }
 
 /// Fills one of our own buffers, which the pool lent.
-pub(crate) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
+pub(super) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
     let len = from.len().min(BUFFER);
     lines::expect_writes(own.buffer(buffer), len);
     // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
@@ -209,7 +209,7 @@ pub(crate) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
 
 /// Fills one of our own buffers, which the pool lent, with a frame of at most
 /// [`BUFFER`] bytes.
-pub(crate) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], data: &[Buffer]) {
+pub(super) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], data: &[Buffer]) {
     let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
     lines::expect_writes(own.buffer(buffer), len.min(BUFFER));
     // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
@@ -217,7 +217,7 @@ pub(crate) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], dat
 }
 
 /// Fills one of our own buffers, which the pool lent, with bytes of ours.
-pub(crate) fn fill_bytes(own: &Segment, buffer: usize, bytes: &[u8]) {
+pub(super) fn fill_bytes(own: &Segment, buffer: usize, bytes: &[u8]) {
     let len = bytes.len().min(BUFFER);
     lines::expect_writes(own.buffer(buffer), len);
     // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.

@@ -5,6 +5,7 @@
 //!   in `/dev/shm`. Small messages travel in the slots of the receiver's ring,
 //!   larger ones through buffers of the sender's own segment ([`bytes`] are what is
 //!   read there).
+//! - [`outbox`]: the sending end, which chooses between slot and buffer.
 //! - [`identity`], [`senders`]: who an endpoint is, and who sends to it.
 //! - [`census`], [`cores`]: how many endpoints there are, and how many of them want the processors
 //!   that we may run on. Whether the owner of a segment lives is a question of [`host`].
@@ -37,7 +38,7 @@ pub(crate) mod census;
 pub(crate) mod copy;
 pub(crate) mod cores;
 pub(crate) mod draft;
-pub(crate) mod fills;
+mod fills;
 pub(crate) mod identity;
 pub(crate) mod image;
 mod lines;
@@ -45,8 +46,9 @@ pub(crate) mod link;
 mod memory;
 mod names;
 pub(crate) mod node_pool;
+pub(crate) mod outbox;
 pub(crate) mod owner;
-pub(crate) mod pool;
+mod pool;
 mod protocol;
 mod reach;
 pub(crate) mod ring;

@@ -96,7 +96,7 @@ impl Sender {
 
     /// Puts a slot into the ring; `false` if it is full. `payload` writes at
     /// most `INLINE` bytes to the pointer it gets.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(
         &mut self,
         own: &Segment,
@@ -122,7 +122,7 @@ impl Sender {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(
         &mut self,
         own: &Segment,

@@ -16,14 +16,14 @@ use ffi::{
 use crate::{
     channel::{
         bytes::SharedBytes,
-        link::fill_frame,
+        outbox::{Payload, Sent},
         segment::{BUFFER, Segment},
         wire::{Header, Kind},
     },
     engine::{
         Engine,
         ops::{OpKind, SendOp},
-        request::{Served, frame, request},
+        request::{Served, request},
     },
 };
 
@@ -87,18 +87,8 @@ impl Engine {
         let data = [op.operand.clone(), op.compare.clone()];
         let mut header = request(Kind::Atomic, &op.remote, number);
         header.bits = pack(op.form, op.datatype, op.op);
-        if size_of_val(parts) + op.operand.len() + op.compare.len() <= self.inline_size {
-            return Ok(self.link(peer)?.push_frame(own, header, parts, &data));
-        }
-        let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
-        fill_frame(own, buffer, parts, &data);
-        header.count = frame(&op.remote, 0, Some(buffer));
-        self.note_buffer(own, peer, buffer);
-        let sent = self.link(peer)?.push_bare(own, header);
-        if !sent {
-            self.pool.untake(own);
-        }
-        Ok(sent)
+        let sent = self.push(own, peer, header, Payload::Frame(parts, &data))?;
+        Ok(sent == Sent::Yes)
     }
 
     /// Does an atomic operation on our memory; what was there is left in `scratch`.

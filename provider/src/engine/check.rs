@@ -21,7 +21,7 @@ use nic::message::{Envelope, Grant};
 use crate::{
     channel::{
         bytes::SharedBytes,
-        segment::{BUFFER, Segment},
+        segment::Segment,
         wire::{CHECKED, Header},
     },
     device::carried::{About, RecvOp},
@@ -55,16 +55,6 @@ impl Engine {
     pub(crate) fn note_message(&mut self, peer: u32, message: &Buffer) {
         if self.check {
             self.note(peer, of(message));
-        }
-    }
-
-    /// What goes to a peer next is in this buffer of ours.
-    #[inline]
-    pub(crate) fn note_buffer(&mut self, own: &Segment, peer: u32, buffer: usize) {
-        if self.check
-            && let Some(bytes) = own.buffer_bytes(buffer, BUFFER as u64)
-        {
-            self.note(peer, crc32c::crc32c(&bytes.keep()));
         }
     }
 

@@ -16,7 +16,7 @@ use ffi::{
 use crate::{
     address::unpack,
     channel::{
-        link::fill_bytes,
+        outbox::{Payload, Sent},
         segment::{LENGTH, Segment},
         wire::{Header, Kind, TAGGED},
     },
@@ -44,25 +44,27 @@ fn checked(port: u16) -> (Segment, Engine, Arc<CompletionQueue>) {
     (own, engine, cq)
 }
 
+/// The buffer that is taken first.
+const FIRST: usize = 0;
+
 /// Sends a message through a buffer; answers the buffer.
 fn send(own: &Segment, engine: &mut Engine, to: u32) -> usize {
     engine.link_to(own, to).unwrap();
-    let buffer = engine.pool.take(own, to).unwrap();
-    fill_bytes(own, buffer, MESSAGE);
+    let message = Window::from(&mut *MESSAGE.to_vec().leak());
     let header = Header {
         kind: Kind::Buffered,
         flags: TAGGED,
         peer: 0,
-        count: buffer as u32,
+        count: 0,
         bits: 7,
         data: 0,
         len: MESSAGE.len() as u64,
         op: 0,
     };
-    let link = engine.link(to).unwrap();
-    link.set_check(crc32c::crc32c(MESSAGE));
-    assert!(link.push_bare(own, header));
-    buffer
+    engine.link(to).unwrap().set_check(crc32c::crc32c(MESSAGE));
+    let part = message.part(0, MESSAGE.len()).unwrap();
+    assert_eq!(engine.push(own, to, header, Payload::Part(&part)), Ok(Sent::Yes));
+    FIRST
 }
 
 /// How a message ends whose sender and receiver are given; the way may be tampered with.

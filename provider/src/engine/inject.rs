@@ -48,7 +48,7 @@ impl Engine {
         report: bool,
     ) -> Result<()> {
         let waits = header.flags & ACK != 0;
-        if waits || self.sends.len() >= MOST || !self.pool.is_stuck() {
+        if waits || self.sends.len() >= MOST || !self.outbox.is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };

@@ -61,7 +61,7 @@ impl Engine {
         }
         if self.wants_room {
             let full = self.links.iter().flatten().any(|link| !link.has_room());
-            self.wants_room = full || !self.pool.has_room(own);
+            self.wants_room = full || !self.outbox.has_room(own);
         }
         if self.waits_for_room() {
             return RETRY;
@@ -291,7 +291,7 @@ impl Engine {
                 tracing::warn!("{lost} long messages of {address} are lost with it");
             }
         }
-        self.pool.reclaim(own, peer);
+        self.outbox.reclaim(own, peer);
         self.drop_link(own, peer);
         if end == Some(Liveness::Closed) {
             // It may come back, at the same address.

@@ -100,7 +100,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
     let (dying, _its_engine) = endpoint(128);
     let number = wait_for(&mut engine, &own, 128);
     let to = engine.domain.peers.number(address(128));
-    while engine.pool.take(&own, to).is_some() {}
+    engine.outbox.take_all(&own, to);
     // Its file goes with it.
     drop(dying);
     let (mut sender, started) = (Sender::new(own.identity()), Instant::now());
@@ -109,7 +109,7 @@ fn a_death_is_noticed_while_messages_of_others_come() {
         assert!(sender.push(&living, &own, &header(0), |_| ()));
         engine.progress(&own);
     }
-    assert!(!engine.pool.is_lent(&own), "the dead has buffers");
+    assert!(!engine.outbox.is_lent(&own), "the dead has buffers");
 }
 
 #[test]

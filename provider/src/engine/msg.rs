@@ -2,23 +2,23 @@
 //! `fi_msg(3)` and the sends and receives of `fi_tagged(3)`: both kinds take the
 //! same path, with match bits or without.
 
-use std::time::Instant;
-
 use ffi::{
     Context, Errno, Result, flags,
     ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
 };
 use nic::message::{Envelope, Grant, Post};
-use nic::trace::Sent;
+use nic::trace;
 
 use crate::{
     channel::{
-        link::fill_buffer,
+        outbox::{Payload, Sent},
         segment::{BUFFER, Segment},
         wire::{ACK, DATA, Header, Kind, TAGGED},
     },
-    device::carried::{Body, Kept, RecvOp},
-    device::receive::{RecvDefaults, receive_of},
+    device::{
+        carried::{Body, Kept, RecvOp},
+        receive::{RecvDefaults, receive_of},
+    },
     engine::{
         Engine,
         ops::{OpKind, SendOp},
@@ -82,14 +82,8 @@ impl Engine {
             op: 0,
         };
         self.note_message(peer, &op.buffer);
-        let sent = if len <= self.inline_size {
-            self.send_eager(own, peer, op, header, report, None)
-        } else if len <= self.eager_size.min(BUFFER) || inject {
-            match self.pool.take(own, peer) {
-                Some(buffer) => self.send_eager(own, peer, op, header, report, Some(buffer)),
-                None if inject => self.send_copied(own, peer, op, header, report),
-                None => self.send_rendezvous(own, peer, op, header, report),
-            }
+        let sent = if self.outbox.fits(len) || len <= self.eager_size.min(BUFFER) || inject {
+            self.send_eager::<false>(own, peer, op, header, report, inject)
         } else {
             self.send_longer(own, peer, op, header, report)
         };
@@ -102,10 +96,11 @@ impl Engine {
     #[cold]
     fn record_send(&mut self, peer: u32, op: &Send) {
         let (bits, len) = (op.tag.unwrap_or(0), op.buffer.len() as u64);
-        self.device.own.context(op.tag.is_some()).note_send(Sent { peer, bits, len });
+        self.device.own.context(op.tag.is_some()).note_send(trace::Sent { peer, bits, len });
     }
 
     /// A message that need not go through a buffer.
+    #[inline(never)]
     fn send_longer(
         &mut self,
         own: &Segment,
@@ -114,54 +109,42 @@ impl Engine {
         header: Header,
         report: bool,
     ) -> Result<()> {
-        let len = op.buffer.len();
-        if len <= (EAGER_AT_TIMES * self.eager_size).min(BUFFER)
-            && let is_alone = self.pool.last_is_back(own)
-            && let Some(is_timed) = self.link(peer)?.fills.ask(is_alone)
-            && let Some(buffer) = self.pool.take(own, peer)
-        {
-            let start = is_timed.then(Instant::now);
-            self.send_eager(own, peer, op, header, report, Some(buffer))?;
-            if let Some(start) = start {
-                self.link(peer)?.fills.note(len, start.elapsed());
-            }
-            return Ok(());
+        if op.buffer.len() <= (EAGER_AT_TIMES * self.eager_size).min(BUFFER) {
+            return self.send_eager::<true>(own, peer, op, header, report, false);
         }
         self.send_rendezvous(own, peer, op, header, report)
     }
 
-    #[inline]
-    fn send_eager(
+    /// A message that its receiver need not read from where it is, or only if that is quicker.
+    #[inline(never)]
+    fn send_eager<const IF_QUICK: bool>(
         &mut self,
         own: &Segment,
         peer: u32,
         op: &Send,
         mut header: Header,
         report: bool,
-        buffer: Option<usize>,
+        inject: bool,
     ) -> Result<()> {
+        let payload = match IF_QUICK {
+            false => Payload::Message(&op.buffer),
+            true => Payload::IfQuick(&op.buffer),
+        };
         let waits = header.flags & ACK != 0;
         if waits {
             header.op = self.track_send(peer, op, report);
         }
-        let link = self.link(peer)?;
-        let sent = match buffer {
-            None => link.push_inline(own, header, &op.buffer),
-            Some(buffer) => {
-                fill_buffer(own, buffer, &op.buffer);
-                header.kind = Kind::Buffered;
-                header.count = buffer as u32;
-                link.push_bare(own, header)
-            }
-        };
-        if !sent {
-            if buffer.is_some() {
-                self.pool.untake(own);
-            }
+        let sent = self.push(own, peer, header, payload);
+        if sent != Ok(Sent::Yes) {
             if waits {
                 self.untrack(header.op);
+                header.op = 0;
             }
-            return Err(Errno::EAGAIN);
+            return match sent? {
+                Sent::NoBuffer if inject => self.send_copied(own, peer, op, header, report),
+                Sent::NoBuffer => self.send_rendezvous(own, peer, op, header, report),
+                _ => Err(Errno::EAGAIN),
+            };
         }
         self.channels.shm.sent += 1;
         self.channels.shm.sent_bytes += header.len;
@@ -181,7 +164,7 @@ impl Engine {
         report: bool,
     ) -> Result<()> {
         header.op = self.track_send(peer, op, report);
-        if self.link(peer)?.push_rendezvous(own, header, &op.buffer) {
+        if self.push(own, peer, header, Payload::Where(&op.buffer))? == Sent::Yes {
             return Ok(());
         }
         self.untrack(header.op);

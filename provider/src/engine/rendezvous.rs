@@ -20,7 +20,8 @@ use crate::{
     channel::{
         bytes::Remote,
         copy::{self, CopyError},
-        link::{Link, fill_buffer},
+        link::Link,
+        outbox::{Payload, Sent},
         segment::{BUFFER, Segment},
         wire::{Header, Kind, TAGGED},
     },
@@ -252,20 +253,17 @@ impl Engine {
         let start = stream.offset;
         while stream.offset < stream.len {
             let part = buffer.part(stream.offset, BUFFER.min(stream.len - stream.offset));
-            let Some(number) = self.pool.take(own, stream.peer) else { break };
-            fill_buffer(own, number, &part);
             let header = Header {
                 kind: Kind::Chunk,
                 flags: 0,
                 peer: 0,
-                count: number as u32,
+                count: 0,
                 bits: 0,
                 data: stream.offset as u64,
                 len: part.len() as u64,
                 op: stream.transfer,
             };
-            if !self.link(stream.peer).is_ok_and(|link| link.push_bare(own, header)) {
-                self.pool.untake(own);
+            if self.push(own, stream.peer, header, Payload::Part(&part)) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += part.len();

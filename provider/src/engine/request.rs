@@ -4,7 +4,7 @@
 use ffi::ops::ep::rma::RemoteParts;
 
 use crate::{
-    channel::wire::{Frame, Header, Kind, PART},
+    channel::wire::{Header, Kind, PART},
     regions::Target,
 };
 
@@ -32,19 +32,7 @@ pub(crate) struct Start {
 /// A request for parts of a peer's memory, with its data in the payload.
 #[inline]
 pub(crate) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
-    let count = frame(parts, 0, None);
-    Header { kind, flags: 0, peer: 0, count, bits: 0, data: 0, len: parts.len(), op }
-}
-
-/// The `count` of a request.
-#[inline]
-pub(crate) fn frame(parts: &RemoteParts, segments: usize, buffer: Option<usize>) -> u32 {
-    Frame {
-        parts: parts.as_slice().len() as u8,
-        segments: segments as u8,
-        buffer: buffer.map(|buffer| buffer as u16),
-    }
-    .pack()
+    Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len: parts.len(), op }
 }
 
 /// The answer to a request, with `len` bytes.

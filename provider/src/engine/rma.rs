@@ -30,12 +30,12 @@ use ffi::{
     ops::ep::{OpFlags, rma::Rma},
 };
 
-use super::request::{Start, frame, request};
+use super::request::{Start, request};
 use crate::{
     attr,
     channel::{
         bytes::SharedBytes,
-        link::fill_frame,
+        outbox::{Payload, Sent},
         segment::{BUFFER, Segment},
         wire::{DATA, Frame, Header, INLINE, Kind, PART, PIECES},
     },
@@ -182,20 +182,14 @@ impl Engine {
         header.bits = len as u64;
         header.data = op.data.unwrap_or(0);
         header.flags = if op.data.is_some() { DATA } else { 0 };
-        if frame_len <= self.inline_size {
-            let sent = self.link(peer)?.push_frame(own, header, parts, slice::from_ref(&op.buffer));
-            return if sent { Ok(()) } else { Err(Errno::EAGAIN) };
-        }
         let short = inject || frame_len <= self.eager_size.min(BUFFER);
-        if short && let Some(buffer) = self.pool.take(own, peer) {
-            fill_frame(own, buffer, parts, slice::from_ref(&op.buffer));
-            header.count = frame(&op.remote, 0, Some(buffer));
-            self.note_buffer(own, peer, buffer);
-            if self.link(peer)?.push_bare(own, header) {
-                return Ok(());
+        if short || self.outbox.fits(frame_len) {
+            let data = slice::from_ref(&op.buffer);
+            match self.push(own, peer, header, Payload::Frame(parts, data))? {
+                Sent::Yes => return Ok(()),
+                Sent::NoRoom => return Err(Errno::EAGAIN),
+                Sent::NoBuffer => {}
             }
-            self.pool.untake(own);
-            return Err(Errno::EAGAIN);
         }
         let in_pieces = self.goes_in_pieces(peer)?;
         if short && (inject || in_pieces) {
@@ -205,9 +199,8 @@ impl Engine {
         if in_pieces {
             header.flags |= PIECES;
         }
-        header.count = frame(&op.remote, op.buffer.segments().len(), None);
-        let sent = self.link(peer)?.push_segments(own, header, parts, &op.buffer);
-        if sent { Ok(()) } else { Err(Errno::EAGAIN) }
+        let sent = self.push(own, peer, header, Payload::Segments(parts, &op.buffer))?;
+        if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
     fn read(&mut self, own: &Segment, peer: u32, op: &Rma, number: u64) -> Result<()> {
@@ -216,11 +209,10 @@ impl Engine {
             self.stream(number, peer, 0, len);
             return Ok(());
         }
-        let mut header = request(Kind::Read, &op.remote, number);
-        header.count = frame(&op.remote, op.buffer.segments().len(), None);
+        let header = request(Kind::Read, &op.remote, number);
         let parts = op.remote.as_slice();
-        let sent = self.link(peer)?.push_segments(own, header, parts, &op.buffer);
-        if sent { Ok(()) } else { Err(Errno::EAGAIN) }
+        let sent = self.push(own, peer, header, Payload::Segments(parts, &op.buffer))?;
+        if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
     fn goes_in_pieces(&mut self, peer: u32) -> Result<bool> {
@@ -248,23 +240,10 @@ impl Engine {
                 header.flags = DATA;
                 header.data = data;
             }
-            let buffer = if write {
-                let Some(buffer) = self.pool.take(own, stream.peer) else { break };
-                fill_frame(own, buffer, parts.as_slice(), &[op.buffer.part(stream.offset, len)]);
-                header.count = frame(&parts, 0, Some(buffer));
-                self.note_buffer(own, stream.peer, buffer);
-                Some(buffer)
-            } else {
-                None
-            };
-            let sent = self.link(stream.peer).is_ok_and(|link| match buffer {
-                Some(_) => link.push_bare(own, header),
-                None => link.push_frame(own, header, parts.as_slice(), &[]),
-            });
-            if !sent {
-                if buffer.is_some() {
-                    self.pool.untake(own);
-                }
+            let data = [op.buffer.part(stream.offset, len)];
+            let data = if write { &data[..] } else { &[] };
+            let payload = Payload::Frame(parts.as_slice(), data);
+            if self.push(own, stream.peer, header, payload) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += len;

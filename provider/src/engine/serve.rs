@@ -10,14 +10,14 @@ use super::{
     Engine,
     atomic::answers,
     check::is_frame_damaged,
-    request::{Served, answer_to, frame},
+    request::{Served, answer_to},
     side::count,
 };
 use crate::{
     channel::{
         bytes::SharedBytes,
         copy::{self, CopyError, Direction},
-        link::fill_frame,
+        outbox::{Payload, Sent},
         segment::{BUFFER, Segment},
         wire::{DATA, Frame, Header, Kind, PART, PIECES},
     },
@@ -197,23 +197,10 @@ impl Engine {
 
     fn answer_data(&mut self, own: &Segment, to: u32, header: &Header, target: &Target) {
         let len = header.len as usize;
-        let mut answer = answer_to(header, len);
-        let buffers = target.buffers();
-        if self.deferred.is_empty() && len <= self.inline_size {
-            if self.link(to).is_ok_and(|link| link.push_frame(own, answer, &[], buffers)) {
-                return;
-            }
-        } else if self.deferred.is_empty()
-            && let Some(buffer) = self.pool.take(own, to)
-        {
-            fill_frame(own, buffer, &[], buffers);
-            answer.count = frame(&RemoteParts::default(), 0, Some(buffer));
-            self.note_buffer(own, to, buffer);
-            if self.link(to).is_ok_and(|link| link.push_bare(own, answer)) {
-                return;
-            }
-            self.pool.untake(own);
-            answer.count = 0;
+        let answer = answer_to(header, len);
+        let payload = Payload::Frame(&[], target.buffers());
+        if self.deferred.is_empty() && self.push(own, to, answer, payload) == Ok(Sent::Yes) {
+            return;
         }
         let mut bytes = vec![0; len];
         for (at, buffer) in target.placed() {
@@ -224,9 +211,11 @@ impl Engine {
 
     /// Sends bytes, now or when there is room.
     fn reply_bytes(&mut self, own: &Segment, peer: u32, header: Header, bytes: &[u8]) {
-        let sent =
-            self.deferred.is_empty() && self.send_bytes(own, peer, header, bytes) != Ok(false);
-        if !sent {
+        let sent = match self.deferred.is_empty() {
+            true => self.push(own, peer, header, Payload::Bytes(bytes)),
+            false => Ok(Sent::NoRoom),
+        };
+        if sent.is_ok_and(|sent| sent != Sent::Yes) {
             self.deferred.push_back((peer, header, bytes.into()));
         }
     }

@@ -62,7 +62,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&self, report: bool, completion: Completion) {
         if let (true, Some(cq)) = (report, &self.cq) {
             cq.complete(completion);

@@ -23,12 +23,12 @@ use crate::{
     channel::{
         census::Census,
         identity::Identity,
-        link::{Link, fill_bytes},
+        link::Link,
         node_pool::NodePool,
-        pool::Pool,
+        outbox::{Outbox, Payload, Sent},
         ring::Receiver,
         segment::Segment,
-        wire::{CHECKED_INLINE, Frame, Header, INLINE},
+        wire::Header,
     },
     device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
@@ -85,7 +85,7 @@ pub(crate) struct Engine {
     /// Our own address as peers list it.
     pub(crate) address: u64,
     pub(crate) receiver: Receiver,
-    pub(crate) pool: Pool,
+    pub(crate) outbox: Outbox,
     /// By peer number, which stands for an address: the endpoint that is there.
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// The peers that have links.
@@ -143,8 +143,6 @@ pub(crate) struct Engine {
 
     pub(crate) eager_size: usize,
     pub(crate) inject_size: usize,
-    /// Longest message that travels in a slot.
-    pub(crate) inline_size: usize,
     /// Whether what is sent is recorded.
     pub(crate) records_sends: bool,
     /// Whether slots have checksums.
@@ -207,7 +205,7 @@ impl Engine {
             processes,
             address,
             receiver: Receiver::default(),
-            pool: Pool::new(),
+            outbox: Outbox::new(check),
             links: Vec::new(),
             linked: Vec::new(),
             epochs: Vec::new(),
@@ -241,7 +239,6 @@ impl Engine {
             wants_room: false,
             eager_size,
             inject_size: attr::inject_size(eager_size),
-            inline_size: if check { CHECKED_INLINE } else { INLINE },
             records_sends: trace::records_sends(params),
             check,
             slot_check: 0,
@@ -273,39 +270,36 @@ impl Engine {
         }
     }
 
+    /// Sends a slot and what goes with it, if there is room.
+    ///
+    /// # Errors
+    /// `ECONNABORTED` if the peer is gone.
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        header: Header,
+        payload: Payload<'_>,
+    ) -> Result<Sent> {
+        match self.links.get_mut(peer as usize) {
+            Some(Some(link)) => Ok(self.outbox.send(own, link, peer, header, payload)),
+            _ => Err(Errno::ECONNABORTED),
+        }
+    }
+
     /// Sends a control message, now or when the peer's ring has room.
+    #[inline(never)]
     pub(crate) fn reply(&mut self, own: &Segment, peer: u32, header: Header) {
         let sent = self.deferred.is_empty()
-            && match self.link(peer) {
-                Ok(link) => link.push_bare(own, header),
+            && match self.push(own, peer, header, Payload::Nothing) {
+                Ok(sent) => sent == Sent::Yes,
                 // Nobody is left to answer to.
                 Err(_) => return,
             };
         if !sent {
             self.deferred.push_back((peer, header, Box::default()));
         }
-    }
-
-    /// Sends a message with bytes, if there is room.
-    pub(crate) fn send_bytes(
-        &mut self,
-        own: &Segment,
-        peer: u32,
-        mut header: Header,
-        bytes: &[u8],
-    ) -> Result<bool> {
-        if bytes.len() <= self.inline_size {
-            return Ok(self.link(peer)?.push_bytes(own, header, bytes));
-        }
-        let Some(buffer) = self.pool.take(own, peer) else { return Ok(false) };
-        fill_bytes(own, buffer, bytes);
-        self.note_buffer(own, peer, buffer);
-        header.count = Frame { buffer: Some(buffer as u16), ..Frame::default() }.pack();
-        let sent = self.link(peer).map(|link| link.push_bare(own, header));
-        if sent != Ok(true) {
-            self.pool.untake(own);
-        }
-        sent
     }
 
     /// Tries the control messages that found a full ring again. None passes another to the
@@ -316,7 +310,10 @@ impl Engine {
             let Some((peer, header, bytes)) = self.deferred.pop_front() else { break };
             if blocked.contains(&peer) {
                 self.deferred.push_back((peer, header, bytes));
-            } else if self.send_bytes(own, peer, header, &bytes) == Ok(false) {
+                continue;
+            }
+            let sent = self.push(own, peer, header, Payload::Bytes(&bytes));
+            if sent.is_ok_and(|sent| sent != Sent::Yes) {
                 blocked.push(peer);
                 self.deferred.push_back((peer, header, bytes));
             }
