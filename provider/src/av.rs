@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 
 use crate::{
     address::{self, pack, unpack},
-    channel::{segment, shared_av::SharedAddresses},
+    channel::{publish, shared_av::SharedAddresses},
     domain::{Domain, OfDomain},
     eq::EventQueue,
     peers::Words,
@@ -207,7 +207,7 @@ impl AddressVector {
         // Another process may have put this peer in another's place.
         self.leave(indices, index);
         let address = self.domain.peers.address(peer);
-        if address::is_local(*address.ip()) && segment::is_there(address.port()) {
+        if address::is_local(*address.ip()) && publish::is_there(address.port()) {
             self.domain.peers.saw(peer);
         }
         self.entries.set(index as usize, u64::from(peer) + 1);

@@ -25,8 +25,9 @@ use crate::{
     engine::Engine,
     record::{exit::AtExit, report},
     wait::{
-        idle::{self, Caller, Pause, SPINS},
+        idle::{Caller, Pause, SPINS},
         pollable::{Pollable, Progress},
+        pollers,
     },
 };
 
@@ -191,7 +192,7 @@ impl Pollable for Port {
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
-            idle::note_poller();
+            pollers::note_poller();
             engine.look_around(&self.own);
         }
         if pause != Pause::Spin {

@@ -50,6 +50,7 @@ pub(crate) mod outbox;
 pub(crate) mod owner;
 mod pool;
 mod protocol;
+pub(crate) mod publish;
 mod reach;
 pub(crate) mod ring;
 pub(crate) mod segment;

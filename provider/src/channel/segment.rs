@@ -29,7 +29,6 @@ use std::{
     net::SocketAddrV4,
     os::unix::fs::{FileExt as _, MetadataExt as _},
     sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
-    time::Duration,
 };
 
 use ffi::Errno;
@@ -59,7 +58,8 @@ use crate::{
     address::pack,
     channel::{
         memory::give_memory,
-        names::{bell_of, name_of, namespace},
+        names::{name_of, namespace},
+        publish::{self, remove_files, take_name},
     },
 };
 
@@ -91,13 +91,6 @@ const RESERVED: usize = SENDERS + live::PAGE;
 pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
 const _: () = assert!(RESERVED == live::SEGMENT);
 const _: () = assert!(CORES + 8 * cores::WORDS <= live::COUNTERS);
-
-/// Tries to take the place of a segment that others remove at the same time.
-const TRIES: usize = 100;
-/// Whoever found the owner of a name dead removes the file next: how often, and how long, that is
-/// waited for.
-const WAITS: u32 = 50;
-const WAIT: Duration = Duration::from_millis(1);
 
 /// What is known of a segment's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,55 +125,6 @@ pub(crate) fn own_count() -> usize {
     OWN.load(Ordering::Relaxed)
 }
 
-/// Makes and locks a file; what a process that died left under its name goes.
-fn take_name(name: &str) -> Result<File, Errno> {
-    let mut waits = 0..WAITS;
-    for _ in 0..TRIES {
-        match directory::create_locked(name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let directory = Directory::open()?;
-                if !owner::remove_if_dead(&directory, name) && directory.inode(name).is_some() {
-                    waits.next().ok_or(Errno::EADDRINUSE)?;
-                    std::thread::sleep(WAIT);
-                }
-            }
-            made => return Ok(made?),
-        }
-    }
-    Err(Errno::EADDRINUSE)
-}
-
-/// Gives a segment the name that peers look for: they find it whole, or not at all.
-fn publish(new: &str, port: u16) -> Result<(), Errno> {
-    let (directory, name) = (Directory::open()?, name_of(port));
-    let mut waits = 0..WAITS;
-    for _ in 0..TRIES {
-        match directory.rename_new(new, &name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if !owner::remove_if_dead(&directory, &name) && directory.inode(&name).is_some() {
-                    waits.next().ok_or(Errno::EADDRINUSE)?;
-                    std::thread::sleep(WAIT);
-                }
-            }
-            published => return Ok(published?),
-        }
-    }
-    Err(Errno::EADDRINUSE)
-}
-
-/// Removes what an endpoint of this process has in the directory.
-fn remove_files(port: u16) {
-    let _ = std::fs::remove_file(bell_of(port));
-    if let Ok(directory) = Directory::open() {
-        let _ = directory.remove(&name_of(port));
-    }
-}
-
-/// Whether a port of this host has a segment of this user.
-pub(crate) fn is_there(port: u16) -> bool {
-    Directory::open().is_ok_and(|directory| directory.inode(&name_of(port)).is_some())
-}
-
 impl Segment {
     /// Makes the segment of an endpoint with this address.
     ///
@@ -191,7 +135,7 @@ impl Segment {
         let new = format!("{NEW}{}.{}", namespace(), address.port());
         let file = directory::behind_streams(take_name(&new)?)?;
         let made = Self::reserve(&file, address)
-            .and_then(|segment| publish(&new, address.port()).map(|()| segment));
+            .and_then(|segment| publish::publish(&new, address.port()).map(|()| segment));
         if made.is_err()
             && let Ok(directory) = Directory::open()
         {

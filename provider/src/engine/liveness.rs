@@ -17,15 +17,13 @@ use crate::{
         bell::Bell,
         cores::{self, Cores},
         identity::Identity,
-        segment::{self, Liveness, Segment},
+        publish,
+        segment::{Liveness, Segment},
         wire::TAGGED,
     },
     device::carried::Body,
     engine::Engine,
-    wait::{
-        idle::{self, RETRY},
-        pollable::Progress,
-    },
+    wait::{idle::RETRY, pollable::Progress, pollers},
 };
 
 /// Time between two looks.
@@ -133,7 +131,7 @@ impl Engine {
     pub(crate) fn update_population(&mut self, own: &Segment) {
         let allowed = Cores::of_thread();
         own.show_cores(&allowed);
-        let (population, cores) = self.census.population(&allowed, idle::pollers());
+        let (population, cores) = self.census.population(&allowed, pollers::pollers());
         let ask: fn() -> bool = cores::is_one_idle;
         self.idle.set_population(population, cores, (cores == cores::online()).then_some(ask));
         Bell::set_crowded(own, self.idle.is_crowded());
@@ -166,7 +164,7 @@ impl Engine {
         for peer in due {
             self.awaited_next = peer + 1;
             let address = self.domain.peers.address(peer);
-            if segment::is_there(address.port()) {
+            if publish::is_there(address.port()) {
                 // One that cannot be linked, another version's or one with too many peers,
                 // will not be at the next look.
                 match self.link_to(own, peer) {
@@ -296,7 +294,7 @@ impl Engine {
         if end == Some(Liveness::Closed) {
             // It may come back, at the same address.
             self.domain.peers.saw_close(peer);
-        } else if end.is_some() && !segment::is_there(address.port()) {
+        } else if end.is_some() && !publish::is_there(address.port()) {
             // What names the address may otherwise come from whoever is there now.
             self.end_directed(peer);
         }

@@ -19,7 +19,7 @@
 
 use std::{
     cell::Cell,
-    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -165,29 +165,12 @@ const BRIEF_NAP: Duration = Duration::from_micros(50);
 /// Longest sleep of all. 256 ranks that wake every millisecond keep two cores busy.
 const LONGEST_NAP: Duration = Duration::from_millis(16);
 
-/// Threads that have polled in vain for a while.
-static POLLERS: AtomicUsize = AtomicUsize::new(0);
-
 /// How often threads that poll several endpoints found something.
 static FOUND: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     /// Which of several endpoints this thread polled last: the address of its [`Idle`].
     static POLLED: Cell<usize> = const { Cell::new(0) };
-}
-
-/// How many threads of the application poll endpoints. One that has ended still counts:
-/// there are never taken to be more of them than endpoints.
-pub(crate) fn pollers() -> usize {
-    POLLERS.load(Ordering::Relaxed)
-}
-
-/// Counts this thread, once.
-pub(crate) fn note_poller() {
-    thread_local!(static COUNTED: Cell<bool> = const { Cell::new(false) });
-    if !COUNTED.replace(true) {
-        POLLERS.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 /// Polls before the first sleep of which the processor time is looked at: asking for it
@@ -404,165 +387,5 @@ impl Idle {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Polls until the next sleep, if it is among so many, and how long that is.
-    fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
-        (1..=most).find_map(|polls| match idle.pause(Caller::Polls) {
-            Pause::Sleep(nap) => Some((polls, nap)),
-            _ => None,
-        })
-    }
-
-    #[test]
-    fn on_a_crowded_host_polls_sleep_in_the_end_and_a_message_starts_over() {
-        let mut idle = Idle::new(Policy::Auto);
-        for (population, polls, longest) in [(2, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)] {
-            idle.set_population(population, 1, None);
-            let pauses: Vec<_> = (0..polls).map(|_| idle.pause(Caller::Polls)).collect();
-            assert_eq!(pauses[0], Pause::None);
-            assert_eq!(pauses[polls as usize - 1], Pause::Sleep(NAP));
-            let again = if population == 2 { AGAIN / 4 } else { AGAIN / 100 };
-            assert!((0..10).all(|_| next_sleep(&mut idle, LONG).unwrap().0 == again));
-            assert_eq!(next_sleep(&mut idle, LONG), Some((again, longest)));
-            idle.busy(false);
-            assert_eq!(idle.pause(Caller::Polls), Pause::None);
-            idle.busy(false);
-        }
-    }
-
-    #[test]
-    fn who_works_between_polls_is_not_put_to_sleep() {
-        let work = |time| {
-            let start = cpu_time();
-            while cpu_time() - start < time {}
-        };
-        for population in [1, usize::MAX] {
-            let mut idle = Idle::new(Policy::Yield);
-            idle.set_population(population, 1, None);
-            for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
-                // It waits first.
-                assert!((0..10 * SHORT).any(|_| idle.pause(Caller::Polls) != Pause::None));
-                idle.busy(false);
-                let pauses = (0..10 * SHORT).flat_map(|_| {
-                    work(time);
-                    (0..polls).map(|_| idle.pause(Caller::Polls)).collect::<Vec<_>>()
-                });
-                let sleeps = pauses.filter(|&pause| pause != Pause::None).count();
-                assert!(sleeps <= 2, "{population} {polls} {time:?}: {sleeps}");
-            }
-        }
-    }
-
-    #[test]
-    fn who_waits_for_very_long_polls_on_while_a_core_has_nothing_to_do() {
-        let mut idle = Idle::new(Policy::Auto);
-        idle.set_population(2, 1, Some(|| true));
-        assert!((0..LATE).all(|_| next_sleep(&mut idle, SHORT.max(AGAIN)).is_some()));
-        assert_eq!(next_sleep(&mut idle, LONG), None);
-        idle.busy(false);
-        assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)));
-        // Who waits for room has nothing else to do.
-        idle.busy(false);
-        let sleeps = (0..LONG).filter(|_| idle.pause(Caller::Waits) != Pause::None);
-        assert!(sleeps.count() > LATE as usize);
-    }
-
-    /// It computes between two polls what others wait for.
-    #[test]
-    fn who_starts_something_after_a_sleep_in_vain_does_not_just_wait() {
-        let mut idle = Idle::new(Policy::Auto);
-        idle.set_population(2, 1, Some(|| true));
-        idle.acted();
-        assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)));
-        idle.acted();
-        assert_eq!(next_sleep(&mut idle, LONG), None);
-        idle.busy(false);
-        assert_eq!(next_sleep(&mut idle, LONG), None, "nor after a message");
-        idle.set_population(2, 1, Some(|| false));
-        idle.busy(false);
-        assert_eq!(next_sleep(&mut idle, ROOMY), Some((ROOMY, NAP)));
-        assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
-        for _ in 2..ACTS {
-            idle.busy(false);
-            assert_eq!(next_sleep(&mut idle, LONG), Some((AGAIN / 4, NAP)));
-        }
-        idle.set_population(8, 1, None);
-        idle.busy(false);
-        assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "no less than who waits");
-        idle.set_population(2, 1, None);
-        idle.busy(false);
-        assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "it waited");
-    }
-
-    #[test]
-    fn who_may_keep_another_thread_waiting_sleeps_briefly_or_not_at_all() {
-        let mut idle = Idle::new(Policy::Yield);
-        let mut in_another_thread = |work: fn(&mut Idle)| {
-            std::thread::scope(|scope| {
-                scope.spawn(|| work(&mut idle));
-            });
-            let at_most = AGAIN + SHORT;
-            (next_sleep(&mut idle, at_most), next_sleep(&mut idle, at_most))
-        };
-        let is_brief = |sleep: Option<(u32, Duration)>| sleep.unwrap().1 == BRIEF_NAP;
-        let (first, second) = in_another_thread(|_| {});
-        assert!(first.unwrap().1 == NAP && second.unwrap().1 == NAP, "nobody else");
-        let (first, second) = in_another_thread(|idle| _ = idle.pause(Caller::Polls));
-        assert!(is_brief(first) && is_brief(second), "another one polls");
-        assert_eq!(in_another_thread(Idle::starts), (None, None), "another one starts something");
-        // Who waits for room starts nothing before there is some.
-        assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_NAP)));
-    }
-
-    #[test]
-    fn who_shares_its_core_with_others_than_pollers_sleeps_after_a_long_wait() {
-        let mut idle = Idle::new(Policy::Auto);
-        idle.watched = Instant::now();
-        assert!(!idle.has_core(Duration::ZERO, false));
-        assert!(idle.has_core(Duration::from_secs(1), false));
-        idle.naps = 1;
-        assert!(!idle.has_core(Duration::from_secs(1), false));
-        idle.naps = ENOUGH;
-        assert!(idle.has_core(Duration::ZERO, false));
-    }
-
-    #[test]
-    fn who_finds_something_elsewhere_is_not_idle() {
-        let [mut busy, mut quiet] = [Idle::new(Policy::Yield), Idle::new(Policy::Yield)];
-        for _ in 0..10 * SHORT {
-            busy.busy(true);
-            assert_eq!(quiet.pause(Caller::PollsSeveral), Pause::None);
-        }
-        assert!((0..SHORT).any(|_| quiet.pause(Caller::PollsSeveral) != Pause::None));
-    }
-
-    #[test]
-    fn with_a_core_for_everyone_polls_spin() {
-        let spins = |pause| matches!(pause, Pause::None | Pause::Spin);
-        let mut idle = Idle::new(Policy::Auto);
-        assert!((0..1000).all(|_| spins(idle.pause(Caller::Polls))));
-        assert!((0..PATIENCE).any(|_| idle.pause(Caller::Polls) == Pause::Yield));
-        idle.busy(false);
-        for spun in [true, false] {
-            for _ in 0..SPINNING {
-                idle.rested = Instant::now() + LONGEST_NAP;
-                assert_eq!(idle.pause(Caller::Polls) == Pause::Spin, spun);
-            }
-        }
-        idle.rested = Instant::now() + LONGEST_NAP;
-        assert_eq!(idle.pause(Caller::Waits), Pause::Spin);
-        let mut idle = Idle::new(Policy::Spin);
-        assert!((0..2 * LONG).all(|_| spins(idle.pause(Caller::Polls))));
-        let mut other = Idle::new(Policy::Spin);
-        for _ in 0..3 {
-            for turn in [&mut idle, &mut other] {
-                turn.rested(Caller::PollsSeveral);
-                assert_eq!(turn.pause(Caller::PollsSeveral), Pause::None);
-            }
-        }
-        other.rested(Caller::PollsSeveral);
-        assert_eq!(other.pause(Caller::PollsSeveral), Pause::Spin, "once more");
-    }
-}
+#[path = "idle_tests.rs"]
+mod tests;
