@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::json::Json;
-use crate::launcher::Mpi;
-use crate::look;
-use crate::sizes::{self, Sizes, UmqSizes};
-use crate::traces::{MAX_QUEUE, Ppn, Take};
+use crate::capacity::sizes::{self, Sizes, UmqSizes};
+use crate::commands::{self, look};
+use crate::launch::launcher::Mpi;
+use crate::results::json::Json;
+use crate::traces::files::{MAX_QUEUE, Ppn, Take};
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -31,22 +31,22 @@ pub(crate) enum Task {
     Run(Run),
     Record(Record),
     Replay(Replay),
-    Compare(crate::compare::Compare),
+    Compare(crate::commands::compare::Compare),
     Advise(crate::advise::Advise),
     Sweep(Sweep),
     Plot(look::Plot),
     Stats(look::Stats),
-    Diff(look::Diff),
+    Diff(commands::diff::Diff),
     Export(look::Export),
     Report(look::ReportPage),
-    Profile(look::profile::MakeProfile),
-    Cluster(crate::cluster::MakeClusters),
+    Profile(commands::profile::MakeProfile),
+    Cluster(crate::commands::cluster::MakeClusters),
     Doctor(Doctor),
-    Devices(crate::devices::Devices),
-    Watch(crate::watch::Watch),
+    Devices(crate::commands::devices::Devices),
+    Watch(crate::commands::watch::Watch),
     Workload(crate::workload::Workload),
-    Reproduce(crate::reproduce::Reproduce),
-    Completions(crate::completions::Completions),
+    Reproduce(crate::commands::reproduce::Reproduce),
+    Completions(crate::commands::completions::Completions),
 }
 
 /// What run, record and sweep have in common.

@@ -29,12 +29,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::cli::Tables;
-use crate::environment::{self, Settings};
 use crate::error::Error;
 use crate::file;
-use crate::json::{Json, Kind};
-use crate::repeats;
-use crate::traces::{self, Found, Ppn, Take};
+use crate::launch::environment::{self, Settings};
+use crate::results::json::{Json, Kind};
+use crate::traces::files::{self, Found, Ppn, Take};
+use crate::traces::repeats;
 use advice::Advice;
 use contender::Contender;
 use models::{MODELS, Models};
@@ -122,8 +122,8 @@ pub(crate) fn advise(arguments: &Advise) -> Result<u8, Error> {
     let take = Take { ppn: arguments.ppn.ppn, ..arguments.take };
     let found = repeats::find(&arguments.traces, take)?;
     for found in &found {
-        traces::params(found, &settings)?;
-        if let Some(mixed) = traces::mixed(found) {
+        files::params(found, &settings)?;
+        if let Some(mixed) = files::mixed(found) {
             eprintln!("{mixed}");
         }
     }
@@ -205,7 +205,7 @@ fn print(found: &[Found], cases: &[Case], models: &Models) {
         if let Some(advice) = advice {
             words::doubts(runs, advice).iter().for_each(|line| println!("  {line}"));
             if *entries != [0, 0] {
-                println!("  {} of the elements spill", crate::numbers::share(spilled));
+                println!("  {} of the elements spill", crate::text::numbers::share(spilled));
             }
             println!("{}", words::sheet(runs, *current, models).table());
         }
@@ -264,7 +264,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let out = place.path().join("traces");
         write_pattern(pattern, ranks, 4, &out);
-        let found = [traces::find(&[out], Take::default()).unwrap()];
+        let found = [files::find(&[out], Take::default()).unwrap()];
         let mut all = Settings::default();
         settings.iter().for_each(|(name, value)| all.set(name, value));
         Case::of(&found, &all, None, Models::stored().unwrap()).unwrap()

@@ -9,10 +9,10 @@ use super::cost::Work;
 use super::features::Features;
 use super::models::Models;
 use super::stream::{Census, Measured, Stream, Yardstick, measure};
-use crate::environment::Settings;
 use crate::error::Error;
-use crate::play;
-use crate::traces::{Found, Trace};
+use crate::launch::environment::Settings;
+use crate::traces::files::{Found, Trace};
+use crate::traces::play;
 
 /// What one engine counted in all traces of a run.
 #[derive(Clone, Debug)]

@@ -22,9 +22,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::contender::Contender;
 use super::math::quantile;
-use crate::environment::Settings;
 use crate::error::Error;
-use crate::traces::Trace;
+use crate::launch::environment::Settings;
+use crate::traces::files::Trace;
 use crate::workload::{self, Flight, Pattern, Place};
 
 /// Rounds of a measurement.

@@ -9,10 +9,10 @@ use super::contender::{Contender, Names};
 use super::models::{Models, Question};
 use super::program::Run;
 use super::words;
-use crate::curve;
-use crate::numbers::count;
-use crate::ranks::Completeness;
-use crate::traces::Found;
+use crate::capacity::curve;
+use crate::results::ranks::Completeness;
+use crate::text::numbers::count;
+use crate::traces::files::Found;
 
 /// See the module.
 #[derive(Debug, Serialize)]

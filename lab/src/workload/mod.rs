@@ -22,12 +22,12 @@ use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::basis::agree;
 use crate::error::Error;
-use crate::fresh::Fresh;
-use crate::numbers::{count, whole};
-use crate::progress;
-use crate::sheet::Sheet;
-use crate::signals::{self, Signals};
-use crate::summary::NO_LIBFABRIC;
+use crate::launch::signals::{self, Signals};
+use crate::results::fresh::Fresh;
+use crate::results::summary::NO_LIBFABRIC;
+use crate::text::numbers::{count, whole};
+use crate::text::progress;
+use crate::text::sheet::Sheet;
 
 pub(crate) use pattern::Pattern;
 pub(crate) use random::{Permutation, mix};

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam doctor`: what could keep tcam from working here.
+
+mod checks;
+mod program;
+mod software;
+
+use std::ffi::OsString;
+
+pub(crate) use software::without_libfabric;
+
+use crate::cli;
+use crate::launch::library::Library;
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// As it should be.
+    Good,
+    /// Works, but worth knowing.
+    Note,
+    /// Keeps tcam from working.
+    Bad,
+}
+
+/// One line of the diagnosis.
+#[derive(Debug)]
+struct Finding {
+    verdict: Verdict,
+    what: String,
+    /// What to do about it; empty when nothing.
+    advice: String,
+}
+
+impl Finding {
+    fn good(what: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Good, what: what.into(), advice: String::new() }
+    }
+
+    fn note(what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Note, what: what.into(), advice: advice.into() }
+    }
+
+    fn bad(what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Bad, what: what.into(), advice: advice.into() }
+    }
+
+    fn print(&self) {
+        let mark = match self.verdict {
+            Verdict::Good => "✔",
+            Verdict::Note => "•",
+            Verdict::Bad => "✘",
+        };
+        println!("{mark} {}", self.what);
+        if !self.advice.is_empty() {
+            println!("  → {}", self.advice);
+        }
+    }
+}
+
+/// Prints every finding. Returns 1 if one of them blocks, else 0.
+pub(crate) fn doctor(arguments: &cli::Doctor) -> u8 {
+    let command: &[OsString] = &arguments.command;
+    // What is wrong here is why the provider is not offered: it comes first.
+    let mut findings = checks::parameters();
+    findings.push(checks::filter());
+    match Library::find(arguments.provider.as_deref()) {
+        Ok(library) => {
+            findings.push(checks::loadable(&library));
+            findings.push(checks::provider_path(&library));
+            findings.extend(software::fi_info(&library));
+        }
+        Err(error) => findings.push(Finding::bad(
+            format!("provider: {error}"),
+            "without the library nothing else can work",
+        )),
+    }
+    findings.extend(software::mpi(command));
+    findings.push(checks::shared_memory(command));
+    findings.extend(checks::directory());
+    findings.push(checks::kernel_copy());
+    findings.push(checks::processor());
+    findings.extend(checks::peers(command));
+    findings.extend(checks::cores(command));
+    for finding in &findings {
+        finding.print();
+    }
+    let bad = findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
+    if bad == 0 {
+        println!("Nothing here keeps tcam from working.");
+    } else {
+        println!("{bad} of these must be put right first.");
+    }
+    u8::from(bad > 0)
+}

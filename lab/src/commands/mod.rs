@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The commands, each with its arguments.
+
+pub(crate) mod cluster;
+pub(crate) mod compare;
+pub(crate) mod completions;
+pub(crate) mod devices;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod look;
+pub(crate) mod profile;
+pub(crate) mod record;
+pub(crate) mod replay;
+pub(crate) mod reproduce;
+pub(crate) mod run;
+pub(crate) mod sweep;
+pub(crate) mod watch;

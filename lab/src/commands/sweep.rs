@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam sweep`: one run a table size, then the capacity curve.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use comfy_table::Table;
+use indicatif::ProgressBar;
+
+use super::run::{Plan, exit_code, program};
+use crate::OWN_FAILURE;
+use crate::capacity::reading::{self, Cost, Point, larger, reading};
+use crate::capacity::rows::{Row, Rows, Runs};
+use crate::capacity::sizes::{self, Sizes, UmqSizes};
+use crate::cli;
+use crate::error::Error;
+use crate::file;
+use crate::launch::environment::{self, Settings};
+use crate::launch::launcher::Mpi;
+use crate::launch::leftovers::Left;
+use crate::launch::signals::{self, Ended, Signals};
+use crate::plot::capacity;
+use crate::results::fresh;
+use crate::results::json::Kind;
+use crate::results::ranks::INCOMPLETE;
+use crate::results::reports;
+use crate::results::summary::Summary;
+use crate::text::numbers::{count, share, whole};
+use crate::text::progress;
+use crate::text::sheet::Sheet;
+
+/// Entries of the tables of the run that tells which sizes to try.
+const FIRST: usize = 8192;
+/// Lines of a failed program's output that are shown.
+const TAIL: usize = 20;
+/// Exit code for a program that took too long, as timeout(1) has it.
+const TIMED_OUT: u8 = 124;
+/// The program's output, in the directory of a run.
+const LOG: &str = "output.log";
+
+/// A run that went wrong.
+#[derive(Debug)]
+struct Failure {
+    /// The sizes.
+    which: String,
+    /// The larger of them.
+    size: usize,
+    /// How the program ended.
+    why: String,
+    code: u8,
+    log: PathBuf,
+    /// It ended well, but no rank wrote a report.
+    silent: bool,
+}
+
+/// Runs the sweep. Returns 0: a program that fails is an error, after the other sizes.
+pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
+    let common = &arguments.common;
+    let settings = Settings::parse(&common.set)?;
+    sizes::check(&settings)?;
+    let params = settings.check()?;
+    let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params);
+    // What is wrong with sizes that were given is said before anything runs.
+    let given = pairs(&arguments.prq.clone().unwrap_or_else(Sizes::usual))?;
+    environment::note_report("--out DIR");
+    let plan = Plan::new(common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
+    let out = fresh::make_for_reports(&arguments.out)?;
+    // It may be in there.
+    arguments.json.check()?;
+
+    let pairs = match chosen(arguments, &plan, &mut signals, &out)? {
+        Chosen::Given => given,
+        Chosen::Around(need) => pairs(&Sizes::around(need))?,
+        Chosen::Failed(failure) => match signals.caught() {
+            None => return failure_of(&[failure]),
+            Some(signal) => {
+                let name = signals::name_of(signal);
+                eprintln!("tcam: ended by {name} in the first run; no size was tried");
+                return Ok(signals::code_of(signal));
+            }
+        },
+    };
+    let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
+    let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
+    let mut failed: Vec<Failure> = Vec::new();
+    let mut rows = None;
+    // All sizes once, then again: slow moments of the machine hit all alike.
+    'runs: for repeat in 1..=arguments.repeat {
+        for (at, &(prq, umq)) in pairs.iter().enumerate() {
+            progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
+            let started = Instant::now();
+            let outcome = one(&plan, &mut signals, &out, prq, umq, repeat, arguments.timeout)?;
+            if outcome.is_err() && signals.caught().is_some() {
+                break 'runs;
+            }
+            let text = match &outcome {
+                Ok(sum) => format!(
+                    "PRQ {prq} UMQ {umq}: {:.2} s, {} fit at once, {} promoted first",
+                    sum.seconds,
+                    share(sum.at_once()),
+                    share(sum.promoted())
+                ),
+                Err(failure) => format!("{}: FAILED", failure.which),
+            };
+            if progress.is_hidden() {
+                eprintln!("{text}");
+            }
+            match outcome {
+                Ok(sum) => {
+                    let rows = match &mut rows {
+                        Some(rows) => rows,
+                        // What an earlier sweep left stays until there is something new.
+                        None => {
+                            clear(&out, &pairs, arguments.repeat)?;
+                            rows.insert(Rows::create(&arguments.out)?)
+                        }
+                    };
+                    let seconds = started.elapsed().as_secs_f64();
+                    rows.put(Row::of(prq, umq, repeat, seconds, &sum))?;
+                    runs[at].push(sum);
+                }
+                // Then nor would any at another size.
+                Err(mut failure) if failure.silent && repeat == 1 && at == 0 => {
+                    progress.finish_and_clear();
+                    if pairs.len() > 1 {
+                        failure.why += "; no other size was run";
+                    }
+                    return failure_of(&[failure]);
+                }
+                Err(failure) => failed.push(failure),
+            }
+            progress.inc(1);
+            if signals.caught().is_some() {
+                break 'runs;
+            }
+        }
+    }
+    progress.finish_and_clear();
+
+    let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
+    let points: Vec<_> = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
+    let mut incomplete = 0;
+    // The run that lacks most speaks for all.
+    let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));
+    if let Some(run) = runs.iter().flatten().min_by_key(least) {
+        let title = title(plan.words, plan.mpi, run);
+        let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
+        show(arguments, &title, &points, run.lack().as_deref(), &sizes)?;
+        let rows = rows.as_ref().map_or(&[][..], Rows::all);
+        let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
+        if ranks.len() > 1 {
+            let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
+            eprintln!("The runs are of jobs of different sizes, of {} ranks", all.join(" and "));
+            incomplete = INCOMPLETE;
+        }
+        let completeness = run.ranks.completeness();
+        let runs = Runs::new(&title, rows, &points, completeness, told(&failed));
+        arguments.json.write(Kind::Sweep, runs)?;
+        incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
+    }
+    if let Some(signal) = signals.caught() {
+        for line in told(&failed) {
+            eprintln!("tcam: FAILED {line}");
+        }
+        let (done, all) = (runs.iter().map(Vec::len).sum::<usize>(), progress.length());
+        eprintln!(
+            "tcam: ended by {}; {done} of {} runs are in {}",
+            signals::name_of(signal),
+            all.unwrap_or_default(),
+            arguments.out.display()
+        );
+        return Ok(signals::code_of(signal));
+    }
+    failure_of(&failed).map(|code| code.max(incomplete))
+}
+
+/// Which sizes are swept.
+enum Chosen {
+    /// Those given.
+    Given,
+    /// Those around what a first run needed.
+    Around(u64),
+    /// The first run went wrong.
+    Failed(Failure),
+}
+
+/// Runs the program once with large tables, where no sizes are given, to see what it needs. A list
+/// of sizes of the UMQ goes with the usual ones.
+fn chosen(
+    arguments: &cli::Sweep,
+    plan: &Plan<'_>,
+    signals: &mut Signals,
+    out: &Path,
+) -> Result<Chosen, Error> {
+    let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
+    if arguments.prq.is_some() || listed {
+        return Ok(Chosen::Given);
+    }
+    eprintln!("A first run, to see which sizes to try (--prq gives them):");
+    let umq = match &arguments.umq {
+        Some(UmqSizes::List(Sizes(sizes))) => sizes.first().copied().unwrap_or(FIRST),
+        _ => FIRST,
+    };
+    let ran = one(plan, signals, out, FIRST, umq, 1, arguments.timeout)?;
+    Ok(match ran {
+        Err(mut failure) => {
+            failure.why += "; no other size was run";
+            Chosen::Failed(failure)
+        }
+        Ok(sum) => {
+            let need = sum.prq_peak.elements.max(sum.umq_peak.elements);
+            eprintln!("its longest queue had {}", count(need, "element"));
+            Chosen::Around(need)
+        }
+    })
+}
+
+/// What the sweep ends with: the sizes that failed, and why the first did.
+fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
+    let Some(first) = failed.first() else { return Ok(0) };
+    Err(Error::Program {
+        what: told(failed).join("\n"),
+        code: first.code,
+        tail: tail(&first.log)?,
+        log: first.log.clone(),
+    })
+}
+
+/// A line for each way to fail, with the sizes that did.
+fn told(failed: &[Failure]) -> Vec<String> {
+    let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
+    for failure in failed {
+        match ways.iter_mut().find(|(why, _)| *why == failure.why) {
+            Some((_, which)) => which.push(&failure.which),
+            None => ways.push((&failure.why, vec![&failure.which])),
+        }
+    }
+    ways.into_iter().map(|(why, which)| format!("{}: {why}", which.join("; "))).collect()
+}
+
+/// Name of the directory of a run.
+fn name_of(prq: usize, umq: usize, repeat: u32) -> String {
+    format!("prq{prq}-umq{umq}-{repeat}")
+}
+
+/// Whether a directory is that of a run.
+fn is_run(name: &str) -> bool {
+    let numbers = || {
+        let (prq, rest) = name.strip_prefix("prq")?.split_once("-umq")?;
+        let (umq, repeat) = rest.split_once('-')?;
+        Some((prq.parse().ok()?, umq.parse().ok()?, repeat.parse().ok()?))
+    };
+    numbers().is_some_and(|(prq, umq, repeat)| name_of(prq, umq, repeat) == name)
+}
+
+/// Directories of the runs that a sweep left in its own, by name.
+pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
+    let place = out.join("runs");
+    let mut runs = Vec::new();
+    for entry in fs::read_dir(&place).map_err(Error::io(&place))? {
+        let entry = entry.map_err(Error::io(&place))?;
+        if is_run(&entry.file_name().to_string_lossy()) {
+            runs.push(entry.path());
+        }
+    }
+    runs.sort();
+    Ok(runs)
+}
+
+/// Removes the curve of an earlier sweep and its runs that this one does not repeat.
+fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
+    let remove = |path: &Path| match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_owned(), error })
+        }
+        _ => Ok(()),
+    };
+    for name in ["curve.svg", "curve.png"] {
+        remove(&out.join(name))?;
+    }
+    let ours: Vec<_> = (1..=repeats)
+        .flat_map(|repeat| pairs.iter().map(move |&(prq, umq)| name_of(prq, umq, repeat)))
+        .collect();
+    for path in runs_in(out)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if ours.iter().any(|run| *run == name) {
+            continue;
+        }
+        for file in reports::old(&path)? {
+            remove(&file)?;
+        }
+        remove(&path.join(LOG))?;
+        // It stays where somebody else put something into it.
+        let _ = fs::remove_dir(&path);
+    }
+    Ok(())
+}
+
+/// Draws and prints the points of a sweep.
+pub(crate) fn show(
+    arguments: &cli::Sweep,
+    title: &str,
+    points: &[Point],
+    lack: Option<&str>,
+    failed: &[usize],
+) -> Result<(), Error> {
+    let out = &arguments.out;
+    let [svg, png] = capacity::draw(out, title, points)?;
+    if arguments.json.takes_output() {
+        lack.iter().for_each(|lack| eprintln!("{lack}"));
+        return Ok(());
+    }
+    lack.iter().for_each(|lack| println!("{lack}"));
+    println!("{}", points_table(points));
+    println!("Table: {}", out.join("sweep.csv").display());
+    println!("Curve: {}", svg.display());
+    println!("       {}", png.display());
+    let more = larger(points, arguments.umq.as_ref()).into_iter().chain(reading::times(points));
+    let lines = reading(points).into_iter().chain(reading::reliance(points, failed)).chain(more);
+    for line in lines {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+fn progress_bar(runs: u64) -> ProgressBar {
+    let template = "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}";
+    let bar = progress::bar(runs, template);
+    bar.enable_steady_tick(std::time::Duration::from_millis(500));
+    bar
+}
+
+/// One run, its output in a log beside its reports.
+fn one(
+    plan: &Plan<'_>,
+    signals: &mut Signals,
+    out: &Path,
+    prq: usize,
+    umq: usize,
+    repeat: u32,
+    timeout: Option<f64>,
+) -> Result<Result<Summary, Failure>, Error> {
+    let directory = reports::prepare(&out.join("runs").join(name_of(prq, umq, repeat)))?;
+    let log = directory.join(LOG);
+    let mut settings = plan.settings.clone();
+    settings.set("prq_entries", &prq);
+    settings.set("umq_entries", &umq);
+    let output = file::begin(&log)?;
+    let errors = output.try_clone().map_err(Error::io(&log))?;
+    let mut command = plan.command(&settings, &directory)?;
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let _left = Left::claim(&directory);
+    let limit = timeout.map(Duration::from_secs_f64);
+    let ended = signals.wait(&mut command, &program(plan.words), limit)?;
+    let Ended { status, .. } = ended;
+    reports::settle(&directory)?;
+    let failure = |why: String, code| Failure {
+        which: format!("PRQ {prq} UMQ {umq}, run {repeat}"),
+        size: prq.max(umq),
+        why,
+        code,
+        log,
+        silent: false,
+    };
+    if let Some(seconds) = timeout.filter(|_| ended.late) {
+        let why = format!("ended after {seconds} s (--timeout)");
+        return Ok(Err(failure(why, TIMED_OUT)));
+    }
+    if !status.success() {
+        return Ok(Err(failure(status.to_string(), exit_code(status))));
+    }
+    let sum = reports::read(&directory).map(|reports| Summary::of(&reports));
+    Ok(match sum {
+        Ok(Some(sum)) => Ok(sum),
+        Ok(None) => {
+            let why = plan.no_reports(ended).to_string();
+            Err(Failure { silent: true, ..failure(why, OWN_FAILURE) })
+        }
+        Err(error) => Err(failure(error.to_string(), OWN_FAILURE)),
+    })
+}
+
+/// The last lines of a log.
+fn tail(log: &Path) -> Result<String, Error> {
+    let text = fs::read(log).map_err(Error::io(log))?;
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<_> = text.lines().collect();
+    Ok(lines[lines.len().saturating_sub(TAIL)..].join("\n"))
+}
+
+/// Headline of the curve: the program, its ranks, the MPI.
+fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let name = words
+        .iter()
+        .skip(1)
+        .find(|word| word.contains('/') || !word.starts_with('-') && word.parse::<f64>().is_err())
+        .map_or("program", |word| word.rsplit('/').next().unwrap_or(word));
+    let mpi = mpi.map_or_else(String::new, |mpi| format!(", {mpi}"));
+    format!("{name} on {}{mpi}", run.ranks())
+}
+
+/// What spilled: the median, and below it the most where that is more.
+fn spread_of(point: &Point, of: usize) -> String {
+    point.told_spilled(of).replace(", at most ", "\n- ")
+}
+
+/// One line a size, for the terminal.
+fn points_table(points: &[Point]) -> Table {
+    let header = [
+        "entries",
+        "fit at once",
+        "promoted first",
+        "PRQ spilled",
+        "UMQ spilled",
+        "PRQ high water",
+        "UMQ high water",
+        points[0].cost.map_or("time", |cost| cost.title().1),
+    ];
+    let mut sheet = Sheet::new("", header);
+    if matches!(points[0].cost, Some(Cost::Modelled(_))) {
+        sheet
+            .header
+            .extend(["host adds, ns", "worst rank, ns", "99 % of arrivals, ns"].map(str::to_owned));
+    }
+    for point in points {
+        let mut row = vec![
+            point.size(),
+            share(point.at_once()),
+            share(point.promoted),
+            spread_of(point, 1),
+            spread_of(point, 2),
+            whole(point.peaks[0].elements),
+            whole(point.peaks[1].elements),
+            match point.cost {
+                None => format!("{:.2} s", point.seconds[1]),
+                Some(cost) => format!("{:.1}", cost.value()),
+            },
+        ];
+        if let Some(Cost::Modelled(modelled)) = point.cost {
+            let arrivals = modelled.arrivals[2].unwrap_or_default();
+            row.extend([modelled.added, modelled.worst, arrivals].map(|ns| format!("{ns:.1}")));
+        }
+        sheet.row(row);
+    }
+    sheet.table()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::reports::tests::sample;
+
+    #[test]
+    fn the_title_names_the_program() {
+        let run = Summary::of(&[sample(0, 1, 1)]).unwrap();
+        for (command, name) in [
+            ("mpiexec -n 32 target/apps/fds_gather --steps 8", "fds_gather"),
+            ("mpirun -np 4 lmp -in in.rhodo", "lmp"),
+            ("mpirun", "program"),
+        ] {
+            let words: Vec<_> = command.split(' ').map(std::ffi::OsString::from).collect();
+            let title = title(&words, Some(Mpi::Mpich), &run);
+            assert_eq!(title, format!("{name} on 1 rank, MPICH"));
+        }
+    }
+
+    #[test]
+    fn an_earlier_sweep_is_cleared_but_for_what_is_not_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path();
+        let put = |name: &str| {
+            let path = out.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, sample(0, 4, 2).to_json().unwrap()).unwrap();
+        };
+        let gone = ["curve.svg", "curve.png", "runs/prq1-umq1-1/0.json", "runs/prq8-umq8-2/0.json"];
+        let stay = [
+            "notes.svg",
+            "runs/prq8-umq8-1/0.json",
+            "runs/prq08-umq8-1/0.json",
+            "runs/mine/0.json",
+            "runs/prq2-umq2-1/notes",
+        ];
+        gone.iter().chain(&stay).for_each(|name| put(name));
+        put("runs/prq1-umq1-1/output.log");
+        clear(out, &[(8, 8)], 1).unwrap();
+        for name in gone {
+            assert!(!out.join(name).exists(), "{name}");
+        }
+        for name in stay {
+            assert!(out.join(name).exists(), "{name}");
+        }
+        assert!(!out.join("runs/prq1-umq1-1").exists());
+    }
+
+    #[test]
+    fn every_size_that_failed_is_named_and_the_first_gives_the_code() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join(LOG);
+        fs::write(&log, "why").unwrap();
+        let failure = |which: &str, why: &str, code| {
+            let (which, why, log) = (which.to_owned(), why.to_owned(), log.clone());
+            Failure { which, size: 0, why, code, log, silent: false }
+        };
+        assert_eq!(failure_of(&[]).unwrap(), 0);
+        let failed =
+            [failure("PRQ 1", "bad", 3), failure("PRQ 2", "worse", 4), failure("PRQ 4", "bad", 3)];
+        let error = failure_of(&failed).unwrap_err();
+        assert!(matches!(error, Error::Program { code: 3, .. }));
+        let text = error.to_string();
+        assert!(text.contains("\nPRQ 1; PRQ 4: bad\nPRQ 2: worse\n"), "{text}");
+        assert!(text.ends_with("why"), "{text}");
+    }
+
+    #[test]
+    fn the_tail_is_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let lines: Vec<_> = (0..50).map(|line| line.to_string()).collect();
+        fs::write(&log, lines.join("\n")).unwrap();
+        assert!(tail(&log).unwrap().starts_with("30\n"));
+        fs::write(&log, "").unwrap();
+        assert_eq!(tail(&log).unwrap(), "");
+    }
+}
