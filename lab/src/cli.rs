@@ -6,11 +6,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
-use crate::capacity::sizes::{self, Sizes, UmqSizes};
+use crate::capacity::sizes::{Sizes, UmqSizes};
 use crate::commands::{self, look};
-use crate::launch::launcher::Mpi;
+use crate::options::Common;
+use crate::options::Tables;
 use crate::results::json::Json;
 use crate::traces::files::{MAX_QUEUE, Ppn, Take};
 
@@ -47,63 +48,6 @@ pub(crate) enum Task {
     Workload(crate::workload::Workload),
     Reproduce(crate::commands::reproduce::Reproduce),
     Completions(crate::commands::completions::Completions),
-}
-
-/// What run, record and sweep have in common.
-#[derive(Debug, Args)]
-pub(crate) struct Common {
-    /// Sets a parameter of the provider, such as kernel=scalar (FI_TCAM_KERNEL);
-    /// `fi_info -e` and fi_tcam(7) list them.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<String>,
-
-    /// The provider libtcam-fi.so, or the directory that holds it; otherwise the
-    /// one installed or built with this program.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) provider: Option<PathBuf>,
-
-    /// Which MPI the program uses; auto asks the launcher.
-    #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
-    pub(crate) mpi: MpiChoice,
-
-    /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
-    #[arg(long)]
-    pub(crate) partial: bool,
-}
-
-/// Sizes of both tables, for what has one of each.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct Tables {
-    /// Entries of the table of posted receives; 0 matches all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_hyphen_values = true)]
-    pub(crate) prq: Option<usize>,
-
-    /// Entries of the table of unexpected messages; 0 keeps all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_hyphen_values = true)]
-    pub(crate) umq: Option<usize>,
-}
-
-/// Value of `--mpi`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum MpiChoice {
-    Auto,
-    Mpich,
-    Openmpi4,
-    Openmpi5,
-    Intel,
-}
-
-impl MpiChoice {
-    /// The MPI chosen; `None` leaves it to the launcher.
-    pub(crate) fn fixed(self) -> Option<Mpi> {
-        match self {
-            Self::Auto => None,
-            Self::Mpich => Some(Mpi::Mpich),
-            Self::Openmpi4 => Some(Mpi::Open(4)),
-            Self::Openmpi5 => Some(Mpi::Open(5)),
-            Self::Intel => Some(Mpi::Intel),
-        }
-    }
 }
 
 /// Runs a program once and sums the reports of its ranks.

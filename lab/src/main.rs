@@ -16,8 +16,10 @@ mod experiment;
 mod file;
 mod hint;
 mod launch;
+mod options;
 mod plot;
 mod results;
+mod settings;
 mod traces;
 mod workload;
 

@@ -28,11 +28,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::Tables;
 use crate::error::Error;
 use crate::file;
-use crate::launch::environment::{self, Settings};
+use crate::options::Tables;
 use crate::results::json::{Json, Kind};
+use crate::settings::{self, Settings};
 use crate::traces::files::{self, Found, Ppn, Take};
 use crate::traces::repeats;
 use advice::Advice;
@@ -115,7 +115,7 @@ pub(crate) fn advise(arguments: &Advise) -> Result<u8, Error> {
     if arguments.train {
         return train(arguments);
     }
-    environment::note_unused();
+    settings::note_unused();
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give("device", "--device", arguments.device.as_ref())?;
     settings.give_sizes(arguments.tables)?;

@@ -10,7 +10,7 @@ use super::features::Features;
 use super::models::Models;
 use super::stream::{Census, Measured, Stream, Yardstick, measure};
 use crate::error::Error;
-use crate::launch::environment::Settings;
+use crate::settings::Settings;
 use crate::traces::files::{Found, Trace};
 use crate::traces::play;
 

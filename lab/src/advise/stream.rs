@@ -23,7 +23,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::contender::Contender;
 use super::math::quantile;
 use crate::error::Error;
-use crate::launch::environment::Settings;
+use crate::settings::Settings;
 use crate::traces::files::Trace;
 use crate::workload::{self, Flight, Pattern, Place};
 

@@ -24,28 +24,29 @@ use crate::commands::replay;
 use crate::commands::sweep::show;
 use crate::error::Error;
 use crate::file::NewFile;
-use crate::launch::environment::{self, Settings};
+use crate::launch::launcher::Mpi;
 use crate::results::fresh;
 use crate::results::json::Kind;
 use crate::results::ranks::Ranks;
 use crate::results::summary::Summary;
+use crate::settings::{self, Settings};
 use crate::traces::files::{self, Counted, Found, Take};
 use crate::traces::play::{self, Curves};
 use crate::traces::repeats;
 
 /// Draws the curve and says how small the table may be. Returns 0.
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
-    environment::note_unused();
+    settings::note_unused();
     let common = &arguments.common;
     for (option, given) in
-        [("--provider", common.provider.is_some()), ("--mpi", common.mpi.fixed().is_some())]
+        [("--provider", common.provider.is_some()), ("--mpi", Mpi::chosen(common.mpi).is_some())]
     {
         if given {
             return Err(Error::NothingIsRun { option });
         }
     }
     let mut settings = Settings::for_replay("--set", &common.set)?;
-    sizes::check(&settings)?;
+    settings.refuse_sizes()?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
     let take = Take {
         cut_off: arguments.cut_off,

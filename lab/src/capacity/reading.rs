@@ -8,7 +8,8 @@ use nic::latency::{Latencies, Latency};
 use nic::report::ContextCounters;
 use serde::Serialize;
 
-use super::sizes::{LARGEST, Sizes, UmqSizes};
+use super::sizes::{Sizes, UmqSizes};
+use crate::options::LARGEST;
 use crate::results::summary::{Peak, Summary, spilled};
 use crate::text::numbers::{entries, share, whole};
 use crate::traces::files::Counted;

@@ -6,10 +6,8 @@ use std::str::FromStr;
 use nic::params::Params;
 
 use crate::error::Error;
-use crate::launch::environment::Settings;
-
-/// Largest table the provider offers.
-pub(crate) const LARGEST: usize = 65_536;
+use crate::options::LARGEST;
+use crate::options::table_size;
 
 /// Table sizes as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +20,6 @@ pub(crate) enum UmqSizes {
     Same,
     /// One for all runs, or one a run.
     List(Sizes),
-}
-
-/// One table size as given on the command line.
-pub(crate) fn one(text: &str) -> Result<usize, String> {
-    let size = text.parse().ok().filter(|size| *size <= LARGEST);
-    size.ok_or_else(|| format!("a table has 0 to {LARGEST} entries"))
 }
 
 impl Sizes {
@@ -74,13 +66,14 @@ impl FromStr for Sizes {
                 }
                 continue;
             }
-            let size =
-                one(word).map_err(|why| match word.chars().all(|char| ".…".contains(char)) {
+            let size = table_size(word).map_err(|why| {
+                match word.chars().all(|char| ".…".contains(char)) {
                     true if !word.is_empty() => {
                         format!("`{word}`: three dots are expected, as in 64,...,8192")
                     }
                     _ => format!("`{word}` is no table size: {why}"),
-                })?;
+                }
+            })?;
             if let (true, Some(&from)) = (doubling, sizes.last()) {
                 if size <= from {
                     return Err(format!("`{from},...,{size}` does not rise"));
@@ -133,16 +126,6 @@ pub(crate) fn pairs(
     pairs.sort_unstable();
     pairs.dedup();
     Ok(pairs)
-}
-
-/// Sizes are not set like other parameters where a sweep varies them.
-pub(crate) fn check(settings: &Settings) -> Result<(), Error> {
-    for (name, option) in [("prq_entries", "--prq LIST"), ("umq_entries", "--umq LIST")] {
-        if settings.get(name).is_some() {
-            return Err(Error::OwnOption { name: name.to_owned(), option });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

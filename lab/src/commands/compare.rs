@@ -12,14 +12,14 @@ use serde::Serialize;
 use super::replay;
 use crate::capacity::curve::{self, Replayed};
 use crate::capacity::reading::{Cost, Modelled};
-use crate::cli::Tables;
 use crate::error::Error;
 use crate::file;
-use crate::launch::environment::{self, Settings};
+use crate::options::Tables;
 use crate::results::json::{Json, Kind, Place};
 use crate::results::ranks::Completeness;
 use crate::results::summary::{Peak, Summary, spilled};
 use crate::results::summary_text::rank_of;
+use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, percent, share, total, whole};
 use crate::text::progress;
 use crate::text::sheet::Sheet;
@@ -123,7 +123,7 @@ struct Compared<'a> {
 
 /// Prints the comparison. Returns 0.
 pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
-    environment::note_unused();
+    settings::note_unused();
     let csv_output = arguments.csv == Some(Place::Output);
     if csv_output && arguments.json.takes_output() {
         return Err(Error::OneOutput);

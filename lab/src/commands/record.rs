@@ -5,13 +5,13 @@ use super::run::Plan;
 use crate::cli;
 use crate::error::Error;
 use crate::hint;
-use crate::launch::environment::{self, Settings};
 use crate::launch::leftovers::Left;
 use crate::launch::room;
 use crate::launch::signals::Signals;
 use crate::results::fresh::Fresh;
 use crate::results::json::Json;
 use crate::results::reports;
+use crate::settings::{self, Settings};
 use crate::text::numbers::{self, count};
 use crate::traces::files::{self, Take, Trace};
 
@@ -26,7 +26,7 @@ pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
     settings.set("trace_max", &arguments.max);
-    environment::note_report("--out DIR");
+    settings::note_report("--out DIR");
     let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let fresh = Fresh::inside(&arguments.out, &[reports::old, files::old])?;

@@ -13,11 +13,11 @@ use nic::report::{ContextCounters, Report};
 use crate::cli;
 use crate::error::Error;
 use crate::file;
-use crate::launch::environment::{self, Settings};
 use crate::results::json::{Kind, Sum};
 use crate::results::reports::{self, endpoint};
 use crate::results::summary::Summary;
 use crate::results::summary_text;
+use crate::settings::{self, Settings};
 use crate::text::numbers::count;
 use crate::traces::files::{self, Take, Trace};
 use crate::traces::play;
@@ -25,7 +25,7 @@ use crate::traces::play;
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
 /// reports to compare with say.
 pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
-    environment::note_unused();
+    settings::note_unused();
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give_sizes(arguments.tables)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;

@@ -12,17 +12,19 @@ use nic::report::ReportError;
 use super::doctor;
 use crate::cli;
 use crate::error::Error;
-use crate::launch::environment::{self, Environment, Settings};
+use crate::launch::environment::Environment;
 use crate::launch::launcher::{self, Mpi};
 use crate::launch::leftovers::Left;
 use crate::launch::library::Library;
 use crate::launch::room;
 use crate::launch::signals::{self, Ended, Signals};
+use crate::options::Common;
 use crate::results::fresh::Fresh;
 use crate::results::json::{Json, Kind, Sum};
 use crate::results::reports;
 use crate::results::summary::Summary;
 use crate::results::summary_text;
+use crate::settings::{self, Settings};
 use crate::traces::files::Trace;
 use crate::traces::unreported;
 
@@ -31,7 +33,7 @@ pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;
-    environment::note_report("--report DIR");
+    settings::note_report("--report DIR");
     let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let Some(directory) = &arguments.report else {
@@ -69,7 +71,7 @@ pub(crate) struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Checks everything that can be checked without a run.
     pub(crate) fn new(
-        common: &cli::Common,
+        common: &Common,
         command: &'a [OsString],
         settings: Settings,
     ) -> Result<Self, Error> {
@@ -77,7 +79,7 @@ impl<'a> Plan<'a> {
         let library = Library::find_whole(common.provider.as_deref())?;
         launcher::find(&command[0])
             .map_err(|error| Error::Start { program: program(command), error })?;
-        let mpi = common.mpi.fixed().or_else(|| launcher::detect(command));
+        let mpi = Mpi::chosen(common.mpi).or_else(|| launcher::detect(command));
         Ok(Self { words: command, mpi, library, settings, partial: common.partial })
     }
 

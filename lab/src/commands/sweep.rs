@@ -19,7 +19,6 @@ use crate::capacity::sizes::{self, Sizes, UmqSizes};
 use crate::cli;
 use crate::error::Error;
 use crate::file;
-use crate::launch::environment::{self, Settings};
 use crate::launch::launcher::Mpi;
 use crate::launch::leftovers::Left;
 use crate::launch::signals::{self, Ended, Signals};
@@ -29,6 +28,7 @@ use crate::results::json::Kind;
 use crate::results::ranks::INCOMPLETE;
 use crate::results::reports;
 use crate::results::summary::Summary;
+use crate::settings::{self, Settings};
 use crate::text::numbers::{count, share, whole};
 use crate::text::progress;
 use crate::text::sheet::Sheet;
@@ -61,12 +61,12 @@ struct Failure {
 pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
     let settings = Settings::parse(&common.set)?;
-    sizes::check(&settings)?;
+    settings.refuse_sizes()?;
     let params = settings.check()?;
     let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params);
     // What is wrong with sizes that were given is said before anything runs.
     let given = pairs(&arguments.prq.clone().unwrap_or_else(Sizes::usual))?;
-    environment::note_report("--out DIR");
+    settings::note_report("--out DIR");
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;

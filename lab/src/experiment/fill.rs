@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap as HashMap;
 
 use super::outcome::Queue;
 use crate::error::Error;
-use crate::launch::environment::Settings;
+use crate::settings::Settings;
 use crate::traces::files::Trace;
 use crate::traces::play::{self, Player};
 

@@ -32,7 +32,7 @@ use super::lines::{Hex, Lines, row};
 use super::outcome::{Experiment, Queue};
 use crate::error::Error;
 use crate::file::NewFile;
-use crate::launch::environment::Settings;
+use crate::settings::Settings;
 use crate::traces::files::Trace;
 use crate::traces::play::{self, Player};
 

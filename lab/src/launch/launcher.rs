@@ -9,6 +9,8 @@ use std::process::Command;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
+use crate::options::MpiChoice;
+
 /// An MPI that can load the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mpi {
@@ -18,6 +20,19 @@ pub(crate) enum Mpi {
     Open(u32),
     /// Intel MPI.
     Intel,
+}
+
+impl Mpi {
+    /// The one chosen on the command line; `None` leaves it to the launcher.
+    pub(crate) fn chosen(choice: MpiChoice) -> Option<Self> {
+        match choice {
+            MpiChoice::Auto => None,
+            MpiChoice::Mpich => Some(Self::Mpich),
+            MpiChoice::Openmpi4 => Some(Self::Open(4)),
+            MpiChoice::Openmpi5 => Some(Self::Open(5)),
+            MpiChoice::Intel => Some(Self::Intel),
+        }
+    }
 }
 
 impl fmt::Display for Mpi {

@@ -26,10 +26,10 @@ use nic::trace::{Address, HEADER, Header, Reader, Stop, TraceError};
 
 use super::node::{Nodes, Remote};
 use crate::error::Error;
-use crate::launch::environment::Settings;
 use crate::results::ranks::Ranks;
 use crate::results::reports::{self, Endpoint};
 use crate::results::summary::{self, NO_LIBFABRIC, Source};
+use crate::settings::Settings;
 
 /// A trace on the disk.
 #[derive(Clone, Debug)]

@@ -25,8 +25,8 @@ use super::files::{self, Counted, Trace, TraceClock};
 use super::node::Remote;
 use super::spread::Spread;
 use crate::error::Error;
-use crate::launch::environment::Settings;
 use crate::results::reports::Endpoint;
+use crate::settings::Settings;
 use crate::text::progress;
 
 /// Operations that are read at a time.

@@ -8,9 +8,9 @@ use nic::report::{Report, WrittenAt};
 use super::files::{self, Trace};
 use super::play;
 use crate::error::Error;
-use crate::launch::environment::Settings;
 use crate::results::reports::{self, Endpoint};
 use crate::results::summary::MISSING;
+use crate::settings::Settings;
 use crate::text::numbers::count;
 
 /// Adds what the traces of endpoints count that there is no report of, or only a draft, which knows

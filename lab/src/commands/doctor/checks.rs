@@ -11,9 +11,9 @@ use rustix::fs::FlockOperation;
 
 use super::Finding;
 use crate::launch::endpoints;
-use crate::launch::environment::Settings;
 use crate::launch::launcher;
 use crate::launch::library::Library;
+use crate::settings::Settings;
 use crate::text::numbers::{bytes, count, whole};
 
 /// Below this much free shared memory a few ranks may not start.
