@@ -55,8 +55,10 @@ fn main() -> ExitCode {
         Task::Replay(arguments) => commands::replay::replay(&arguments),
         Task::Advise(arguments) => advise::advise(&arguments),
         Task::Compare(arguments) => commands::compare::compare(&arguments),
-        Task::Sweep(arguments) if arguments.trace.is_empty() => commands::sweep::sweep(&arguments),
-        Task::Sweep(arguments) => capacity::curve::sweep(&arguments),
+        Task::Sweep(arguments) if arguments.trace.is_empty() => {
+            commands::sweep::of_program::sweep(&arguments)
+        }
+        Task::Sweep(arguments) => commands::sweep::of_traces::sweep(&arguments),
         Task::Doctor(arguments) => Ok(commands::doctor::doctor(&arguments)),
         Task::Devices(arguments) => commands::devices::devices(&arguments),
         Task::Plot(arguments) => commands::look::plot(&arguments),

@@ -5,8 +5,6 @@
 //! size (`matching::Curve`); otherwise, and where the timing model is on, every size
 //! is replayed.
 
-use std::path::Path;
-
 use indicatif::ProgressBar;
 use matching::Traversals;
 use matching::timing::Costs;
@@ -16,136 +14,14 @@ use nic::params::Params;
 use nic::report::ContextCounters;
 
 use super::reading::{Cost, Modelled, Point};
-use super::rows::{Row, Runs};
-use super::sizes::{self, Sizes, UmqSizes};
-use super::smallest;
-use crate::cli;
-use crate::commands::replay;
-use crate::commands::sweep::show;
+use super::rows::Row;
+use super::sizes::Sizes;
 use crate::error::Error;
-use crate::file::NewFile;
-use crate::launch::launcher::Mpi;
-use crate::results::fresh;
-use crate::results::json::Kind;
 use crate::results::ranks::Ranks;
 use crate::results::summary::Summary;
-use crate::settings::{self, Settings};
+use crate::settings::Settings;
 use crate::traces::files::{self, Counted, Found, Take};
 use crate::traces::play::{self, Curves};
-use crate::traces::repeats;
-
-/// Draws the curve and says how small the table may be. Returns 0.
-pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
-    settings::note_unused();
-    let common = &arguments.common;
-    for (option, given) in
-        [("--provider", common.provider.is_some()), ("--mpi", Mpi::chosen(common.mpi).is_some())]
-    {
-        if given {
-            return Err(Error::NothingIsRun { option });
-        }
-    }
-    let mut settings = Settings::for_replay("--set", &common.set)?;
-    settings.refuse_sizes()?;
-    settings.give("timing", "--timing", arguments.timing.as_ref())?;
-    let take = Take {
-        cut_off: arguments.cut_off,
-        max_queue: arguments.max_queue,
-        partial: common.partial,
-        ppn: arguments.ppn,
-    };
-    let runs = repeats::find(&arguments.trace, take)?;
-    if runs.iter().flat_map(|found| found.iter()).all(|trace| trace.header.context != "tagged") {
-        return Err(Error::NothingTagged);
-    }
-    let mut params = Vec::new();
-    for found in &runs {
-        params.extend(files::params(found, &settings)?);
-        if let Some(mixed) = files::mixed(found) {
-            eprintln!("{mixed}");
-        }
-    }
-    if replay::holds_back(&params) {
-        replay::note_flow_control("overflow=flow-control");
-    }
-    fresh::make(&arguments.out)?;
-    arguments.json.check()?;
-    // A list of sizes of the UMQ goes with the usual ones alone.
-    let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
-    let pairs = |need: u64| {
-        let prq = match &arguments.prq {
-            Some(prq) => prq.clone(),
-            None if listed => Sizes::usual(),
-            None => Sizes::around(need),
-        };
-        sizes::pairs(&prq, arguments.umq.as_ref(), &params[0])
-    };
-    // What is wrong with sizes that were given is said before anything is played.
-    pairs(0)?;
-    // First of all; what was cut off may only be seen as it is played.
-    let lacks = || {
-        runs.iter().find_map(|found| {
-            let lack = found.ranks().lack("trace")?;
-            let directory = found[0].path.parent().filter(|_| runs.len() > 1);
-            Some(
-                directory
-                    .map_or_else(|| lack.clone(), |name| format!("{}: {lack}", name.display())),
-            )
-        })
-    };
-    let lack = lacks();
-    match arguments.json.takes_output() {
-        true => lack.iter().for_each(|lack| eprintln!("{lack}")),
-        false => lack.iter().for_each(|lack| println!("{lack}")),
-    }
-    let charged = params.iter().any(is_charged);
-    let mut smallest = Vec::new();
-    let (sizes, played) = if charged || !params.iter().all(is_plain) {
-        let mut need = 0;
-        if arguments.prq.is_none() && !listed {
-            for found in &runs {
-                let counted = play::all(found, &settings)?;
-                need = need.max(need_of(counted.iter().map(|of| &of.counters)));
-            }
-        }
-        let sizes = pairs(need)?;
-        let play = |found| replays(&sizes, found, &settings, charged);
-        let played = runs.iter().map(play).collect::<Result<Vec<_>, _>>()?;
-        (sizes, played)
-    } else {
-        let mut passed = Vec::new();
-        for found in &runs {
-            let bar = play::bar(found, 1);
-            passed.push(play::curves(found, &settings, &bar)?);
-            bar.finish_and_clear();
-        }
-        let all = || passed.iter().flatten();
-        smallest = smallest::smallest(all(), runs.len());
-        if !arguments.json.takes_output() {
-            println!("{}", smallest::table(&smallest));
-        }
-        let sizes = pairs(need_of(all().map(|of| &of.counted.counters)))?;
-        let sums = runs.iter().zip(&passed);
-        let sums = sums.map(|(found, passed)| sums_of(&sizes, passed, &settings, &found.ranks()));
-        let played = sums.collect::<Result<Vec<_>, _>>()?;
-        (sizes, played)
-    };
-    let (points, mut rows) = swept(&sizes, &played);
-    rows.iter_mut().for_each(|row| row.set_nodes(arguments.ppn));
-    write(&arguments.out, &rows)?;
-    let title = match runs.len() {
-        1 => title(&runs[0]),
-        repeats => format!("{}, {repeats} recordings", title(&runs[0])),
-    };
-    let later = lacks().filter(|later| lack.as_ref() != Some(later));
-    show(arguments, &title, &points, later.as_deref(), &[])?;
-    let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
-    // What is told of completeness is of the recording that lacks most.
-    let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
-    let told = Runs::of_traces(&title, &rows, &points, least.completeness(), smallest);
-    arguments.json.write(Kind::Sweep, told)?;
-    Ok(ranks.iter().map(|ranks| ranks.code(common.partial)).max().unwrap_or(0))
-}
 
 /// The points of traces at sizes from 0 to beyond what they need; none of them without
 /// traces, or where the table does not hold the oldest elements.
@@ -163,7 +39,7 @@ pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Vec<Poin
 }
 
 /// The longest of all queues.
-fn need_of<'a>(counters: impl Iterator<Item = &'a ContextCounters>) -> u64 {
+pub(crate) fn need_of<'a>(counters: impl Iterator<Item = &'a ContextCounters>) -> u64 {
     counters.map(|of| of.prq.high_water.max(of.umq.high_water)).max().unwrap_or(0)
 }
 
@@ -173,17 +49,17 @@ pub(crate) fn is_charged(params: &Params) -> bool {
 }
 
 /// Whether the table always holds the oldest elements.
-fn is_plain(params: &Params) -> bool {
+pub(crate) fn is_plain(params: &Params) -> bool {
     params.text("overflow") == "spill"
         && params.text("pool") == "endpoint"
         && params.text("refuse") == "none"
 }
 
 /// What a recording counted at each of some sizes, and what a message cost there.
-type Sums = Vec<Option<(Summary, Cost)>>;
+pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
 
 /// The points and rows of recordings, each of which was played at all sizes.
-fn swept(pairs: &[(usize, usize)], played: &[Sums]) -> (Vec<Point>, Vec<Row>) {
+pub(crate) fn swept(pairs: &[(usize, usize)], played: &[Sums]) -> (Vec<Point>, Vec<Row>) {
     let (mut points, mut rows) = (Vec::new(), Vec::new());
     for (at, &(prq, umq)) in pairs.iter().enumerate() {
         let of = played.iter().filter_map(|sums| sums[at].as_ref());
@@ -203,7 +79,7 @@ fn swept(pairs: &[(usize, usize)], played: &[Sums]) -> (Vec<Point>, Vec<Row>) {
 }
 
 /// What the tables of each size would have counted, from one pass.
-fn sums_of(
+pub(crate) fn sums_of(
     pairs: &[(usize, usize)],
     passed: &[Curves],
     settings: &Settings,
@@ -239,7 +115,7 @@ fn sums_of(
     Ok(sums)
 }
 
-fn replays(
+pub(crate) fn replays(
     pairs: &[(usize, usize)],
     found: &Found,
     settings: &Settings,
@@ -304,16 +180,6 @@ fn sum_of(
         report.check().map_err(Error::Replay)?;
     }
     Ok(Summary::of_traces(&reports, ranks))
-}
-
-fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
-    let path = out.join("sweep.csv");
-    let failed = |error| Error::Csv { path: path.clone(), error };
-    let mut csv = csv::Writer::from_writer(NewFile::create(&path)?);
-    for row in rows {
-        csv.serialize(row).map_err(failed)?;
-    }
-    csv.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()
 }
 
 /// Headline: the program and its ranks.

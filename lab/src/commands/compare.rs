@@ -9,7 +9,6 @@ use matching::QueueCounters;
 use nic::models::MODELS;
 use serde::Serialize;
 
-use super::replay;
 use crate::capacity::curve::{self, Replayed};
 use crate::capacity::reading::{Cost, Modelled};
 use crate::error::Error;
@@ -148,11 +147,11 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let held: Vec<_> = lines
         .iter()
         .zip(&params)
-        .filter(|(_, params)| replay::holds_back(params))
+        .filter(|(_, params)| play::holds_back(params))
         .map(|(line, _)| line.name.as_str())
         .collect();
     if !held.is_empty() {
-        replay::note_flow_control(&format!("{} (overflow=flow-control)", held.join(", ")));
+        play::note_flow_control(&format!("{} (overflow=flow-control)", held.join(", ")));
     }
     // One unit for all lines, or they could not be compared.
     let charged = params.iter().flatten().any(curve::is_charged);

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam record`: one run, its traces kept.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
 use super::run::Plan;
-use crate::cli;
+use crate::options::Common;
+use crate::options::Tables;
+
 use crate::error::Error;
 use crate::hint;
 use crate::launch::leftovers::Left;
@@ -15,8 +22,41 @@ use crate::settings::{self, Settings};
 use crate::text::numbers::{self, count};
 use crate::traces::files::{self, Take, Trace};
 
+/// Runs a program once and records what is asked of the tables of its ranks.
+///
+/// Writes a trace for each matching context and the report of each rank to a
+/// directory; `tcam replay` and `tcam sweep --trace` ask the traces again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam record -- mpiexec -n 4 ./app
+  tcam record --out app.trace --max 4096 -- mpiexec -n 16 ./app input
+  tcam record --prq 1024 --umq 512 -- mpiexec -n 16 ./app")]
+pub(crate) struct Record {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Where the traces and reports go; they replace those of an earlier run.
+    #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
+    pub(crate) out: PathBuf,
+
+    /// Largest trace in MiB; the recording ends there, the program goes on.
+    #[arg(long, value_name = "MIB", default_value_t = 1024, allow_negative_numbers = true)]
+    pub(crate) max: u32,
+
+    /// Writes the numbers of the summary to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
 /// Runs the command and says what was recorded. Returns the program's exit code.
-pub(crate) fn record(arguments: &cli::Record) -> Result<u8, Error> {
+pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     for (name, option) in [("trace", "--out DIR"), ("trace_max", "--max MIB")] {
         if settings.get(name).is_some() {

@@ -5,26 +5,76 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
-use nic::params::Params;
+use clap::Args;
 use nic::report::{ContextCounters, Report};
 
-use crate::cli;
 use crate::error::Error;
 use crate::file;
+use crate::options::Tables;
+use crate::results::json::Json;
 use crate::results::json::{Kind, Sum};
 use crate::results::reports::{self, endpoint};
 use crate::results::summary::Summary;
 use crate::results::summary_text;
 use crate::settings::{self, Settings};
 use crate::text::numbers::count;
+use crate::traces::files::Ppn;
 use crate::traces::files::{self, Take, Trace};
 use crate::traces::play;
+use crate::traces::play::holds_back;
+use crate::traces::play::note_flow_control;
+
+/// Plays traces to another table, engine or overflow model.
+///
+/// Prints what the tables would have counted. Everything is as recorded but for
+/// what is set here; time does not pass, and the costs of the timing model are
+/// counted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam replay tcam-trace
+  tcam replay --prq 64 --umq 64 --set overflow=prefix tcam-trace
+  tcam replay --set device=connectx --report connectx tcam-trace
+  tcam replay --against tcam-trace tcam-trace")]
+pub(crate) struct Replay {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Sets a parameter of the device, such as host_engine=list.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Costs of searches: cpu-list, cpu-hash or none; the same as --set timing=NAME.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) timing: Option<String>,
+
+    /// Keeps a report for each rank in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
+
+    /// Compares with the reports of a run; the exit code is 1 if they differ.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) ppn: Ppn,
+
+    #[command(flatten)]
+    pub(crate) take: Take,
+
+    /// Traces, or directories of traces.
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<PathBuf>,
+}
 
 /// Replays the traces and prints what was counted. Returns 1 if that is not what the
 /// reports to compare with say.
-pub(crate) fn replay(arguments: &cli::Replay) -> Result<u8, Error> {
+pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     settings::note_unused();
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give_sizes(arguments.tables)?;
@@ -104,19 +154,6 @@ fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> 
             Err(Error::NoReportOf { pid, address })
         }
     }
-}
-
-/// Whether a device would hold messages back.
-pub(crate) fn holds_back(params: &[Params]) -> bool {
-    params.iter().any(|params| params.text("overflow") == "flow-control")
-}
-
-/// Says what a replay cannot do: a trace has the messages that came, not those that a sender
-/// would have held back.
-pub(crate) fn note_flow_control(what: &str) {
-    eprintln!(
-        "{what}: a replay holds no message back and fails no receive; what does not fit spills"
-    );
 }
 
 /// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further

@@ -4,13 +4,17 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
+use clap::Args;
 use nic::draft;
 use nic::report::ReportError;
 
 use super::doctor;
-use crate::cli;
+use crate::options::Common;
+use crate::options::Tables;
+
 use crate::error::Error;
 use crate::launch::environment::Environment;
 use crate::launch::launcher::{self, Mpi};
@@ -18,7 +22,6 @@ use crate::launch::leftovers::Left;
 use crate::launch::library::Library;
 use crate::launch::room;
 use crate::launch::signals::{self, Ended, Signals};
-use crate::options::Common;
 use crate::results::fresh::Fresh;
 use crate::results::json::{Json, Kind, Sum};
 use crate::results::reports;
@@ -28,8 +31,40 @@ use crate::settings::{self, Settings};
 use crate::traces::files::Trace;
 use crate::traces::unreported;
 
+/// Runs a program once and sums the reports of its ranks.
+///
+/// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs
+/// the command, and prints what the tables of its ranks did. The exit code is
+/// the program's; 3 stands for ranks that are missing or were cut short, unless --partial says that
+/// they may, 125 for a failure of tcam itself, 2 for a command line that cannot be read.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam run -- mpiexec -n 4 ./app
+  tcam run --prq 1024 --umq 512 --report reports -- mpiexec -n 16 ./app input
+  tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app
+Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Keeps the reports of the ranks in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Writes the numbers of the summary to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
 /// Runs the command and prints the summary. Returns the program's exit code.
-pub(crate) fn run(arguments: &cli::Run) -> Result<u8, Error> {
+pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     let mut settings = Settings::parse(&arguments.common.set)?;
     settings.give_sizes(arguments.tables)?;
     let json = Json::file(arguments.json.as_ref())?;

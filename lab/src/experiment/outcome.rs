@@ -14,10 +14,10 @@ use nic::trace::TraceError;
 use serde::Serialize;
 
 use super::sources::Sources;
-use crate::commands::sweep;
 use crate::error::Error;
 use crate::results::json::{Context, Sum};
 use crate::results::reports::{self, Endpoint};
+use crate::results::runs;
 use crate::results::summary::Summary;
 use crate::traces::files::{self, Found, Take};
 use crate::traces::unreported;
@@ -296,7 +296,7 @@ fn each_once(reports: Vec<Report>) -> (Vec<Report>, bool) {
 fn nothing_in(names: &[PathBuf]) -> Error {
     let of_sweep = names.iter().find_map(|directory| {
         let has_reports = |run: &PathBuf| reports::old(run).is_ok_and(|found| !found.is_empty());
-        let run = sweep::runs_in(directory).ok()?.into_iter().rfind(has_reports)?;
+        let run = runs::runs_in(directory).ok()?.into_iter().rfind(has_reports)?;
         Some(Error::OfSweep { directory: directory.clone(), run })
     });
     let directory = names.first().cloned().unwrap_or_default();

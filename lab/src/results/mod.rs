@@ -7,5 +7,6 @@ pub(crate) mod origin;
 pub(crate) mod ranks;
 pub(crate) mod remarks;
 pub(crate) mod reports;
+pub(crate) mod runs;
 pub(crate) mod summary;
 pub(crate) mod summary_text;

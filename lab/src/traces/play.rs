@@ -485,6 +485,19 @@ fn number(params: &Params, name: &str) -> u32 {
     u32::try_from(params.number(name)).unwrap_or(u32::MAX)
 }
 
+/// Whether a device would hold messages back.
+pub(crate) fn holds_back(params: &[Params]) -> bool {
+    params.iter().any(|params| params.text("overflow") == "flow-control")
+}
+
+/// Says what a replay cannot do: a trace has the messages that came, not those that a sender
+/// would have held back.
+pub(crate) fn note_flow_control(what: &str) {
+    eprintln!(
+        "{what}: a replay holds no message back and fails no receive; what does not fit spills"
+    );
+}
+
 #[cfg(test)]
 mod tests {
     use nic::trace::Header;

@@ -6,10 +6,12 @@ mod program;
 mod software;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
 
 pub(crate) use software::without_libfabric;
 
-use crate::cli;
 use crate::launch::library::Library;
 
 /// How a check ended.
@@ -58,8 +60,27 @@ impl Finding {
     }
 }
 
+/// Says why the provider is not found or not chosen, and what to do.
+///
+/// Checks the library, libfabric, the MPI of the launcher given and its program, /dev/shm, the
+/// kernel's copy between processes and the environment. Nothing is changed.
+/// The exit code is 1 when something keeps tcam from working.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam doctor
+  tcam doctor -- mpiexec -n 4 ./app")]
+pub(crate) struct Doctor {
+    /// The provider to check, or the directory that holds it.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) provider: Option<PathBuf>,
+
+    /// The command you want to run, with its launcher.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
 /// Prints every finding. Returns 1 if one of them blocks, else 0.
-pub(crate) fn doctor(arguments: &cli::Doctor) -> u8 {
+pub(crate) fn doctor(arguments: &Doctor) -> u8 {
     let command: &[OsString] = &arguments.command;
     // What is wrong here is why the provider is not offered: it comes first.
     let mut findings = checks::parameters();

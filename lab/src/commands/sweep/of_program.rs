@@ -2,63 +2,42 @@
 //! `tcam sweep`: one run a table size, then the capacity curve.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use comfy_table::Table;
 use indicatif::ProgressBar;
 
-use super::run::{Plan, exit_code, program};
+use super::arguments::Sweep;
+use super::failure::{Failure, failure_of, told};
+use super::show::show;
 use crate::OWN_FAILURE;
-use crate::capacity::reading::{self, Cost, Point, larger, reading};
+use crate::capacity::reading::Point;
 use crate::capacity::rows::{Row, Rows, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::cli;
+use crate::commands::run::{Plan, exit_code, program};
 use crate::error::Error;
 use crate::file;
 use crate::launch::launcher::Mpi;
 use crate::launch::leftovers::Left;
 use crate::launch::signals::{self, Ended, Signals};
-use crate::plot::capacity;
 use crate::results::fresh;
 use crate::results::json::Kind;
 use crate::results::ranks::INCOMPLETE;
 use crate::results::reports;
+use crate::results::runs;
 use crate::results::summary::Summary;
 use crate::settings::{self, Settings};
 use crate::text::numbers::{count, share, whole};
 use crate::text::progress;
-use crate::text::sheet::Sheet;
 
 /// Entries of the tables of the run that tells which sizes to try.
 const FIRST: usize = 8192;
-/// Lines of a failed program's output that are shown.
-const TAIL: usize = 20;
 /// Exit code for a program that took too long, as timeout(1) has it.
 const TIMED_OUT: u8 = 124;
-/// The program's output, in the directory of a run.
-const LOG: &str = "output.log";
-
-/// A run that went wrong.
-#[derive(Debug)]
-struct Failure {
-    /// The sizes.
-    which: String,
-    /// The larger of them.
-    size: usize,
-    /// How the program ended.
-    why: String,
-    code: u8,
-    log: PathBuf,
-    /// It ended well, but no rank wrote a report.
-    silent: bool,
-}
 
 /// Runs the sweep. Returns 0: a program that fails is an error, after the other sizes.
-pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
+pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
     let settings = Settings::parse(&common.set)?;
     settings.refuse_sizes()?;
@@ -116,7 +95,7 @@ pub(crate) fn sweep(arguments: &cli::Sweep) -> Result<u8, Error> {
                         Some(rows) => rows,
                         // What an earlier sweep left stays until there is something new.
                         None => {
-                            clear(&out, &pairs, arguments.repeat)?;
+                            runs::clear(&out, &pairs, arguments.repeat)?;
                             rows.insert(Rows::create(&arguments.out)?)
                         }
                     };
@@ -192,7 +171,7 @@ enum Chosen {
 /// Runs the program once with large tables, where no sizes are given, to see what it needs. A list
 /// of sizes of the UMQ goes with the usual ones.
 fn chosen(
-    arguments: &cli::Sweep,
+    arguments: &Sweep,
     plan: &Plan<'_>,
     signals: &mut Signals,
     out: &Path,
@@ -220,114 +199,6 @@ fn chosen(
     })
 }
 
-/// What the sweep ends with: the sizes that failed, and why the first did.
-fn failure_of(failed: &[Failure]) -> Result<u8, Error> {
-    let Some(first) = failed.first() else { return Ok(0) };
-    Err(Error::Program {
-        what: told(failed).join("\n"),
-        code: first.code,
-        tail: tail(&first.log)?,
-        log: first.log.clone(),
-    })
-}
-
-/// A line for each way to fail, with the sizes that did.
-fn told(failed: &[Failure]) -> Vec<String> {
-    let mut ways: Vec<(&str, Vec<&str>)> = Vec::new();
-    for failure in failed {
-        match ways.iter_mut().find(|(why, _)| *why == failure.why) {
-            Some((_, which)) => which.push(&failure.which),
-            None => ways.push((&failure.why, vec![&failure.which])),
-        }
-    }
-    ways.into_iter().map(|(why, which)| format!("{}: {why}", which.join("; "))).collect()
-}
-
-/// Name of the directory of a run.
-fn name_of(prq: usize, umq: usize, repeat: u32) -> String {
-    format!("prq{prq}-umq{umq}-{repeat}")
-}
-
-/// Whether a directory is that of a run.
-fn is_run(name: &str) -> bool {
-    let numbers = || {
-        let (prq, rest) = name.strip_prefix("prq")?.split_once("-umq")?;
-        let (umq, repeat) = rest.split_once('-')?;
-        Some((prq.parse().ok()?, umq.parse().ok()?, repeat.parse().ok()?))
-    };
-    numbers().is_some_and(|(prq, umq, repeat)| name_of(prq, umq, repeat) == name)
-}
-
-/// Directories of the runs that a sweep left in its own, by name.
-pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
-    let place = out.join("runs");
-    let mut runs = Vec::new();
-    for entry in fs::read_dir(&place).map_err(Error::io(&place))? {
-        let entry = entry.map_err(Error::io(&place))?;
-        if is_run(&entry.file_name().to_string_lossy()) {
-            runs.push(entry.path());
-        }
-    }
-    runs.sort();
-    Ok(runs)
-}
-
-/// Removes the curve of an earlier sweep and its runs that this one does not repeat.
-fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
-    let remove = |path: &Path| match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::Io { path: path.to_owned(), error })
-        }
-        _ => Ok(()),
-    };
-    for name in ["curve.svg", "curve.png"] {
-        remove(&out.join(name))?;
-    }
-    let ours: Vec<_> = (1..=repeats)
-        .flat_map(|repeat| pairs.iter().map(move |&(prq, umq)| name_of(prq, umq, repeat)))
-        .collect();
-    for path in runs_in(out)? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if ours.iter().any(|run| *run == name) {
-            continue;
-        }
-        for file in reports::old(&path)? {
-            remove(&file)?;
-        }
-        remove(&path.join(LOG))?;
-        // It stays where somebody else put something into it.
-        let _ = fs::remove_dir(&path);
-    }
-    Ok(())
-}
-
-/// Draws and prints the points of a sweep.
-pub(crate) fn show(
-    arguments: &cli::Sweep,
-    title: &str,
-    points: &[Point],
-    lack: Option<&str>,
-    failed: &[usize],
-) -> Result<(), Error> {
-    let out = &arguments.out;
-    let [svg, png] = capacity::draw(out, title, points)?;
-    if arguments.json.takes_output() {
-        lack.iter().for_each(|lack| eprintln!("{lack}"));
-        return Ok(());
-    }
-    lack.iter().for_each(|lack| println!("{lack}"));
-    println!("{}", points_table(points));
-    println!("Table: {}", out.join("sweep.csv").display());
-    println!("Curve: {}", svg.display());
-    println!("       {}", png.display());
-    let more = larger(points, arguments.umq.as_ref()).into_iter().chain(reading::times(points));
-    let lines = reading(points).into_iter().chain(reading::reliance(points, failed)).chain(more);
-    for line in lines {
-        println!("{line}");
-    }
-    Ok(())
-}
-
 fn progress_bar(runs: u64) -> ProgressBar {
     let template = "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}";
     let bar = progress::bar(runs, template);
@@ -345,8 +216,8 @@ fn one(
     repeat: u32,
     timeout: Option<f64>,
 ) -> Result<Result<Summary, Failure>, Error> {
-    let directory = reports::prepare(&out.join("runs").join(name_of(prq, umq, repeat)))?;
-    let log = directory.join(LOG);
+    let directory = reports::prepare(&out.join("runs").join(runs::name_of(prq, umq, repeat)))?;
+    let log = directory.join(runs::LOG);
     let mut settings = plan.settings.clone();
     settings.set("prq_entries", &prq);
     settings.set("umq_entries", &umq);
@@ -385,14 +256,6 @@ fn one(
     })
 }
 
-/// The last lines of a log.
-fn tail(log: &Path) -> Result<String, Error> {
-    let text = fs::read(log).map_err(Error::io(log))?;
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<_> = text.lines().collect();
-    Ok(lines[lines.len().saturating_sub(TAIL)..].join("\n"))
-}
-
 /// Headline of the curve: the program, its ranks, the MPI.
 fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
@@ -403,52 +266,6 @@ fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> Str
         .map_or("program", |word| word.rsplit('/').next().unwrap_or(word));
     let mpi = mpi.map_or_else(String::new, |mpi| format!(", {mpi}"));
     format!("{name} on {}{mpi}", run.ranks())
-}
-
-/// What spilled: the median, and below it the most where that is more.
-fn spread_of(point: &Point, of: usize) -> String {
-    point.told_spilled(of).replace(", at most ", "\n- ")
-}
-
-/// One line a size, for the terminal.
-fn points_table(points: &[Point]) -> Table {
-    let header = [
-        "entries",
-        "fit at once",
-        "promoted first",
-        "PRQ spilled",
-        "UMQ spilled",
-        "PRQ high water",
-        "UMQ high water",
-        points[0].cost.map_or("time", |cost| cost.title().1),
-    ];
-    let mut sheet = Sheet::new("", header);
-    if matches!(points[0].cost, Some(Cost::Modelled(_))) {
-        sheet
-            .header
-            .extend(["host adds, ns", "worst rank, ns", "99 % of arrivals, ns"].map(str::to_owned));
-    }
-    for point in points {
-        let mut row = vec![
-            point.size(),
-            share(point.at_once()),
-            share(point.promoted),
-            spread_of(point, 1),
-            spread_of(point, 2),
-            whole(point.peaks[0].elements),
-            whole(point.peaks[1].elements),
-            match point.cost {
-                None => format!("{:.2} s", point.seconds[1]),
-                Some(cost) => format!("{:.1}", cost.value()),
-            },
-        ];
-        if let Some(Cost::Modelled(modelled)) = point.cost {
-            let arrivals = modelled.arrivals[2].unwrap_or_default();
-            row.extend([modelled.added, modelled.worst, arrivals].map(|ns| format!("{ns:.1}")));
-        }
-        sheet.row(row);
-    }
-    sheet.table()
 }
 
 #[cfg(test)]
@@ -468,64 +285,5 @@ mod tests {
             let title = title(&words, Some(Mpi::Mpich), &run);
             assert_eq!(title, format!("{name} on 1 rank, MPICH"));
         }
-    }
-
-    #[test]
-    fn an_earlier_sweep_is_cleared_but_for_what_is_not_ours() {
-        let directory = tempfile::tempdir().unwrap();
-        let out = directory.path();
-        let put = |name: &str| {
-            let path = out.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, sample(0, 4, 2).to_json().unwrap()).unwrap();
-        };
-        let gone = ["curve.svg", "curve.png", "runs/prq1-umq1-1/0.json", "runs/prq8-umq8-2/0.json"];
-        let stay = [
-            "notes.svg",
-            "runs/prq8-umq8-1/0.json",
-            "runs/prq08-umq8-1/0.json",
-            "runs/mine/0.json",
-            "runs/prq2-umq2-1/notes",
-        ];
-        gone.iter().chain(&stay).for_each(|name| put(name));
-        put("runs/prq1-umq1-1/output.log");
-        clear(out, &[(8, 8)], 1).unwrap();
-        for name in gone {
-            assert!(!out.join(name).exists(), "{name}");
-        }
-        for name in stay {
-            assert!(out.join(name).exists(), "{name}");
-        }
-        assert!(!out.join("runs/prq1-umq1-1").exists());
-    }
-
-    #[test]
-    fn every_size_that_failed_is_named_and_the_first_gives_the_code() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join(LOG);
-        fs::write(&log, "why").unwrap();
-        let failure = |which: &str, why: &str, code| {
-            let (which, why, log) = (which.to_owned(), why.to_owned(), log.clone());
-            Failure { which, size: 0, why, code, log, silent: false }
-        };
-        assert_eq!(failure_of(&[]).unwrap(), 0);
-        let failed =
-            [failure("PRQ 1", "bad", 3), failure("PRQ 2", "worse", 4), failure("PRQ 4", "bad", 3)];
-        let error = failure_of(&failed).unwrap_err();
-        assert!(matches!(error, Error::Program { code: 3, .. }));
-        let text = error.to_string();
-        assert!(text.contains("\nPRQ 1; PRQ 4: bad\nPRQ 2: worse\n"), "{text}");
-        assert!(text.ends_with("why"), "{text}");
-    }
-
-    #[test]
-    fn the_tail_is_the_end() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("log");
-        let lines: Vec<_> = (0..50).map(|line| line.to_string()).collect();
-        fs::write(&log, lines.join("\n")).unwrap();
-        assert!(tail(&log).unwrap().starts_with("30\n"));
-        fs::write(&log, "").unwrap();
-        assert_eq!(tail(&log).unwrap(), "");
     }
 }
