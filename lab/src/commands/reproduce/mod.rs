@@ -24,6 +24,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::file::{self, NewFile};
+use crate::launch::ending;
 use crate::launch::signals::{self, Signals};
 use crate::results::fresh;
 use case::Cases;
@@ -181,7 +182,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
             let measured = measured(arguments, &mut signals);
             if let Some(signal) = signals.caught() {
                 eprintln!("tcam: ended by {}; nothing is written", signals::name_of(signal));
-                return Ok(signals::code_of(signal));
+                return Ok(ending::code_of(signal));
             }
             measured?
         }

@@ -11,16 +11,18 @@ use indicatif::ProgressBar;
 use super::arguments::Sweep;
 use super::failure::{Failure, failure_of, told};
 use super::show::show;
-use crate::OWN_FAILURE;
 use crate::capacity::reading::Point;
 use crate::capacity::rows::{Row, Rows, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
-use crate::commands::run::{Plan, exit_code, program};
 use crate::error::Error;
 use crate::file;
+use crate::launch::ending::OWN_FAILURE;
+use crate::launch::ending::exit_code;
+use crate::launch::ending::{self, Ended};
 use crate::launch::launcher::Mpi;
 use crate::launch::leftovers::Left;
-use crate::launch::signals::{self, Ended, Signals};
+use crate::launch::plan::{Plan, program};
+use crate::launch::signals::{self, Signals};
 use crate::results::fresh;
 use crate::results::json::Kind;
 use crate::results::ranks::INCOMPLETE;
@@ -60,7 +62,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             Some(signal) => {
                 let name = signals::name_of(signal);
                 eprintln!("tcam: ended by {name} in the first run; no size was tried");
-                return Ok(signals::code_of(signal));
+                return Ok(ending::code_of(signal));
             }
         },
     };
@@ -153,7 +155,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             all.unwrap_or_default(),
             arguments.out.display()
         );
-        return Ok(signals::code_of(signal));
+        return Ok(ending::code_of(signal));
     }
     failure_of(&failed).map(|code| code.max(incomplete))
 }
