@@ -43,7 +43,7 @@ pub(crate) enum Task {
     Doctor(Doctor),
     Devices(crate::commands::devices::Devices),
     Watch(crate::commands::watch::Watch),
-    Workload(crate::workload::Workload),
+    Workload(crate::commands::workload::Workload),
     Reproduce(crate::commands::reproduce::Reproduce),
     Completions(crate::commands::completions::Completions),
 }

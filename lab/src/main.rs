@@ -7,7 +7,6 @@
 mod text;
 
 mod advise;
-mod basis;
 mod capacity;
 mod cli;
 mod commands;
@@ -69,7 +68,7 @@ fn main() -> ExitCode {
         Task::Reproduce(arguments) => commands::reproduce::reproduce(&arguments),
         Task::Watch(arguments) => commands::watch::watch(&arguments),
         Task::Completions(arguments) => Ok(commands::completions::completions(&arguments)),
-        Task::Workload(arguments) => workload::workload(&arguments),
+        Task::Workload(arguments) => commands::workload::workload(&arguments),
     };
     let code = done.unwrap_or_else(|error| {
         eprintln!("tcam: {error}");

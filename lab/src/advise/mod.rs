@@ -239,7 +239,8 @@ mod tests {
     use matching::{HostEngine, Queue};
 
     use super::*;
-    use crate::workload::{Pattern, tests::write_pattern};
+    use crate::commands::workload::tests::write_pattern;
+    use crate::workload::pattern::Pattern;
 
     const SAMPLES: &str = include_str!("../../advisor/samples.csv");
     const COSTS: &str = include_str!("../../advisor/costs.csv");

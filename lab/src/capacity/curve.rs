@@ -203,7 +203,8 @@ mod tests {
     use nic::trace::{Encoder, Header, Op, Posted, put_time};
 
     use super::*;
-    use crate::workload::{self, Pattern};
+    use crate::commands::workload;
+    use crate::workload::pattern::Pattern;
 
     /// What a rank's traces cost under each of some settings, of `cpu-list` where they say nothing.
     fn costs(path: PathBuf, settings: &[&[&str]]) -> Vec<Modelled> {

@@ -15,3 +15,4 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod sweep;
 pub(crate) mod watch;
+pub(crate) mod workload;

@@ -541,7 +541,7 @@ mod tests {
     fn several_tables_count_what_each_of_them_counts_alone() {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("traces");
-        crate::workload::tests::write_to(&out);
+        crate::commands::workload::tests::write_to(&out);
         let found = files::find(&[out], files::Take::default()).unwrap();
         let of = |sets: &[(&str, u64)]| {
             let mut settings = Settings::default();

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::balance;
 use crate::advise::math::{dot, logistic, tanh};
-use crate::workload::mix;
+use crate::workload::random::mix;
 
 const HIDDEN: usize = 6;
 const EPOCHS: usize = 150;

@@ -11,7 +11,7 @@
 
 use super::{Linear, balance};
 use crate::advise::math::dot;
-use crate::workload::Permutation;
+use crate::workload::random::Permutation;
 
 const EPOCHS: u64 = 60;
 const C: f64 = 1.0;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::figure::{Cell, digits};
 use super::measure::Contender;
-use crate::basis::{agree, factor};
 use crate::error::Error;
+use crate::workload::basis::{agree, factor};
 
 /// One number, by repetitions with other seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

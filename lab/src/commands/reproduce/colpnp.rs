@@ -17,12 +17,14 @@ use super::measure::{self, Contender, Costs, Making, Stream};
 use super::number::{Number, Numbers, Place};
 use super::paper::{self, K, K_OPERATIONS};
 use super::verdict::basis_of_queues;
-use crate::basis::Basis;
 use crate::error::Error;
 use crate::launch::signals::Signals;
 use crate::text::numbers::whole;
 use crate::text::progress;
-use crate::workload::{self, Pattern, Role};
+use crate::workload::basis::Basis;
+use crate::workload::generate;
+use crate::workload::pattern::Pattern;
+use crate::workload::stream::Role;
 
 /// The list, ours on both storages, and the paper's others.
 pub(super) const ENGINES: [(HostEngine, Queue); 6] = [
@@ -74,7 +76,7 @@ pub(super) fn measure(effort: Effort, signals: &mut Signals) -> Result<Numbers, 
         .flat_map(|&ranks| KS.iter().map(move |&k| (Pattern::Gather, ranks, k, FIRST)));
     let all: Vec<_> = paper::APPLICATIONS.iter().flat_map(of).chain(gathers).collect();
     let steps = all.len() as u64;
-    let bar = workload::progress(steps);
+    let bar = generate::progress(steps);
     let mut numbers = Numbers::default();
     for (pattern, ranks, k, engines) in all {
         let message = format!("{} on {}", pattern.name(), whole(u64::from(ranks)));

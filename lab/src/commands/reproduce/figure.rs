@@ -142,9 +142,9 @@ mod tests {
     use matching::{HostEngine, Queue};
 
     use super::*;
-    use crate::basis::Basis;
     use crate::commands::reproduce::number::Place;
-    use crate::workload::Pattern;
+    use crate::workload::basis::Basis;
+    use crate::workload::pattern::Pattern;
 
     #[test]
     fn a_figure_is_markdown_and_a_table() {

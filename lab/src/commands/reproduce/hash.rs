@@ -23,7 +23,8 @@ use super::through_mpi::{self, Job};
 use crate::error::Error;
 use crate::launch::signals::Signals;
 use crate::text::progress;
-use crate::workload::{self, Role};
+use crate::workload::generate;
+use crate::workload::stream::Role;
 
 /// Requests of Table I; the paper does not say how many.
 const REQUESTS: [u32; 3] = [1_000, 10_000, 100_000];
@@ -180,7 +181,7 @@ fn put(
 pub(super) fn measure(effort: Effort, signals: &mut Signals) -> Result<Cases, Error> {
     let mut cases = Cases::default();
     let steps = (REQUESTS.len() + 2 * IN_FLIGHT.len() + STANDING.len()) as u64;
-    let bar = workload::progress(steps);
+    let bar = generate::progress(steps);
     let step = |what: String, signals: &mut Signals| {
         progress::step(&format!("{} of {steps}: {what}", bar.position() + 1));
         bar.set_message(what);

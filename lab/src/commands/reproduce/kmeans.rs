@@ -24,7 +24,9 @@ use crate::commands::cluster;
 use crate::error::Error;
 use crate::launch::signals::Signals;
 use crate::text::progress;
-use crate::workload::{self, Pattern, Role};
+use crate::workload::generate;
+use crate::workload::pattern::Pattern;
+use crate::workload::stream::Role;
 
 /// Clusters of Figures 8 to 10.
 const KS: [u16; 6] = [1, 2, 4, 8, 16, 32];
@@ -209,7 +211,7 @@ fn put(
 /// Measures everything, up to a signal.
 pub(super) fn measure(effort: Effort, signals: &mut Signals) -> Result<Cases, Error> {
     let mut cases = Cases::default();
-    let bar = workload::progress(6);
+    let bar = generate::progress(6);
     let step = |what: &str, signals: &mut Signals| {
         progress::step(&format!("{} of 6: {what}", bar.position() + 1));
         bar.set_message(what.to_owned());

@@ -25,7 +25,9 @@ use nic::report::ContextCounters;
 use nic::trace::Op;
 
 use crate::error::Error;
-use crate::workload::{self, Flight, Pattern, Place, Role};
+use crate::workload::generate;
+use crate::workload::pattern::Pattern;
+use crate::workload::stream::{Place, Role};
 
 /// Turns of each engine with one seed.
 const TURNS: u32 = 3;
@@ -78,7 +80,7 @@ impl Contender {
             ("k_pnp", &k),
             ("clusters", "made of the stream"),
         ];
-        let params = workload::params(ranks, &set)?;
+        let params = generate::params(ranks, &set)?;
         let clusters = self.clusters.clone();
         Ok(DeviceConfig { clusters, ..DeviceConfig::from_params(&params, TagLayout::Mpich) })
     }
@@ -140,10 +142,10 @@ impl Stream {
     /// What rank 0 is sent and receives.
     pub(super) fn new(pattern: Pattern, ranks: u32, seed: u64) -> Self {
         let place = Place { rank: 0, ranks };
-        let flight = Flight::usual(pattern);
+        let flight = pattern.usual_flight();
         let prepare = |step: u32| {
             let mut made = Step::default();
-            workload::generate(pattern, place, seed, step..step + 1, flight, |event| {
+            generate::generate(pattern, place, seed, step..step + 1, flight, |event| {
                 made.push(event.role, event.collective, event.op);
             });
             made

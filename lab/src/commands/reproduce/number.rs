@@ -7,9 +7,9 @@ use std::path::Path;
 use matching::{HostEngine, Queue};
 use serde::{Deserialize, Serialize};
 
-use crate::basis::Basis;
 use crate::error::Error;
-use crate::workload::Pattern;
+use crate::workload::basis::Basis;
+use crate::workload::pattern::Pattern;
 
 /// Where a number was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

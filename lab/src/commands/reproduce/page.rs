@@ -9,7 +9,7 @@ use super::measure::MAKING_STEPS;
 use super::number::{Number, Numbers, Place};
 use super::paper::{self, K};
 use super::{through_mpi, verdict};
-use crate::workload::Pattern;
+use crate::workload::pattern::Pattern;
 
 /// What stands above the figures.
 pub(super) fn preface(numbers: &Numbers) -> String {
@@ -206,7 +206,7 @@ fn both_kinds(numbers: &Numbers, place: Place<'_>) -> Cell {
     let made = KINDS[1..].iter().map(|&(traffic, _)| {
         let number = numbers.get("queues", Place { traffic, ..place })?;
         let count = crate::text::numbers::whole(number.ours as u64);
-        Some(if number.is == crate::basis::Basis::Capped { count + "\\*" } else { count })
+        Some(if number.is == crate::workload::basis::Basis::Capped { count + "\\*" } else { count })
     });
     made.collect::<Option<Vec<_>>>().map_or_else(String::new, |made| made.join(" + ")).into()
 }

@@ -7,7 +7,7 @@
 
 use matching::HostEngine;
 
-use crate::workload::Pattern;
+use crate::workload::pattern::Pattern;
 
 /// The applications with the processes they were run on.
 pub(super) const APPLICATIONS: [(Pattern, &[u32]); 4] = [

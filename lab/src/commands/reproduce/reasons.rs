@@ -5,7 +5,7 @@
 use matching::HostEngine;
 
 use super::verdict::{Judged, Verdict};
-use crate::workload::Pattern;
+use crate::workload::pattern::Pattern;
 
 /// What stands where nobody has found out.
 pub(super) const UNKNOWN: &str = "The reason is not known.";

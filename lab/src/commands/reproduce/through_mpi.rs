@@ -25,7 +25,6 @@ use super::figure::{Cell, Figure};
 use super::number::{Number, Numbers, Place};
 use super::paper::{K, K_OPERATIONS};
 use super::verdict::basis_of_queues;
-use crate::basis::Basis;
 use crate::error::Error;
 use crate::launch::ending::exit_code;
 use crate::launch::environment::Environment;
@@ -38,7 +37,8 @@ use crate::results::reports;
 use crate::settings::Settings;
 use crate::text::numbers::whole;
 use crate::text::progress;
-use crate::workload::Pattern;
+use crate::workload::basis::Basis;
+use crate::workload::pattern::Pattern;
 
 /// What is timed: the figure, k_C and k_P, the engines, the list first.
 const OPERATIONS: [(&str, Pattern, u32, &[HostEngine]); 4] = [

@@ -18,8 +18,8 @@ use super::figure::{Cell, Figure, digits};
 use super::number::{Number, Numbers, Place};
 use super::paper::{self, Claim, Says};
 use super::reasons;
-use crate::basis::{Basis, agree, factor};
 use crate::text::numbers::whole;
+use crate::workload::basis::{Basis, agree, factor};
 
 /// How far ours is from the paper's.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -264,7 +264,7 @@ pub(super) fn basis_of_queues(made: f64, place: Place<'_>, lengths: Basis) -> Ba
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Pattern;
+    use crate::workload::pattern::Pattern;
 
     fn claim(pattern: Pattern, traffic: &str, metric: &str) -> &'static Claim {
         let mut claims = paper::CLAIMS.iter();
