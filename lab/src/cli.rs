@@ -31,7 +31,7 @@ pub(crate) enum Task {
     Record(Record),
     Replay(Replay),
     Compare(crate::commands::compare::Compare),
-    Advise(crate::advise::Advise),
+    Advise(crate::commands::advise::Advise),
     Sweep(Sweep),
     Plot(look::Plot),
     Stats(look::Stats),

@@ -24,7 +24,7 @@ mod workload;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use signal_hook::consts::SIGINT;
 
 use crate::cli::{Cli, Task};
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         Task::Run(arguments) => commands::run::run(&arguments),
         Task::Record(arguments) => commands::record::record(&arguments),
         Task::Replay(arguments) => commands::replay::replay(&arguments),
-        Task::Advise(arguments) => advise::advise(&arguments),
+        Task::Advise(arguments) => commands::advise::advise(&arguments),
         Task::Compare(arguments) => commands::compare::compare(&arguments),
         Task::Sweep(arguments) if arguments.trace.is_empty() => {
             commands::sweep::of_program::sweep(&arguments)
@@ -67,7 +67,9 @@ fn main() -> ExitCode {
         Task::Cluster(arguments) => commands::cluster::cluster(&arguments),
         Task::Reproduce(arguments) => commands::reproduce::reproduce(&arguments),
         Task::Watch(arguments) => commands::watch::watch(&arguments),
-        Task::Completions(arguments) => Ok(commands::completions::completions(&arguments)),
+        Task::Completions(arguments) => {
+            Ok(commands::completions::completions(&arguments, &mut Cli::command()))
+        }
         Task::Workload(arguments) => commands::workload::workload(&arguments),
     };
     let code = done.unwrap_or_else(|error| {

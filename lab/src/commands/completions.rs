@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam completions`: what shells need to complete its words.
 
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::generate;
 use clap_complete::shells::{Bash, Fish, Zsh};
-
-use crate::cli::Cli;
 
 /// Prints what a shell needs to complete tasks, options and their values.
 ///
@@ -28,30 +26,33 @@ enum Shell {
     Fish,
 }
 
-/// Prints the script. Returns 0.
-pub(crate) fn completions(arguments: &Completions) -> u8 {
-    print!("{}", script(arguments.shell));
+/// Prints the script for a command line. Returns 0.
+pub(crate) fn completions(arguments: &Completions, cli: &mut Command) -> u8 {
+    print!("{}", script(arguments.shell, cli));
     0
 }
 
-fn script(shell: Shell) -> String {
-    let (mut cli, mut script) = (Cli::command(), Vec::new());
+fn script(shell: Shell, cli: &mut Command) -> String {
+    let mut script = Vec::new();
     match shell {
-        Shell::Bash => generate(Bash, &mut cli, "tcam", &mut script),
-        Shell::Zsh => generate(Zsh, &mut cli, "tcam", &mut script),
-        Shell::Fish => generate(Fish, &mut cli, "tcam", &mut script),
+        Shell::Bash => generate(Bash, cli, "tcam", &mut script),
+        Shell::Zsh => generate(Zsh, cli, "tcam", &mut script),
+        Shell::Fish => generate(Fish, cli, "tcam", &mut script),
     }
     String::from_utf8_lossy(&script).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn every_task_is_completed() {
         for shell in Shell::value_variants() {
-            let script = script(*shell);
+            let script = script(*shell, &mut Cli::command());
             for task in Cli::command().get_subcommands() {
                 assert!(script.contains(task.get_name()), "{shell:?}: {}", task.get_name());
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The commands, each with its arguments.
 
+pub(crate) mod advise;
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod completions;

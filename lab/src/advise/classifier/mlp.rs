@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::balance;
+use super::linear::balance;
 use crate::advise::math::{dot, logistic, tanh};
 use crate::workload::random::mix;
 

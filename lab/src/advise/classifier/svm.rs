@@ -9,7 +9,7 @@
 //! ```
 //! The bias is the weight of an input that is always 1.
 
-use super::{Linear, balance};
+use super::linear::{Linear, balance};
 use crate::advise::math::dot;
 use crate::workload::random::Permutation;
 

@@ -13,10 +13,10 @@ use std::time::Duration;
 use matching::{HostEngine, Queue};
 use nic::report::ContextCounters;
 
+use super::judged::basis_of_queues;
 use super::measure::{self, Contender, Costs, Making, Stream};
 use super::number::{Number, Numbers, Place};
 use super::paper::{self, K, K_OPERATIONS};
-use super::verdict::basis_of_queues;
 use crate::error::Error;
 use crate::launch::signals::Signals;
 use crate::text::numbers::whole;
@@ -238,7 +238,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::reproduce::verdict;
+    use crate::commands::reproduce::judged;
 
     #[test]
     fn what_is_measured_is_what_claims_ask_for() {
@@ -256,10 +256,10 @@ mod tests {
             run.put_overheads(&makings, &mut numbers);
         }
         put_longest(effort, &mut numbers).unwrap();
-        for judged in verdict::all(&numbers) {
+        for judged in judged::all(&numbers) {
             let of = (judged.claim.pattern, judged.claim.metric);
             let here = matches!(of.0, Pattern::Miniamr | Pattern::Fds) && of.1 != "time speedup";
-            assert_eq!(judged.verdict != verdict::Verdict::NotMeasured, here, "{of:?}");
+            assert_eq!(judged.verdict != judged::Verdict::NotMeasured, here, "{of:?}");
         }
         // Elsewhere a debug build tells nothing; here a list of 1,534 is searched.
         let speedup = |number: &&Number| {

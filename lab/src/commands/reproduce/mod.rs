@@ -6,6 +6,7 @@ mod case;
 mod colpnp;
 mod figure;
 mod hash;
+mod judged;
 mod kmeans;
 mod measure;
 mod number;
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn what_differs_has_a_reason() {
         let numbers = numbers();
-        for judged in verdict::all(&numbers) {
+        for judged in judged::all(&numbers) {
             let reason = reasons::of(&judged);
             assert_ne!(reason, Some(reasons::UNKNOWN), "{:?}", judged.claim);
         }

@@ -4,7 +4,7 @@
 
 use matching::HostEngine;
 
-use super::verdict::{Judged, Verdict};
+use super::judged::{Judged, Verdict};
 use crate::workload::pattern::Pattern;
 
 /// What stands where nobody has found out.

@@ -22,9 +22,9 @@ use std::process::Stdio;
 use matching::{HostEngine, Queue, QueueCounters};
 
 use super::figure::{Cell, Figure};
+use super::judged::basis_of_queues;
 use super::number::{Number, Numbers, Place};
 use super::paper::{K, K_OPERATIONS};
-use super::verdict::basis_of_queues;
 use crate::error::Error;
 use crate::launch::ending::exit_code;
 use crate::launch::environment::Environment;

@@ -3,8 +3,9 @@
 
 use matching::Histogram;
 
-use super::{DEEP, Experiment, Sign, WARM, legend, rectangle};
+use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
+use crate::experiment::outcome::Experiment;
 use crate::experiment::outcome::Queue;
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::chart::{Chart, Scale, TICK};

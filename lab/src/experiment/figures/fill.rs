@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plotters::prelude::RGBColor;
 
-use super::{Sign, legend, rectangle};
+use super::legend::{Sign, legend, rectangle};
 use crate::error::Error;
 use crate::experiment::by;
 use crate::experiment::fill::{Class, Series};

@@ -4,8 +4,9 @@
 
 use plotters::prelude::RGBColor;
 
-use super::{Experiment, rectangle};
+use super::legend::{MARGIN, rectangle};
 use crate::error::Error;
+use crate::experiment::outcome::Experiment;
 use crate::experiment::outcome::{Queue, Rank};
 use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
 use crate::plot::chart::{Scale, TICK};
@@ -139,7 +140,7 @@ impl Map {
         if range.as_ref().is_some_and(Range::is_wide) {
             note += "; the scale is logarithmic";
         }
-        canvas.text(&note, (super::MARGIN, 66.0), 18.0, DARK, Align::Left)?;
+        canvas.text(&note, (MARGIN, 66.0), 18.0, DARK, Align::Left)?;
         for ((queue, values), left) in Queue::BOTH.iter().zip(&self.values).zip(LEFTS) {
             canvas.text(queue.long_name(), (left, TOP - 70.0), 20.0, DARK, Align::Left)?;
             self.grid(canvas, left, values, range.as_ref())?;

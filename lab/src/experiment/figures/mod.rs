@@ -3,29 +3,22 @@
 
 mod bars;
 mod fill;
+mod legend;
 mod map;
 mod series;
 
 use std::path::Path;
 
-use plotters::prelude::RGBColor;
-
+use super::figures::legend::MARGIN;
 use super::material::Material;
 use super::outcome::{Experiment, Queue};
 use crate::capacity::reading::Point;
 use crate::error::Error;
-use crate::plot::canvas::{Align, At, Canvas, DARK, GREY, Surface};
+use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::capacity;
 use crate::plot::picture::{self, Picture};
 
-/// Two colours that people with any colour vision tell apart, and that differ in
-/// grey, too (Okabe and Ito).
-const DEEP: RGBColor = RGBColor(0x00, 0x72, 0xb2);
-const WARM: RGBColor = RGBColor(0xe6, 0x9f, 0x00);
-
 const WIDTH: u32 = 1400;
-/// Left edge of titles.
-const MARGIN: f64 = 40.0;
 
 /// Names of all files, of which an experiment may not have some.
 pub(crate) const NAMES: [&str; 8] =
@@ -188,38 +181,6 @@ impl Picture for Figure<'_> {
             What::Curve(_) => Ok(()),
         }
     }
-}
-
-/// What a legend shows beside a name.
-enum Sign {
-    Area(RGBColor),
-    Line(RGBColor),
-    Dashes,
-}
-
-/// What colours and lines mean.
-fn legend(canvas: &Canvas<'_, impl Surface>, signs: &[(Sign, &str)]) -> Result<(), Error> {
-    let (mut x, y) = (MARGIN, 78.0);
-    for (sign, name) in signs {
-        match sign {
-            Sign::Area(colour) => rectangle(canvas, (x, y - 8.0), (x + 30.0, y + 8.0), *colour)?,
-            Sign::Line(colour) => canvas.line(&[(x, y), (x + 30.0, y)], 3.0, *colour)?,
-            Sign::Dashes => canvas.dashed((x, y), (x + 30.0, y), 2.0, GREY)?,
-        }
-        canvas.text(name, (x + 40.0, y - 6.5), 18.0, DARK, Align::Left)?;
-        x += 40.0 + canvas.width(name, 18.0)? + 40.0;
-    }
-    Ok(())
-}
-
-/// A filled rectangle.
-fn rectangle(
-    canvas: &Canvas<'_, impl Surface>,
-    from: At,
-    to: At,
-    colour: RGBColor,
-) -> Result<(), Error> {
-    canvas.polygon(&[from, (to.0, from.1), to, (from.0, to.1)], colour)
 }
 
 #[cfg(test)]

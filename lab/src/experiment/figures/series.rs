@@ -4,8 +4,9 @@
 use nic::lengths::Lengths;
 use plotters::prelude::RGBColor;
 
-use super::{DEEP, Experiment, Sign, WARM, legend, rectangle};
+use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
+use crate::experiment::outcome::Experiment;
 use crate::experiment::outcome::{Queue, Rank};
 use crate::plot::canvas::{At, Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
