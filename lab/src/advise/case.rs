@@ -63,7 +63,8 @@ mod tests {
     use super::super::words;
     use super::*;
     use crate::commands::workload::tests::write_pattern;
-    use crate::traces::files::{self, Take};
+    use crate::traces::files;
+    use crate::traces::take::Take;
     use crate::workload::pattern::Pattern;
 
     fn case(pattern: Pattern, ranks: u32, settings: &[(&str, &str)]) -> Case {

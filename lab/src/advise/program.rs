@@ -11,8 +11,9 @@ use super::models::Models;
 use super::stream::{Census, Measured, Stream, Yardstick, measure};
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::traces::files::{Found, Trace};
+use crate::traces::files::Found;
 use crate::traces::play;
+use crate::traces::trace::Trace;
 
 /// What one engine counted in all traces of a run.
 #[derive(Clone, Debug)]

@@ -24,7 +24,7 @@ use super::contender::Contender;
 use super::math::quantile;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::traces::files::Trace;
+use crate::traces::trace::Trace;
 use crate::workload::generate;
 use crate::workload::pattern::Pattern;
 use crate::workload::stream::Place;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam sweep --trace`: the capacity curve of traces.
+//! The capacity curve of traces.
 //!
 //! With the overflow model `spill`, one pass over a trace answers for every table
 //! size (`matching::Curve`); otherwise, and where the timing model is on, every size
@@ -13,14 +13,15 @@ use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
 
-use super::reading::{Cost, Modelled, Point};
+use super::point::{Cost, Modelled, Point};
 use super::rows::Row;
 use super::sizes::Sizes;
 use crate::error::Error;
 use crate::results::ranks::Ranks;
 use crate::results::summary::Summary;
 use crate::settings::Settings;
-use crate::traces::files::{self, Counted, Found, Take};
+use crate::traces::counted::{self, Counted};
+use crate::traces::files::Found;
 use crate::traces::play::{self, Curves};
 
 /// The points of traces at sizes from 0 to beyond what they need; none of them without
@@ -175,7 +176,7 @@ fn sum_of(
     settings: &Settings,
     ranks: &Ranks,
 ) -> Result<Option<Summary>, Error> {
-    let reports = files::reports(counted, settings)?;
+    let reports = counted::reports(counted, settings)?;
     for report in &reports {
         report.check().map_err(Error::Replay)?;
     }
@@ -204,6 +205,8 @@ mod tests {
 
     use super::*;
     use crate::commands::workload;
+    use crate::traces::files;
+    use crate::traces::take::Take;
     use crate::workload::pattern::Pattern;
 
     /// What a rank's traces cost under each of some settings, of `cpu-list` where they say nothing.

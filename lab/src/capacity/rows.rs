@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::reading::{Cost, Modelled, Point, Spread, needs, recommended, spreads};
+use super::point::{Cost, Modelled, Point};
 use super::smallest::Smallest;
+use super::spread::Spread;
+use super::verdict::{needs, recommended, spreads};
 use crate::error::Error;
 use crate::file;
 use crate::results::ranks::Completeness;

@@ -17,8 +17,9 @@ use crate::file;
 use crate::options::Tables;
 use crate::results::json::{Json, Kind};
 use crate::settings::{self, Settings};
-use crate::traces::files::{self, Found, Ppn, Take};
+use crate::traces::files::{self, Found};
 use crate::traces::repeats;
+use crate::traces::take::{Ppn, Take};
 
 /// Advises on the host engine and the size of the tables for a recorded program.
 ///

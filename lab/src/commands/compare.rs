@@ -10,7 +10,7 @@ use nic::models::MODELS;
 use serde::Serialize;
 
 use crate::capacity::curve::{self, Replayed};
-use crate::capacity::reading::{Cost, Modelled};
+use crate::capacity::point::{Cost, Modelled};
 use crate::error::Error;
 use crate::file;
 use crate::options::Tables;
@@ -22,8 +22,10 @@ use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, percent, share, total, whole};
 use crate::text::progress;
 use crate::text::sheet::Sheet;
-use crate::traces::files::{self, Ppn, Take, Trace};
+use crate::traces::files;
 use crate::traces::play;
+use crate::traces::take::{Ppn, Take};
+use crate::traces::trace::Trace;
 
 /// Compares what devices would do with a recorded program, side by side.
 ///

@@ -14,7 +14,7 @@ use crate::results::json::{Json, Kind};
 use crate::results::summary::spilled;
 use crate::text::numbers::{share, whole};
 use crate::text::sheet::Sheet;
-use crate::traces::files::Take;
+use crate::traces::take::Take;
 
 /// Tells what changed between two experiments: needs, spills and search depths.
 ///

@@ -20,7 +20,9 @@ use crate::results::json::Json;
 use crate::results::reports;
 use crate::settings::{self, Settings};
 use crate::text::numbers::{self, count};
-use crate::traces::files::{self, Take, Trace};
+use crate::traces::files;
+use crate::traces::take::Take;
+use crate::traces::trace::Trace;
 
 /// Runs a program once and records what is asked of the tables of its ranks.
 ///

@@ -14,18 +14,21 @@ use nic::report::{ContextCounters, Report};
 use crate::error::Error;
 use crate::file;
 use crate::options::Tables;
+use crate::results::documents::Sum;
 use crate::results::json::Json;
-use crate::results::json::{Kind, Sum};
+use crate::results::json::Kind;
 use crate::results::reports::{self, endpoint};
 use crate::results::summary::Summary;
 use crate::results::summary_text;
 use crate::settings::{self, Settings};
 use crate::text::numbers::count;
-use crate::traces::files::Ppn;
-use crate::traces::files::{self, Take, Trace};
 use crate::traces::play;
 use crate::traces::play::holds_back;
 use crate::traces::play::note_flow_control;
+use crate::traces::take::Ppn;
+use crate::traces::take::Take;
+use crate::traces::trace::Trace;
+use crate::traces::{counted, files};
 
 /// Plays traces to another table, engine or overflow model.
 ///
@@ -91,7 +94,7 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     let started = Instant::now();
     let counted = play::all(&found, &settings)?;
     let seconds = started.elapsed().as_secs_f64();
-    let reports = files::reports(&counted, &settings)?;
+    let reports = counted::reports(&counted, &settings)?;
     for report in &reports {
         report.check().map_err(Error::Replay)?;
     }
@@ -282,9 +285,8 @@ mod tests {
             fs::write(place.join(name), header.to_bytes()).unwrap();
         };
         trace("0.trace", report.pid);
-        let read = || {
-            reports_of(place, &files::find(&[place.to_owned()], files::Take::default()).unwrap())
-        };
+        let read =
+            || reports_of(place, &files::find(&[place.to_owned()], Take::default()).unwrap());
         assert!(read().unwrap_err().to_string().ends_with("no report (*.json) there"));
         let put = |report: &Report| {
             fs::write(place.join("0.json"), report.to_json().unwrap()).unwrap();

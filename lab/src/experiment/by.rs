@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::results::ranks::{named, ranges};
 use crate::text::numbers::{percent, share, whole};
 use crate::text::sheet::Sheet;
-use crate::traces::files::Trace;
+use crate::traces::trace::Trace;
 
 /// Seconds by which times may be off without a word.
 const EARLY: f64 = 0.01;

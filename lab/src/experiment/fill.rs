@@ -18,8 +18,9 @@ use rustc_hash::FxHashMap as HashMap;
 use super::outcome::Queue;
 use crate::error::Error;
 use crate::settings::Settings;
-use crate::traces::files::Trace;
-use crate::traces::play::{self, Player};
+use crate::traces::play;
+use crate::traces::player::Player;
+use crate::traces::trace::Trace;
 
 /// Operations from one step of a progress bar to the next.
 const STEP: u64 = 1 << 16;

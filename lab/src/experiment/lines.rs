@@ -32,13 +32,13 @@ pub(crate) trait Row: Serialize {
 
 /// A struct that is a [`Row`].
 macro_rules! row {
-    ($(#[$meta:meta])* struct $name:ident<$life:lifetime> {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident<$life:lifetime> {
         $($(#[$of_field:meta])* $field:ident: $type:ty,)*
     }) => {
         $(#[$meta])*
         #[derive(Debug, serde::Serialize)]
-        struct $name<$life> {
-            $($(#[$of_field])* $field: $type,)*
+        $vis struct $name<$life> {
+            $($(#[$of_field])* $vis $field: $type,)*
         }
 
         impl<$life> $crate::experiment::lines::Row for $name<$life> {

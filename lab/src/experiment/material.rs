@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use super::fill::{self, Makeup, Series, Window};
 use super::outcome::{Experiment, Queue};
 use crate::capacity::curve;
-use crate::capacity::reading::Point;
+use crate::capacity::point::Point;
 use crate::error::Error;
 use crate::traces::play;
 

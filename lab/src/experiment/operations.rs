@@ -1,288 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Operations of traces, one by one, with how deep their searches went: as CSV or
 //! Parquet, and as the queue statistics of LogGOPSim.
-//!
-//! LogGOPSim (Hoefler, Schneider, Lumsdaine: "LogGOPSim: simulating large-scale
-//! applications in the LogGOPS model", LSAP 2010) keeps a receive queue (rq, our PRQ)
-//! and an unexpected queue (uq, our UMQ) for each rank. With `--qstat PREFIX` it
-//! writes, a line a rank:
-//!
-//! ```text
-//! PREFIX-rq-hit.data   depth,time for each search that found something, each
-//! PREFIX-uq-hit.data   followed by a space; times are nanoseconds
-//! PREFIX-rq-miss.data  the same of searches that found nothing
-//! PREFIX-uq-miss.data
-//! PREFIX-rq-max.data   the most elements at once
-//! PREFIX-uq-max.data
-//! ```
 
 use std::collections::HashMap;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use indicatif::ProgressBar;
-use matching::{Key, SearchDepth, TagLayout, Traversals};
-use nic::replay::Change;
-use nic::trace::{Op, Posted};
 
 use super::fill::Ranks;
-use super::lines::{Hex, Lines, row};
+use super::lines::Lines;
+use super::operation::Mark;
+use super::operation::Numbers;
+use super::operation::Row;
+use super::operation::is_counted;
+use super::operation::met;
+use super::operation::searched;
 use super::outcome::{Experiment, Queue};
+use super::qstat::Qstat;
 use crate::error::Error;
-use crate::file::NewFile;
 use crate::settings::Settings;
-use crate::traces::files::Trace;
-use crate::traces::play::{self, Player};
-
-row! {
-    /// A line of `operations`.
-    struct Row<'a> {
-        rank: u32,
-        context: &'a str,
-        ns: u64,
-        operation: &'static str,
-        /// Peer number; nothing for any, and where there is none.
-        source: Option<u32>,
-        match_bits: Option<Hex>,
-        ignore_bits: Option<Hex>,
-        kind: Option<&'static str>,
-        /// Of a message, or of the buffer of a receive.
-        bytes: Option<u64>,
-        /// Whether the operation found an element, and the entries its search compared; those of a
-        /// search that is not counted are not told.
-        found: Option<bool>,
-        depth: Option<u64>,
-        /// Elements that it traversed in the host engine's queues.
-        traversed: Option<u64>,
-        /// Of a receive how many its context posted before it, of a message how many arrived there
-        /// before it. An operation that is neither names the one it is about.
-        number: Option<u64>,
-        /// What it met: a receive its message, a message its receive.
-        partner: Option<u64>,
-        /// Whether the buffer of a receive is in one part.
-        contiguous: Option<bool>,
-        /// Of a buffer that takes several messages: the bytes used, and the least room that keeps it
-        /// posted.
-        multi_used: Option<u64>,
-        multi_least: Option<u64>,
-        /// Peer number of who is sent a message.
-        destination: Option<u32>,
-        /// Ranks of both, as far as their traces are there.
-        source_rank: Option<u32>,
-        destination_rank: Option<u32>,
-        /// Number of the thread in its process, and the processor time that it had taken.
-        thread: Option<u32>,
-        cpu_ns: Option<u64>,
-    }
-}
-
-/// What the searches of one operation added: found or not, and how deep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Search {
-    queue: Queue,
-    found: bool,
-    depth: u64,
-    traversed: u64,
-}
-
-/// Entries compared and traversed so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mark {
-    hit_entries: u64,
-    miss_entries: u64,
-    traversed: u64,
-}
-
-impl Mark {
-    fn of(depth: &SearchDepth, traversals: &Traversals) -> Self {
-        let SearchDepth { hit_entries, miss_entries, .. } = *depth;
-        Self { hit_entries, miss_entries, traversed: traversals.entries }
-    }
-
-    /// The search between two marks. One that finds something compares at least it.
-    fn search(self, later: Self, queue: Queue) -> Search {
-        let traversed = later.traversed - self.traversed;
-        let (found, depth) = match later.hit_entries - self.hit_entries {
-            0 => (false, later.miss_entries - self.miss_entries),
-            depth => (true, depth),
-        };
-        Search { queue, found, depth, traversed }
-    }
-}
-
-/// The queue that an operation searches.
-fn searched(op: &Op) -> Option<Queue> {
-    match op {
-        Op::Post(_) | Op::PostAnyway(_) => Some(Queue::Umq),
-        Op::Arrive(_) => Some(Queue::Prq),
-        _ if takes(op) => Some(Queue::Umq),
-        _ => None,
-    }
-}
-
-/// Whether an operation takes an unexpected message that no receive matched.
-fn takes(op: &Op) -> bool {
-    matches!(op, Op::Take(_) | Op::Claim(_) | Op::Discard(_))
-}
-
-/// Whether the search of an operation is counted: one for a message to take is a probe where
-/// there is none.
-fn is_counted(op: &Op, found: bool) -> bool {
-    found || !takes(op)
-}
-
-/// How many receives were posted up to now, and how many messages arrived.
-#[derive(Debug, Default)]
-struct Numbers {
-    receives: u64,
-    messages: u64,
-}
-
-impl Numbers {
-    /// Tells which receives and messages an operation is about, given the element that it found.
-    fn tell(&mut self, op: &Op, met: Option<u64>, row: &mut Row<'_>) {
-        let next = |count: &mut u64| Some(std::mem::replace(count, *count + 1));
-        (row.number, row.partner) = match op {
-            Op::Post(_) | Op::PostAnyway(_) => (next(&mut self.receives), met),
-            Op::Arrive(_) => (next(&mut self.messages), met),
-            Op::Cancel(number) | Op::Drop(number) => (Some(*number), None),
-            Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => (met, None),
-            Op::Held(_) | Op::Send(_) | Op::Processes(_) | Op::Stop(_) => return,
-        };
-        row.found = Some(met.is_some());
-    }
-}
-
-/// The element that an operation met, if the change is that.
-fn met(change: Change) -> Option<u64> {
-    match change {
-        Change::Matched(number) | Change::Taken(number) | Change::Met(number) => Some(number),
-        Change::Posted(..) | Change::Kept(..) => None,
-    }
-}
-
-impl Row<'_> {
-    fn of(op: &Op, layout: TagLayout, tells_lengths: bool) -> Self {
-        let mut row = Row {
-            rank: 0,
-            context: "",
-            ns: 0,
-            operation: "",
-            source: None,
-            match_bits: None,
-            ignore_bits: None,
-            kind: None,
-            bytes: None,
-            found: None,
-            depth: None,
-            traversed: None,
-            number: None,
-            partner: None,
-            contiguous: None,
-            multi_used: None,
-            multi_least: None,
-            destination: None,
-            source_rank: None,
-            destination_rank: None,
-            thread: None,
-            cpu_ns: None,
-        };
-        let mut keyed = |operation, key: &Key| {
-            row.operation = operation;
-            row.source = key.source.get();
-            row.match_bits = Some(Hex(key.bits));
-            row.ignore_bits = Some(Hex(key.ignore));
-            let collective = layout.is_collective(key);
-            row.kind = Some(if collective { "collective" } else { "point-to-point" });
-        };
-        match op {
-            Op::Post(Posted { key, .. }) => keyed("post", key),
-            Op::PostAnyway(Posted { key, .. }) => keyed("post anyway", key),
-            Op::Held(Posted { key, .. }) => keyed("held", key),
-            Op::Peek(key) => keyed("peek", key),
-            Op::Take(key) => keyed("take", key),
-            Op::Claim(key) => keyed("claim", key),
-            Op::Discard(key) => keyed("discard", key),
-            Op::Arrive(envelope) => {
-                let source = matching::Source::new(envelope.source);
-                keyed("arrive", &Key { bits: envelope.bits, ignore: 0, source });
-                row.ignore_bits = None;
-                row.bytes = Some(envelope.len);
-            }
-            Op::Send(sent) => {
-                let receiver = matching::Source::new(sent.peer);
-                keyed("send", &Key { bits: sent.bits, ignore: 0, source: receiver });
-                (row.source, row.ignore_bits) = (None, None);
-                (row.destination, row.bytes) = (Some(sent.peer), Some(sent.len));
-            }
-            Op::Cancel(_) => row.operation = "cancel",
-            Op::Drop(_) => row.operation = "drop",
-            Op::Processes(_) => row.operation = "processes",
-            Op::Stop(_) => row.operation = "stop",
-        }
-        if let Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) = op {
-            row.contiguous = Some(!posted.non_contiguous);
-            row.bytes = (tells_lengths || posted.multi.is_some()).then_some(posted.len);
-            row.multi_used = posted.multi.map(|multi| multi.used);
-            row.multi_least = posted.multi.map(|multi| multi.min);
-        }
-        row
-    }
-}
-
-fn failed(path: &Path, error: std::io::Error) -> Error {
-    Error::Io { path: path.to_owned(), error }
-}
-
-/// LogGOPSim's files.
-struct Qstat {
-    /// rq hit, rq miss, uq hit, uq miss.
-    searches: [(PathBuf, BufWriter<NewFile>); 4],
-    /// rq, uq.
-    most: [(PathBuf, BufWriter<NewFile>); 2],
-}
-
-impl Qstat {
-    fn new(out: &Path, prefix: &str) -> Result<Self, Error> {
-        let file = |name: &str| {
-            let path = out.join(format!("{prefix}-{name}.data"));
-            let file = NewFile::create(&path)?;
-            Ok::<_, Error>((path, BufWriter::new(file)))
-        };
-        Ok(Self {
-            searches: [file("rq-hit")?, file("rq-miss")?, file("uq-hit")?, file("uq-miss")?],
-            most: [file("rq-max")?, file("uq-max")?],
-        })
-    }
-
-    fn add(&mut self, ns: u64, search: Search) -> Result<(), Error> {
-        let at = 2 * usize::from(search.queue == Queue::Umq) + usize::from(!search.found);
-        let (path, file) = &mut self.searches[at];
-        write!(file, "{},{ns} ", search.depth).map_err(|error| failed(path, error))
-    }
-
-    /// Ends the line of a rank.
-    fn end_rank(&mut self, most: [u64; 2]) -> Result<(), Error> {
-        for (path, file) in &mut self.searches {
-            writeln!(file).map_err(|error| failed(path, error))?;
-        }
-        for ((path, file), most) in self.most.iter_mut().zip(most) {
-            writeln!(file, "{most}").map_err(|error| failed(path, error))?;
-        }
-        Ok(())
-    }
-
-    fn end(self) -> Result<(), Error> {
-        for (path, mut file) in self.searches.into_iter().chain(self.most) {
-            file.flush().map_err(Error::io(&path))?;
-            file.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()?;
-            println!("{}", path.display());
-        }
-        Ok(())
-    }
-}
+use crate::traces::play;
+use crate::traces::player::Player;
+use crate::traces::trace::Trace;
 
 /// Rows that go from who plays to who writes at a time.
 const BATCH: usize = 4096;
@@ -446,9 +187,9 @@ fn play<'a>(
 
 #[cfg(test)]
 mod tests {
-    use matching::Source;
+    use matching::{Key, Source};
     use nic::message::{Envelope, MultiRecv};
-    use nic::trace::{Encoder, Header, Sent, put_time};
+    use nic::trace::{Encoder, Header, Op, Posted, Sent, put_time};
 
     use super::*;
     use crate::experiment::sources::Sources;

@@ -15,11 +15,12 @@ use serde::Serialize;
 
 use super::sources::Sources;
 use crate::error::Error;
-use crate::results::json::{Context, Sum};
+use crate::results::documents::{Context, Sum};
 use crate::results::reports::{self, Endpoint};
 use crate::results::runs;
 use crate::results::summary::Summary;
-use crate::traces::files::{self, Found, Take};
+use crate::traces::files::{self, Found};
+use crate::traces::take::Take;
 use crate::traces::unreported;
 
 /// Reports, traces, and what they say of each rank.
@@ -368,7 +369,7 @@ fn ranks(reports: &[Report], numbers: &[u32]) -> Vec<Rank> {
 pub(crate) mod tests {
     use super::*;
     use crate::results::reports::tests::sample;
-    use crate::traces::files::Take;
+    use crate::traces::take::Take;
 
     /// So many ranks, of which some have longer queues than others, with lengths.
     pub(crate) fn experiment(ranks: u32, entries: u64) -> Experiment {

@@ -15,7 +15,7 @@ use crate::results::summary::Peak;
 use crate::results::summary_text;
 use crate::text::numbers::{count, share};
 use crate::text::sheet::Sheet;
-use crate::traces::files::Trace;
+use crate::traces::trace::Trace;
 
 /// Ranks in the table of a page.
 const RANKS: usize = 32;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::outcome::{Experiment, Queue};
 use super::sources::Sources;
-use crate::capacity::reading::Spread;
+use crate::capacity::spread::Spread;
 use crate::error::Error;
 use crate::results::ranks::Completeness;
 use crate::results::reports;

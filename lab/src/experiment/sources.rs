@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::traces::files::Take;
+use crate::traces::take::Take;
 
 /// What is looked at.
 #[derive(Debug, Default, Args)]

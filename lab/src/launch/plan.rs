@@ -17,11 +17,12 @@ use super::signals::{self, Signals};
 use super::{room, software};
 use crate::error::Error;
 use crate::options::Common;
-use crate::results::json::{Json, Kind, Sum};
+use crate::results::documents::Sum;
+use crate::results::json::{Json, Kind};
 use crate::results::summary::Summary;
 use crate::results::{reports, summary_text};
 use crate::settings::Settings;
-use crate::traces::files::Trace;
+use crate::traces::trace::Trace;
 use crate::traces::unreported;
 
 /// What is run, and how; all of it checked.

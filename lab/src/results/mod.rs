@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What a run left for who reads it later: reports, their sum, and the sum as text and JSON.
 
+pub(crate) mod documents;
 pub(crate) mod fresh;
 pub(crate) mod json;
 pub(crate) mod origin;

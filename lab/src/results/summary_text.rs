@@ -239,7 +239,7 @@ pub(crate) fn quantile(histogram: &Histogram, thousandths: u64, longest: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capacity::reading::Point;
+    use crate::capacity::point::Point;
     use crate::results::reports::tests::sample;
     use matching::BlockReasons;
     use nic::report::{ChannelCounters, Report};

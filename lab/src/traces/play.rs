@@ -9,28 +9,28 @@
 //! there are fewer traces than cores, the tables and the reader of a trace are divided among them.
 
 use std::collections::BinaryHeap;
-use std::{cmp::Reverse, collections::BTreeMap, fs, mem, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, mem, sync::Arc};
 
 use indicatif::ProgressBar;
 use matching::Curve;
-use matching::measured::Clock;
 use matching::pool::{EntryPool, LocalPool, Share};
 use nic::config::DeviceConfig;
 use nic::params::Params;
-use nic::replay::{Change, Replay};
-use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
+use nic::trace::Timed;
 use rayon::prelude::*;
 
-use super::files::{self, Counted, Trace, TraceClock};
-use super::node::Remote;
-use super::spread::Spread;
+use super::counted::Counted;
+use super::files;
+use super::player::BATCH;
+use super::player::Played;
+use super::player::Player;
+use super::player::Source;
+use super::trace::Trace;
 use crate::error::Error;
 use crate::results::reports::Endpoint;
 use crate::settings::Settings;
 use crate::text::progress;
 
-/// Operations that are read at a time.
-const BATCH: usize = 4096;
 /// Bytes of records whose replay takes a second or more.
 pub(crate) const LONG: u64 = 16 << 20;
 const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
@@ -171,249 +171,6 @@ pub(crate) fn each<T: Send>(
     results.into_iter().collect()
 }
 
-fn note_stop(trace: &Trace, op: &Op) {
-    let why = match op {
-        Op::Stop(Stop::Size) => "FI_TCAM_TRACE_MAX was reached",
-        Op::Stop(Stop::Disk) => "the disk was full",
-        _ => return,
-    };
-    trace.tell(&format!("the recording ended before its program: {why}"));
-}
-
-/// A trace that is read.
-struct Source<'a> {
-    trace: &'a Trace,
-    reader: Reader<fs::File>,
-    /// Where times between two looks at the clock matter.
-    spread: Option<Spread>,
-    /// Where messages of ranks on the same node are left out.
-    remote: Option<Remote<'a>>,
-}
-
-impl<'a> Source<'a> {
-    /// The operations of a trace for the timing model of a device, if it has one.
-    fn new<'d>(
-        trace: &'a Trace,
-        mut devices: impl Iterator<Item = &'d DeviceConfig>,
-    ) -> Result<Self, Error> {
-        let is_timed = devices.any(|device| device.timing.is_some());
-        let spread = is_timed.then(Spread::default);
-        Ok(Self { trace, reader: trace.reader()?, spread, remote: trace.remote() })
-    }
-
-    /// The next operation, with its time since the start.
-    #[inline]
-    fn next(&mut self) -> Result<Option<Timed>, Error> {
-        match self.spread.take() {
-            None => self.read(),
-            Some(mut spread) => {
-                let next = spread.next(|| self.read());
-                self.spread = Some(spread);
-                next
-            }
-        }
-    }
-
-    #[inline]
-    fn read(&mut self) -> Result<Option<Timed>, Error> {
-        if self.remote.is_none() { self.read_any() } else { self.read_remote() }
-    }
-
-    #[cold]
-    fn read_remote(&mut self) -> Result<Option<Timed>, Error> {
-        while let Some((time, op)) = self.read_any()? {
-            let Some(remote) = &mut self.remote else { return Ok(Some((time, op))) };
-            if let Some(op) = remote.keep(op, self.reader.peers()) {
-                return Ok(Some((time, op)));
-            }
-        }
-        Ok(None)
-    }
-
-    #[inline]
-    fn read_any(&mut self) -> Result<Option<Timed>, Error> {
-        let next: Option<Result<Timed, TraceError>> = self.reader.next();
-        match next.transpose() {
-            Ok(next) => Ok(next),
-            Err(error) => self.end(error),
-        }
-    }
-
-    #[cold]
-    fn end(&self, error: TraceError) -> Result<Option<Timed>, Error> {
-        if matches!(error, TraceError::Cut(_)) && self.trace.take.cut_off {
-            self.trace.tell(&error.to_string());
-            return Ok(None);
-        }
-        Err(self.trace.error(error))
-    }
-
-    /// The next operations, in place of those of `batch`; whether there may be more behind them.
-    fn batch(&mut self, batch: &mut Vec<Timed>) -> Result<bool, Error> {
-        batch.clear();
-        while batch.len() < BATCH {
-            match self.next()? {
-                Some(timed) => batch.push(timed),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Bytes of records read so far.
-    fn taken(&self) -> u64 {
-        self.reader.taken()
-    }
-}
-
-/// What a trace is played to.
-struct Played<'a> {
-    trace: &'a Trace,
-    replay: Replay,
-    clock: Arc<TraceClock>,
-    last: u64,
-    operations: u64,
-    /// Most elements of a queue.
-    longest: usize,
-}
-
-impl<'a> Played<'a> {
-    /// `shares`: how many tables share the longest queue that is allowed.
-    fn new(trace: &'a Trace, device: DeviceConfig, shares: usize) -> Result<Self, Error> {
-        let clock = Arc::new(TraceClock::default());
-        let device = DeviceConfig { clock: Some(Arc::clone(&clock) as Arc<dyn Clock>), ..device };
-        let replay = Replay::new(&device).map_err(|error| Error::Replay(error.to_string()))?;
-        let longest = trace.take.max_queue / shares;
-        Ok(Self { trace, replay, clock, last: 0, operations: 0, longest })
-    }
-
-    fn steps(&mut self, batch: &[Timed]) -> Result<(), Error> {
-        batch.iter().try_for_each(|timed| self.step(timed))
-    }
-
-    #[inline]
-    fn step(&mut self, timed: &Timed) -> Result<(), Error> {
-        self.step_and_tell(timed, |_| {})
-    }
-
-    #[inline]
-    fn step_and_tell(&mut self, (time, op): &Timed, tell: impl FnMut(Change)) -> Result<(), Error> {
-        note_stop(self.trace, op);
-        self.clock.set(*time);
-        self.replay.play_and_tell(op, tell);
-        self.last = *time;
-        // Nothing is asked of the device.
-        self.operations += u64::from(!matches!(op, Op::Send(_)));
-        let context = self.replay.context();
-        for (queue, elements) in [("PRQ", context.posted()), ("UMQ", context.unexpected())] {
-            if elements > self.longest {
-                return Err(self.too_long(queue));
-            }
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn too_long(&self, queue: &'static str) -> Error {
-        let Trace { path, header, take, .. } = self.trace;
-        let of =
-            header.rank.map_or(format!("process {}", header.pid), |rank| format!("rank {rank}"));
-        Error::QueueTooLong { path: path.clone(), queue, of, limit: take.max_queue }
-    }
-
-    fn counted(&self) -> Counted {
-        Counted {
-            trace: self.trace.clone(),
-            counters: self.replay.counters(),
-            operations: self.operations,
-            seconds: self.last as f64 * 1e-9,
-        }
-    }
-}
-
-/// A trace that is read, and what it is played to, an operation at a time.
-pub(crate) struct Player<'a> {
-    source: Source<'a>,
-    played: Played<'a>,
-}
-
-impl<'a> Player<'a> {
-    pub(crate) fn new(trace: &'a Trace, device: DeviceConfig) -> Result<Self, Error> {
-        Self::with_share(trace, device, 1)
-    }
-
-    fn with_share(trace: &'a Trace, device: DeviceConfig, shares: usize) -> Result<Self, Error> {
-        let source = Source::new(trace, std::iter::once(&device))?;
-        Ok(Self { source, played: Played::new(trace, device, shares)? })
-    }
-
-    /// The next operation, with its time since the start.
-    #[inline]
-    pub(crate) fn next(&mut self) -> Result<Option<Timed>, Error> {
-        self.source.next()
-    }
-
-    #[inline]
-    pub(crate) fn step(&mut self, timed: &Timed) -> Result<(), Error> {
-        self.played.step(timed)
-    }
-
-    /// The same, telling what changed in the queues.
-    #[inline]
-    pub(crate) fn step_and_tell(
-        &mut self,
-        timed: &Timed,
-        tell: impl FnMut(Change),
-    ) -> Result<(), Error> {
-        self.played.step_and_tell(timed, tell)
-    }
-
-    /// Whether receives have their lengths.
-    pub(crate) fn tells_lengths(&self) -> bool {
-        self.source.reader.tells_lengths()
-    }
-
-    /// The thread that does the next operation.
-    pub(crate) fn thread(&self) -> Option<Thread> {
-        self.source.reader.thread()
-    }
-
-    /// Where the peers are that were named up to now.
-    pub(crate) fn peers(&self) -> &BTreeMap<u32, Address> {
-        self.source.reader.peers()
-    }
-
-    /// Bytes of records read so far.
-    pub(crate) fn taken(&self) -> u64 {
-        self.source.taken()
-    }
-
-    /// What it is played to.
-    pub(crate) fn replay(&self) -> &Replay {
-        &self.played.replay
-    }
-
-    /// Plays all.
-    fn play(&mut self, bar: &ProgressBar) -> Result<(), Error> {
-        let mut batch = Vec::with_capacity(BATCH);
-        loop {
-            let before = self.taken();
-            let more = self.source.batch(&mut batch)?;
-            for timed in &batch {
-                self.step(timed)?;
-            }
-            bar.inc(self.taken() - before);
-            if !more {
-                return Ok(());
-            }
-        }
-    }
-
-    fn counted(&self) -> Counted {
-        self.played.counted()
-    }
-}
-
 /// Replays traces whose endpoints share the pool of their host.
 fn together(
     traces: &[Trace],
@@ -500,8 +257,11 @@ pub(crate) fn note_flow_control(what: &str) {
 
 #[cfg(test)]
 mod tests {
-    use nic::trace::Header;
+    use std::fs;
 
+    use nic::trace::{Header, Op};
+
+    use super::super::take::Take;
     use super::*;
 
     #[test]
@@ -515,7 +275,7 @@ mod tests {
         bytes.extend(nic::trace::again(99).to_le_bytes());
         fs::write(&path, bytes).unwrap();
         let play = |max_queue| {
-            let take = files::Take { max_queue, ..Default::default() };
+            let take = Take { max_queue, ..Default::default() };
             let found = files::find(std::slice::from_ref(&path), take).unwrap();
             let settings = Settings::default();
             (
@@ -526,7 +286,7 @@ mod tests {
         assert!(matches!(play(100), (Ok(1), Ok(1))));
         let (one, other) = play(99);
         // Several tables are not played at once then, but one after the other.
-        let take = files::Take { max_queue: 100, ..Default::default() };
+        let take = Take { max_queue: 100, ..Default::default() };
         let found = files::find(std::slice::from_ref(&path), take).unwrap();
         let settings = [Settings::default(), Settings::default()];
         let played = all_to_each(&found, &settings, &ProgressBar::hidden()).unwrap();
@@ -542,7 +302,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("traces");
         crate::commands::workload::tests::write_to(&out);
-        let found = files::find(&[out], files::Take::default()).unwrap();
+        let found = files::find(&[out], Take::default()).unwrap();
         let of = |sets: &[(&str, u64)]| {
             let mut settings = Settings::default();
             sets.iter().for_each(|(name, value)| settings.set(name, value));

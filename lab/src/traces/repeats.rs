@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use nic::origin::Origin;
 use nic::trace::Header;
 
-use super::files::{self, Found, Take};
+use super::files::{self, Found};
+use super::take::Take;
 use crate::error::Error;
 
 /// The recordings named, each by itself and once.

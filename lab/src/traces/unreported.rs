@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use nic::report::{Report, WrittenAt};
 
-use super::files::{self, Trace};
+use super::counted;
 use super::play;
+use super::trace::Trace;
 use crate::error::Error;
 use crate::results::reports::{self, Endpoint};
 use crate::results::summary::MISSING;
@@ -24,7 +25,7 @@ pub(crate) fn add(reports: &mut Vec<Report>, traces: &[Trace]) -> Result<Option<
         return Ok(None);
     }
     let settings = Settings::default();
-    let mut replayed = files::reports(&play::all(&silent, &settings)?, &settings)?;
+    let mut replayed = counted::reports(&play::all(&silent, &settings)?, &settings)?;
     // A draft goes on where the recording stopped.
     let stopped: BTreeSet<Endpoint> =
         silent.iter().filter(|trace| trace.cut().is_some()).map(Trace::endpoint).collect();

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::capacity::sizes::{Sizes, UmqSizes};
 use crate::options::Common;
 use crate::results::json::Json;
-use crate::traces::files::MAX_QUEUE;
+use crate::traces::take::MAX_QUEUE;
 
 /// Runs a program, or replays its traces, once a table size and draws the capacity
 /// curve.

@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use super::arguments::Sweep;
 use super::failure::{Failure, failure_of, told};
 use super::show::show;
-use crate::capacity::reading::Point;
+use crate::capacity::point::Point;
 use crate::capacity::rows::{Row, Rows, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
 use crate::error::Error;

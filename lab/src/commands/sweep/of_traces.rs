@@ -15,7 +15,8 @@ use crate::launch::launcher::Mpi;
 use crate::results::fresh;
 use crate::results::json::Kind;
 use crate::settings::{self, Settings};
-use crate::traces::files::{self, Found, Take};
+use crate::traces::files::{self, Found};
+use crate::traces::take::Take;
 use crate::traces::{play, repeats};
 
 /// Draws the curve and says how small the table may be. Returns 0.

@@ -4,7 +4,8 @@
 use comfy_table::Table;
 
 use super::arguments::Sweep;
-use crate::capacity::reading::{self, Cost, Point, larger, reading};
+use crate::capacity::point::{Cost, Point};
+use crate::capacity::verdict::{self, larger, reading};
 use crate::error::Error;
 use crate::plot::capacity;
 use crate::text::numbers::{share, whole};
@@ -29,8 +30,8 @@ pub(crate) fn show(
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
-    let more = larger(points, arguments.umq.as_ref()).into_iter().chain(reading::times(points));
-    let lines = reading(points).into_iter().chain(reading::reliance(points, failed)).chain(more);
+    let more = larger(points, arguments.umq.as_ref()).into_iter().chain(verdict::times(points));
+    let lines = reading(points).into_iter().chain(verdict::reliance(points, failed)).chain(more);
     for line in lines {
         println!("{line}");
     }

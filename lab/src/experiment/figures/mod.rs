@@ -12,7 +12,7 @@ use std::path::Path;
 use super::figures::legend::MARGIN;
 use super::material::Material;
 use super::outcome::{Experiment, Queue};
-use crate::capacity::reading::Point;
+use crate::capacity::point::Point;
 use crate::error::Error;
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::capacity;
