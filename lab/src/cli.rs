@@ -6,12 +6,12 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
+use crate::commands;
 use crate::commands::doctor::Doctor;
 use crate::commands::record::Record;
 use crate::commands::replay::Replay;
 use crate::commands::run::Run;
 use crate::commands::sweep::arguments::Sweep;
-use crate::commands::{self, look};
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -33,11 +33,11 @@ pub(crate) enum Task {
     Compare(crate::commands::compare::Compare),
     Advise(crate::commands::advise::Advise),
     Sweep(Sweep),
-    Plot(look::Plot),
-    Stats(look::Stats),
+    Plot(commands::plot::Plot),
+    Stats(commands::stats::Stats),
     Diff(commands::diff::Diff),
-    Export(look::Export),
-    Report(look::ReportPage),
+    Export(commands::export::Export),
+    Report(commands::report::ReportPage),
     Profile(commands::profile::MakeProfile),
     Cluster(crate::commands::cluster::MakeClusters),
     Doctor(Doctor),

@@ -12,7 +12,7 @@ use crate::options::Tables;
 
 use crate::error::Error;
 use crate::hint;
-use crate::launch::leftovers::Left;
+use crate::launch::leftovers::Leftovers;
 use crate::launch::room;
 use crate::launch::signals::Signals;
 use crate::results::fresh::Fresh;
@@ -75,7 +75,7 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     // It may be in there.
     json.check()?;
     plan.settings.set("trace", &fresh.path().display());
-    let left = Left::claim(fresh.path());
+    let left = Leftovers::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     let kept = fresh.keep(&["trace"])?;

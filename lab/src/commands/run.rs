@@ -12,7 +12,7 @@ use crate::options::Common;
 use crate::options::Tables;
 
 use crate::error::Error;
-use crate::launch::leftovers::Left;
+use crate::launch::leftovers::Leftovers;
 use crate::launch::signals::{self, Signals};
 use crate::results::fresh::Fresh;
 use crate::results::json::Json;
@@ -62,14 +62,14 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     let Some(directory) = &arguments.report else {
         json.check()?;
         let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
-        let left = Left::claim(scratch.path());
+        let left = Leftovers::claim(scratch.path());
         let ended = plan.run(&mut signals, scratch.path())?;
         return plan.summarise(scratch.path(), &[], &left, ended, &json);
     };
     let fresh = Fresh::inside(directory, &[reports::old])?;
     // It may be in there.
     json.check()?;
-    let left = Left::claim(fresh.path());
+    let left = Leftovers::claim(fresh.path());
     let ended = plan.run(&mut signals, fresh.path())?;
     reports::settle(fresh.path())?;
     if !fresh.keep(&["json", draft::EXTENSION])? {

@@ -26,13 +26,13 @@ const LINES: usize = 16;
 /// What the ranks of a run leave in `/dev/shm`. As long as this is there nobody else removes it, as
 /// whoever comes across segments of the dead does otherwise; in the end it is removed.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct Leftovers {
     job: u64,
     /// Says so; without it others may be first.
     claim: Option<File>,
 }
 
-impl Left {
+impl Leftovers {
     /// Of a run, before it starts, whose ranks write their reports to a directory.
     pub(crate) fn claim(place: &Path) -> Self {
         let job = job_of(&place.join(PATTERN).to_string_lossy());
@@ -48,7 +48,7 @@ impl Left {
     }
 }
 
-impl Drop for Left {
+impl Drop for Leftovers {
     fn drop(&mut self) {
         // The next who needs the room removes what is left now.
         let _ = left_by(self.job, Duration::ZERO);
@@ -143,6 +143,6 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_who_left_nothing() {
-        assert_eq!(Left::claim(Path::new("/nowhere/of/this/name")).counted(), None);
+        assert_eq!(Leftovers::claim(Path::new("/nowhere/of/this/name")).counted(), None);
     }
 }

@@ -11,7 +11,7 @@ use nic::report::ReportError;
 use super::ending::Ended;
 use super::environment::Environment;
 use super::launcher::{self, Mpi};
-use super::leftovers::Left;
+use super::leftovers::Leftovers;
 use super::library::Library;
 use super::signals::{self, Signals};
 use super::{room, software};
@@ -66,7 +66,7 @@ impl<'a> Plan<'a> {
         &self,
         directory: &Path,
         traces: &[Trace],
-        left: &Left,
+        left: &Leftovers,
         ended: Ended,
         json: &Json,
     ) -> Result<u8, Error> {

@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::launch::ending::exit_code;
 use crate::launch::environment::Environment;
 use crate::launch::launcher::{self, Mpi};
-use crate::launch::leftovers::Left;
+use crate::launch::leftovers::Leftovers;
 use crate::launch::library::Library;
 use crate::launch::plan::program;
 use crate::launch::signals::Signals;
@@ -132,7 +132,7 @@ impl<'a> Job<'a> {
         let file = File::create(&log).map_err(Error::io(&log))?;
         let errors = file.try_clone().map_err(Error::io(&log))?;
         command.stdin(Stdio::null()).stdout(file).stderr(errors);
-        let _left = Left::claim(directory);
+        let _left = Leftovers::claim(directory);
         let ended = signals.wait(&mut command, &program(self.words), None)?;
         if ended.caught.is_some() {
             return Err(Error::Interrupted);

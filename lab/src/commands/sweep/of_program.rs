@@ -20,7 +20,7 @@ use crate::launch::ending::OWN_FAILURE;
 use crate::launch::ending::exit_code;
 use crate::launch::ending::{self, Ended};
 use crate::launch::launcher::Mpi;
-use crate::launch::leftovers::Left;
+use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
 use crate::launch::signals::{self, Signals};
 use crate::results::fresh;
@@ -227,7 +227,7 @@ fn one(
     let errors = output.try_clone().map_err(Error::io(&log))?;
     let mut command = plan.command(&settings, &directory)?;
     command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let _left = Left::claim(&directory);
+    let _left = Leftovers::claim(&directory);
     let limit = timeout.map(Duration::from_secs_f64);
     let ended = signals.wait(&mut command, &program(plan.words), limit)?;
     let Ended { status, .. } = ended;
