@@ -6,12 +6,25 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::commands;
+use crate::commands::advise::Advise;
+use crate::commands::cluster::MakeClusters;
+use crate::commands::compare::Compare;
+use crate::commands::completions::Completions;
+use crate::commands::devices::Devices;
+use crate::commands::diff::Diff;
 use crate::commands::doctor::Doctor;
+use crate::commands::export::Export;
+use crate::commands::plot::Plot;
+use crate::commands::profile::MakeProfile;
 use crate::commands::record::Record;
 use crate::commands::replay::Replay;
+use crate::commands::report::ReportPage;
+use crate::commands::reproduce::Reproduce;
 use crate::commands::run::Run;
+use crate::commands::stats::Stats;
 use crate::commands::sweep::arguments::Sweep;
+use crate::commands::watch::Watch;
+use crate::commands::workload::Workload;
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -30,22 +43,22 @@ pub(crate) enum Task {
     Run(Run),
     Record(Record),
     Replay(Replay),
-    Compare(crate::commands::compare::Compare),
-    Advise(crate::commands::advise::Advise),
+    Compare(Compare),
+    Advise(Advise),
     Sweep(Sweep),
-    Plot(commands::plot::Plot),
-    Stats(commands::stats::Stats),
-    Diff(commands::diff::Diff),
-    Export(commands::export::Export),
-    Report(commands::report::ReportPage),
-    Profile(commands::profile::MakeProfile),
-    Cluster(crate::commands::cluster::MakeClusters),
+    Plot(Plot),
+    Stats(Stats),
+    Diff(Diff),
+    Export(Export),
+    Report(ReportPage),
+    Profile(MakeProfile),
+    Cluster(MakeClusters),
     Doctor(Doctor),
-    Devices(crate::commands::devices::Devices),
-    Watch(crate::commands::watch::Watch),
-    Workload(crate::commands::workload::Workload),
-    Reproduce(crate::commands::reproduce::Reproduce),
-    Completions(crate::commands::completions::Completions),
+    Devices(Devices),
+    Watch(Watch),
+    Workload(Workload),
+    Reproduce(Reproduce),
+    Completions(Completions),
 }
 
 /// The first word of a command that no `--` stands before, if that is what is wrong.

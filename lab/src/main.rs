@@ -29,8 +29,7 @@ use signal_hook::consts::SIGINT;
 
 use crate::cli::{Cli, Task};
 use crate::error::Error;
-use crate::launch::ending;
-use crate::launch::ending::OWN_FAILURE;
+use crate::launch::ending::{self, OWN_FAILURE};
 use crate::text::output;
 
 /// Exit code of a command line that is none, as clap has it.

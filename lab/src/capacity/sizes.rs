@@ -6,8 +6,7 @@ use std::str::FromStr;
 use nic::params::Params;
 
 use crate::error::Error;
-use crate::options::LARGEST;
-use crate::options::table_size;
+use crate::options::{LARGEST, table_size};
 
 /// Table sizes as given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,7 @@
 //! What the points of a capacity curve say: how large a table has to be, and how far that can be
 //! relied on.
 
-use super::point::Cost;
-use super::point::Modelled;
-use super::point::Point;
+use super::point::{Cost, Modelled, Point};
 use super::sizes::{Sizes, UmqSizes};
 use super::spread::Spread;
 use crate::options::LARGEST;

@@ -22,10 +22,9 @@ use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, percent, share, total, whole};
 use crate::text::progress;
 use crate::text::sheet::Sheet;
-use crate::traces::files;
-use crate::traces::play;
 use crate::traces::take::{Ppn, Take};
 use crate::traces::trace::Trace;
+use crate::traces::{files, play};
 
 /// Compares what devices would do with a recorded program, side by side.
 ///

@@ -6,15 +6,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::launch::plan::Plan;
-use crate::options::Common;
-use crate::options::Tables;
-
 use crate::error::Error;
 use crate::hint;
 use crate::launch::leftovers::Leftovers;
+use crate::launch::plan::Plan;
 use crate::launch::room;
 use crate::launch::signals::Signals;
+use crate::options::{Common, Tables};
 use crate::results::fresh::Fresh;
 use crate::results::json::Json;
 use crate::results::reports;

@@ -7,13 +7,11 @@ use std::path::PathBuf;
 use clap::Args;
 use nic::draft;
 
-use crate::launch::plan::Plan;
-use crate::options::Common;
-use crate::options::Tables;
-
 use crate::error::Error;
 use crate::launch::leftovers::Leftovers;
+use crate::launch::plan::Plan;
 use crate::launch::signals::{self, Signals};
+use crate::options::{Common, Tables};
 use crate::results::fresh::Fresh;
 use crate::results::json::Json;
 use crate::results::reports;

@@ -25,7 +25,6 @@ use crate::text::numbers::{count, whole};
 use crate::text::sheet::Sheet;
 use crate::workload::basis::agree;
 use crate::workload::flight::Flight;
-
 use crate::workload::generate::{self, generate, progress};
 use crate::workload::pattern::Pattern;
 use crate::workload::stream::Place;

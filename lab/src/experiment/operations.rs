@@ -11,12 +11,7 @@ use indicatif::ProgressBar;
 
 use super::fill::Ranks;
 use super::lines::Lines;
-use super::operation::Mark;
-use super::operation::Numbers;
-use super::operation::Row;
-use super::operation::is_counted;
-use super::operation::met;
-use super::operation::searched;
+use super::operation::{Mark, Numbers, Row, is_counted, met, searched};
 use super::outcome::{Experiment, Queue};
 use super::qstat::Qstat;
 use crate::error::Error;

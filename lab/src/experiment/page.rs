@@ -5,11 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::by::{self, By, Groups};
-use super::figures;
 use super::fill::Makeup;
 use super::material::Material;
 use super::outcome::{Experiment, Queue};
-use super::sheets;
+use super::{figures, sheets};
 use crate::error::Error;
 use crate::results::summary::Peak;
 use crate::results::summary_text;

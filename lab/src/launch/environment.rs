@@ -10,8 +10,7 @@ use nic::params::PREFIX;
 use super::launcher::Mpi;
 use super::library::Library;
 use crate::error::Error;
-use crate::results::fresh;
-use crate::results::reports;
+use crate::results::{fresh, reports};
 use crate::settings::Settings;
 
 /// MPICH: libfabric also between ranks of one host.

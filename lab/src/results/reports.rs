@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use nic::draft;
 use nic::report::{Report, ReportError};
 
-use super::fresh;
-use super::json;
+use super::{fresh, json};
 use crate::error::Error;
 use crate::file;
 

@@ -8,9 +8,8 @@ use matching::measured::MeasuredTime;
 use nic::origin::Origin;
 use nic::report::{ChannelCounters, ContextCounters, Report, WrittenAt};
 
-use super::origin;
 use super::ranks::Ranks;
-use super::remarks;
+use super::{origin, remarks};
 use crate::text::numbers::{count, percent, total};
 
 /// Most programs, or ranks without a report, that are named: a report may say anything.

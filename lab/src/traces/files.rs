@@ -16,11 +16,10 @@ use nic::trace::{Address, Header, TraceError};
 
 use super::node::Nodes;
 use super::take::Take;
-use super::trace::Trace;
-use super::trace::reader;
+use super::trace::{Trace, reader};
 use crate::error::Error;
 use crate::results::ranks::Ranks;
-use crate::results::reports::{self};
+use crate::results::reports;
 use crate::results::summary::{self, NO_LIBFABRIC, Source};
 use crate::settings::Settings;
 

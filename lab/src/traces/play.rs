@@ -21,10 +21,7 @@ use rayon::prelude::*;
 
 use super::counted::Counted;
 use super::files;
-use super::player::BATCH;
-use super::player::Played;
-use super::player::Player;
-use super::player::Source;
+use super::player::{BATCH, Played, Player, Source};
 use super::trace::Trace;
 use crate::error::Error;
 use crate::results::reports::Endpoint;

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use nic::report::{Report, WrittenAt};
 
-use super::counted;
-use super::play;
 use super::trace::Trace;
+use super::{counted, play};
 use crate::error::Error;
 use crate::results::reports::{self, Endpoint};
 use crate::results::summary::MISSING;

@@ -10,7 +10,6 @@
 use clap::ValueEnum;
 
 use super::basis::Basis;
-
 use super::flight::Flight;
 use super::stream::{Messages, Phase, Place, Sources, tag};
 

@@ -10,9 +10,8 @@ use nic::live::{LEFT, PEERS, SEGMENT, SEGMENT_NAME};
 use rustix::fs::FlockOperation;
 
 use super::finding::Finding;
-use crate::launch::endpoints;
-use crate::launch::launcher;
 use crate::launch::library::Library;
+use crate::launch::{endpoints, launcher};
 use crate::settings::Settings;
 use crate::text::numbers::{bytes, count, whole};
 

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::launch::library::Library;
-
 use finding::{Finding, Verdict};
 
 /// Says why the provider is not found or not chosen, and what to do.

@@ -10,7 +10,7 @@ use nic::params::PREFIX;
 
 use super::finding::Finding;
 use super::program::{alone, program};
-use crate::launch::launcher::{self};
+use crate::launch::launcher;
 use crate::launch::library::Library;
 use crate::launch::software::{self, Device};
 

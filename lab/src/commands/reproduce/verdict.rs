@@ -2,9 +2,7 @@
 //! The section of a page with the verdicts on a paper's claims.
 
 use super::figure::Figure;
-use super::judged::Judged;
-use super::judged::Verdict;
-use super::judged::all;
+use super::judged::{Judged, Verdict, all};
 use super::number::Numbers;
 use super::paper::Says;
 use super::reasons;

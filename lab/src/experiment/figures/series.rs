@@ -6,8 +6,7 @@ use plotters::prelude::RGBColor;
 
 use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
-use crate::experiment::outcome::Experiment;
-use crate::experiment::outcome::{Queue, Rank};
+use crate::experiment::outcome::{Experiment, Queue, Rank};
 use crate::plot::canvas::{At, Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
 use crate::text::numbers::{entries, whole};
