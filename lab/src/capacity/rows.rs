@@ -12,9 +12,11 @@ use super::smallest::Smallest;
 use super::spread::Spread;
 use super::verdict::{needs, recommended, spreads};
 use crate::error::Error;
-use crate::file;
+use crate::file::{self, NewFile};
 use crate::results::ranks::Completeness;
 use crate::results::summary::Summary;
+
+const NAME: &str = "sweep.csv";
 
 /// One line of `sweep.csv`: one run, or one replay.
 #[derive(Debug, Serialize)]
@@ -141,7 +143,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn create(out: &Path) -> Result<Self, Error> {
-        let path = out.join("sweep.csv");
+        let path = out.join(NAME);
         let writer = csv::Writer::from_writer(file::begin(&path)?);
         Ok(Self { path, writer, all: Vec::new() })
     }
@@ -158,6 +160,17 @@ impl Rows {
     pub(crate) fn all(&self) -> &[Row] {
         &self.all
     }
+}
+
+/// Writes `sweep.csv` at once, of what was replayed.
+pub(crate) fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
+    let path = out.join(NAME);
+    let failed = |error| Error::Csv { path: path.clone(), error };
+    let mut csv = csv::Writer::from_writer(NewFile::create(&path)?);
+    for row in rows {
+        csv.serialize(row).map_err(failed)?;
+    }
+    csv.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()
 }
 
 impl Row {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Traces on the disk, and what they are replayed to.
+//! Traces by the names of files and directories, and of which ranks they are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;

@@ -3,12 +3,12 @@
 
 pub(crate) mod clock;
 pub(crate) mod counted;
+pub(crate) mod even_times;
 pub(crate) mod files;
 pub(crate) mod node;
 pub(crate) mod play;
 pub(crate) mod player;
 pub(crate) mod repeats;
-pub(crate) mod spread;
 pub(crate) mod take;
 pub(crate) mod trace;
 pub(crate) mod unreported;

@@ -13,8 +13,8 @@ use nic::trace::{Address, Op, Reader, Stop, Thread, Timed, TraceError};
 
 use super::clock::TraceClock;
 use super::counted::Counted;
+use super::even_times::EvenTimes;
 use super::node::Remote;
-use super::spread::Spread;
 use super::trace::Trace;
 use crate::error::Error;
 
@@ -35,7 +35,7 @@ pub(super) struct Source<'a> {
     pub(super) trace: &'a Trace,
     reader: Reader<fs::File>,
     /// Where times between two looks at the clock matter.
-    spread: Option<Spread>,
+    even: Option<EvenTimes>,
     /// Where messages of ranks on the same node are left out.
     remote: Option<Remote<'a>>,
 }
@@ -47,18 +47,18 @@ impl<'a> Source<'a> {
         mut devices: impl Iterator<Item = &'d DeviceConfig>,
     ) -> Result<Self, Error> {
         let is_timed = devices.any(|device| device.timing.is_some());
-        let spread = is_timed.then(Spread::default);
-        Ok(Self { trace, reader: trace.reader()?, spread, remote: trace.remote() })
+        let even = is_timed.then(EvenTimes::default);
+        Ok(Self { trace, reader: trace.reader()?, even, remote: trace.remote() })
     }
 
     /// The next operation, with its time since the start.
     #[inline]
     fn next(&mut self) -> Result<Option<Timed>, Error> {
-        match self.spread.take() {
+        match self.even.take() {
             None => self.read(),
-            Some(mut spread) => {
-                let next = spread.next(|| self.read());
-                self.spread = Some(spread);
+            Some(mut even) => {
+                let next = even.next(|| self.read());
+                self.even = Some(even);
                 next
             }
         }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep --trace`: the capacity curve of traces.
 
-use std::path::Path;
-
 use super::arguments::Sweep;
 use super::show::show;
 use crate::capacity::curve::{is_charged, is_plain, need_of, replays, sums_of, swept, title};
-use crate::capacity::rows::{Row, Runs};
+use crate::capacity::rows::{self, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
 use crate::capacity::smallest;
 use crate::error::Error;
-use crate::file::NewFile;
 use crate::launch::launcher::Mpi;
 use crate::results::fresh;
 use crate::results::json::Kind;
@@ -117,7 +114,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     };
     let (points, mut rows) = swept(&sizes, &played);
     rows.iter_mut().for_each(|row| row.set_nodes(arguments.ppn));
-    write(&arguments.out, &rows)?;
+    rows::write(&arguments.out, &rows)?;
     let title = match runs.len() {
         1 => title(&runs[0]),
         repeats => format!("{}, {repeats} recordings", title(&runs[0])),
@@ -130,14 +127,4 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let told = Runs::of_traces(&title, &rows, &points, least.completeness(), smallest);
     arguments.json.write(Kind::Sweep, told)?;
     Ok(ranks.iter().map(|ranks| ranks.code(common.partial)).max().unwrap_or(0))
-}
-
-fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
-    let path = out.join("sweep.csv");
-    let failed = |error| Error::Csv { path: path.clone(), error };
-    let mut csv = csv::Writer::from_writer(NewFile::create(&path)?);
-    for row in rows {
-        csv.serialize(row).map_err(failed)?;
-    }
-    csv.into_inner().map_err(|error| Error::io(&path)(error.into_error()))?.keep()
 }

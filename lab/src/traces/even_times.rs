@@ -23,13 +23,13 @@ const MOST: usize = 4096;
 
 /// Operations that wait until it is known when the next one came.
 #[derive(Debug, Default)]
-pub(crate) struct Spread {
+pub(crate) struct EvenTimes {
     group: VecDeque<Timed>,
     /// The first of the next group.
     next: Option<Timed>,
 }
 
-impl Spread {
+impl EvenTimes {
     /// The next operation of those that `read` gives, in the same order.
     pub(crate) fn next<E>(
         &mut self,
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn spread(times: &[u64]) -> Vec<u64> {
-        let mut spread = Spread::default();
+        let mut spread = EvenTimes::default();
         let mut given = times.iter().map(|&time| (time, Op::Processes(1)));
         let mut read = || Ok::<_, ()>(given.next());
         std::iter::from_fn(|| spread.next(&mut read).unwrap()).map(|timed| timed.0).collect()
