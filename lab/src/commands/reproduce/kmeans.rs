@@ -20,8 +20,8 @@ use super::case::{Case, Cases, name, verdict};
 use super::colpnp::{Effort, seeds};
 use super::figure::{Cell, Figure, digits};
 use super::measure::{self, Contender, Stream};
-use crate::commands::cluster;
 use crate::error::Error;
+use crate::experiment::kmeans;
 use crate::launch::signals::Signals;
 use crate::text::progress;
 use crate::workload::generate;
@@ -153,7 +153,7 @@ type Named = (String, Contender);
 fn of_profile(stream: &Stream) -> Result<Vec<Named>, Error> {
     let counted = measure::count(stream, &list(), true)?;
     let made = |storage, k| {
-        let of = |added: &[(u32, u64)]| cluster::kmeans(added, k).of;
+        let of = |added: &[(u32, u64)]| kmeans::kmeans(added, k).of;
         clustered(storage, of(&counted.prq.added), of(&counted.umq.added))
     };
     let packed = Contender::new(HostEngine::List, Queue::Packed, 8);
