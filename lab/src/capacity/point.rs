@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A point of a capacity curve: what was measured at one table size, and what a message costs there.
+//! A point of a capacity curve: what was measured at one table size, and what a message costs
+//! there.
 
 use matching::timing::ModelledTime;
 use nic::latency::{Latencies, Latency};
