@@ -65,6 +65,15 @@ def closing(text, at):
     return len(text)
 
 
+def outermost(text):
+    """Without what is in braces: methods are no items of a module."""
+    out, at = [], 0
+    while (brace := text.find("{", at)) >= 0:
+        out.append(text[at:brace])
+        at = closing(text, brace)
+    return " ".join(out) + text[at:]
+
+
 def is_test(attributes):
     return bool(re.search(r"cfg\((?:all\()?(?:test|fuzzing)\b", attributes)) or "loom" in attributes
 
@@ -109,7 +118,7 @@ class Module:
             if not is_test(match.group(1)):
                 uses.append(match.groups())
         self.text = USE.sub(blank, text)
-        self.items = set(ITEM.findall(self.text))
+        self.items = set(ITEM.findall(outermost(self.text)))
         return uses
 
     def raw(self, start, end):
@@ -214,6 +223,13 @@ def imports(module, found):
     return found
 
 
+def files_of(module):
+    files = {module.file}
+    for child in module.children.values():
+        files |= files_of(child)
+    return files
+
+
 def circles(graph):
     """Strongly connected files, as Tarjan finds them."""
     number, low, stack, out = {}, {}, [], []
@@ -261,7 +277,8 @@ def floor_of(file, source, rows):
 def check(crate):
     source = ROOT / crate / "src"
     root = next(source / name for name in ("main.rs", "lib.rs") if (source / name).exists())
-    graph = imports(load(root, "crate", None, source), {})
+    tree = load(root, "crate", None, source)
+    graph, files = imports(tree, {}), files_of(tree)
     short = lambda file: file.relative_to(source).as_posix()
     bad = []
     for circle in circles(graph):
@@ -270,13 +287,18 @@ def check(crate):
             for other in sorted(set(graph[file]) & set(circle)):
                 names = ", ".join(sorted(graph[file][other]))
                 bad.append(f"  {short(file)} -> {short(other)}: {names}")
-    rows = floors(crate)
-    for file in sorted(graph) if rows else ():
+    rows = floors(crate) or []
+    if not rows:
+        bad.append(f"{crate}: docs/ARCHITECTURE.md lists no floors of it")
+    for word in sum(rows, []):
+        if not any((source / name).exists() for name in (word, f"{word}.rs")):
+            bad.append(f"{crate}: {word} is a floor in docs/ARCHITECTURE.md and no file")
+    for file in sorted(files) if rows else ():
         own = floor_of(file, source, rows)
         if own is None:
             bad.append(f"{crate}: {short(file)} is on no floor of docs/ARCHITECTURE.md")
             continue
-        for other, names in sorted(graph[file].items()):
+        for other, names in sorted(graph.get(file, {}).items()):
             below = floor_of(other, source, rows)
             if below is not None and below < own:
                 bad.append(f"{crate}: {short(file)} imports upwards from {short(other)}: {', '.join(sorted(names))}")

@@ -2,17 +2,29 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
-use std::path::PathBuf;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
-use crate::json::Json;
-use crate::launcher::Mpi;
-use crate::look;
-use crate::sizes::{self, Sizes, UmqSizes};
-use crate::traces::{MAX_QUEUE, Ppn, Take};
+use crate::commands::advise::Advise;
+use crate::commands::cluster::MakeClusters;
+use crate::commands::compare::Compare;
+use crate::commands::completions::Completions;
+use crate::commands::devices::Devices;
+use crate::commands::diff::Diff;
+use crate::commands::doctor::Doctor;
+use crate::commands::export::Export;
+use crate::commands::plot::Plot;
+use crate::commands::profile::MakeProfile;
+use crate::commands::record::Record;
+use crate::commands::replay::Replay;
+use crate::commands::report::ReportPage;
+use crate::commands::reproduce::Reproduce;
+use crate::commands::run::Run;
+use crate::commands::stats::Stats;
+use crate::commands::sweep::arguments::Sweep;
+use crate::commands::watch::Watch;
+use crate::commands::workload::Workload;
 
 /// How large must the match table of a NIC be for this MPI program?
 ///
@@ -31,305 +43,22 @@ pub(crate) enum Task {
     Run(Run),
     Record(Record),
     Replay(Replay),
-    Compare(crate::compare::Compare),
-    Advise(crate::advise::Advise),
+    Compare(Compare),
+    Advise(Advise),
     Sweep(Sweep),
-    Plot(look::Plot),
-    Stats(look::Stats),
-    Diff(look::Diff),
-    Export(look::Export),
-    Report(look::ReportPage),
-    Profile(look::profile::MakeProfile),
-    Cluster(crate::cluster::MakeClusters),
+    Plot(Plot),
+    Stats(Stats),
+    Diff(Diff),
+    Export(Export),
+    Report(ReportPage),
+    Profile(MakeProfile),
+    Cluster(MakeClusters),
     Doctor(Doctor),
-    Devices(crate::devices::Devices),
-    Watch(crate::watch::Watch),
-    Workload(crate::workload::Workload),
-    Reproduce(crate::reproduce::Reproduce),
-    Completions(crate::completions::Completions),
-}
-
-/// What run, record and sweep have in common.
-#[derive(Debug, Args)]
-pub(crate) struct Common {
-    /// Sets a parameter of the provider, such as kernel=scalar (FI_TCAM_KERNEL);
-    /// `fi_info -e` and fi_tcam(7) list them.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<String>,
-
-    /// The provider libtcam-fi.so, or the directory that holds it; otherwise the
-    /// one installed or built with this program.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) provider: Option<PathBuf>,
-
-    /// Which MPI the program uses; auto asks the launcher.
-    #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
-    pub(crate) mpi: MpiChoice,
-
-    /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
-    #[arg(long)]
-    pub(crate) partial: bool,
-}
-
-/// Sizes of both tables, for what has one of each.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct Tables {
-    /// Entries of the table of posted receives; 0 matches all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_hyphen_values = true)]
-    pub(crate) prq: Option<usize>,
-
-    /// Entries of the table of unexpected messages; 0 keeps all on the host.
-    #[arg(long, value_name = "N", value_parser = sizes::one, allow_hyphen_values = true)]
-    pub(crate) umq: Option<usize>,
-}
-
-/// Value of `--mpi`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum MpiChoice {
-    Auto,
-    Mpich,
-    Openmpi4,
-    Openmpi5,
-    Intel,
-}
-
-impl MpiChoice {
-    /// The MPI chosen; `None` leaves it to the launcher.
-    pub(crate) fn fixed(self) -> Option<Mpi> {
-        match self {
-            Self::Auto => None,
-            Self::Mpich => Some(Mpi::Mpich),
-            Self::Openmpi4 => Some(Mpi::Open(4)),
-            Self::Openmpi5 => Some(Mpi::Open(5)),
-            Self::Intel => Some(Mpi::Intel),
-        }
-    }
-}
-
-/// Runs a program once and sums the reports of its ranks.
-///
-/// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs
-/// the command, and prints what the tables of its ranks did. The exit code is
-/// the program's; 3 stands for ranks that are missing or were cut short, unless --partial says that
-/// they may, 125 for a failure of tcam itself, 2 for a command line that cannot be read.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam run -- mpiexec -n 4 ./app
-  tcam run --prq 1024 --umq 512 --report reports -- mpiexec -n 16 ./app input
-  tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app
-Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
-pub(crate) struct Run {
-    #[command(flatten)]
-    pub(crate) tables: Tables,
-
-    /// Keeps the reports of the ranks in this directory.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) report: Option<PathBuf>,
-
-    /// Writes the numbers of the summary to this file as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-
-    /// The program, with its launcher: mpiexec -n 4 ./app
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
-
-/// Runs a program once and records what is asked of the tables of its ranks.
-///
-/// Writes a trace for each matching context and the report of each rank to a
-/// directory; `tcam replay` and `tcam sweep --trace` ask the traces again.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam record -- mpiexec -n 4 ./app
-  tcam record --out app.trace --max 4096 -- mpiexec -n 16 ./app input
-  tcam record --prq 1024 --umq 512 -- mpiexec -n 16 ./app")]
-pub(crate) struct Record {
-    #[command(flatten)]
-    pub(crate) tables: Tables,
-
-    /// Where the traces and reports go; they replace those of an earlier run.
-    #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
-    pub(crate) out: PathBuf,
-
-    /// Largest trace in MiB; the recording ends there, the program goes on.
-    #[arg(long, value_name = "MIB", default_value_t = 1024, allow_negative_numbers = true)]
-    pub(crate) max: u32,
-
-    /// Writes the numbers of the summary to this file as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-
-    /// The program, with its launcher: mpiexec -n 4 ./app
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
-
-/// Plays traces to another table, engine or overflow model.
-///
-/// Prints what the tables would have counted. Everything is as recorded but for
-/// what is set here; time does not pass, and the costs of the timing model are
-/// counted.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam replay tcam-trace
-  tcam replay --prq 64 --umq 64 --set overflow=prefix tcam-trace
-  tcam replay --set device=connectx --report connectx tcam-trace
-  tcam replay --against tcam-trace tcam-trace")]
-pub(crate) struct Replay {
-    #[command(flatten)]
-    pub(crate) tables: Tables,
-
-    /// Sets a parameter of the device, such as host_engine=list.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) set: Vec<String>,
-
-    /// Costs of searches: cpu-list, cpu-hash or none; the same as --set timing=NAME.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) timing: Option<String>,
-
-    /// Keeps a report for each rank in this directory.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) report: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) json: Json,
-
-    /// Compares with the reports of a run; the exit code is 1 if they differ.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) against: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) ppn: Ppn,
-
-    #[command(flatten)]
-    pub(crate) take: Take,
-
-    /// Traces, or directories of traces.
-    #[arg(required = true, value_name = "TRACE")]
-    pub(crate) traces: Vec<PathBuf>,
-}
-
-/// Runs a program, or replays its traces, once a table size and draws the capacity
-/// curve.
-///
-/// Writes curve.svg, curve.png, sweep.csv and, for every run, the program's
-/// output and the reports of its ranks to the output directory.
-#[derive(Debug, Args)]
-#[command(after_help = "Sizes are a list of numbers; `A,...,B` doubles from A up to B:
-  --prq 0,64,...,8192    0 64 128 256 512 1024 2048 4096 8192
-  --prq 100,200,400      these three
-Examples:
-  tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
-  tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app
-  tcam sweep --timeout 300 -- mpiexec -n 32 ./app
-  tcam sweep --trace tcam-trace --prq 0,16,...,65536
-  tcam sweep --trace tcam-trace --timing cpu-list
-  tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
-Latency that the host adds is what its searches cost, over all messages and over those of
-the rank that suffers most. The model adds up costs: it has no time to insert and remove, no
-queueing of one search behind another, no overlap, no caches, nothing of the network, and
-the order of messages stays that of the recording. docs/devices.md has the sources of costs.")]
-pub(crate) struct Sweep {
-    /// Entries of the table of posted receives, one run each; otherwise sizes around what a first
-    /// run, or the traces, need.
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    pub(crate) prq: Option<Sizes>,
-
-    /// Entries of the table of unexpected messages: `same` as the other table, one number for
-    /// all runs, or a list as long as that of --prq; otherwise the same, or none with a device
-    /// that has no such table.
-    #[arg(long, value_name = "same|LIST", allow_hyphen_values = true)]
-    pub(crate) umq: Option<UmqSizes>,
-
-    /// Runs of every size; the curve shows their median.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u32).range(1..1000)
-    )]
-    pub(crate) repeat: u32,
-
-    /// Longest time of a run; one that takes longer is ended and counts as failed.
-    #[arg(long, value_name = "SECONDS", value_parser = timeout, allow_negative_numbers = true)]
-    pub(crate) timeout: Option<f64>,
-
-    /// Where the curve, the table and the logs go.
-    #[arg(long, value_name = "DIR", default_value = "tcam-sweep")]
-    pub(crate) out: PathBuf,
-
-    /// Traces, or directories of traces, to replay instead of running a program. With
-    /// the overflow model `spill` one pass answers for all sizes.
-    #[arg(
-        long,
-        value_name = "TRACE",
-        num_args = 1..,
-        conflicts_with_all = ["command", "repeat", "timeout"]
-    )]
-    pub(crate) trace: Vec<PathBuf>,
-
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
-    #[arg(long, requires = "trace")]
-    pub(crate) cut_off: bool,
-
-    /// Ends a replay, with an error, in which a queue has more elements. Each takes 150 to 250
-    /// bytes; as many traces are replayed at a time as there are cores.
-    #[arg(long, value_name = "N", default_value_t = MAX_QUEUE, requires = "trace")]
-    pub(crate) max_queue: usize,
-
-    /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
-    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay until
-    /// they are answered. Ranks of a node are consecutive.
-    #[arg(long, value_name = "P", allow_negative_numbers = true, requires = "trace")]
-    pub(crate) ppn: Option<NonZeroU32>,
-
-    /// Costs of searches, for the time that matching takes and the latency that the host
-    /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,
-    /// host_ns=NS and host_entry_ns=NS.
-    #[arg(long, value_name = "NAME", requires = "trace")]
-    pub(crate) timing: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) json: Json,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-
-    /// The program, with its launcher: mpiexec -n 4 ./app
-    #[arg(last = true, required_unless_present = "trace", value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-}
-
-fn timeout(text: &str) -> Result<f64, &'static str> {
-    let seconds = text.parse().ok().filter(|seconds| (0.1..=1e6).contains(seconds));
-    seconds.ok_or("a number from 0.1 to 1000000 is expected")
-}
-
-/// Says why the provider is not found or not chosen, and what to do.
-///
-/// Checks the library, libfabric, the MPI of the launcher given and its program, /dev/shm, the
-/// kernel's copy between processes and the environment. Nothing is changed.
-/// The exit code is 1 when something keeps tcam from working.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  tcam doctor
-  tcam doctor -- mpiexec -n 4 ./app")]
-pub(crate) struct Doctor {
-    /// The provider to check, or the directory that holds it.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) provider: Option<PathBuf>,
-
-    /// The command you want to run, with its launcher.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
+    Devices(Devices),
+    Watch(Watch),
+    Workload(Workload),
+    Reproduce(Reproduce),
+    Completions(Completions),
 }
 
 /// The first word of a command that no `--` stands before, if that is what is wrong.

@@ -245,7 +245,7 @@ pub(crate) enum Error {
     Draw(String),
 
     #[error("{0}")]
-    Workload(#[from] crate::workload::WorkloadError),
+    Workload(Box<dyn std::error::Error + Send + Sync>),
 
     #[error("{0}")]
     Device(#[from] nic::device::DeviceError),

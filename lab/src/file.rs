@@ -165,6 +165,23 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Endings of files that are not a page, or none of several in a directory.
+const FILES: [&str; 14] = [
+    "csv", "eps", "gif", "html", "jpeg", "jpg", "json", "md", "parquet", "pdf", "png", "ps", "svg",
+    "txt",
+];
+
+/// Refuses the name of a file of another kind than what is written.
+pub(crate) fn check_kind(out: &Path, fits: &[&str], expected: &'static str) -> Result<(), Error> {
+    let ending = out.extension().map(|end| end.to_string_lossy().to_lowercase());
+    match ending {
+        Some(end) if FILES.contains(&&*end) && !fits.contains(&&*end) && !out.is_dir() => {
+            Err(Error::OtherFile { path: out.to_owned(), expected })
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -225,5 +242,21 @@ mod tests {
         assert!(names_a_descriptor(Path::new("/dev/stdout")));
         assert!(names_a_descriptor(Path::new("/proc/self/fd/1")));
         assert!(!names_a_descriptor(Path::new("/dev/shm/x")));
+    }
+
+    #[test]
+    fn names_of_files_of_other_kinds_are_refused() {
+        let refused = |out: &Path, fits: &[&str]| check_kind(out, fits, "expected").is_err();
+        for name in ["x.pdf", "x.PNG", "a.b/p.svg"] {
+            assert!(refused(Path::new(name), &["html"]), "{name}");
+        }
+        for name in ["x.html", "-", "pictures", "run.2", "a.png/x", "/dev/stdout"] {
+            assert!(!refused(Path::new(name), &["html"]), "{name}");
+        }
+        assert!(refused(Path::new("x.html"), &[]));
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join("a.png");
+        std::fs::create_dir(&odd).unwrap();
+        assert!(!refused(&odd, &[]));
     }
 }

@@ -4,70 +4,34 @@
 #![forbid(unsafe_code)]
 
 #[macro_use]
-mod output;
+mod text;
 
 mod advise;
-mod basis;
+mod capacity;
 mod cli;
-mod cluster;
-mod compare;
-mod completions;
-mod curve;
-mod devices;
-mod doctor;
-mod ending;
-mod endpoints;
-mod environment;
+mod commands;
 mod error;
+mod experiment;
 mod file;
-mod fresh;
 mod hint;
-mod json;
-mod launcher;
-mod left;
-mod library;
-mod look;
-mod node;
-mod numbers;
-mod origin;
-mod play;
+mod launch;
+mod options;
 mod plot;
-mod progress;
-mod ranks;
-mod reading;
-mod record;
-mod remarks;
-mod repeats;
-mod replay;
-mod reports;
-mod reproduce;
-mod room;
-mod rows;
-mod run;
-mod sheet;
-mod signals;
-mod silent;
-mod sizes;
-mod smallest;
-mod spread;
-mod summary;
-mod sweep;
-mod table;
+mod results;
+mod settings;
 mod traces;
-mod watch;
 mod workload;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use signal_hook::consts::SIGINT;
 
 use crate::cli::{Cli, Task};
 use crate::error::Error;
+use crate::launch::ending::{self, OWN_FAILURE};
+use crate::text::output;
 
-/// Exit code of tcam's own failures, once the command line is read; every other code is the
-/// program's.
-const OWN_FAILURE: u8 = 125;
 /// Exit code of a command line that is none, as clap has it.
 const USAGE: u8 = 2;
 
@@ -82,32 +46,36 @@ fn main() -> ExitCode {
         sigpipe::reset();
     }
     let done = match task {
-        Task::Run(arguments) => run::run(&arguments),
-        Task::Record(arguments) => record::record(&arguments),
-        Task::Replay(arguments) => replay::replay(&arguments),
-        Task::Advise(arguments) => advise::advise(&arguments),
-        Task::Compare(arguments) => compare::compare(&arguments),
-        Task::Sweep(arguments) if arguments.trace.is_empty() => sweep::sweep(&arguments),
-        Task::Sweep(arguments) => curve::sweep(&arguments),
-        Task::Doctor(arguments) => Ok(doctor::doctor(&arguments)),
-        Task::Devices(arguments) => devices::devices(&arguments),
-        Task::Plot(arguments) => look::plot(&arguments),
-        Task::Stats(arguments) => look::stats(&arguments),
-        Task::Diff(arguments) => look::diff(&arguments),
-        Task::Export(arguments) => look::export(&arguments),
-        Task::Report(arguments) => look::report(&arguments),
-        Task::Profile(arguments) => look::profile::profile(&arguments),
-        Task::Cluster(arguments) => cluster::cluster(&arguments),
-        Task::Reproduce(arguments) => reproduce::reproduce(&arguments),
-        Task::Watch(arguments) => watch::watch(&arguments),
-        Task::Completions(arguments) => Ok(completions::completions(&arguments)),
-        Task::Workload(arguments) => workload::workload(&arguments),
+        Task::Run(arguments) => commands::run::run(&arguments),
+        Task::Record(arguments) => commands::record::record(&arguments),
+        Task::Replay(arguments) => commands::replay::replay(&arguments),
+        Task::Advise(arguments) => commands::advise::advise(&arguments),
+        Task::Compare(arguments) => commands::compare::compare(&arguments),
+        Task::Sweep(arguments) if arguments.trace.is_empty() => {
+            commands::sweep::of_program::sweep(&arguments)
+        }
+        Task::Sweep(arguments) => commands::sweep::of_traces::sweep(&arguments),
+        Task::Doctor(arguments) => Ok(commands::doctor::doctor(&arguments)),
+        Task::Devices(arguments) => commands::devices::devices(&arguments),
+        Task::Plot(arguments) => commands::plot::plot(&arguments),
+        Task::Stats(arguments) => commands::stats::stats(&arguments),
+        Task::Diff(arguments) => commands::diff::diff(&arguments),
+        Task::Export(arguments) => commands::export::export(&arguments),
+        Task::Report(arguments) => commands::report::report(&arguments),
+        Task::Profile(arguments) => commands::profile::profile(&arguments),
+        Task::Cluster(arguments) => commands::cluster::cluster(&arguments),
+        Task::Reproduce(arguments) => commands::reproduce::reproduce(&arguments),
+        Task::Watch(arguments) => commands::watch::watch(&arguments),
+        Task::Completions(arguments) => {
+            Ok(commands::completions::completions(&arguments, &mut Cli::command()))
+        }
+        Task::Workload(arguments) => commands::workload::workload(&arguments),
     };
     let code = done.unwrap_or_else(|error| {
         eprintln!("tcam: {error}");
         match error {
             Error::Program { code, .. } => code,
-            Error::Interrupted => signals::code_of(SIGINT),
+            Error::Interrupted => ending::code_of(SIGINT),
             _ => OWN_FAILURE,
         }
     });

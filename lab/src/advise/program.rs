@@ -9,10 +9,11 @@ use super::cost::Work;
 use super::features::Features;
 use super::models::Models;
 use super::stream::{Census, Measured, Stream, Yardstick, measure};
-use crate::environment::Settings;
 use crate::error::Error;
-use crate::play;
-use crate::traces::{Found, Trace};
+use crate::settings::Settings;
+use crate::traces::files::Found;
+use crate::traces::play;
+use crate::traces::trace::Trace;
 
 /// What one engine counted in all traces of a run.
 #[derive(Clone, Debug)]

@@ -17,7 +17,10 @@ use super::math::quantile;
 use super::stream::{self, Measured, Stream, Yardstick};
 use crate::error::Error;
 use crate::file;
-use crate::workload::{self, Flight, Pattern, Place};
+use crate::workload::flight::Flight;
+use crate::workload::generate;
+use crate::workload::pattern::Pattern;
+use crate::workload::stream::Place;
 
 /// Names of the files.
 pub(crate) const SAMPLES: &str = "samples.csv";
@@ -65,7 +68,7 @@ struct Plan {
 
 /// Sizes of a pattern: ranks, or messages in flight and bytes of each.
 fn sizes(pattern: Pattern) -> Vec<(u32, Flight)> {
-    let usual = Flight::usual(pattern);
+    let usual = pattern.usual_flight();
     let of_ranks = |ranks: &[u32]| ranks.iter().map(|&ranks| (ranks, usual)).collect();
     let flights = |messages: &[u32], bytes: &[u64]| {
         let all = messages.iter().zip(bytes.iter().cycle());
@@ -115,7 +118,7 @@ impl Plan {
         let mut ops = Vec::new();
         for step in 0.. {
             let steps = step..step + 1;
-            workload::generate(self.pattern, place, self.seed, steps, self.flight, |event| {
+            generate::generate(self.pattern, place, self.seed, steps, self.flight, |event| {
                 ops.push(event.op);
             });
             // Of patterns that take turns there are always both.
@@ -125,7 +128,7 @@ impl Plan {
         }
         let entries = self.entries.to_string();
         let set = [("prq_entries", entries.as_str()), ("umq_entries", entries.as_str())];
-        Ok(Stream::new(ops, TagLayout::Mpich, &workload::params(self.ranks, &set)?))
+        Ok(Stream::new(ops, TagLayout::Mpich, &generate::params(self.ranks, &set)?))
     }
 
     /// A sample, whose times are in yardsticks, and nanoseconds of one of these.
@@ -183,7 +186,7 @@ pub(crate) fn measure() -> Result<Set, Error> {
 /// Measures the whole set here, one replay at a time.
 pub(crate) fn measure_here() -> Result<Set, Error> {
     let (plans, contenders, yardstick) = (plans(), Contender::all(), Yardstick::new()?);
-    let bar = workload::progress(plans.len() as u64);
+    let bar = generate::progress(plans.len() as u64);
     let measured = plans.iter().map(|plan| {
         bar.set_message(plan.name());
         let sample = plan.measure(&contenders, &yardstick);
@@ -308,7 +311,7 @@ mod tests {
         let plan = Plan {
             pattern: Pattern::Cholesky,
             ranks: 4,
-            flight: Flight::usual(Pattern::Cholesky),
+            flight: Pattern::Cholesky.usual_flight(),
             seed: 1,
             entries: 8,
         };

@@ -22,10 +22,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::contender::Contender;
 use super::math::quantile;
-use crate::environment::Settings;
 use crate::error::Error;
-use crate::traces::Trace;
-use crate::workload::{self, Flight, Pattern, Place};
+use crate::settings::Settings;
+use crate::traces::trace::Trace;
+use crate::workload::generate;
+use crate::workload::pattern::Pattern;
+use crate::workload::stream::Place;
 
 /// Rounds of a measurement.
 const ROUNDS: usize = 15;
@@ -246,10 +248,10 @@ impl Yardstick {
         const STEPS: u32 = 48;
         let (pattern, place) = (Pattern::Halo, Place { rank: 0, ranks: RANKS });
         let mut ops = Vec::new();
-        workload::generate(pattern, place, 1, 0..STEPS, Flight::usual(pattern), |event| {
+        generate::generate(pattern, place, 1, 0..STEPS, pattern.usual_flight(), |event| {
             ops.push(event.op);
         });
-        let params = workload::params(RANKS, &[("prq_entries", "0"), ("umq_entries", "0")])?;
+        let params = generate::params(RANKS, &[("prq_entries", "0"), ("umq_entries", "0")])?;
         let stream = Stream::new(ops, TagLayout::Mpich, &params);
         let default = Contender { engine: HostEngine::default(), queue: Queue::default() };
         let configs = [stream.device(default, false)?];

@@ -4,19 +4,19 @@
 use matching::{HostEngine, Profile};
 use serde::Serialize;
 
-use super::Case;
+use super::case::Case;
 use super::contender::{Contender, Names};
 use super::models::{Models, Question};
 use super::program::Run;
 use super::words;
-use crate::curve;
-use crate::numbers::count;
-use crate::ranks::Completeness;
-use crate::traces::Found;
+use crate::capacity::curve;
+use crate::results::ranks::Completeness;
+use crate::text::numbers::count;
+use crate::traces::files::Found;
 
 /// See the module.
 #[derive(Debug, Serialize)]
-pub(super) struct Told {
+pub(crate) struct Told {
     title: String,
     runs: Vec<Completeness>,
     receives: u64,
@@ -91,7 +91,7 @@ struct ToldAnswer {
 }
 
 /// The program, and how many runs of it.
-pub(super) fn title(found: &[Found]) -> String {
+pub(crate) fn title(found: &[Found]) -> String {
     let title = curve::title(&found[0]);
     match found.len() {
         1 => title,
@@ -100,7 +100,7 @@ pub(super) fn title(found: &[Found]) -> String {
 }
 
 impl Told {
-    pub(super) fn of(found: &[Found], cases: &[Case], models: &Models) -> Self {
+    pub(crate) fn of(found: &[Found], cases: &[Case], models: &Models) -> Self {
         let first = &cases[0];
         let census = || first.runs.iter().map(|run| &run.census);
         let [prq_high_water, umq_high_water] = first.marks();

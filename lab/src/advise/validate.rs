@@ -278,7 +278,27 @@ fn costs(
 
 #[cfg(test)]
 mod tests {
+    use super::super::{models, set, train};
     use super::*;
+
+    const SAMPLES: &str = include_str!("../../advisor/samples.csv");
+    const COSTS: &str = include_str!("../../advisor/costs.csv");
+
+    /// All of the models takes long without optimization: tests/advise.py compares that.
+    #[test]
+    fn costs_are_learned_again_to_the_bit() {
+        let set = set::parse(SAMPLES, COSTS).unwrap();
+        let models = Models::stored().unwrap();
+        assert_eq!(models.streams, set.samples.len());
+        let costs = |costs: &[models::CostOf]| serde_json::to_string(costs).unwrap();
+        assert_eq!(costs(&train::costs(&set.samples)), costs(&models.costs));
+    }
+
+    #[test]
+    fn the_page_has_what_was_found_in_validation() {
+        let page = include_str!("../../../docs/papers.md");
+        assert!(page.contains(include_str!("../../advisor/validation.md")));
+    }
 
     #[test]
     fn probabilities_that_come_true_have_no_error() {

@@ -6,8 +6,8 @@ use super::classifier;
 use super::contender::Contender;
 use super::models::{Models, Question};
 use super::program::Run;
-use crate::numbers::{count, entries, share, whole};
-use crate::sheet::Sheet;
+use crate::text::numbers::{count, entries, share, whole};
+use crate::text::sheet::Sheet;
 
 /// The tables of a case: `tables of 512 + 512 entries`.
 pub(crate) fn tables(sizes: [u64; 2]) -> String {

@@ -4,7 +4,7 @@
 use super::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
 use super::panel::nice_steps;
 use crate::error::Error;
-use crate::numbers::whole;
+use crate::text::numbers::whole;
 
 /// Texts are large enough to be read on a printed page.
 const TITLE: f64 = 22.0;

@@ -5,7 +5,7 @@ use plotters::prelude::RGBColor;
 
 use super::canvas::{Align, At, Canvas, DARK, GREY, LIGHT, Surface};
 use crate::error::Error;
-use crate::numbers::whole;
+use crate::text::numbers::whole;
 
 const TITLE: f64 = 20.0;
 const LABEL: f64 = 16.0;

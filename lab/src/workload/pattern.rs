@@ -9,9 +9,8 @@
 
 use clap::ValueEnum;
 
-use crate::basis::Basis;
-
-use super::Flight;
+use super::basis::Basis;
+use super::flight::Flight;
 use super::stream::{Messages, Phase, Place, Sources, tag};
 
 /// Who communicates how.
@@ -141,6 +140,15 @@ impl Pattern {
             }
         };
         Paper { ranks, prq, umq, source, basis }
+    }
+
+    /// What is in flight unless something else is asked for.
+    pub(crate) const fn usual_flight(self) -> Flight {
+        let messages = match self {
+            Self::Pingpong => 100,
+            _ => 1024,
+        };
+        Flight { messages, bytes: 256 }
     }
 
     /// What a rank is sent in one step, with so much in flight where a pattern takes that.

@@ -23,7 +23,7 @@ fn events(pattern: Pattern, place: Place, steps: u32, seed: u64) -> Vec<Event> {
 }
 
 fn replayed(events: &[Event]) -> ContextCounters {
-    let params = crate::workload::params(64, &[]).unwrap();
+    let params = crate::workload::generate::params(64, &[]).unwrap();
     let config = DeviceConfig::from_params(&params, TagLayout::Mpich);
     let mut replay = Replay::new(&config).unwrap();
     for event in events {
@@ -96,7 +96,7 @@ fn a_list_is_traversed_as_the_papers_say() {
     let of = |pattern| {
         let place = Place { rank: 0, ranks: 2 };
         let set = [("prq_entries", "0"), ("host_engine", "list"), ("report", "x")];
-        let params = crate::workload::params(2, &set).unwrap();
+        let params = crate::workload::generate::params(2, &set).unwrap();
         let mut replay =
             Replay::new(&DeviceConfig::from_params(&params, TagLayout::Mpich)).unwrap();
         events(pattern, place, 1, 1).iter().for_each(|event| replay.play(&event.op));

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Linear, balance};
+use super::linear::{Linear, balance};
 use crate::advise::math::{dot, logistic};
 
 const STEPS: usize = 400;

@@ -9,9 +9,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::balance;
+use super::linear::balance;
 use crate::advise::math::{dot, logistic, tanh};
-use crate::workload::mix;
+use crate::workload::random::mix;
 
 const HIDDEN: usize = 6;
 const EPOCHS: usize = 150;

@@ -5,6 +5,7 @@
 //! They are written here: smartcore's support vector machine does not keep its kernel in a file,
 //! and a model that is trained again has to be the same bit for bit on any machine.
 
+mod linear;
 mod logistic;
 mod mlp;
 mod svm;
@@ -14,27 +15,14 @@ use serde::{Deserialize, Serialize};
 pub(crate) use logistic::Platt;
 use mlp::Mlp;
 
+use super::classifier::linear::Linear;
 use super::features::SEEN;
-use super::math::dot;
 
 /// Names, in the order of [`Classifiers::scores`].
 pub(crate) const NAMES: [&str; 3] = ["logistic regression", "SVM", "MLP"];
 
 /// What is learned from: what is seen, and the answer.
 pub(crate) type Row = ([f64; SEEN], bool);
-
-/// A weight for each input, and one for none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Linear {
-    weights: Vec<f64>,
-    bias: f64,
-}
-
-impl Linear {
-    fn score(&self, inputs: &[f64]) -> f64 {
-        dot(&self.weights, inputs) + self.bias
-    }
-}
 
 /// Inputs less their mean, by their deviation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,14 +87,6 @@ impl Classifiers {
         let scaled = self.scale.apply(inputs);
         [self.logistic.score(&scaled), self.svm.score(&scaled), self.mlp.score(&scaled)]
     }
-}
-
-/// Weights of rows, so that both answers have the same share: few streams of one kind must not
-/// drown in those of the other.
-fn balance<T>(rows: &[(T, bool)]) -> [f64; 2] {
-    let yes = rows.iter().filter(|(_, yes)| *yes).count() as f64;
-    let all = rows.len() as f64;
-    [all - yes, yes].map(|of| if of > 0.0 { (all / 2.0 / of).min(4.0) } else { 0.0 })
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@
 //! ```
 //! The bias is the weight of an input that is always 1.
 
-use super::{Linear, balance};
+use super::linear::{Linear, balance};
 use crate::advise::math::dot;
-use crate::workload::Permutation;
+use crate::workload::random::Permutation;
 
 const EPOCHS: u64 = 60;
 const C: f64 = 1.0;

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The capacity curve of traces.
+//!
+//! With the overflow model `spill`, one pass over a trace answers for every table
+//! size (`matching::Curve`); otherwise, and where the timing model is on, every size
+//! is replayed.
+
+use indicatif::ProgressBar;
+use matching::Traversals;
+use matching::timing::Costs;
+use nic::config;
+use nic::lengths::Lengths;
+use nic::params::Params;
+use nic::report::ContextCounters;
+
+use super::point::{Cost, Modelled, Point};
+use super::rows::Row;
+use super::sizes::Sizes;
+use crate::error::Error;
+use crate::results::ranks::Ranks;
+use crate::results::summary::Summary;
+use crate::settings::Settings;
+use crate::traces::counted::{self, Counted};
+use crate::traces::files::Found;
+use crate::traces::play::{self, Curves};
+
+/// The points of traces at sizes from 0 to beyond what they need; none of them without
+/// traces, or where the table does not hold the oldest elements.
+pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Vec<Point>>, Error> {
+    let settings = Settings::default();
+    let Some(first) = found.first() else { return Ok(None) };
+    if !is_plain(&first.params(&settings)?) {
+        return Ok(None);
+    }
+    let passed = play::curves(found, &settings, bar)?;
+    let need = need_of(passed.iter().map(|of| &of.counted.counters));
+    let pairs: Vec<_> = Sizes::around(need).0.into_iter().map(|size| (size, size)).collect();
+    let sums = sums_of(&pairs, &passed, &settings, &found.ranks())?;
+    Ok(Some(swept(&pairs, &[sums]).0))
+}
+
+/// The longest of all queues.
+pub(crate) fn need_of<'a>(counters: impl Iterator<Item = &'a ContextCounters>) -> u64 {
+    counters.map(|of| of.prq.high_water.max(of.umq.high_water)).max().unwrap_or(0)
+}
+
+/// Whether the timing model is on.
+pub(crate) fn is_charged(params: &Params) -> bool {
+    config::costs(params) != Costs::default()
+}
+
+/// Whether the table always holds the oldest elements.
+pub(crate) fn is_plain(params: &Params) -> bool {
+    params.text("overflow") == "spill"
+        && params.text("pool") == "endpoint"
+        && params.text("refuse") == "none"
+}
+
+/// What a recording counted at each of some sizes, and what a message cost there.
+pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
+
+/// The points and rows of recordings, each of which was played at all sizes.
+pub(crate) fn swept(pairs: &[(usize, usize)], played: &[Sums]) -> (Vec<Point>, Vec<Row>) {
+    let (mut points, mut rows) = (Vec::new(), Vec::new());
+    for (at, &(prq, umq)) in pairs.iter().enumerate() {
+        let of = played.iter().filter_map(|sums| sums[at].as_ref());
+        let (sums, mut costs): (Vec<_>, Vec<_>) =
+            of.map(|(sum, cost)| (sum.clone(), *cost)).unzip();
+        for (repeat, (sum, cost)) in (1..).zip(sums.iter().zip(&costs)) {
+            rows.push(Row::of(prq, umq, repeat, 0.0, sum).with(*cost));
+        }
+        if !sums.is_empty() {
+            // Of the middle one: a mean would be of no recording.
+            costs.sort_by(|one, other| one.value().total_cmp(&other.value()));
+            let cost = Some(costs[costs.len() / 2]);
+            points.push(Point { cost, ..Point::of(prq, umq, &sums) });
+        }
+    }
+    (points, rows)
+}
+
+/// What the tables of each size would have counted, from one pass.
+pub(crate) fn sums_of(
+    pairs: &[(usize, usize)],
+    passed: &[Curves],
+    settings: &Settings,
+    ranks: &Ranks,
+) -> Result<Sums, Error> {
+    let mut sums = Vec::new();
+    for &(prq, umq) in pairs {
+        let mut compared = 0;
+        let counted: Vec<Counted> = passed
+            .iter()
+            .map(|Curves { counted, curves: [of_prq, of_umq] }| {
+                if counted.trace.header.context == "tagged" {
+                    compared += of_prq.host_entries(prq) + of_umq.host_entries(umq);
+                }
+                let (prq, umq) = (
+                    of_prq.counters(&counted.counters.prq, prq),
+                    of_umq.counters(&counted.counters.umq, umq),
+                );
+                let kinds = ContextCounters::kinds_of(&prq, &umq);
+                // What was in the table over time, only a replay of this size knows.
+                let lengths = Lengths::default();
+                let counters =
+                    ContextCounters { prq, umq, kinds, lengths, ..counted.counters.clone() };
+                Counted { counters, ..counted.clone() }
+            })
+            .collect();
+        let sum = sum_of(&counted, settings, ranks)?;
+        sums.push(sum.map(|sum| {
+            let cost = Cost::Compared(compared as f64 / messages(&sum));
+            (sum, cost)
+        }));
+    }
+    Ok(sums)
+}
+
+pub(crate) fn replays(
+    pairs: &[(usize, usize)],
+    found: &Found,
+    settings: &Settings,
+    charged: bool,
+) -> Result<Sums, Error> {
+    let sizes = pairs.iter().map(|(prq, umq)| {
+        let mut settings = settings.clone();
+        settings.set("prq_entries", prq);
+        settings.set("umq_entries", umq);
+        settings
+    });
+    let sizes: Vec<_> = sizes.collect();
+    let replayed = replayed(found, &sizes, charged)?;
+    Ok(replayed.into_iter().map(|of| of.map(|Replayed { sum, cost, .. }| (sum, cost))).collect())
+}
+
+/// What a replay of traces counted, all of them together, and what a message cost.
+pub(crate) struct Replayed {
+    pub(crate) sum: Summary,
+    pub(crate) cost: Cost,
+    /// Elements that the host engine traverses for a message.
+    pub(crate) traversed: f64,
+}
+
+/// Replays traces to each of some tables; the cost is that of the timing model where it is charged.
+pub(crate) fn replayed(
+    found: &Found,
+    settings: &[Settings],
+    charged: bool,
+) -> Result<Vec<Option<Replayed>>, Error> {
+    let bar = play::bar(found, settings.len());
+    let counted = play::all_to_each(found, settings, &bar);
+    bar.finish_and_clear();
+    let of = |counted: &[Counted], settings: &Settings| {
+        let Some(sum) = sum_of(counted, settings, &found.ranks())? else { return Ok(None) };
+        let a_message = |of: fn(&Traversals) -> u64| {
+            let [prq, umq] = [&sum.tagged.prq, &sum.tagged.umq].map(|of| &of.traversals);
+            (of(prq).saturating_add(of(umq))) as f64 / messages(&sum)
+        };
+        let cost = match charged {
+            true => Cost::Modelled(Modelled::of(&sum, counted)),
+            false => Cost::Compared(a_message(|of| of.in_a_list)),
+        };
+        let traversed = a_message(|of| of.entries);
+        Ok(Some(Replayed { sum, cost, traversed }))
+    };
+    counted?.iter().zip(settings).map(|(counted, settings)| of(counted, settings)).collect()
+}
+
+fn messages(sum: &Summary) -> f64 {
+    sum.tagged.arrivals.max(1) as f64
+}
+
+/// The sum of what was counted, which must add up; nothing of nothing.
+fn sum_of(
+    counted: &[Counted],
+    settings: &Settings,
+    ranks: &Ranks,
+) -> Result<Option<Summary>, Error> {
+    let reports = counted::reports(counted, settings)?;
+    for report in &reports {
+        report.check().map_err(Error::Replay)?;
+    }
+    Ok(Summary::of_traces(&reports, ranks))
+}
+
+/// Headline: the program and its ranks.
+pub(crate) fn title(found: &Found) -> String {
+    let program = &found[0].header.program;
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let whole = found.iter().all(|trace| trace.cut().is_none());
+    let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
+    let nodes = found.iter().find_map(|trace| trace.take.ppn);
+    let nodes = nodes.map_or_else(String::new, |ppn| format!(", {ppn} to a node"));
+    format!("{name} on {}{nodes}, {replayed}", found.ranks().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use matching::Key;
+    use nic::message::Envelope;
+    use nic::trace::{Encoder, Header, Op, Posted, put_time};
+
+    use super::*;
+    use crate::commands::workload;
+    use crate::traces::files;
+    use crate::traces::take::Take;
+    use crate::workload::pattern::Pattern;
+
+    /// What a rank's traces cost under each of some settings, of `cpu-list` where they say nothing.
+    fn costs(path: PathBuf, settings: &[&[&str]]) -> Vec<Modelled> {
+        let found = files::find(&[path], Take::default()).unwrap();
+        let of = |words: &&[&str]| {
+            let words: Vec<_> = words.iter().map(|&word| word.to_owned()).collect();
+            let mut settings = Settings::for_replay("--set", &words).unwrap();
+            settings.give("timing", "--timing", Some(&"cpu-list".to_owned())).unwrap();
+            settings
+        };
+        let settings: Vec<_> = settings.iter().map(of).collect();
+        let replayed = replayed(&found, &settings, true).unwrap();
+        let cost = |of: Option<Replayed>| match of.unwrap().cost {
+            Cost::Modelled(modelled) => modelled,
+            Cost::Compared(_) => unreachable!("it is charged"),
+        };
+        replayed.into_iter().map(cost).collect()
+    }
+
+    #[test]
+    fn a_stream_that_spills_costs_more_though_all_is_promoted_first() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stream.trace");
+        let [context, layout] = ["tagged", "mpich"].map(str::to_owned);
+        let header = Header { rank: Some(0), context, layout, ..Header::default() };
+        let (mut bytes, mut encoder) = (header.to_bytes(), Encoder::default());
+        put_time(&mut bytes, 0).unwrap();
+        for _ in 0..2000 {
+            let envelope = Envelope { source: 1, bits: 2, len: 8 };
+            encoder.op(&mut bytes, &Op::Arrive(envelope)).unwrap();
+        }
+        put_time(&mut bytes, 1_000_000_000).unwrap();
+        for _ in 0..2000 {
+            let key = Key { bits: 2, ignore: 0, source: matching::Source::new(1) };
+            let post = Posted { key, len: 8, multi: None, non_contiguous: false };
+            encoder.op(&mut bytes, &Op::Post(post)).unwrap();
+        }
+        fs::write(&path, bytes).unwrap();
+        let [small, large] = costs(path, &[&["umq_entries=64"], &["umq_entries=4096"]])[..] else {
+            unreachable!("there are two");
+        };
+        assert_eq!((large.matching, large.added), (0.0, 0.0));
+        // 1,936 of 2,000 spill, and are promoted before they match.
+        assert!((small.added - 0.968 * (3.0 + 22.0)).abs() < 1e-9, "{small:?}");
+        assert!(small.arrivals[2] > large.arrivals[2] && small.posts[0] > large.posts[0]);
+    }
+
+    #[test]
+    fn engines_of_fds_are_in_the_order_of_the_paper() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("fds");
+        workload::tests::write_pattern(Pattern::Fds, 512, 6, &out);
+        let engines =
+            ["list", "list-pnp", "col-list", "col-pnp"].map(|name| format!("host_engine={name}"));
+        let settings = engines
+            .each_ref()
+            .map(|engine| ["prq_entries=0", "umq_entries=0", "queue=linked", "theta=100", engine]);
+        let settings: Vec<&[&str]> = settings.iter().map(|words| &words[..]).collect();
+        let costs: Vec<_> = costs(out, &settings).iter().map(|of| of.matching).collect();
+        assert!(costs.windows(2).all(|pair| pair[0] > pair[1]), "{costs:?}");
+        assert!(costs[0] > 5.0 * costs[3], "{costs:?}");
+    }
+}

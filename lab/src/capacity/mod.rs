@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! How large a table has to be: points of a curve, and what they say.
+
+pub(crate) mod curve;
+pub(crate) mod point;
+pub(crate) mod rows;
+pub(crate) mod sizes;
+pub(crate) mod smallest;
+pub(crate) mod spread;
+pub(crate) mod verdict;

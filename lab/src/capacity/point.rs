@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A point of a capacity curve: what was measured at one table size, and what a message costs
+//! there.
+
+use matching::timing::ModelledTime;
+use nic::latency::{Latencies, Latency};
+use nic::report::ContextCounters;
+
+use super::spread::median;
+use crate::results::summary::{Peak, Summary, spilled};
+use crate::text::numbers::{entries, share, whole};
+use crate::traces::counted::Counted;
+
+/// What was measured at one table size: the medians of its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Point {
+    /// Entries of the table of posted receives.
+    pub(crate) prq: usize,
+    /// Entries of the table of unexpected messages.
+    pub(crate) umq: usize,
+    /// Elements that went to the host and entered a table later, per cent.
+    pub(crate) promoted: f64,
+    /// Elements that did not fit, per cent: both queues together, PRQ, UMQ.
+    pub(crate) spilled: [f64; 3],
+    /// The most of any run.
+    pub(crate) spilled_most: [f64; 3],
+    /// Elements that did not fit, counted in the run with most of them: PRQ, UMQ.
+    pub(crate) spills: [u64; 2],
+    /// Longest PRQ and UMQ of any rank.
+    pub(crate) peaks: [Peak; 2],
+    /// The same of each run.
+    pub(crate) marks: [Vec<u64>; 2],
+    /// Seconds of the run: shortest, median, longest.
+    pub(crate) seconds: [f64; 3],
+    /// What a message costs, if nothing was run.
+    pub(crate) cost: Option<Cost>,
+}
+
+/// What matching costs a message in a replay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Cost {
+    /// Nanoseconds of the timing model.
+    Modelled(Modelled),
+    /// Entries that a linear search on the host compares.
+    Compared(f64),
+}
+
+impl Cost {
+    /// What is drawn, and its unit.
+    pub(crate) fn title(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Modelled(_) => ("Modelled time of matching", "ns a message"),
+            Self::Compared(_) => ("Entries compared on the host", "entries a message"),
+        }
+    }
+
+    pub(crate) fn value(self) -> f64 {
+        match self {
+            Self::Modelled(modelled) => modelled.matching,
+            Self::Compared(entries) => entries,
+        }
+    }
+}
+
+/// Nanoseconds a message, on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Modelled {
+    /// Of all searches, spills and promotions.
+    pub(crate) matching: f64,
+    /// Of all but the searches of tables: what overflow adds.
+    pub(crate) added: f64,
+    /// The same of the rank where it is most.
+    pub(crate) worst: f64,
+    pub(crate) rank: Option<u32>,
+    /// Latency of arrivals and of posts, waiting counted: mean, median and what 99 % do not
+    /// exceed.
+    pub(crate) arrivals: [Option<f64>; 3],
+    pub(crate) posts: [Option<f64>; 3],
+}
+
+impl Modelled {
+    /// What was charged for the tagged messages of traces and their sum.
+    pub(crate) fn of(sum: &Summary, counted: &[Counted]) -> Self {
+        let ns = |of: &ContextCounters, ps: fn(&ModelledTime) -> u64| {
+            let ps = ps(&of.prq.modelled).saturating_add(ps(&of.umq.modelled));
+            ps as f64 * 1e-3 / of.arrivals.max(1) as f64
+        };
+        let host_ns = |of: &ContextCounters| ns(of, ModelledTime::overflow_ps);
+        let table_ns = ns(&sum.tagged, |time| time.table_ps);
+        let matching = table_ns + host_ns(&sum.tagged);
+        let (worst, rank) = counted
+            .iter()
+            .filter(|of| of.trace.header.context == "tagged")
+            .map(|of| (host_ns(&of.counters), of.trace.header.rank))
+            .fold((0.0, None), |most, of| if of.0 > most.0 { of } else { most });
+        let latency = |of: &Latencies| [of.mean_ns(), of.quantile_ns(0.5), of.quantile_ns(0.99)];
+        let Latency { arrivals, posts, .. } = &sum.tagged.latency;
+        let added = host_ns(&sum.tagged);
+        let (arrivals, posts) = (latency(arrivals), latency(posts));
+        Self { matching, added, worst, rank, arrivals, posts }
+    }
+}
+
+impl Point {
+    /// The medians of the runs at one size; peaks are the highest of any run,
+    /// since a table must hold them all.
+    ///
+    /// # Panics
+    /// Without runs.
+    pub(crate) fn of(prq: usize, umq: usize, runs: &[Summary]) -> Self {
+        let peak = |of: fn(&Summary) -> &Peak| {
+            runs.iter().map(of).cloned().fold(Peak::default(), Peak::highest)
+        };
+        let seconds = || runs.iter().map(|run| run.seconds);
+        let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, f64::max);
+        Self {
+            prq,
+            umq,
+            promoted: median(runs.iter().map(Summary::promoted)),
+            spilled: [
+                median(runs.iter().map(Summary::spilled)),
+                median(runs.iter().map(|run| spilled(&run.tagged.prq))),
+                median(runs.iter().map(|run| spilled(&run.tagged.umq))),
+            ],
+            spilled_most: [
+                most(&mut runs.iter().map(Summary::spilled)),
+                most(&mut runs.iter().map(|run| spilled(&run.tagged.prq))),
+                most(&mut runs.iter().map(|run| spilled(&run.tagged.umq))),
+            ],
+            spills: [
+                runs.iter().map(|run| run.tagged.prq.spills).max().unwrap_or(0),
+                runs.iter().map(|run| run.tagged.umq.spills).max().unwrap_or(0),
+            ],
+            peaks: [peak(|run| &run.prq_peak), peak(|run| &run.umq_peak)],
+            marks: [
+                runs.iter().map(|run| run.prq_peak.elements).collect(),
+                runs.iter().map(|run| run.umq_peak.elements).collect(),
+            ],
+            seconds: [
+                seconds().fold(f64::INFINITY, f64::min),
+                median(seconds()),
+                seconds().fold(0.0, f64::max),
+            ],
+            cost: None,
+        }
+    }
+
+    /// What spilled of a queue, or of both: the median, and the most where that is more.
+    pub(crate) fn told_spilled(&self, of: usize) -> String {
+        let (median, most) = (share(self.spilled[of]), share(self.spilled_most[of]));
+        if median == most { median } else { format!("{median}, at most {most}") }
+    }
+
+    /// Elements that fit at once, per cent.
+    pub(crate) fn at_once(&self) -> f64 {
+        100.0 - self.spilled[0]
+    }
+
+    /// Whether nothing spilled here.
+    pub(super) fn fits(&self) -> bool {
+        self.spills == [0, 0]
+    }
+
+    /// The size as entries.
+    pub(super) fn entries(&self) -> String {
+        if self.prq == self.umq {
+            entries(self.prq as u64)
+        } else {
+            format!("{} entries", self.size())
+        }
+    }
+
+    /// The size as one number, or both when they differ.
+    pub(crate) fn size(&self) -> String {
+        if self.prq == self.umq {
+            whole(self.prq as u64)
+        } else {
+            format!("{} + {}", whole(self.prq as u64), whole(self.umq as u64))
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::results::reports::tests::sample;
+
+    pub(crate) fn point(entries: u64, posts: &[u64]) -> Point {
+        let runs: Vec<_> = posts
+            .iter()
+            .map(|&posts| Summary::of(&[sample(0, entries, 3), sample(1, entries, posts)]).unwrap())
+            .collect();
+        Point::of(entries as usize, entries as usize, &runs)
+    }
+
+    #[test]
+    fn medians_are_taken_and_peaks_kept() {
+        let point = point(10, &[20, 12, 100]);
+        assert_eq!((point.spills, point.spilled[0] < point.spilled_most[0]), ([90, 0], true));
+        assert_eq!(point.peaks[0], Peak { elements: 100, rank: Some(1) });
+        assert_eq!(point.seconds, [2.5, 2.5, 2.5]);
+    }
+
+    #[test]
+    fn of_two_runs_the_median_is_between_them() {
+        let point = point(10, &[20, 40]);
+        assert_eq!(point.spills, [30, 0]);
+        assert!((point.spilled[1] - 100.0 * (10.0 / 23.0 + 30.0 / 43.0) / 2.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam cluster`: K-means over a profile, for the engine `kmeans` (Ghazimirsaeed, Afsahi:
+//! *Accelerating MPI Message Matching by a Data Clustering Strategy*, section 4).
+//!
+//! ```text
+//! for each rank i and each of its queues:
+//!     A[i] = elements that each source j added                       (the profile)
+//!     B[i] = K-means of A[i], k clusters: sources that add much, less, little
+//! ```
+//!
+//! A search walks the queue of its source's cluster. With N elements of which N_c are in cluster
+//! c, the queue that an element is in has sum(N_c^2) / N of them on average: `auto` takes the
+//! fewest clusters with which that is within 10 % of what the most would leave.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use nic::clusters::{self, FORMAT, Head};
+
+use crate::error::Error;
+use crate::experiment::kmeans::{Clustered, kmeans};
+use crate::experiment::profile::{self, Profile, Row};
+use crate::file;
+use crate::text::numbers::{percent, share, whole};
+use crate::text::sheet::Sheet;
+
+/// Clusters that `auto` chooses among: those of the paper.
+const CHOICES: [u16; 6] = [1, 2, 4, 8, 16, 32];
+/// How much longer a queue `auto` allows for fewer clusters.
+const GAP: f64 = 1.1;
+/// Ranks that are printed.
+const WORST: usize = 8;
+
+/// Makes clusters of the sources of each rank, from a profile.
+///
+/// Sources that added about as many elements share a queue (K-means).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam profile tcam-trace --out app.profile
+  tcam cluster app.profile --k 16 --out app.clusters
+  tcam compare --with host_engine=list --with host_engine=kmeans,clusters=app.clusters tcam-trace
+  tcam run --set host_engine=kmeans --set clusters=$PWD/app.clusters -- mpiexec -n 64 ./app")]
+pub(crate) struct MakeClusters {
+    /// What tcam profile wrote.
+    #[arg(value_name = "PROFILE")]
+    profile: PathBuf,
+
+    /// Clusters of a queue: a number, or auto, the fewest of 1, 2, 4, 8, 16 and 32 whose queues are
+    /// at most 10 % longer than with 32.
+    #[arg(long, value_name = "K", default_value = "auto", value_parser = wanted)]
+    k: Wanted,
+
+    /// The clusters; - is standard output.
+    #[arg(long, value_name = "FILE", default_value = "tcam.clusters")]
+    out: PathBuf,
+}
+
+/// Value of `--k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Auto,
+    Number(u16),
+}
+
+fn wanted(text: &str) -> Result<Wanted, String> {
+    let most = matching::Clusters::MOST;
+    let number = text.parse().ok().filter(|k| (1..=most).contains(k)).map(Wanted::Number);
+    let word = (text == "auto").then_some(Wanted::Auto);
+    number.or(word).ok_or_else(|| format!("auto or a number from 1 to {most} is expected"))
+}
+
+/// Writes the clusters. Returns 0.
+pub(crate) fn cluster(arguments: &MakeClusters) -> Result<u8, Error> {
+    let read = Profile::read(&arguments.profile)?;
+    let k = match arguments.k {
+        Wanted::Auto => 0,
+        Wanted::Number(k) => u32::from(k),
+    };
+    let json = |value: serde_json::Result<String>| value.expect("numbers are JSON") + "\n";
+    let mut text = json(serde_json::to_string(&Head::new(read.processes, k)));
+    let mut made = Vec::new();
+    for row in &read.rows {
+        let [prq, umq] = [&row.prq, &row.umq].map(|added| of_queue(added, arguments.k));
+        let (of_prq, of_umq) = (prq.of.clone(), umq.of.clone());
+        let line = clusters::Row { rank: row.rank, prq: of_prq, umq: of_umq };
+        text += &json(serde_json::to_string(&line));
+        made.push((row, [prq, umq]));
+    }
+    if arguments.out.as_os_str() == "-" {
+        print!("{text}");
+        return Ok(0);
+    }
+    file::spare_others(&arguments.out, &profile::start(FORMAT))?;
+    file::write(&arguments.out, text)?;
+    println!("{}", sheet(&made).terminal());
+    if made.iter().any(|(row, of)| of_equals(&row.prq, &of[0]) || of_equals(&row.umq, &of[1])) {
+        println!("K-means has one cluster for sources that added equally, whatever K.");
+    }
+    println!(
+        "{} has the clusters, for --set host_engine=kmeans --set clusters={0}",
+        arguments.out.display()
+    );
+    Ok(0)
+}
+
+fn of_queue(added: &[(u32, u64)], wanted: Wanted) -> Clustered {
+    match wanted {
+        Wanted::Number(k) => kmeans(added, k),
+        Wanted::Auto => {
+            let mut all = CHOICES.map(|k| kmeans(added, k));
+            let least = all[CHOICES.len() - 1].part;
+            let fewest = all.iter().position(|made| made.part <= least * GAP);
+            all.swap(0, fewest.expect("the last is one of them"));
+            let [made, ..] = all;
+            made
+        }
+    }
+}
+
+/// Whether there are several sources and they cannot be told apart.
+fn of_equals(added: &[(u32, u64)], made: &Clustered) -> bool {
+    added.len() > 1 && made.clusters == 1 && added.windows(2).all(|two| two[0].1 == two[1].1)
+}
+
+/// The ranks whose queues gain most.
+fn sheet(made: &[(&Row, [Clustered; 2])]) -> Sheet {
+    let elements = |of: &[(u32, u64)]| of.iter().fold(0_u64, |sum, (_, n)| sum.saturating_add(*n));
+    let mut queues: Vec<_> = made
+        .iter()
+        .flat_map(|(row, [prq, umq])| {
+            [(row.rank, "PRQ", &row.prq, prq), (row.rank, "UMQ", &row.umq, umq)]
+        })
+        .filter(|(_, _, added, _)| !added.is_empty())
+        .collect();
+    queues.sort_by_key(|(_, _, added, _)| std::cmp::Reverse(elements(added)));
+    let title = match queues.len() {
+        all if all <= WORST => "Clusters of sources".to_owned(),
+        all => {
+            format!("Clusters of sources, of the {WORST} longest of {} queues", whole(all as u64))
+        }
+    };
+    let columns = ["rank", "queue", "sources", "elements", "clusters", "of them in a queue"];
+    let mut sheet = Sheet::new(title, columns);
+    for (rank, queue, added, of) in queues.into_iter().take(WORST) {
+        sheet.row([
+            rank.to_string(),
+            queue.to_owned(),
+            whole(added.len() as u64),
+            whole(elements(added)),
+            whole(of.clusters as u64),
+            share(percent((of.part * 1e6) as u64, 1_000_000)),
+        ]);
+    }
+    sheet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn auto_takes_no_more_than_it_needs() {
+        let even: Vec<_> = (0..64).map(|source| (source, 100)).collect();
+        assert_eq!(of_queue(&even, Wanted::Auto).clusters, 1, "K-means cannot tell them apart");
+        let two: Vec<_> = (0..64).map(|source| (source, 1 + source as u64 % 2 * 1000)).collect();
+        assert!(of_queue(&two, Wanted::Auto).clusters <= 2);
+        let all: Vec<_> = (0..64).map(|source| (source, 100 + u64::from(source) * 10)).collect();
+        let auto = of_queue(&all, Wanted::Auto);
+        assert!(auto.clusters > 8 && auto.part <= kmeans(&all, 32).part * GAP, "{auto:?}");
+    }
+
+    #[test]
+    fn k_is_a_number_or_auto() {
+        assert_eq!(wanted("auto"), Ok(Wanted::Auto));
+        assert_eq!(wanted("16"), Ok(Wanted::Number(16)));
+        for wrong in ["0", "4097", "-1", "few"] {
+            assert!(wanted(wrong).unwrap_err().contains("from 1 to 4096"), "{wrong}");
+        }
+    }
+}

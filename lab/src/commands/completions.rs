@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam completions`: what shells need to complete its words.
+
+use clap::{Args, Command, ValueEnum};
+use clap_complete::generate;
+use clap_complete::shells::{Bash, Fish, Zsh};
+
+/// Prints what a shell needs to complete tasks, options and their values.
+///
+/// Everything is on standard output: put it where your shell looks for completions.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam completions bash > ~/.local/share/bash-completion/completions/tcam
+  tcam completions zsh > ~/.zfunc/_tcam
+  tcam completions fish > ~/.config/fish/completions/tcam.fish")]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Prints the script for a command line. Returns 0.
+pub(crate) fn completions(arguments: &Completions, cli: &mut Command) -> u8 {
+    print!("{}", script(arguments.shell, cli));
+    0
+}
+
+fn script(shell: Shell, cli: &mut Command) -> String {
+    let mut script = Vec::new();
+    match shell {
+        Shell::Bash => generate(Bash, cli, "tcam", &mut script),
+        Shell::Zsh => generate(Zsh, cli, "tcam", &mut script),
+        Shell::Fish => generate(Fish, cli, "tcam", &mut script),
+    }
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_task_is_completed() {
+        for shell in Shell::value_variants() {
+            let script = script(*shell, &mut Cli::command());
+            for task in Cli::command().get_subcommands() {
+                assert!(script.contains(task.get_name()), "{shell:?}: {}", task.get_name());
+            }
+            for word in ["umq", "openmpi5"] {
+                assert!(script.contains(word), "{shell:?}: {word}");
+            }
+        }
+    }
+}

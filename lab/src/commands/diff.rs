@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam diff`: what changed between two experiments.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use matching::QueueCounters;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::experiment::outcome::{Experiment, Queue};
+use crate::experiment::sources::Sources;
+use crate::results::json::{Json, Kind};
+use crate::results::summary::spilled;
+use crate::text::numbers::{share, whole};
+use crate::text::sheet::Sheet;
+use crate::traces::take::Take;
+
+/// Tells what changed between two experiments: needs, spills and search depths.
+///
+/// Takes reports or traces, or directories of them, of two runs, such as of yesterday's and today's
+/// version of a program. With --fail-above the exit code is 1 if something grew by more than that,
+/// so that a team can watch its code.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam diff before after
+  tcam diff --fail-above 10 before.trace after.trace
+  tcam diff --json - before after
+What a single run needs varies with the scheduling of its ranks: compare several runs, or allow as
+much as they vary.")]
+pub(crate) struct Diff {
+    /// Exit code 1 where a high-water mark, the share that spills (in points) or the mean search
+    /// depth grew by more than so many per cent.
+    #[arg(long, value_name = "PERCENT", value_parser = per_cent, allow_negative_numbers = true)]
+    fail_above: Option<f64>,
+
+    #[command(flatten)]
+    json: Json,
+
+    #[command(flatten)]
+    take: Take,
+
+    /// The experiment before: reports, traces or a directory of them.
+    #[arg(value_name = "A")]
+    before: PathBuf,
+
+    /// The experiment after.
+    #[arg(value_name = "B")]
+    after: PathBuf,
+}
+
+fn per_cent(text: &str) -> Result<f64, &'static str> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or("a number of per cent, 0 or more, is expected")
+}
+
+/// A number of both experiments.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Line {
+    what: String,
+    before: f64,
+    after: f64,
+    /// Per cent of what was before; points where both are shares.
+    change: Option<f64>,
+    /// More of it is worse.
+    is_cost: bool,
+    #[serde(skip)]
+    unit: Unit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Unit {
+    Count,
+    Share,
+    Mean,
+}
+
+/// All that `--json` tells.
+#[derive(Debug, Serialize)]
+struct Changes<'a> {
+    before: &'a str,
+    after: &'a str,
+    /// Ranks of both are whole.
+    complete: bool,
+    changes: &'a [Line],
+    /// What grew by more than is allowed.
+    failed: Vec<&'a str>,
+}
+
+impl Line {
+    fn new(what: impl Into<String>, unit: Unit, [before, after]: [f64; 2]) -> Self {
+        let change = match (unit, before) {
+            (Unit::Share, _) => Some(after - before),
+            (_, 0.0) if after == 0.0 => Some(0.0),
+            (_, 0.0) => None,
+            (..) => Some(100.0 * (after - before) / before),
+        };
+        Self { what: what.into(), before, after, change, is_cost: false, unit }
+    }
+
+    fn cost(self) -> Self {
+        Self { is_cost: true, ..self }
+    }
+
+    /// Whether it grew by more than so many per cent, or points; something where there was nothing
+    /// is more than any.
+    fn grew_above(&self, most: f64) -> bool {
+        self.is_cost && self.change.map_or(self.after > self.before, |change| change > most)
+    }
+
+    fn cells(&self) -> [String; 4] {
+        let value = |of: f64| match self.unit {
+            Unit::Count => whole(of as u64),
+            Unit::Share => share(of),
+            Unit::Mean => format!("{of:.1}"),
+        };
+        let change = match (self.change, self.unit) {
+            (Some(change), _) if change.abs() < 0.05 => "=".to_owned(),
+            (Some(change), Unit::Share) => format!("{change:+.1} points"),
+            (Some(change), _) => format!("{change:+.1} %"),
+            (None, _) => "new".to_owned(),
+        };
+        [self.what.clone(), value(self.before), value(self.after), change]
+    }
+}
+
+/// Mean entries that searches compared.
+fn depth(of: &QueueCounters) -> f64 {
+    let entries = of.search_depth.hit_entries + of.search_depth.miss_entries;
+    entries as f64 / of.searches.max(1) as f64
+}
+
+fn lines(both: [&Experiment; 2]) -> Vec<Line> {
+    let counts = |of: fn(&Experiment) -> u64| both.map(|experiment| of(experiment) as f64);
+    let mut lines = vec![
+        Line::new("ranks", Unit::Count, counts(|of| of.ranks.len() as u64)),
+        Line::new("receives", Unit::Count, counts(|of| of.sum.tagged.posts)),
+        Line::new("messages", Unit::Count, counts(|of| of.sum.tagged.arrivals)),
+        Line::new("unexpected", Unit::Count, counts(|of| of.sum.tagged.unexpected)),
+    ];
+    for queue in Queue::BOTH {
+        let name = queue.name();
+        let of = |value: fn(&QueueCounters) -> f64| {
+            both.map(|experiment| value(queue.of(&experiment.sum.tagged)))
+        };
+        lines.extend([
+            Line::new(
+                format!("{name} high-water mark"),
+                Unit::Count,
+                of(|queue| queue.high_water as f64),
+            )
+            .cost(),
+            Line::new(format!("{name} spilled"), Unit::Share, of(spilled)).cost(),
+            Line::new(format!("{name} promotions"), Unit::Count, of(|it| it.promotions as f64)),
+            Line::new(format!("{name} mean search depth"), Unit::Mean, of(depth)).cost(),
+        ]);
+    }
+    lines
+}
+
+/// Prints what changed. Returns 1 if something grew by more than is allowed, 3 of a part of the
+/// ranks.
+pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
+    arguments.json.check()?;
+    let read = |path: &PathBuf| {
+        Experiment::read(&Sources { names: vec![path.clone()], take: arguments.take })
+    };
+    let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
+    let lines = lines([&before, &after]);
+    let grew = |line: &&Line| arguments.fail_above.is_some_and(|most| line.grew_above(most));
+    let failed: Vec<_> = lines.iter().filter(grew).map(|line| line.what.as_str()).collect();
+    let incomplete = [&before, &after].map(|of| of.sum.ranks.code(arguments.take.partial));
+    let (names, whole) = ([before.title(), after.title()], incomplete == [0, 0]);
+    let changes = Changes {
+        before: &names[0],
+        after: &names[1],
+        complete: whole,
+        changes: &lines,
+        failed: failed.clone(),
+    };
+    arguments.json.write(Kind::Diff, changes)?;
+    for (path, of) in [(&arguments.before, &before), (&arguments.after, &after)] {
+        if let Some(lack) = of.sum.lack() {
+            eprintln!("{}: {lack}", path.display());
+        }
+    }
+    if !arguments.json.takes_output() {
+        println!("{} -> {}", names[0], names[1]);
+        let mut sheet = Sheet::new("", ["", "before", "after", "change"]);
+        lines.iter().for_each(|line| sheet.row(line.cells()));
+        println!("{}", sheet.table());
+        for (name, [before, after]) in origins([&before, &after]) {
+            println!("{name}: {before} before, {after} after");
+        }
+        for (name, before, after) in configuration(&before, &after) {
+            println!("FI_TCAM_{}: {before} before, {after} after", name.to_uppercase());
+        }
+    }
+    if let (Some(most), false) = (arguments.fail_above, failed.is_empty()) {
+        eprintln!("tcam: more than {most} % more: {}", failed.join(", "));
+        return Ok(1);
+    }
+    Ok(incomplete.into_iter().max().unwrap_or(0))
+}
+
+/// What the ranks told of their runs that is not the same, but for when they began.
+fn origins(both: [&Experiment; 2]) -> Vec<(&'static str, [String; 2])> {
+    let value = |of: &Experiment, name: &str| {
+        let line = of.sum.origin.iter().find(|(other, _)| *other == name);
+        line.map_or_else(|| "unknown".to_owned(), |(_, value)| value.clone())
+    };
+    let names = ["program", "command", "hosts", "processors", "MPI", "libfabric", "tcam"];
+    let both = names.map(|name| (name, both.map(|of| value(of, name))));
+    both.into_iter().filter(|(_, [before, after])| before != after).collect()
+}
+
+/// Parameters that are not the same, as the first rank of each told them.
+fn configuration(before: &Experiment, after: &Experiment) -> Vec<(String, String, String)> {
+    let [before, after] = [before, after].map(|of| &of.reports[0].config);
+    let value = |of: Option<&String>| of.map_or_else(|| "unknown".to_owned(), Clone::clone);
+    let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    // Where something is written to is no difference.
+    let differs = |name: &&String| {
+        before.get(*name) != after.get(*name) && !["report", "trace"].contains(&name.as_str())
+    };
+    let names = names.into_iter().filter(differs);
+    names.map(|name| (name.clone(), value(before.get(name)), value(after.get(name)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::outcome::tests::experiment;
+
+    #[test]
+    fn growth_is_told_where_more_is_worse() {
+        let line = |unit, before, after| Line::new("x", unit, [before, after]).cost();
+        for (line, change, above) in [
+            (line(Unit::Count, 100.0, 109.0), "+9.0 %", false),
+            (line(Unit::Count, 100.0, 111.0), "+11.0 %", true),
+            (line(Unit::Count, 100.0, 50.0), "-50.0 %", false),
+            (line(Unit::Count, 0.0, 1.0), "new", true),
+            (line(Unit::Count, 0.0, 0.0), "=", false),
+            (line(Unit::Share, 0.0, 12.5), "+12.5 points", true),
+            (line(Unit::Share, 50.0, 55.0), "+5.0 points", false),
+        ] {
+            assert_eq!(line.cells()[3], change);
+            assert_eq!(line.grew_above(10.0), above, "{line:?}");
+        }
+        assert!(!Line::new("messages", Unit::Count, [1.0, 9.0]).grew_above(10.0));
+    }
+
+    #[test]
+    fn the_same_experiment_has_not_changed() {
+        let same = experiment(4, 64);
+        let lines = lines([&same, &same]);
+        assert!(lines.iter().all(|line| line.cells()[3] == "="), "{lines:?}");
+        assert_eq!(lines.len(), 4 + 2 * 4);
+        assert_eq!(configuration(&same, &same), []);
+    }
+}

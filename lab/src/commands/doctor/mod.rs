@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam doctor`: what could keep tcam from working here.
+
+mod checks;
+mod finding;
+mod program;
+mod software;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::launch::library::Library;
+use finding::{Finding, Verdict};
+
+/// Says why the provider is not found or not chosen, and what to do.
+///
+/// Checks the library, libfabric, the MPI of the launcher given and its program, /dev/shm, the
+/// kernel's copy between processes and the environment. Nothing is changed.
+/// The exit code is 1 when something keeps tcam from working.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam doctor
+  tcam doctor -- mpiexec -n 4 ./app")]
+pub(crate) struct Doctor {
+    /// The provider to check, or the directory that holds it.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) provider: Option<PathBuf>,
+
+    /// The command you want to run, with its launcher.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Prints every finding. Returns 1 if one of them blocks, else 0.
+pub(crate) fn doctor(arguments: &Doctor) -> u8 {
+    let command: &[OsString] = &arguments.command;
+    // What is wrong here is why the provider is not offered: it comes first.
+    let mut findings = checks::parameters();
+    findings.push(checks::filter());
+    match Library::find(arguments.provider.as_deref()) {
+        Ok(library) => {
+            findings.push(checks::loadable(&library));
+            findings.push(checks::provider_path(&library));
+            findings.extend(software::fi_info(&library));
+        }
+        Err(error) => findings.push(Finding::bad(
+            format!("provider: {error}"),
+            "without the library nothing else can work",
+        )),
+    }
+    findings.extend(software::mpi(command));
+    findings.push(checks::shared_memory(command));
+    findings.extend(checks::directory());
+    findings.push(checks::kernel_copy());
+    findings.push(checks::processor());
+    findings.extend(checks::peers(command));
+    findings.extend(checks::cores(command));
+    for finding in &findings {
+        finding.print();
+    }
+    let bad = findings.iter().filter(|finding| finding.verdict == Verdict::Bad).count();
+    if bad == 0 {
+        println!("Nothing here keeps tcam from working.");
+    } else {
+        println!("{bad} of these must be put right first.");
+    }
+    u8::from(bad > 0)
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The program behind a launcher: whether it is there, and linked to the launcher's MPI.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::finding::Finding;
+use crate::launch::launcher::{self, Mpi};
+
+/// What the first bytes of a program are that no interpreter runs.
+const ELF: &[u8] = b"\x7fELF";
+
+/// Names of MPI libraries, as they stand in a program that is linked to one.
+const LIBRARIES: &[(&[u8], &str)] = &[
+    (b"libmpi.so.12", "MPICH or Intel MPI"),
+    (b"libmpich.so", "MPICH"),
+    (b"libmpi.so.40", "Open MPI"),
+];
+
+/// The first of these words that is a program linked to an MPI library.
+fn linked(words: &[&OsStr]) -> Option<PathBuf> {
+    let is_linked =
+        |path: &PathBuf| fs::read(path).is_ok_and(|content| library(&content).is_some());
+    words.iter().filter_map(|word| launcher::find(word).ok()).find(is_linked)
+}
+
+/// The program of a command that has no launcher of an MPI: one alone, or started by a scheduler.
+pub(super) fn alone(command: &[OsString]) -> Option<Finding> {
+    let words: Vec<&OsStr> = command.iter().map(OsString::as_os_str).collect();
+    let path = linked(&words)?;
+    let of = library(&fs::read(&path).ok()?)?;
+    Some(Finding::good(format!("MPI: {} is linked to {of}", path.display())))
+}
+
+/// The program of a command with a launcher of this MPI.
+pub(super) fn program(command: &[OsString], mpi: Mpi) -> Option<Finding> {
+    let launcher = launcher::in_command(command)?;
+    let behind = command.iter().skip_while(|word| *word != launcher).skip(1);
+    let words: Vec<&OsStr> = behind.map(OsString::as_os_str).collect();
+    // Numbers and most other words of options are no programs; `node` is one on some hosts.
+    let mut programs = words.iter().filter_map(|word| launcher::find(word).ok());
+    let Some(path) = linked(&words).or_else(|| programs.next()) else {
+        let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        return Some(Finding::bad(
+            format!("MPI: no program that can be run in `{}`", shown.join(" ")),
+            "give its path, and make it executable",
+        ));
+    };
+    Some(judge(&path, &fs::read(&path).ok()?, mpi))
+}
+
+/// The MPI that a program is linked to.
+fn library(content: &[u8]) -> Option<&'static str> {
+    let has = |name: &[u8]| content.windows(name.len()).any(|part| part == name);
+    let linked = LIBRARIES.iter().find(|(name, _)| content.starts_with(ELF) && has(name));
+    linked.map(|(_, of)| *of)
+}
+
+fn judge(path: &Path, content: &[u8], mpi: Mpi) -> Finding {
+    let shown = path.display();
+    let Some(of) = library(content) else {
+        return Finding::note(
+            format!("MPI: {shown} is not linked to an MPI library itself"),
+            "well so if it loads MPI as it runs (a script, Python); otherwise it is no MPI program",
+        );
+    };
+    let of_launcher = match mpi {
+        Mpi::Open(_) => "Open MPI",
+        Mpi::Mpich => "MPICH",
+        Mpi::Intel => "Intel MPI",
+    };
+    if of.contains(of_launcher) {
+        return Finding::good(format!("MPI: {shown} is linked to {of}"));
+    }
+    Finding::bad(
+        format!("MPI: {shown} is linked to {of}, and the launcher is of {mpi}"),
+        "start it with the launcher of the MPI that it was compiled with",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::super::finding::Verdict;
+    use super::*;
+
+    #[test]
+    fn programs_are_judged_by_what_they_are_linked_to() {
+        let judged = |content: &[u8], mpi| judge(Path::new("app"), content, mpi).verdict;
+        assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Open(5)), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Mpich), Verdict::Bad);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Intel), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Mpich), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Open(4)), Verdict::Bad);
+        assert_eq!(judged(b"#!/bin/sh\n", Mpi::Mpich), Verdict::Note);
+        assert_eq!(judged(b"\x7fELF..libc.so.6\0", Mpi::Mpich), Verdict::Note);
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_blocks() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let missing = program(&words("mpiexec -n 2 ./no-such-program"), Mpi::Mpich).unwrap();
+        assert_eq!(missing.verdict, Verdict::Bad);
+        assert!(missing.what.contains("`-n 2 ./no-such-program`"), "{}", missing.what);
+        let shell = program(&words("env A=1 mpiexec -n 2 sh -c true"), Mpi::Mpich).unwrap();
+        assert_eq!(shell.verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn a_program_tells_its_mpi_where_no_launcher_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let app = directory.path().join("app");
+        fs::write(&app, b"\x7fELF..libmpi.so.40\0").unwrap();
+        let words =
+            |app: &Path| ["sh", "-n", "2"].map(OsString::from).into_iter().chain([app.into()]);
+        let words: Vec<_> = words(&app).collect();
+        assert!(alone(&words).is_none(), "it cannot be run");
+        fs::set_permissions(&app, fs::Permissions::from_mode(0o755)).unwrap();
+        let finding = alone(&words).unwrap();
+        assert_eq!(finding.verdict, Verdict::Good);
+        assert!(finding.what.ends_with("app is linked to Open MPI"), "{}", finding.what);
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam export`: what an experiment counted, for other programs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::experiment::outcome::Experiment;
+use crate::experiment::sources::Sources;
+use crate::experiment::{export, operations};
+use crate::file;
+use crate::results::fresh::{self, Earlier};
+
+/// Writes what an experiment counted as CSV or Parquet, for pandas and others.
+///
+/// queues.csv has a line for each rank and queue, kinds.csv one for each kind of
+/// traffic too; depths.csv has the histograms and lengths.csv the lengths over time,
+/// a line a value; origin.csv says where all of that comes from. From traces there are also operations.csv and the queue statistics
+/// of LogGOPSim (`--qstat`). With `--parquet` the same columns are in queues.parquet and
+/// so on.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam export reports
+  tcam export tcam-trace --out csv
+  tcam export tcam-trace --out frames --parquet
+LogGOPSim's files are PREFIX-rq-hit.data, -rq-miss.data, -uq-hit.data and -uq-miss.data, with
+`depth,time` of each search, time in ns, a line a rank; and -rq-max.data and -uq-max.data.")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    from: Sources,
+
+    /// Where the files go; those of other names stay as they are.
+    #[arg(long, value_name = "DIR", default_value = "tcam-export")]
+    out: PathBuf,
+
+    /// Parquet instead of CSV: typed columns, and much smaller for operations.
+    #[arg(long)]
+    parquet: bool,
+
+    /// Prefix of the names of LogGOPSim's files.
+    #[arg(long, value_name = "PREFIX", default_value = "qstat", value_parser = name)]
+    qstat: String,
+}
+
+/// A part of the name of a file; the files go where --out says.
+fn name(text: &str) -> Result<String, &'static str> {
+    if text.contains('/') {
+        return Err("a name without a path is expected; --out is where the files go");
+    }
+    Ok(text.to_owned())
+}
+
+/// Writes the files. Returns 0, or 3 of a part of the ranks.
+pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
+    let expected = "there are several files: give a directory; --parquet says of which kind";
+    file::check_kind(&arguments.out, &[], expected)?;
+    let experiment = Experiment::read(&arguments.from)?;
+    fresh::make(&arguments.out)?;
+    let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);
+    export::write(&experiment, &arguments.out, arguments.parquet)?;
+    if !experiment.traces.is_empty() {
+        operations::write(&experiment, &arguments.out, &arguments.qstat, arguments.parquet)?;
+    }
+    earlier.note("files");
+    Ok(experiment.code(arguments.from.take))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_no_paths() {
+        assert_eq!(name("qstat").as_deref(), Ok("qstat"));
+        for path in ["../evil", "/tmp/evil", "evil/"] {
+            assert!(name(path).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam profile`: who added how much to the queues of each rank, for `tcam cluster`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::experiment::outcome::Experiment;
+use crate::experiment::profile::{self, Profile};
+use crate::experiment::sources::Sources;
+use crate::file;
+
+/// Writes who added how much to the queues of each rank, for tcam cluster.
+///
+/// Elements are posted receives that waited and messages that were unexpected, in whatever table or
+/// engine. Receives from any source are of none. Sources are peers as the device numbers them, which
+/// need not be their ranks: another run through the same MPI has the same numbers.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam profile tcam-trace
+  tcam profile reports --out app.profile
+  tcam cluster app.profile --out app.clusters
+  tcam run --set host_engine=kmeans --set clusters=$PWD/app.clusters -- mpiexec -n 64 ./app")]
+pub(crate) struct MakeProfile {
+    #[command(flatten)]
+    from: Sources,
+
+    /// The profile; - is standard output.
+    #[arg(long, value_name = "FILE", default_value = "tcam.profile")]
+    out: PathBuf,
+}
+
+/// Writes the profile. Returns 0, or 3 of a part of the ranks.
+pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
+    file::check_kind(&arguments.out, &[], "a profile is written: give a name such as app.profile")?;
+    let experiment = Experiment::read(&arguments.from)?;
+    let profile = Profile::of(&experiment).ok_or_else(|| Error::NoProfile {
+        path: arguments.from.names.first().cloned().unwrap_or_default(),
+    })?;
+    let text = profile.text();
+    if arguments.out.as_os_str() == "-" {
+        print!("{text}");
+        return Ok(experiment.code(arguments.from.take));
+    }
+    file::spare_others(&arguments.out, &profile::start(profile::FORMAT))?;
+    file::write(&arguments.out, text)?;
+    if let Some(lack) = experiment.sum.lack() {
+        println!("{lack}");
+    }
+    println!("{}", experiment.title());
+    println!("\n{}", profile.sheet().terminal());
+    let out = arguments.out.display();
+    println!("{out} has it; `tcam cluster {out}` makes clusters of it");
+    Ok(experiment.silent_code(arguments.from.take))
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam record`: one run, its traces kept.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::hint;
+use crate::launch::leftovers::Leftovers;
+use crate::launch::plan::Plan;
+use crate::launch::room;
+use crate::launch::signals::Signals;
+use crate::options::{Common, Tables};
+use crate::results::fresh::Fresh;
+use crate::results::json::Json;
+use crate::results::reports;
+use crate::settings::{self, Settings};
+use crate::text::numbers::{self, count};
+use crate::traces::files;
+use crate::traces::take::Take;
+use crate::traces::trace::Trace;
+
+/// Runs a program once and records what is asked of the tables of its ranks.
+///
+/// Writes a trace for each matching context and the report of each rank to a
+/// directory; `tcam replay` and `tcam sweep --trace` ask the traces again.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam record -- mpiexec -n 4 ./app
+  tcam record --out app.trace --max 4096 -- mpiexec -n 16 ./app input
+  tcam record --prq 1024 --umq 512 -- mpiexec -n 16 ./app")]
+pub(crate) struct Record {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Where the traces and reports go; they replace those of an earlier run.
+    #[arg(long, value_name = "DIR", default_value = "tcam-trace")]
+    pub(crate) out: PathBuf,
+
+    /// Largest trace in MiB; the recording ends there, the program goes on.
+    #[arg(long, value_name = "MIB", default_value_t = 1024, allow_negative_numbers = true)]
+    pub(crate) max: u32,
+
+    /// Writes the numbers of the summary to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Runs the command and says what was recorded. Returns the program's exit code.
+pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
+    let mut settings = Settings::parse(&arguments.common.set)?;
+    for (name, option) in [("trace", "--out DIR"), ("trace_max", "--max MIB")] {
+        if settings.get(name).is_some() {
+            return Err(Error::OwnOption { name: name.to_owned(), option });
+        }
+    }
+    settings.give_sizes(arguments.tables)?;
+    let json = Json::file(arguments.json.as_ref())?;
+    settings.set("trace_max", &arguments.max);
+    settings::note_report("--out DIR");
+    let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
+    let fresh = Fresh::inside(&arguments.out, &[reports::old, files::old])?;
+    // It may be in there.
+    json.check()?;
+    plan.settings.set("trace", &fresh.path().display());
+    let left = Leftovers::claim(fresh.path());
+    let ended = plan.run(&mut signals, fresh.path())?;
+    reports::settle(fresh.path())?;
+    let kept = fresh.keep(&["trace"])?;
+    let directory = if kept { fresh.directory() } else { fresh.path() };
+    if !kept {
+        let code = plan.summarise(directory, &[], &left, ended, &json)?;
+        let nothing = Error::NothingRecorded { path: arguments.out.clone() };
+        if code == 0 {
+            return Err(nothing);
+        }
+        eprintln!("tcam: {nothing}");
+        return Ok(code);
+    }
+    let found = match files::find(&[directory.to_owned()], Take::default()) {
+        Ok(found) => found,
+        // What a program leaves that failed or was ended may be cut off anywhere.
+        Err(error) if ended.code() != 0 => {
+            eprintln!("tcam: {error}");
+            return plan.summarise(directory, &[], &left, ended, &json);
+        }
+        Err(error) => return Err(error),
+    };
+    let ranks = found.ranks();
+    let lack = ranks.lack("trace");
+    // The counts may be whole where the traces are not.
+    lack.iter().for_each(|lack| eprintln!("Traces: {lack}"));
+    let mut code = plan.summarise(directory, &found, &left, ended, &json)?;
+    if lack.is_some() && code == 0 {
+        match room::shortage(directory, ranks.of()) {
+            Some(shortage) => eprintln!("tcam: {shortage}"),
+            None if found.iter().any(Trace::found_no_room) => {
+                eprintln!("tcam: there was no space left on the device");
+            }
+            None => {}
+        }
+        code = ranks.code(arguments.common.partial);
+    }
+    let bytes: u64 = found.iter().map(|trace| trace.bytes).sum();
+    eprintln!(
+        "{} recorded, {}; `tcam replay {dir}` and `tcam sweep --trace {dir}` \
+         ask again",
+        count(found.len() as u64, "trace"),
+        numbers::bytes(bytes),
+        dir = hint::quoted(&arguments.out)
+    );
+    Ok(code)
+}

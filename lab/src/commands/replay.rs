@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam replay`: traces played to another table, engine or overflow model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use nic::report::{ContextCounters, Report};
+
+use crate::error::Error;
+use crate::file;
+use crate::options::Tables;
+use crate::results::documents::Sum;
+use crate::results::json::{Json, Kind};
+use crate::results::reports::{self, endpoint};
+use crate::results::summary::Summary;
+use crate::results::summary_text;
+use crate::settings::{self, Settings};
+use crate::text::numbers::count;
+use crate::traces::play::{self, holds_back, note_flow_control};
+use crate::traces::take::{Ppn, Take};
+use crate::traces::trace::Trace;
+use crate::traces::{counted, files};
+
+/// Plays traces to another table, engine or overflow model.
+///
+/// Prints what the tables would have counted. Everything is as recorded but for
+/// what is set here; time does not pass, and the costs of the timing model are
+/// counted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam replay tcam-trace
+  tcam replay --prq 64 --umq 64 --set overflow=prefix tcam-trace
+  tcam replay --set device=connectx --report connectx tcam-trace
+  tcam replay --against tcam-trace tcam-trace")]
+pub(crate) struct Replay {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Sets a parameter of the device, such as host_engine=list.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Costs of searches: cpu-list, cpu-hash or none; the same as --set timing=NAME.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) timing: Option<String>,
+
+    /// Keeps a report for each rank in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
+
+    /// Compares with the reports of a run; the exit code is 1 if they differ.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) ppn: Ppn,
+
+    #[command(flatten)]
+    pub(crate) take: Take,
+
+    /// Traces, or directories of traces.
+    #[arg(required = true, value_name = "TRACE")]
+    pub(crate) traces: Vec<PathBuf>,
+}
+
+/// Replays the traces and prints what was counted. Returns 1 if that is not what the
+/// reports to compare with say.
+pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
+    settings::note_unused();
+    let mut settings = Settings::for_replay("--set", &arguments.set)?;
+    settings.give_sizes(arguments.tables)?;
+    settings.give("timing", "--timing", arguments.timing.as_ref())?;
+    let found = files::find(&arguments.traces, Take { ppn: arguments.ppn.ppn, ..arguments.take })?;
+    if let Some(directory) = &arguments.report {
+        spare_runs(directory)?;
+    }
+    let live = arguments.against.as_deref().map(|from| reports_of(from, &found)).transpose()?;
+    if holds_back(&files::params(&found, &settings)?) {
+        note_flow_control("overflow=flow-control");
+    }
+    arguments.json.check()?;
+    let started = Instant::now();
+    let counted = play::all(&found, &settings)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let reports = counted::reports(&counted, &settings)?;
+    for report in &reports {
+        report.check().map_err(Error::Replay)?;
+    }
+    if let Some(directory) = &arguments.report {
+        write(directory, &reports)?;
+    }
+    let operations: u64 = counted.iter().map(|counted| counted.operations).sum();
+    let ranks = found.ranks();
+    if let Some(sum) = Summary::of_traces(&reports, &ranks) {
+        eprint!("{}", summary_text::of(&sum));
+        arguments.json.write(Kind::Summary, Sum::from(&sum))?;
+    }
+    eprintln!(
+        "{} of {} in {seconds:.2} s: {:.1} million a second",
+        count(operations, "operation"),
+        count(found.len() as u64, "trace"),
+        operations as f64 / seconds / 1e6
+    );
+    match live {
+        Some(live) => compare(&reports, &found, &live),
+        None => Ok(0),
+    }
+    .map(|code| code.max(ranks.code(arguments.take.partial)))
+}
+
+/// Refuses a directory for reports that has those of a run: they may be all that is left of it.
+fn spare_runs(directory: &Path) -> Result<(), Error> {
+    if !directory.is_dir() {
+        return Ok(());
+    }
+    for path in reports::old(directory)? {
+        // A replay sends nothing over any channel.
+        let of_run = |report: Report| !report.channels.is_empty();
+        if path.extension() == Some(OsStr::new("json"))
+            && reports::read_one(&path).is_ok_and(of_run)
+        {
+            return Err(Error::ReportsOfRun(directory.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// The reports to compare with, which must be of the run that was recorded.
+fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> {
+    let live = reports::read(directory)?;
+    let path = || directory.to_owned();
+    if live.is_empty() {
+        return Err(Error::Against { path: path(), why: "no report (*.json) there" });
+    }
+    let missing = |trace: &&Trace| !live.iter().any(|report| endpoint(report) == trace.endpoint());
+    let strange: Vec<_> = traces.iter().filter(missing).collect();
+    match strange.first() {
+        None => Ok(live),
+        Some(_) if strange.len() == traces.len() => Err(Error::Against {
+            path: path(),
+            why: "the reports are of another run than the traces",
+        }),
+        Some(trace) => {
+            let (_, pid, address) = trace.endpoint();
+            Err(Error::NoReportOf { pid, address })
+        }
+    }
+}
+
+/// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further
+/// endpoints of a rank.
+fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
+    let directory = reports::prepare(directory)?;
+    let mut endpoints: BTreeMap<u32, usize> = BTreeMap::new();
+    for report in reports {
+        let rank = report.rank.unwrap_or(report.pid);
+        let endpoint = endpoints.entry(rank).or_default();
+        let name = match *endpoint {
+            0 => rank.to_string(),
+            further => format!("{rank}.{further}"),
+        };
+        *endpoint += 1;
+        let at = |extension: &str| directory.join(format!("{name}.{extension}"));
+        let (json, text) = (at("json"), at("txt"));
+        let content =
+            report.to_json().map_err(|error| Error::Report { path: json.clone(), error })?;
+        file::write_first(&json, content)?;
+        file::write_first(&text, report.to_string())?;
+    }
+    Ok(())
+}
+
+/// Says where the reports of a replay are not those of the run.
+fn compare(replayed: &[Report], traces: &[Trace], live: &[Report]) -> Result<u8, Error> {
+    let played: BTreeSet<_> =
+        traces.iter().map(|trace| (trace.endpoint(), &*trace.header.context)).collect();
+    let (mut different, mut contexts) = (0, 0);
+    for report in replayed {
+        let Some(other) = live.iter().find(|other| endpoint(other) == endpoint(report)) else {
+            return Err(Error::NoReportOf { pid: report.pid, address: report.address.clone() });
+        };
+        for (name, of_replay, of_run) in
+            [("tagged", &report.tagged, &other.tagged), ("msg", &report.msg, &other.msg)]
+        {
+            // Of a context that nothing happened in there is no trace.
+            if of_run.has_operations() && !played.contains(&(endpoint(report), name)) {
+                continue;
+            }
+            contexts += 1;
+            let counters = [of_replay, of_run].map(without_times);
+            if counters[0] != counters[1] {
+                different += 1;
+                let rank = report.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
+                eprintln!("{rank}{name}:\n{}", differences(&counters));
+            }
+        }
+    }
+    if different == 0 {
+        eprintln!("The replay counted what the {} reports say.", replayed.len());
+    } else {
+        eprintln!("{different} of {contexts} contexts differ.");
+    }
+    let shares = |report: &Report| report.config.get("pool").is_some_and(|pool| pool == "node");
+    if different > 0 && replayed.iter().any(shares) {
+        eprintln!("pool=node: which rank came first to the pool is not in the traces.");
+    }
+    Ok(u8::from(different > 0))
+}
+
+/// The lines of two texts that differ, of the replay and of the run.
+fn differences(counters: &[ContextCounters; 2]) -> String {
+    let [replay, run] = counters.each_ref().map(ToString::to_string);
+    let mut text = String::new();
+    for (replay, run) in replay.lines().zip(run.lines()).filter(|(replay, run)| replay != run) {
+        let _ = writeln!(text, "  replay {}\n  run    {}", replay.trim(), run.trim());
+    }
+    if text.is_empty() {
+        "  in what reports for people leave out; compare the .json files".clone_into(&mut text);
+    }
+    text
+}
+
+/// The counts but for what a clock said.
+fn without_times(counters: &ContextCounters) -> ContextCounters {
+    let mut counters = counters.clone();
+    counters.lengths.us.clear();
+    for queue in [&mut counters.prq, &mut counters.umq] {
+        queue.measured = Default::default();
+    }
+    counters
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::results::reports::tests::sample;
+    use nic::report::ChannelCounters;
+    use nic::trace::Header;
+
+    #[test]
+    fn reports_of_a_run_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        spare_runs(&place.join("none")).unwrap();
+        spare_runs(place).unwrap();
+        let mut report = sample(0, 10, 25);
+        write(place, &[report.clone()]).unwrap();
+        spare_runs(place).unwrap();
+        report.channels.insert("shm".to_owned(), ChannelCounters::default());
+        write(place, &[report]).unwrap();
+        assert!(matches!(spare_runs(place), Err(Error::ReportsOfRun(_))));
+    }
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let [one, other] = [25, 24].map(|posts| sample(0, 10, posts).tagged);
+        let text = differences(&[one, other]);
+        assert!(text.contains("replay 25 receives posted, 25 messages arrived"), "{text}");
+        assert!(text.contains("  run    24 receives posted, 24 messages arrived"), "{text}");
+        assert!(!text.contains("promotions"), "{text}");
+    }
+
+    #[test]
+    fn reports_of_another_run_are_told_before_the_replay() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        let report = sample(0, 10, 25);
+        let trace = |name: &str, pid| {
+            let context = "tagged".to_owned();
+            let header = Header { host: report.host.clone(), pid, context, ..Header::default() };
+            fs::write(place.join(name), header.to_bytes()).unwrap();
+        };
+        trace("0.trace", report.pid);
+        let read =
+            || reports_of(place, &files::find(&[place.to_owned()], Take::default()).unwrap());
+        assert!(read().unwrap_err().to_string().ends_with("no report (*.json) there"));
+        let put = |report: &Report| {
+            fs::write(place.join("0.json"), report.to_json().unwrap()).unwrap();
+        };
+        put(&Report { pid: 7, ..report.clone() });
+        assert!(read().unwrap_err().to_string().contains("of another run than the traces"));
+        put(&report);
+        assert_eq!(read().unwrap().len(), 1);
+        trace("1.trace", 8);
+        assert!(read().unwrap_err().to_string().starts_with("no report of process 8"));
+    }
+
+    #[test]
+    fn two_endpoints_of_a_rank_have_a_report_each() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = Report { address: "127.0.0.1:2".to_owned(), ..sample(0, 10, 4) };
+        write(directory.path(), &[sample(0, 10, 25), other, sample(1, 10, 7)]).unwrap();
+        assert_eq!(reports::read(directory.path()).unwrap().len(), 3);
+        assert!(directory.path().join("0.1.txt").is_file());
+    }
+}

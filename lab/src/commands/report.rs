@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam report`: an experiment as one page.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::Error;
+use crate::experiment::outcome::Experiment;
+use crate::experiment::page;
+use crate::experiment::sources::Sources;
+use crate::file;
+
+/// Writes an experiment as one page of HTML.
+///
+/// The pictures of `tcam plot`, the tables of `tcam stats`, the configuration and how to
+/// read them, in one file that needs no other, on the screen and in print.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam report reports
+  tcam report tcam-trace --out report.html")]
+pub(crate) struct ReportPage {
+    #[command(flatten)]
+    from: Sources,
+
+    /// The page; - is standard output.
+    #[arg(long, value_name = "FILE", default_value = "tcam-report.html")]
+    out: PathBuf,
+}
+
+/// Writes the page. Returns 0, or 3 of a part of the ranks.
+pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
+    file::check_kind(
+        &arguments.out,
+        &["html"],
+        "a page of HTML is written: give a name such as x.html",
+    )?;
+    let experiment = Experiment::read(&arguments.from)?;
+    let page = page::of(&experiment)?;
+    if arguments.out.as_os_str() == "-" {
+        print!("{page}");
+        return Ok(experiment.code(arguments.from.take));
+    }
+    file::write(&arguments.out, page)?;
+    println!("{}", arguments.out.display());
+    Ok(experiment.code(arguments.from.take))
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam run`: one run, its reports summed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use nic::draft;
+
+use crate::error::Error;
+use crate::launch::leftovers::Leftovers;
+use crate::launch::plan::Plan;
+use crate::launch::signals::{self, Signals};
+use crate::options::{Common, Tables};
+use crate::results::fresh::Fresh;
+use crate::results::json::Json;
+use crate::results::reports;
+use crate::settings::{self, Settings};
+
+/// Runs a program once and sums the reports of its ranks.
+///
+/// Sets the environment that makes MPICH, Open MPI or Intel MPI load tcam, runs
+/// the command, and prints what the tables of its ranks did. The exit code is
+/// the program's; 3 stands for ranks that are missing or were cut short, unless --partial says that
+/// they may, 125 for a failure of tcam itself, 2 for a command line that cannot be read.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam run -- mpiexec -n 4 ./app
+  tcam run --prq 1024 --umq 512 --report reports -- mpiexec -n 16 ./app input
+  tcam run --prq 0 --umq 0 --set kernel=scalar -- mpirun -np 2 ./app
+Reports are written as DIR/RANK.json (for programs) and DIR/RANK.txt (for people).")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) tables: Tables,
+
+    /// Keeps the reports of the ranks in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Writes the numbers of the summary to this file as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Runs the command and prints the summary. Returns the program's exit code.
+pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
+    let mut settings = Settings::parse(&arguments.common.set)?;
+    settings.give_sizes(arguments.tables)?;
+    let json = Json::file(arguments.json.as_ref())?;
+    settings::note_report("--report DIR");
+    let plan = Plan::new(&arguments.common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
+    let Some(directory) = &arguments.report else {
+        json.check()?;
+        let scratch = tempfile::tempdir().map_err(Error::io(std::env::temp_dir()))?;
+        let left = Leftovers::claim(scratch.path());
+        let ended = plan.run(&mut signals, scratch.path())?;
+        return plan.summarise(scratch.path(), &[], &left, ended, &json);
+    };
+    let fresh = Fresh::inside(directory, &[reports::old])?;
+    // It may be in there.
+    json.check()?;
+    let left = Leftovers::claim(fresh.path());
+    let ended = plan.run(&mut signals, fresh.path())?;
+    reports::settle(fresh.path())?;
+    if !fresh.keep(&["json", draft::EXTENSION])? {
+        return plan.summarise(fresh.path(), &[], &left, ended, &json);
+    }
+    if let Some(signal) = ended.caught {
+        let name = signals::name_of(signal);
+        eprintln!("tcam: ended by {name}; reports are in {}", directory.display());
+    }
+    plan.summarise(fresh.directory(), &[], &left, ended, &json)
+}

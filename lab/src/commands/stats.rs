@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam stats`: what the tables of an experiment did, and who filled its queues.
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::experiment::by::{self, By, Groups};
+use crate::experiment::fill::{self, Window};
+use crate::experiment::outcome::Experiment;
+use crate::experiment::repeated::{self, Repeated};
+use crate::experiment::sheets;
+use crate::experiment::sources::Sources;
+use crate::results::json::{Json, Kind};
+use crate::results::ranks::Completeness;
+use crate::traces::play;
+
+/// Prints what the tables of an experiment did.
+///
+/// Tables of the ranks, the worst first, of kinds of traffic, of search depths, of
+/// high-water marks, and why elements were not in the table.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam stats reports
+  tcam stats --all tcam-trace
+  tcam stats --by tag tcam-trace
+  tcam stats --by peer --from 2.5 tcam-trace
+  tcam stats --json - reports
+  tcam stats run-1 run-2 run-3
+Directories that have ranks in common are runs of one program: it tells what each of them needed.
+With --json there are always all ranks. Phases end with each collective operation of
+MPI_COMM_WORLD that all ranks took part in; times are seconds since the first trace began.")]
+pub(crate) struct Stats {
+    #[command(flatten)]
+    sources: Sources,
+
+    /// All ranks, not only the worst.
+    #[arg(long)]
+    all: bool,
+
+    /// Who fills the queues: their elements by communicator, tag, peer, kind or phase, when each
+    /// queue was longest and over the run. Takes traces.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    by: Option<By>,
+
+    /// With --by: leaves out what was before so many seconds of the recording.
+    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    from: Option<f64>,
+
+    /// With --by: leaves out what was after so many seconds.
+    #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
+    to: Option<f64>,
+
+    #[command(flatten)]
+    json: Json,
+}
+
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+    seconds.ok_or("a number of seconds is expected")
+}
+
+/// Prints the tables. Returns 0, or 3 of a part of the ranks.
+pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
+    arguments.json.check()?;
+    if arguments.by.is_none()
+        && let Some(experiments) = repeated::find(&arguments.sources)?
+    {
+        return stats_of_runs(arguments, &experiments);
+    }
+    let experiment = Experiment::read(&arguments.sources)?;
+    if let Some(by) = arguments.by {
+        return stats_by(arguments, &experiment, by);
+    }
+    arguments.json.write(Kind::Stats, experiment.counts())?;
+    if arguments.json.takes_output() {
+        return Ok(experiment.code(arguments.sources.take));
+    }
+    if let Some(lack) = experiment.sum.lack() {
+        println!("{lack}");
+    }
+    println!("{}", experiment.title());
+    experiment.sum.remarks.iter().for_each(|remark| println!("{remark}"));
+    for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
+        println!("\n{}", sheet.terminal());
+    }
+    Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
+}
+
+/// Prints what several runs needed.
+fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
+    let repeated = Repeated::of(&arguments.sources, experiments);
+    for (name, experiment) in arguments.sources.names.iter().zip(experiments) {
+        let lack = experiment.sum.lack();
+        lack.iter().for_each(|lack| eprintln!("{}: {lack}", name.display()));
+    }
+    if !arguments.json.takes_output() {
+        repeated.print();
+    }
+    arguments.json.write(Kind::Stats, repeated)?;
+    let code = |of: &Experiment| of.sum.ranks.code(arguments.sources.take.partial);
+    Ok(experiments.iter().map(code).max().unwrap_or(0))
+}
+
+/// What `--by --json` tells.
+#[derive(Debug, Serialize)]
+struct ToldBy<'a> {
+    title: String,
+    #[serde(flatten)]
+    completeness: Completeness,
+    #[serde(flatten)]
+    groups: &'a Groups,
+}
+
+/// What `--by phase --json` tells.
+#[derive(Debug, Serialize)]
+struct ToldPhases<'a> {
+    title: String,
+    #[serde(flatten)]
+    completeness: Completeness,
+    phases: &'a [by::Phase],
+}
+
+/// Prints who fills the queues.
+fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Error> {
+    if experiment.traces.is_empty() {
+        return Err(Error::NoOperations { option: "--by" });
+    }
+    let window = Window {
+        from: arguments.from.unwrap_or(Window::ALL.from),
+        to: arguments.to.unwrap_or(Window::ALL.to),
+    };
+    if window.from >= window.to {
+        return Err(Error::EmptyWindow { from: window.from, to: window.to });
+    }
+    let completeness = experiment.traces.ranks().completeness();
+    let (sheet, readings): (_, Vec<_>) = if by == By::Phase {
+        let phases = by::phases(&experiment.traces)?;
+        let told = ToldPhases { title: experiment.title(), completeness, phases: &phases };
+        arguments.json.write(Kind::Stats, told)?;
+        (by::sheet_of(&phases), by::note_of(&phases).into_iter().collect())
+    } else {
+        let bar = play::bar(&experiment.traces, 1);
+        let makeups = fill::of(&experiment.traces, window, &bar)?;
+        bar.finish_and_clear();
+        let groups = Groups::of(&makeups, by);
+        let told = ToldBy { title: experiment.title(), completeness, groups: &groups };
+        arguments.json.write(Kind::Stats, told)?;
+        (groups.sheet(), groups.readings().iter().cloned().chain(groups.note()).collect())
+    };
+    if arguments.json.takes_output() {
+        return Ok(experiment.code(arguments.sources.take));
+    }
+    let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
+    lack.iter().for_each(|lack| println!("{lack}"));
+    println!("{}", experiment.title());
+    by::window_note(window).iter().for_each(|note| println!("{note}"));
+    println!("\n{}", sheet.terminal());
+    readings.iter().for_each(|reading| println!("{reading}"));
+    Ok(experiment.silent_code(arguments.sources.take))
+}

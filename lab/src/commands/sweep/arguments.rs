@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The arguments of `tcam sweep`, of a program and of traces.
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::capacity::sizes::{Sizes, UmqSizes};
+use crate::options::Common;
+use crate::results::json::Json;
+use crate::traces::take::MAX_QUEUE;
+
+/// Runs a program, or replays its traces, once a table size and draws the capacity
+/// curve.
+///
+/// Writes curve.svg, curve.png, sweep.csv and, for every run, the program's
+/// output and the reports of its ranks to the output directory.
+#[derive(Debug, Args)]
+#[command(after_help = "Sizes are a list of numbers; `A,...,B` doubles from A up to B:
+  --prq 0,64,...,8192    0 64 128 256 512 1024 2048 4096 8192
+  --prq 100,200,400      these three
+Examples:
+  tcam sweep --prq 0,64,...,8192 -- mpiexec -n 32 ./app
+  tcam sweep --prq 256,...,4096 --umq 1024 --repeat 3 --out curve -- mpiexec -n 8 ./app
+  tcam sweep --timeout 300 -- mpiexec -n 32 ./app
+  tcam sweep --trace tcam-trace --prq 0,16,...,65536
+  tcam sweep --trace tcam-trace --timing cpu-list
+  tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
+Latency that the host adds is what its searches cost, over all messages and over those of
+the rank that suffers most. The model adds up costs: it has no time to insert and remove, no
+queueing of one search behind another, no overlap, no caches, nothing of the network, and
+the order of messages stays that of the recording. docs/devices.md has the sources of costs.")]
+pub(crate) struct Sweep {
+    /// Entries of the table of posted receives, one run each; otherwise sizes around what a first
+    /// run, or the traces, need.
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(crate) prq: Option<Sizes>,
+
+    /// Entries of the table of unexpected messages: `same` as the other table, one number for
+    /// all runs, or a list as long as that of --prq; otherwise the same, or none with a device
+    /// that has no such table.
+    #[arg(long, value_name = "same|LIST", allow_hyphen_values = true)]
+    pub(crate) umq: Option<UmqSizes>,
+
+    /// Runs of every size; the curve shows their median.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..1000)
+    )]
+    pub(crate) repeat: u32,
+
+    /// Longest time of a run; one that takes longer is ended and counts as failed.
+    #[arg(long, value_name = "SECONDS", value_parser = timeout, allow_negative_numbers = true)]
+    pub(crate) timeout: Option<f64>,
+
+    /// Where the curve, the table and the logs go.
+    #[arg(long, value_name = "DIR", default_value = "tcam-sweep")]
+    pub(crate) out: PathBuf,
+
+    /// Traces, or directories of traces, to replay instead of running a program. With
+    /// the overflow model `spill` one pass answers for all sizes.
+    #[arg(
+        long,
+        value_name = "TRACE",
+        num_args = 1..,
+        conflicts_with_all = ["command", "repeat", "timeout"]
+    )]
+    pub(crate) trace: Vec<PathBuf>,
+
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
+    #[arg(long, requires = "trace")]
+    pub(crate) cut_off: bool,
+
+    /// Ends a replay, with an error, in which a queue has more elements. Each takes 150 to 250
+    /// bytes; as many traces are replayed at a time as there are cores.
+    #[arg(long, value_name = "N", default_value_t = MAX_QUEUE, requires = "trace")]
+    pub(crate) max_queue: usize,
+
+    /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
+    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay until
+    /// they are answered. Ranks of a node are consecutive.
+    #[arg(long, value_name = "P", allow_negative_numbers = true, requires = "trace")]
+    pub(crate) ppn: Option<NonZeroU32>,
+
+    /// Costs of searches, for the time that matching takes and the latency that the host
+    /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,
+    /// host_ns=NS and host_entry_ns=NS.
+    #[arg(long, value_name = "NAME", requires = "trace")]
+    pub(crate) timing: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
+
+    #[command(flatten)]
+    pub(crate) common: Common,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, required_unless_present = "trace", value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+fn timeout(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=1e6).contains(seconds));
+    seconds.ok_or("a number from 0.1 to 1000000 is expected")
+}

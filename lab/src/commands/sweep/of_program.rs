@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam sweep`: one run a table size, then the capacity curve.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+
+use super::arguments::Sweep;
+use super::failure::{Failure, failure_of, told};
+use super::show::show;
+use crate::capacity::point::Point;
+use crate::capacity::rows::{Row, Rows, Runs};
+use crate::capacity::sizes::{self, Sizes, UmqSizes};
+use crate::error::Error;
+use crate::file;
+use crate::launch::ending::{self, Ended, OWN_FAILURE, exit_code};
+use crate::launch::launcher::Mpi;
+use crate::launch::leftovers::Leftovers;
+use crate::launch::plan::{Plan, program};
+use crate::launch::signals::{self, Signals};
+use crate::results::json::Kind;
+use crate::results::ranks::INCOMPLETE;
+use crate::results::summary::Summary;
+use crate::results::{fresh, reports, runs};
+use crate::settings::{self, Settings};
+use crate::text::numbers::{count, share, whole};
+use crate::text::progress;
+
+/// Entries of the tables of the run that tells which sizes to try.
+const FIRST: usize = 8192;
+/// Exit code for a program that took too long, as timeout(1) has it.
+const TIMED_OUT: u8 = 124;
+
+/// Runs the sweep. Returns 0: a program that fails is an error, after the other sizes.
+pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
+    let common = &arguments.common;
+    let settings = Settings::parse(&common.set)?;
+    settings.refuse_sizes()?;
+    let params = settings.check()?;
+    let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params);
+    // What is wrong with sizes that were given is said before anything runs.
+    let given = pairs(&arguments.prq.clone().unwrap_or_else(Sizes::usual))?;
+    settings::note_report("--out DIR");
+    let plan = Plan::new(common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
+    let out = fresh::make_for_reports(&arguments.out)?;
+    // It may be in there.
+    arguments.json.check()?;
+
+    let pairs = match chosen(arguments, &plan, &mut signals, &out)? {
+        Chosen::Given => given,
+        Chosen::Around(need) => pairs(&Sizes::around(need))?,
+        Chosen::Failed(failure) => match signals.caught() {
+            None => return failure_of(&[failure]),
+            Some(signal) => {
+                let name = signals::name_of(signal);
+                eprintln!("tcam: ended by {name} in the first run; no size was tried");
+                return Ok(ending::code_of(signal));
+            }
+        },
+    };
+    let progress = progress_bar(pairs.len() as u64 * u64::from(arguments.repeat));
+    let mut runs: Vec<Vec<Summary>> = vec![Vec::new(); pairs.len()];
+    let mut failed: Vec<Failure> = Vec::new();
+    let mut rows = None;
+    // All sizes once, then again: slow moments of the machine hit all alike.
+    'runs: for repeat in 1..=arguments.repeat {
+        for (at, &(prq, umq)) in pairs.iter().enumerate() {
+            progress.set_message(format!("PRQ {} UMQ {}", whole(prq as u64), whole(umq as u64)));
+            let started = Instant::now();
+            let outcome = one(&plan, &mut signals, &out, prq, umq, repeat, arguments.timeout)?;
+            if outcome.is_err() && signals.caught().is_some() {
+                break 'runs;
+            }
+            let text = match &outcome {
+                Ok(sum) => format!(
+                    "PRQ {prq} UMQ {umq}: {:.2} s, {} fit at once, {} promoted first",
+                    sum.seconds,
+                    share(sum.at_once()),
+                    share(sum.promoted())
+                ),
+                Err(failure) => format!("{}: FAILED", failure.which),
+            };
+            if progress.is_hidden() {
+                eprintln!("{text}");
+            }
+            match outcome {
+                Ok(sum) => {
+                    let rows = match &mut rows {
+                        Some(rows) => rows,
+                        // What an earlier sweep left stays until there is something new.
+                        None => {
+                            runs::clear(&out, &pairs, arguments.repeat)?;
+                            rows.insert(Rows::create(&arguments.out)?)
+                        }
+                    };
+                    let seconds = started.elapsed().as_secs_f64();
+                    rows.put(Row::of(prq, umq, repeat, seconds, &sum))?;
+                    runs[at].push(sum);
+                }
+                // Then nor would any at another size.
+                Err(mut failure) if failure.silent && repeat == 1 && at == 0 => {
+                    progress.finish_and_clear();
+                    if pairs.len() > 1 {
+                        failure.why += "; no other size was run";
+                    }
+                    return failure_of(&[failure]);
+                }
+                Err(failure) => failed.push(failure),
+            }
+            progress.inc(1);
+            if signals.caught().is_some() {
+                break 'runs;
+            }
+        }
+    }
+    progress.finish_and_clear();
+
+    let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
+    let points: Vec<_> = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
+    let mut incomplete = 0;
+    // The run that lacks most speaks for all.
+    let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));
+    if let Some(run) = runs.iter().flatten().min_by_key(least) {
+        let title = title(plan.words, plan.mpi, run);
+        let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
+        show(arguments, &title, &points, run.lack().as_deref(), &sizes)?;
+        let rows = rows.as_ref().map_or(&[][..], Rows::all);
+        let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
+        if ranks.len() > 1 {
+            let all: Vec<_> = ranks.iter().map(u32::to_string).collect();
+            eprintln!("The runs are of jobs of different sizes, of {} ranks", all.join(" and "));
+            incomplete = INCOMPLETE;
+        }
+        let completeness = run.ranks.completeness();
+        let runs = Runs::new(&title, rows, &points, completeness, told(&failed));
+        arguments.json.write(Kind::Sweep, runs)?;
+        incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
+    }
+    if let Some(signal) = signals.caught() {
+        for line in told(&failed) {
+            eprintln!("tcam: FAILED {line}");
+        }
+        let (done, all) = (runs.iter().map(Vec::len).sum::<usize>(), progress.length());
+        eprintln!(
+            "tcam: ended by {}; {done} of {} runs are in {}",
+            signals::name_of(signal),
+            all.unwrap_or_default(),
+            arguments.out.display()
+        );
+        return Ok(ending::code_of(signal));
+    }
+    failure_of(&failed).map(|code| code.max(incomplete))
+}
+
+/// Which sizes are swept.
+enum Chosen {
+    /// Those given.
+    Given,
+    /// Those around what a first run needed.
+    Around(u64),
+    /// The first run went wrong.
+    Failed(Failure),
+}
+
+/// Runs the program once with large tables, where no sizes are given, to see what it needs. A list
+/// of sizes of the UMQ goes with the usual ones.
+fn chosen(
+    arguments: &Sweep,
+    plan: &Plan<'_>,
+    signals: &mut Signals,
+    out: &Path,
+) -> Result<Chosen, Error> {
+    let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
+    if arguments.prq.is_some() || listed {
+        return Ok(Chosen::Given);
+    }
+    eprintln!("A first run, to see which sizes to try (--prq gives them):");
+    let umq = match &arguments.umq {
+        Some(UmqSizes::List(Sizes(sizes))) => sizes.first().copied().unwrap_or(FIRST),
+        _ => FIRST,
+    };
+    let ran = one(plan, signals, out, FIRST, umq, 1, arguments.timeout)?;
+    Ok(match ran {
+        Err(mut failure) => {
+            failure.why += "; no other size was run";
+            Chosen::Failed(failure)
+        }
+        Ok(sum) => {
+            let need = sum.prq_peak.elements.max(sum.umq_peak.elements);
+            eprintln!("its longest queue had {}", count(need, "element"));
+            Chosen::Around(need)
+        }
+    })
+}
+
+fn progress_bar(runs: u64) -> ProgressBar {
+    let template = "{bar:30} {pos}/{len} runs, {elapsed} passed, {eta} left, now {msg}";
+    let bar = progress::bar(runs, template);
+    bar.enable_steady_tick(std::time::Duration::from_millis(500));
+    bar
+}
+
+/// One run, its output in a log beside its reports.
+fn one(
+    plan: &Plan<'_>,
+    signals: &mut Signals,
+    out: &Path,
+    prq: usize,
+    umq: usize,
+    repeat: u32,
+    timeout: Option<f64>,
+) -> Result<Result<Summary, Failure>, Error> {
+    let directory = reports::prepare(&out.join("runs").join(runs::name_of(prq, umq, repeat)))?;
+    let log = directory.join(runs::LOG);
+    let mut settings = plan.settings.clone();
+    settings.set("prq_entries", &prq);
+    settings.set("umq_entries", &umq);
+    let output = file::begin(&log)?;
+    let errors = output.try_clone().map_err(Error::io(&log))?;
+    let mut command = plan.command(&settings, &directory)?;
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let _left = Leftovers::claim(&directory);
+    let limit = timeout.map(Duration::from_secs_f64);
+    let ended = signals.wait(&mut command, &program(plan.words), limit)?;
+    let Ended { status, .. } = ended;
+    reports::settle(&directory)?;
+    let failure = |why: String, code| Failure {
+        which: format!("PRQ {prq} UMQ {umq}, run {repeat}"),
+        size: prq.max(umq),
+        why,
+        code,
+        log,
+        silent: false,
+    };
+    if let Some(seconds) = timeout.filter(|_| ended.late) {
+        let why = format!("ended after {seconds} s (--timeout)");
+        return Ok(Err(failure(why, TIMED_OUT)));
+    }
+    if !status.success() {
+        return Ok(Err(failure(status.to_string(), exit_code(status))));
+    }
+    let sum = reports::read(&directory).map(|reports| Summary::of(&reports));
+    Ok(match sum {
+        Ok(Some(sum)) => Ok(sum),
+        Ok(None) => {
+            let why = plan.no_reports(ended).to_string();
+            Err(Failure { silent: true, ..failure(why, OWN_FAILURE) })
+        }
+        Err(error) => Err(failure(error.to_string(), OWN_FAILURE)),
+    })
+}
+
+/// Headline of the curve: the program, its ranks, the MPI.
+fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let name = words
+        .iter()
+        .skip(1)
+        .find(|word| word.contains('/') || !word.starts_with('-') && word.parse::<f64>().is_err())
+        .map_or("program", |word| word.rsplit('/').next().unwrap_or(word));
+    let mpi = mpi.map_or_else(String::new, |mpi| format!(", {mpi}"));
+    format!("{name} on {}{mpi}", run.ranks())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::reports::tests::sample;
+
+    #[test]
+    fn the_title_names_the_program() {
+        let run = Summary::of(&[sample(0, 1, 1)]).unwrap();
+        for (command, name) in [
+            ("mpiexec -n 32 target/apps/fds_gather --steps 8", "fds_gather"),
+            ("mpirun -np 4 lmp -in in.rhodo", "lmp"),
+            ("mpirun", "program"),
+        ] {
+            let words: Vec<_> = command.split(' ').map(std::ffi::OsString::from).collect();
+            let title = title(&words, Some(Mpi::Mpich), &run);
+            assert_eq!(title, format!("{name} on 1 rank, MPICH"));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Draws and prints the points of a sweep.
+
+use comfy_table::Table;
+
+use super::arguments::Sweep;
+use crate::capacity::point::{Cost, Point};
+use crate::capacity::verdict::{self, larger, reading};
+use crate::error::Error;
+use crate::plot::capacity;
+use crate::text::numbers::{share, whole};
+use crate::text::sheet::Sheet;
+
+/// Draws and prints the points of a sweep.
+pub(crate) fn show(
+    arguments: &Sweep,
+    title: &str,
+    points: &[Point],
+    lack: Option<&str>,
+    failed: &[usize],
+) -> Result<(), Error> {
+    let out = &arguments.out;
+    let [svg, png] = capacity::draw(out, title, points)?;
+    if arguments.json.takes_output() {
+        lack.iter().for_each(|lack| eprintln!("{lack}"));
+        return Ok(());
+    }
+    lack.iter().for_each(|lack| println!("{lack}"));
+    println!("{}", points_table(points));
+    println!("Table: {}", out.join("sweep.csv").display());
+    println!("Curve: {}", svg.display());
+    println!("       {}", png.display());
+    let more = larger(points, arguments.umq.as_ref()).into_iter().chain(verdict::times(points));
+    let lines = reading(points).into_iter().chain(verdict::reliance(points, failed)).chain(more);
+    for line in lines {
+        println!("{line}");
+    }
+    Ok(())
+}
+
+/// What spilled: the median, and below it the most where that is more.
+fn spread_of(point: &Point, of: usize) -> String {
+    point.told_spilled(of).replace(", at most ", "\n- ")
+}
+
+/// One line a size, for the terminal.
+fn points_table(points: &[Point]) -> Table {
+    let header = [
+        "entries",
+        "fit at once",
+        "promoted first",
+        "PRQ spilled",
+        "UMQ spilled",
+        "PRQ high water",
+        "UMQ high water",
+        points[0].cost.map_or("time", |cost| cost.title().1),
+    ];
+    let mut sheet = Sheet::new("", header);
+    if matches!(points[0].cost, Some(Cost::Modelled(_))) {
+        sheet
+            .header
+            .extend(["host adds, ns", "worst rank, ns", "99 % of arrivals, ns"].map(str::to_owned));
+    }
+    for point in points {
+        let mut row = vec![
+            point.size(),
+            share(point.at_once()),
+            share(point.promoted),
+            spread_of(point, 1),
+            spread_of(point, 2),
+            whole(point.peaks[0].elements),
+            whole(point.peaks[1].elements),
+            match point.cost {
+                None => format!("{:.2} s", point.seconds[1]),
+                Some(cost) => format!("{:.1}", cost.value()),
+            },
+        ];
+        if let Some(Cost::Modelled(modelled)) = point.cost {
+            let arrivals = modelled.arrivals[2].unwrap_or_default();
+            row.extend([modelled.added, modelled.worst, arrivals].map(|ns| format!("{ns:.1}")));
+        }
+        sheet.row(row);
+    }
+    sheet.table()
+}

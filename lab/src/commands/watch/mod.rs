@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam watch`: counters of running programs, as rates, in the terminal.
+//!
+//! ```text
+//! look at /dev/shm, wait, look again: counts that grew, over the endpoint's own time
+//! ```
+
+mod view;
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use clap::Args;
+use rustix::termios::tcgetwinsize;
+
+use crate::error::Error;
+use crate::launch::endpoints::{self, Endpoint, Id, Job};
+use crate::text::output;
+
+/// Columns where the output is no terminal.
+const COLUMNS: usize = 120;
+/// Lines of the view that are no endpoints, and one below it.
+const OTHER_LINES: usize = 5;
+
+/// Shows the counters of running programs, live.
+///
+/// A line for each endpoint of this user on this host: receives posted, messages that
+/// arrived, matches in the table and on the host, spills and unexpected messages a
+/// second; elements in the table and on the host now, and the most there ever were. They
+/// are those of tagged messages, as in reports, and of untagged ones where there are no
+/// others.
+/// Endpoints tell their counters every 50 ms while they wait, and now and then while
+/// they are busy; one that calls no MPI shows none. Ctrl-C ends it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam watch
+  tcam watch --interval 0.2
+  tcam watch --once
+  tcam watch --job 3fa9
+Columns: `unexp/s` unexpected messages, `PRQ` and `UMQ` elements in the table + on the
+host, `mark` the most at once. A narrow terminal shows fewer. With --once the exit code
+is 1 if nothing runs. A job is what one `tcam run` or `record` starts, or all that write their
+reports to one FI_TCAM_REPORT; where several run they are listed, 0000 those without reports.")]
+pub(crate) struct Watch {
+    /// Seconds from one look to the next.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 1.0,
+        value_parser = seconds,
+        allow_negative_numbers = true
+    )]
+    pub(crate) interval: f64,
+
+    /// Ends after so many tables.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true
+    )]
+    pub(crate) count: Option<u32>,
+
+    /// Only endpoints of one job; where several run, `tcam watch` lists them.
+    #[arg(long, value_name = "JOB", allow_hyphen_values = true)]
+    pub(crate) job: Option<Job>,
+
+    /// Prints one table, after one interval, and ends.
+    #[arg(long, conflicts_with = "count")]
+    pub(crate) once: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.05..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number from 0.05 to 3600 is expected".to_owned()),
+    }
+}
+
+/// Looks until Ctrl-C. Returns 1 if one look was asked for and found nothing.
+pub(crate) fn watch(arguments: &Watch) -> Result<u8, Error> {
+    let count = if arguments.once { Some(1) } else { arguments.count };
+    let all = || -> Result<Vec<Endpoint>, Error> {
+        let mut all = endpoints::all()?;
+        all.retain(|of| arguments.job.is_none_or(|job| of.job() == Some(job)));
+        Ok(all)
+    };
+    let none = match arguments.job {
+        None => "No program of this user runs over tcam on this host".to_owned(),
+        Some(job) => format!("No endpoint of job {job} of this user runs on this host"),
+    };
+    let mut before = all()?;
+    let mut waits = false;
+    let mut tables = 0;
+    while count.is_none_or(|count| tables < count) {
+        if before.is_empty() {
+            if arguments.once {
+                println!("{none}.");
+                return Ok(1);
+            }
+            if !std::mem::replace(&mut waits, true) {
+                println!("{none}; waiting.");
+            }
+        }
+        std::thread::sleep(Duration::from_secs_f64(arguments.interval));
+        let now = all()?;
+        if !now.is_empty() {
+            waits = false;
+            tables += 1;
+            show(&before, &now);
+            if output::failed().is_some() {
+                return Ok(0);
+            }
+        }
+        before = now;
+    }
+    Ok(0)
+}
+
+fn show(before: &[Endpoint], now: &[Endpoint]) {
+    let before: HashMap<Id, &Endpoint> = before.iter().map(|of| (of.id(), of)).collect();
+    let out = io::stdout();
+    let size = if out.is_terminal() { tcgetwinsize(&out).ok() } else { None };
+    // Some terminals do not know their size.
+    let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    let columns = size.map_or(COLUMNS, |size| usize::from(size.ws_col));
+    let lines =
+        size.map_or(usize::MAX, |size| usize::from(size.ws_row).saturating_sub(OTHER_LINES).max(1));
+    let text = view::table(&before, now, columns, lines);
+    if out.is_terminal() {
+        output::out_alone(format_args!("{text}"));
+    } else {
+        print!("{text}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_number_of_seconds() {
+        assert_eq!(seconds("0.2"), Ok(0.2));
+        for wrong in ["0", "-1", "NaN", "inf", "x", "3601"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The table of `tcam watch`: columns of fixed width, so that numbers stay where they
+//! are from one look to the next.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write;
+
+use matching::Tallies;
+use nic::live::{Live, LiveContext};
+
+use crate::launch::endpoints::{Endpoint, Id, Job};
+use crate::text::numbers::count;
+
+/// Most characters of the name of a job's program.
+const NAME: usize = 40;
+
+/// What a line shows.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    rank: String,
+    pid: String,
+    program: String,
+    /// Posts, arrivals, unexpected, matches in the table and on the host, spills; a
+    /// second. None until two looks found an endpoint that told something new.
+    rates: Option<[f64; 6]>,
+    prq: Tallies,
+    umq: Tallies,
+}
+
+/// A column: title, width with the space before it, whether a narrow terminal has it.
+struct Column {
+    title: &'static str,
+    width: usize,
+    narrow: bool,
+    text: fn(&Row) -> String,
+}
+
+const COLUMNS: [Column; 13] = [
+    Column { title: "rank", width: 5, narrow: true, text: |row| row.rank.clone() },
+    Column { title: "pid", width: 9, narrow: false, text: |row| row.pid.clone() },
+    Column { title: "program", width: 13, narrow: true, text: |row| row.program.clone() },
+    Column { title: "posts/s", width: 8, narrow: false, text: |row| row.rate(0) },
+    Column { title: "arriv/s", width: 8, narrow: true, text: |row| row.rate(1) },
+    Column { title: "unexp/s", width: 8, narrow: false, text: |row| row.rate(2) },
+    Column { title: "table/s", width: 8, narrow: false, text: |row| row.rate(3) },
+    Column { title: "host/s", width: 8, narrow: true, text: |row| row.rate(4) },
+    Column { title: "spill/s", width: 8, narrow: true, text: |row| row.rate(5) },
+    Column { title: "PRQ", width: 12, narrow: true, text: |row| place(&row.prq) },
+    Column { title: "mark", width: 6, narrow: true, text: |row| short(row.prq.high_water) },
+    Column { title: "UMQ", width: 12, narrow: true, text: |row| place(&row.umq) },
+    Column { title: "mark", width: 6, narrow: true, text: |row| short(row.umq.high_water) },
+];
+
+/// Up to five characters, or six: `12345`, `123 k`, `1.2 M`.
+fn short(number: u64) -> String {
+    let mut value = number as f64;
+    if number < 100_000 {
+        return number.to_string();
+    }
+    for unit in ["k", "M", "G", "T", "P", "E"] {
+        value /= 1000.0;
+        if value < 9.95 {
+            return format!("{value:.1} {unit}");
+        }
+        if value < 999.5 {
+            return format!("{value:.0} {unit}");
+        }
+    }
+    "many".to_owned()
+}
+
+/// Elements in the table and on the host.
+fn place(tallies: &Tallies) -> String {
+    format!("{}+{}", short(tallies.table_occupancy), short(tallies.host_occupancy))
+}
+
+fn sum(one: &Tallies, other: &Tallies) -> Tallies {
+    let add = u64::saturating_add;
+    Tallies {
+        entries: one.entries.max(other.entries),
+        table_matches: add(one.table_matches, other.table_matches),
+        host_matches: add(one.host_matches, other.host_matches),
+        spills: add(one.spills, other.spills),
+        promotions: add(one.promotions, other.promotions),
+        table_occupancy: add(one.table_occupancy, other.table_occupancy),
+        host_occupancy: add(one.host_occupancy, other.host_occupancy),
+        high_water: one.high_water.max(other.high_water),
+    }
+}
+
+/// Tagged messages, as in reports; untagged ones where there are no others.
+fn context(live: &Live) -> &LiveContext {
+    let LiveContext { posts, arrivals, .. } = live.tagged;
+    if posts == 0 && arrivals == 0 { &live.msg } else { &live.tagged }
+}
+
+/// What grows, in the order of [`Row::rates`].
+fn grows(of: &LiveContext) -> [u64; 6] {
+    let LiveContext { posts, arrivals, unexpected, prq, umq } = of;
+    let of_both = |of: fn(&Tallies) -> u64| of(prq).saturating_add(of(umq));
+    [
+        *posts,
+        *arrivals,
+        *unexpected,
+        of_both(|queue| queue.table_matches),
+        of_both(|queue| queue.host_matches),
+        of_both(|queue| queue.spills),
+    ]
+}
+
+impl Row {
+    fn of(before: Option<&Live>, endpoint: &Endpoint) -> Self {
+        let live = endpoint.live();
+        let now = live.map(context).copied().unwrap_or_default();
+        Self {
+            rank: live
+                .and_then(|live| live.rank)
+                .map_or_else(|| "-".to_owned(), |rank| rank.to_string()),
+            pid: endpoint.page.pid.to_string(),
+            program: endpoint.program.clone(),
+            rates: before.zip(live).and_then(|(before, live)| rates(before, live)),
+            prq: now.prq,
+            umq: now.umq,
+        }
+    }
+
+    fn rate(&self, which: usize) -> String {
+        self.rates.map_or_else(|| "-".to_owned(), |rates| short(rates[which].round() as u64))
+    }
+}
+
+/// Counts that grew, over the time between two shows.
+fn rates(before: &Live, now: &Live) -> Option<[f64; 6]> {
+    let seconds = now.ns.checked_sub(before.ns).filter(|ns| *ns > 0)? as f64 * 1e-9;
+    let (before, now) = (grows(context(before)), grows(context(now)));
+    let mut rates = [0.0; 6];
+    for (rate, (before, now)) in rates.iter_mut().zip(before.into_iter().zip(now)) {
+        *rate = now.saturating_sub(before) as f64 / seconds;
+    }
+    Some(rates)
+}
+
+/// All ranks together.
+fn total(rows: &[Row]) -> Row {
+    let mut all = Row { program: "all".to_owned(), ..Row::default() };
+    for row in rows {
+        if let Some(rates) = row.rates {
+            let sums = all.rates.get_or_insert_default();
+            sums.iter_mut().zip(rates).for_each(|(sum, rate)| *sum += rate);
+        }
+        all.prq = sum(&all.prq, &row.prq);
+        all.umq = sum(&all.umq, &row.umq);
+    }
+    all
+}
+
+fn line(columns: &[&Column], text: impl Fn(&Column) -> String) -> String {
+    let mut line = String::new();
+    for column in columns {
+        let text: String = text(column).chars().take(column.width - 1).collect();
+        let _ = write!(line, "{text:>width$}", width = column.width);
+    }
+    line
+}
+
+/// A line for each job, so many at most, if there are several: whoever wants one of them needs
+/// its name.
+fn jobs(endpoints: &[Endpoint], most: usize) -> Vec<String> {
+    let mut jobs: BTreeMap<Job, (u64, &str)> = BTreeMap::new();
+    for (job, of) in endpoints.iter().filter_map(|of| Some((of.job()?, of))) {
+        // The name is that of the lowest rank.
+        jobs.entry(job).or_insert((0, &of.program)).0 += 1;
+    }
+    if jobs.len() < 2 {
+        return Vec::new();
+    }
+    let others = jobs.len().saturating_sub(most);
+    let line = |(job, (number, program))| {
+        let program: String = str::chars(program).take(NAME).collect();
+        format!("job {job}: {} of {program}", count(number, "endpoint"))
+    };
+    let mut lines: Vec<_> = jobs.into_iter().take(most).map(line).collect();
+    if others > 0 {
+        lines.push(format!("and {}", count(others as u64, "other job")));
+    }
+    lines
+}
+
+/// The table, of so many columns of characters, and of so many endpoints at most: those
+/// with the most elements in their queues, by rank.
+pub(super) fn table(
+    before: &HashMap<Id, &Endpoint>,
+    now: &[Endpoint],
+    width: usize,
+    most: usize,
+) -> String {
+    let all: usize = COLUMNS.iter().map(|column| column.width).sum();
+    let columns: Vec<&Column> =
+        COLUMNS.iter().filter(|column| column.narrow || width >= all).collect();
+    let rows: Vec<Row> = now
+        .iter()
+        .map(|of| Row::of(before.get(&of.id()).and_then(|before| before.live()), of))
+        .collect();
+    let jobs = jobs(now, (most / 3).max(1));
+    let most = most.saturating_sub(jobs.len()).max(1);
+    let mut shown: Vec<usize> = (0..rows.len()).collect();
+    if rows.len() > most {
+        let marks = |at: &usize| rows[*at].prq.high_water.max(rows[*at].umq.high_water);
+        shown.sort_by_key(|at| std::cmp::Reverse(marks(at)));
+        shown.truncate(most);
+        shown.sort_unstable();
+    }
+    let mut text = line(&columns, |column| column.title.to_owned());
+    text.push('\n');
+    for at in &shown {
+        let _ = writeln!(text, "{}", line(&columns, |column| (column.text)(&rows[*at])));
+    }
+    let _ = writeln!(text, "{}", line(&columns, |column| (column.text)(&total(&rows))));
+    let _ = match rows.len() - shown.len() {
+        0 => writeln!(text, "{}", count(rows.len() as u64, "endpoint")),
+        more => writeln!(
+            text,
+            "{}; {more} with shorter queues not shown",
+            count(rows.len() as u64, "endpoint")
+        ),
+    };
+    for job in jobs {
+        let _ = writeln!(text, "{job}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nic::live::Page;
+
+    fn endpoint(rank: u32, ns: u64, posts: u64, mark: u64) -> Endpoint {
+        let prq = Tallies {
+            table_occupancy: 4096,
+            host_occupancy: 12_286,
+            high_water: mark,
+            table_matches: posts,
+            ..Tallies::default()
+        };
+        let tagged = LiveContext { posts, prq, ..LiveContext::default() };
+        let live = Live { rank: Some(rank), ns, tagged, ..Live::default() };
+        let page = Page { pid: 4_194_304, started: 1, port: rank as u16, live: Some(live) };
+        Endpoint { page, program: "a_program_with_a_long_name".to_owned() }
+    }
+
+    fn shown(width: usize, most: usize) -> Vec<String> {
+        let before: Vec<_> = (0..20).map(|rank| endpoint(rank, 1, 1_000, 0)).collect();
+        let before = before.iter().map(|of| (of.id(), of)).collect();
+        let now: Vec<_> = (0..20)
+            .map(|rank| endpoint(rank, 1 + 500_000_000, 1_001_000, u64::from(rank % 7)))
+            .collect();
+        table(&before, &now, width, most).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn rates_are_counts_over_the_endpoints_own_time() {
+        let lines = shown(120, 100);
+        assert_eq!(lines.len(), 1 + 20 + 2);
+        let words: Vec<_> = lines[1].split_ascii_whitespace().collect();
+        let expected = "0 4194304 a_program_wi 2.0 M 0 0 2.0 M 0 0 4096+12286 0 0+0 0";
+        assert_eq!(words.join(" "), expected);
+        assert!(lines[21].trim_start().starts_with("all    40 M"), "{}", lines[21]);
+        assert_eq!(lines[22], "20 endpoints");
+    }
+
+    #[test]
+    fn tables_fit_from_80_columns_on() {
+        for (width, most) in [(80, 100), (110, 5), (111, 5), (200, 1)] {
+            let lines = shown(width, most);
+            assert!(lines.iter().all(|line| line.chars().count() <= width), "{width}: {lines:#?}");
+            assert_eq!(lines[0].contains("pid"), width >= 111);
+            assert!(lines[0].contains("spill/s") && lines[0].contains("mark"));
+        }
+    }
+
+    #[test]
+    fn endpoints_with_the_longest_queues_are_shown() {
+        let lines = shown(120, 2);
+        let ranks: Vec<_> = lines[1..3].iter().map(|line| line[..5].trim()).collect();
+        assert_eq!(ranks, ["6", "13"]);
+        assert_eq!(lines[4], "20 endpoints; 18 with shorter queues not shown");
+    }
+
+    #[test]
+    fn jobs_are_listed_where_there_are_several() {
+        let of_job = |rank: u32, job| {
+            let mut endpoint = endpoint(rank, 1, 1, 0);
+            endpoint.page.live.as_mut().unwrap().job = job;
+            endpoint
+        };
+        let lines = |jobs: u64, most| -> Vec<String> {
+            let now: Vec<_> = (0..20).map(|rank| of_job(rank, u64::from(rank) % jobs)).collect();
+            table(&HashMap::new(), &now, 80, most).lines().map(str::to_owned).collect()
+        };
+        assert_eq!(lines(1, 100).len(), 1 + 20 + 2);
+        let two = lines(2, 10);
+        let told = "job 0001: 10 endpoints of a_program_with_a_long_name";
+        assert_eq!(two.last().unwrap(), told);
+        assert_eq!(two.len(), 1 + 8 + 2 + 2, "in place of endpoints");
+        assert_eq!(lines(9, 18).last().unwrap(), "and 3 other jobs");
+    }
+
+    #[test]
+    fn an_endpoint_that_tells_nothing_new_has_no_rates() {
+        let now = [endpoint(0, 5, 10, 3)];
+        let before = now.iter().map(|of| (of.id(), of)).collect();
+        let text = table(&before, &now, 80, 5);
+        assert!(text.lines().nth(1).unwrap().contains(" - "), "{text}");
+    }
+
+    #[test]
+    fn untagged_messages_are_shown_where_there_are_no_others() {
+        let Live { tagged, .. } = *endpoint(0, 1, 10, 3).live().unwrap();
+        let msg = LiveContext { posts: 7, ..LiveContext::default() };
+        assert_eq!(context(&Live { tagged, msg, ..Live::default() }).posts, 10);
+        assert_eq!(context(&Live { msg, ..Live::default() }).posts, 7);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (number, text) in [
+            (0, "0"),
+            (99_999, "99999"),
+            (100_000, "100 k"),
+            (999_499, "999 k"),
+            (999_500, "1.0 M"),
+            (3_600_000, "3.6 M"),
+            (u64::MAX, "18 E"),
+        ] {
+            assert_eq!(short(number), text);
+        }
+    }
+}

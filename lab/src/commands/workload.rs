@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam workload`: traces of ranks of machines that nobody here has, made from what
+//! papers say of their applications.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use indicatif::ProgressBar;
+use matching::TagLayout;
+use nic::config::DeviceConfig;
+use nic::origin::Origin;
+use nic::params::Params;
+use nic::replay::Replay;
+use nic::report::ContextCounters;
+use nic::trace::{Encoder, Header, Op, put_time};
+
+use crate::error::Error;
+use crate::launch::ending;
+use crate::launch::signals::{self, Signals};
+use crate::results::fresh::Fresh;
+use crate::results::summary::NO_LIBFABRIC;
+use crate::text::numbers::{count, whole};
+use crate::text::sheet::Sheet;
+use crate::workload::basis::agree;
+use crate::workload::flight::Flight;
+use crate::workload::generate::{self, generate, progress};
+use crate::workload::pattern::Pattern;
+use crate::workload::stream::Place;
+
+/// Generates traces like those of large machines.
+///
+/// Writes what some ranks of an application are sent and receive, as a recording with
+/// FI_TCAM_TRACE would have it, and prints how long their queues became beside what
+/// papers say, and whether these lengths are fitted (constants chosen so that they come
+/// out), predicted (of the algorithm) or given. Memory depends on the queues, not on
+/// the number of ranks. The same seed gives the same traces.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam workload fds --ranks 4096 --out fds-traces
+  tcam workload halo --ranks 512 --rank 0,255 --steps 100 --seed 7 --out halo-traces
+  tcam workload pingpong --messages 200 --bytes 8192 --out pingpong-traces
+tests/apps/patterns.c does most of them with MPI.")]
+pub(crate) struct Workload {
+    /// Who communicates how.
+    #[arg(value_enum)]
+    pub(crate) pattern: Pattern,
+
+    /// Ranks of the machine, 2 to 65536; otherwise as many as in the paper.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..=65_536),
+        allow_negative_numbers = true
+    )]
+    pub(crate) ranks: Option<u32>,
+
+    /// Orders of arrival.
+    #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) seed: u64,
+
+    /// Ranks to write traces of; `all-that-matter` is rank 0, which everything is
+    /// gathered to, or one of many alike.
+    #[arg(
+        long,
+        value_name = "R,...",
+        default_value = "all-that-matter",
+        allow_hyphen_values = true
+    )]
+    pub(crate) rank: Ranks,
+
+    /// Steps of the application.
+    #[arg(
+        long,
+        value_name = "K",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..),
+        allow_negative_numbers = true
+    )]
+    pub(crate) steps: u32,
+
+    /// Messages in flight of shuffle, burst and reverse, otherwise 1024, or receives that wait in a
+    /// pingpong, 0 to 1000000, otherwise 100; no other pattern takes it.
+    #[arg(
+        long,
+        value_name = "M",
+        value_parser = clap::value_parser!(u32).range(0..=1_000_000),
+        allow_negative_numbers = true
+    )]
+    pub(crate) messages: Option<u32>,
+
+    /// Bytes of each message of the same patterns, otherwise 256.
+    #[arg(
+        long,
+        value_name = "B",
+        value_parser = clap::value_parser!(u64).range(0..=1 << 30),
+        allow_negative_numbers = true
+    )]
+    pub(crate) bytes: Option<u64>,
+
+    /// Where the traces go, `RANK.PID.PORT.tagged.trace`; it must not have any yet.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+/// Value of `--rank`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ranks(Vec<u32>);
+
+impl std::str::FromStr for Ranks {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all-that-matter" {
+            return Ok(Self(vec![0]));
+        }
+        let number = |word: &str| {
+            word.parse().map_err(|_| format!("{word:?} is no rank: 0,7,15 or all-that-matter"))
+        };
+        let mut ranks = text.split(',').map(number).collect::<Result<Vec<_>, _>>()?;
+        ranks.sort_unstable();
+        ranks.dedup();
+        Ok(Self(ranks))
+    }
+}
+
+/// What is wrong with what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkloadError {
+    #[error("--rank {rank}: there are {ranks} ranks, 0 to {}", .ranks - 1)]
+    NoRank { rank: u32, ranks: u32 },
+
+    #[error("--rank {rank}: {pattern} sends it nothing, only rank 0 receives")]
+    Unreached { rank: u32, pattern: String },
+
+    #[error(
+        "{option}: {pattern} takes --ranks, --rank, --seed and --steps; shuffle, burst, reverse and \
+         pingpong have {option}"
+    )]
+    NoFlight { option: &'static str, pattern: String },
+
+    #[error(
+        "--messages 0: {pattern} has messages in flight; pingpong may have no receive that waits"
+    )]
+    NoMessages { pattern: String },
+
+    #[error("{path}: there are traces in it; give another directory with --out")]
+    Occupied { path: PathBuf },
+}
+
+impl From<WorkloadError> for Error {
+    fn from(error: WorkloadError) -> Self {
+        Self::Workload(Box::new(error))
+    }
+}
+
+/// Nanoseconds from one operation to the next in the traces: a time that nothing
+/// depends on.
+const PACE: u64 = 100;
+/// Operations between two looks at the progress bar.
+const TICK: u64 = 1 << 16;
+
+/// Generates the traces and prints the queues.
+pub(crate) fn workload(arguments: &Workload) -> Result<u8, Error> {
+    let pattern = arguments.pattern;
+    let ranks = arguments.ranks.unwrap_or(pattern.usual_ranks());
+    check(arguments, ranks)?;
+    let params = generate::params(ranks, &[])?;
+    let mut signals = Signals::catch()?;
+    let fresh = Fresh::in_any(&arguments.out, &[])?;
+    let progress = progress(arguments.rank.0.len() as u64 * u64::from(arguments.steps));
+    let mut made = Vec::new();
+    for &rank in &arguments.rank.0 {
+        let place = Place { rank, ranks };
+        let path = fresh.path().join(format!("{rank}.{}.0.tagged.trace", rank + 1));
+        made.push((rank, write(arguments, place, &params, &path, &progress, &mut signals)?));
+        if let Some(signal) = signals.caught() {
+            progress.finish_and_clear();
+            eprintln!("tcam: ended by {}; no trace is left", signals::name_of(signal));
+            return Ok(ending::code_of(signal));
+        }
+    }
+    fresh.keep(&["trace"])?;
+    progress.finish_and_clear();
+    print!("{}", summary(pattern, ranks, arguments.steps, &made));
+    println!("Traces: {}", arguments.out.display());
+    Ok(0)
+}
+
+fn check(arguments: &Workload, ranks: u32) -> Result<(), Error> {
+    let pattern = || arguments.pattern.name();
+    for (option, given) in
+        [("--messages", arguments.messages.is_some()), ("--bytes", arguments.bytes.is_some())]
+    {
+        if given && !arguments.pattern.takes_messages() {
+            return Err(WorkloadError::NoFlight { option, pattern: pattern() }.into());
+        }
+    }
+    if arguments.messages == Some(0) && arguments.pattern != Pattern::Pingpong {
+        return Err(WorkloadError::NoMessages { pattern: pattern() }.into());
+    }
+    for &rank in &arguments.rank.0 {
+        if rank >= ranks {
+            return Err(WorkloadError::NoRank { rank, ranks }.into());
+        }
+        if !arguments.pattern.reaches(rank) {
+            return Err(WorkloadError::Unreached { rank, pattern: pattern() }.into());
+        }
+    }
+    let out = &arguments.out;
+    if !out.is_dir() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(out).map_err(Error::io(out))? {
+        let entry = entry.map_err(Error::io(out))?;
+        if Path::new(&entry.file_name()).extension().is_some_and(|end| end == "trace") {
+            return Err(WorkloadError::Occupied { path: out.clone() }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Writes the trace of a rank, up to a signal, and replays it to see its queues.
+fn write(
+    arguments: &Workload,
+    place: Place,
+    params: &Params,
+    path: &Path,
+    progress: &ProgressBar,
+    signals: &mut Signals,
+) -> Result<ContextCounters, Error> {
+    let Workload { pattern, seed, steps, messages, bytes, .. } = *arguments;
+    let usual = pattern.usual_flight();
+    let flight = Flight {
+        messages: messages.unwrap_or(usual.messages),
+        bytes: bytes.unwrap_or(usual.bytes),
+    };
+    let ranks = place.ranks;
+    let header = Header {
+        window: 0,
+        context: "tagged".to_owned(),
+        tcam: env!("CARGO_PKG_VERSION").to_owned(),
+        libfabric: NO_LIBFABRIC.to_owned(),
+        host: "generated".to_owned(),
+        pid: place.rank + 1,
+        rank: Some(place.rank),
+        address: "0.0.0.0:0".to_owned(),
+        program: format!("workload {} --ranks {ranks} --seed {seed}", pattern.name()),
+        origin: Origin { ranks: Some(ranks), ..Origin::default() },
+        marks_end: false,
+        start_ns: 0,
+        layout: TagLayout::Mpich.name().to_owned(),
+        config: params.recorded(),
+    };
+    // What is not wanted of a queue but its length is fastest without a table.
+    let on_host = generate::params(ranks, &[("prq_entries", "0"), ("umq_entries", "0")])?;
+    let mut replay = Replay::new(&DeviceConfig::from_params(&on_host, TagLayout::Mpich))?;
+    let file = File::create_new(path).map_err(Error::io(path))?;
+    let mut file = BufWriter::with_capacity(1 << 18, file);
+    let mut written = file.write_all(&header.to_bytes());
+    let (mut encoder, mut operations) = (Encoder::default(), 0_u64);
+    let mut keep = |op: &Op| {
+        if written.is_err() {
+            return;
+        }
+        replay.play(op);
+        written = put_time(&mut file, operations * PACE).and_then(|()| encoder.op(&mut file, op));
+        operations += 1;
+        if operations.is_multiple_of(TICK) {
+            progress.set_message(format!("{} operations", whole(operations)));
+        }
+    };
+    keep(&Op::Processes(ranks));
+    for step in 0..steps {
+        generate(pattern, place, seed, step..step + 1, flight, |event| keep(&event.op));
+        progress.inc(1);
+        if signals.caught().is_some() {
+            break;
+        }
+    }
+    written.and_then(|()| file.flush()).map_err(Error::io(path))?;
+    Ok(replay.counters())
+}
+
+/// Queues of the ranks beside the paper's.
+fn summary(pattern: Pattern, ranks: u32, steps: u32, made: &[(u32, ContextCounters)]) -> String {
+    let paper = pattern.paper();
+    let said = |text: &str| if text.is_empty() { "not said".to_owned() } else { text.to_owned() };
+    let header = ["", "messages", "collective", "unexpected", "longest PRQ", "longest UMQ"];
+    let mut sheet = Sheet::new("", header);
+    for (rank, counters) in made {
+        sheet.row([
+            format!("rank {rank}"),
+            whole(counters.arrivals),
+            whole(counters.kinds.collective.arrivals),
+            whole(counters.unexpected),
+            whole(counters.prq.high_water),
+            whole(counters.umq.high_water),
+        ]);
+    }
+    let of = match paper.ranks {
+        0 => "the paper's".to_owned(),
+        ranks => format!("the paper's, {} ranks", whole(u64::from(ranks))),
+    };
+    let blank = String::new;
+    sheet.row([of, blank(), blank(), blank(), said(paper.prq), said(paper.umq)]);
+    let [prq, umq] = paper.basis.map(|basis| basis.name().to_owned());
+    sheet.row(["ours are".to_owned(), blank(), blank(), blank(), prq, umq]);
+    let mut text = format!(
+        "{} on {}, {}\n{}\nPaper: {}\n",
+        pattern.name(),
+        count(u64::from(ranks), "rank"),
+        count(u64::from(steps), "step"),
+        sheet.table(),
+        paper.source
+    );
+    let longest =
+        |queue: fn(&ContextCounters) -> u64| made.iter().map(|(_, made)| queue(made)).max();
+    for (name, ours, theirs) in [
+        ("PRQ", longest(|made| made.prq.high_water), paper.prq),
+        ("UMQ", longest(|made| made.umq.high_water), paper.umq),
+    ] {
+        if let (Some(ours), Ok(figure)) = (ours, theirs.parse::<u32>())
+            && ranks == paper.ranks
+            && !agree(ours as f64, figure.into())
+        {
+            text += &format!(
+                "Contradicts the paper: longest {name} {} here, {theirs} there\n",
+                whole(ours)
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use nic::trace::Reader;
+
+    fn arguments(pattern: Pattern, rank: &str, out: &Path) -> Workload {
+        let rank = rank.parse().unwrap();
+        let out = out.to_owned();
+        Workload {
+            pattern,
+            ranks: Some(16),
+            seed: 3,
+            rank,
+            steps: 4,
+            messages: None,
+            bytes: None,
+            out,
+        }
+    }
+
+    /// Traces of two ranks of a halo exchange.
+    pub(crate) fn write_to(out: &Path) {
+        workload(&arguments(Pattern::Halo, "0,5", out)).unwrap();
+    }
+
+    /// The trace of rank 0 of a pattern.
+    pub(crate) fn write_pattern(pattern: Pattern, ranks: u32, steps: u32, out: &Path) {
+        let ranks = Some(ranks);
+        workload(&Workload { ranks, steps, ..arguments(pattern, "0", out) }).unwrap();
+    }
+
+    #[test]
+    fn ranks_are_numbers_or_those_that_matter() {
+        let ranks = |text: &str| text.parse::<Ranks>();
+        assert_eq!(ranks("all-that-matter"), Ok(Ranks(vec![0])));
+        assert_eq!(ranks("7,0,7"), Ok(Ranks(vec![0, 7])));
+        assert!(ranks("0,-1").unwrap_err().contains("\"-1\" is no rank"));
+    }
+
+    #[test]
+    fn traces_can_be_read_and_are_those_of_the_seed() {
+        let place = tempfile::tempdir().unwrap();
+        let traces = ["one", "two"].map(|name| {
+            let out = place.path().join(name);
+            workload(&arguments(Pattern::Halo, "0,5", &out)).unwrap();
+            fs::read(out.join("5.6.0.tagged.trace")).unwrap()
+        });
+        assert_eq!(traces[0], traces[1]);
+        let reader = Reader::new(&traces[0][..]).unwrap();
+        assert_eq!((reader.header().rank, reader.header().layout.as_str()), (Some(5), "mpich"));
+        assert_eq!(reader.header().config["nprocs"], "16");
+        let ops: Vec<_> = reader.map(|timed| timed.unwrap().1).collect();
+        let posts = ops.iter().filter(|op| matches!(op, Op::Post(_))).count();
+        assert_eq!((ops[0], ops.len()), (Op::Processes(16), 1 + 2 * posts));
+    }
+
+    #[test]
+    fn what_contradicts_the_paper_is_said() {
+        let place = tempfile::tempdir().unwrap();
+        let params = generate::params(64, &[]).unwrap();
+        let mut arguments = arguments(Pattern::Fds, "0", place.path());
+        arguments.steps = 1;
+        let path = place.path().join("trace");
+        let place = Place { rank: 0, ranks: 64 };
+        let (bar, mut signals) = (ProgressBar::hidden(), Signals::catch().unwrap());
+        let made = write(&arguments, place, &params, &path, &bar, &mut signals).unwrap();
+        let text = |ranks| summary(Pattern::Fds, ranks, 1, &[(0, made.clone())]);
+        assert!(text(64).contains("fitted") && !text(64).contains("Contradicts"), "{}", text(64));
+        let contradicts = "Contradicts the paper: longest PRQ 190 here, 24 there\n";
+        assert!(text(4096).contains(contradicts), "{}", text(4096));
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let place = tempfile::tempdir().unwrap();
+        let error = |pattern, rank| {
+            workload(&arguments(pattern, rank, place.path())).unwrap_err().to_string()
+        };
+        assert_eq!(error(Pattern::Fds, "16"), "--rank 16: there are 16 ranks, 0 to 15");
+        let unreached = error(Pattern::Gather, "3");
+        assert_eq!(unreached, "--rank 3: gather sends it nothing, only rank 0 receives");
+        let bytes = Workload { bytes: Some(5), ..arguments(Pattern::Halo, "0", place.path()) };
+        let told = workload(&bytes).unwrap_err().to_string();
+        assert!(told.starts_with("--bytes: halo takes --ranks, --rank, "), "{told}");
+        let messages = Workload { messages: Some(5), bytes: None, ..bytes };
+        let told = workload(&messages).unwrap_err().to_string();
+        assert!(told.starts_with("--messages: halo takes --ranks, --rank, "), "{told}");
+        let none = Workload { messages: Some(0), ..arguments(Pattern::Burst, "0", place.path()) };
+        assert!(workload(&none).unwrap_err().to_string().starts_with("--messages 0: burst has "));
+        let messages = Workload { pattern: Pattern::Burst, ..messages };
+        workload(&Workload { out: place.path().join("burst"), ..messages }).unwrap();
+        workload(&arguments(Pattern::Gather, "0", place.path())).unwrap();
+        assert!(error(Pattern::Gather, "0").contains("there are traces in it"));
+    }
+}

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::fill::{self, Class, Makeup, Peer, Window};
+use super::outcome::Queue;
+use crate::error::Error;
+use crate::results::ranks::{named, ranges};
+use crate::text::numbers::{percent, share, whole};
+use crate::text::sheet::Sheet;
+use crate::traces::trace::Trace;
+
+/// Seconds by which times may be off without a word.
+const EARLY: f64 = 0.01;
+/// Groups that have a line of their own.
+const LINES: usize = 24;
+
+/// Value of `--by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    Communicator,
+    /// Tag and communicator, or collective operation.
+    Tag,
+    Peer,
+    /// Point-to-point, or the collective operation.
+    Kind,
+    /// What lies between collective operations of all ranks.
+    Phase,
+}
+
+impl By {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Communicator => "communicator",
+            Self::Tag => "tag",
+            Self::Peer => "peer",
+            Self::Kind => "kind",
+            Self::Phase => "phase",
+        }
+    }
+
+    /// The group of a class.
+    fn group(self, class: &Class) -> String {
+        match self {
+            Self::Communicator => communicator(class),
+            Self::Tag => format!("{} of {}", what(class), communicator(class)),
+            Self::Peer => peer(class.peer),
+            Self::Kind => class.told.operation.unwrap_or("point-to-point").to_owned(),
+            Self::Phase => String::new(),
+        }
+    }
+}
+
+/// Name of a communicator.
+pub(crate) fn communicator(class: &Class) -> String {
+    match class.told.communicator {
+        Some(0) => "MPI_COMM_WORLD".to_owned(),
+        Some(number) => format!("communicator {number}"),
+        None => "any communicator".to_owned(),
+    }
+}
+
+/// Name of a tag or collective operation.
+pub(crate) fn what(class: &Class) -> String {
+    match (class.told.operation, class.told.tag) {
+        (Some(operation), _) => operation.to_owned(),
+        (None, Some(tag)) => format!("tag {tag}"),
+        (None, None) => "any tag".to_owned(),
+    }
+}
+
+fn peer(peer: Peer) -> String {
+    match peer {
+        Peer::Rank(rank) => format!("rank {rank}"),
+        Peer::Number(number) => format!("peer {number}"),
+        Peer::Any => "any source".to_owned(),
+    }
+}
+
+/// Elements of one queue in a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Part {
+    /// When the queue was longest, on the rank where it was longest of all.
+    at_mark: u64,
+    /// That entered the queue over the run, on all ranks.
+    added: u64,
+}
+
+/// A group and its elements.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Group {
+    name: String,
+    prq: Part,
+    umq: Part,
+}
+
+/// What `--json` tells.
+#[derive(Debug, Serialize)]
+pub(crate) struct Groups {
+    by: &'static str,
+    /// Seconds that the times of a recording may be too early by.
+    times_early_s: f64,
+    /// Ranks of the longest queues, and most elements there.
+    prq_rank: Option<u32>,
+    prq_high_water: u64,
+    umq_rank: Option<u32>,
+    umq_high_water: u64,
+    groups: Vec<Group>,
+    readings: Vec<String>,
+}
+
+impl Groups {
+    /// Of makeups, by something that is no phase.
+    pub(crate) fn of(makeups: &[Makeup], by: By) -> Self {
+        let mut parts: BTreeMap<String, [Part; 2]> = BTreeMap::new();
+        let worst = Queue::BOTH.map(|queue| fill::worst(makeups, queue));
+        for makeup in makeups {
+            for queue in Queue::BOTH {
+                for (class, &added) in makeup.classes.iter().zip(&makeup.of(queue).added) {
+                    let group = parts.entry(by.group(class)).or_default();
+                    group[queue as usize].added += added;
+                }
+            }
+        }
+        for (queue, makeup) in Queue::BOTH.into_iter().zip(worst) {
+            let Some(makeup) = makeup else { continue };
+            for (class, &at_mark) in makeup.classes.iter().zip(&makeup.of(queue).at_mark) {
+                let group = parts.entry(by.group(class)).or_default();
+                group[queue as usize].at_mark += at_mark;
+            }
+        }
+        let groups = parts.into_iter().map(|(name, [prq, umq])| Group { name, prq, umq });
+        let mut groups: Vec<_> = groups
+            .filter(|group| group.prq != Part::default() || group.umq != Part::default())
+            .collect();
+        groups.sort_by_key(|group| {
+            let Group { prq, umq, .. } = group;
+            std::cmp::Reverse((prq.at_mark + umq.at_mark, prq.added + umq.added))
+        });
+        let mark = |queue| fill::worst(makeups, queue).map_or(0, |makeup| makeup.of(queue).mark);
+        let rank = |queue| fill::worst(makeups, queue).and_then(|makeup| makeup.rank);
+        Self {
+            by: by.name(),
+            times_early_s: makeups.iter().map(|of| of.slack).fold(0.0, f64::max),
+            prq_rank: rank(Queue::Prq),
+            prq_high_water: mark(Queue::Prq),
+            umq_rank: rank(Queue::Umq),
+            umq_high_water: mark(Queue::Umq),
+            groups,
+            readings: readings(makeups),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn sheet(&self) -> Sheet {
+        let of = |name: &str, rank: Option<u32>| match rank {
+            Some(rank) => format!("{name} of rank {rank} at its longest"),
+            None => format!("{name} at its longest"),
+        };
+        let mut sheet = Sheet::new(
+            format!("Elements by {}", self.by),
+            [self.by, "", "", "", "", "PRQ, all ranks", "UMQ, all ranks"],
+        );
+        (sheet.header[1], sheet.header[3]) = (of("PRQ", self.prq_rank), of("UMQ", self.umq_rank));
+        (sheet.header[2], sheet.header[4]) = ("share".to_owned(), "share".to_owned());
+        let mut row = |name: String, prq: Part, umq: Part| {
+            sheet.row([
+                name,
+                whole(prq.at_mark),
+                share(percent(prq.at_mark, self.prq_high_water)),
+                whole(umq.at_mark),
+                share(percent(umq.at_mark, self.umq_high_water)),
+                whole(prq.added),
+                whole(umq.added),
+            ]);
+        };
+        for Group { name, prq, umq } in self.groups.iter().take(LINES) {
+            row(name.clone(), *prq, *umq);
+        }
+        let sum = |groups: &[Group], of: fn(&Group) -> Part| {
+            groups.iter().map(of).fold(Part::default(), |sum, part| Part {
+                at_mark: sum.at_mark + part.at_mark,
+                added: sum.added + part.added,
+            })
+        };
+        if let Some(rest) = self.groups.get(LINES..).filter(|rest| !rest.is_empty()) {
+            let name = format!("{} others", whole(rest.len() as u64));
+            row(name, sum(rest, |of| of.prq), sum(rest, |of| of.umq));
+        }
+        row("all".to_owned(), sum(&self.groups, |of| of.prq), sum(&self.groups, |of| of.umq));
+        sheet
+    }
+
+    /// What to think of times, where some are far off.
+    pub(crate) fn note(&self) -> Option<String> {
+        (self.times_early_s > EARLY).then(|| {
+            format!(
+                "Times are those of every 64th operation of a rank: here some are up to {:.3} s too \
+                 early",
+                self.times_early_s
+            )
+        })
+    }
+
+    pub(crate) fn readings(&self) -> &[String] {
+        &self.readings
+    }
+}
+
+/// A group that has many of the elements.
+#[derive(Debug, Default)]
+struct Mostly {
+    count: u64,
+    ranks: BTreeSet<u32>,
+    /// Peers whose ranks are not known.
+    numbers: BTreeSet<u32>,
+    /// Some are of any source.
+    any: bool,
+    tags: BTreeSet<i64>,
+}
+
+impl Mostly {
+    fn add(&mut self, class: &Class, count: u64) {
+        self.count += count;
+        match class.peer {
+            Peer::Rank(rank) => drop(self.ranks.insert(rank)),
+            Peer::Number(number) => drop(self.numbers.insert(number)),
+            Peer::Any => self.any = true,
+        }
+        if class.told.operation.is_none() {
+            self.tags.extend(class.told.tag);
+        }
+    }
+}
+
+/// What fills the longest PRQ and UMQ mostly, in a sentence each.
+pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
+    Queue::BOTH
+        .into_iter()
+        .filter_map(|queue| {
+            let makeup = fill::worst(makeups, queue)?;
+            let filled = makeup.of(queue);
+            let most = |by: By| {
+                let mut groups: BTreeMap<String, Mostly> = BTreeMap::new();
+                for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
+                    if count > 0 {
+                        groups.entry(by.group(class)).or_default().add(class, count);
+                    }
+                }
+                groups.into_iter().max_by_key(|(_, group)| group.count)
+            };
+            let (mut name, mut group) = most(By::Tag)?;
+            // Where tags count something, none of them says much.
+            if group.count * 2 < filled.mark {
+                (name, group) = most(By::Communicator)?;
+                name = match (group.tags.first(), group.tags.last()) {
+                    (Some(first), Some(last)) if first != last => {
+                        format!("of {name}, of {} tags from {first} to {last},", group.tags.len())
+                    }
+                    _ => format!("of {name}"),
+                };
+            }
+            let Mostly { count, ranks, numbers, any, .. } = group;
+            let mut from = Vec::new();
+            if !ranks.is_empty() {
+                from.push(named(&ranges(&ranks)));
+            }
+            if !numbers.is_empty() {
+                from.push(named(&ranges(&numbers)).replace("rank", "peer"));
+            }
+            from.extend(any.then(|| "any source".to_owned()));
+            let from = format!(" from {}", from.join(" and "));
+            let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
+            let at = match filled.until - filled.at {
+                span if span > EARLY => {
+                    format!("between {:.3} and {:.3} s", filled.at, filled.until)
+                }
+                _ => format!("at {:.3} s", filled.at),
+            };
+            Some(format!(
+                "{} of {} in the {}{rank} are {name}{from}, {at}",
+                whole(count),
+                whole(filled.mark),
+                queue.name()
+            ))
+        })
+        .collect()
+}
+
+/// What a phase needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Phase {
+    number: usize,
+    from_s: f64,
+    /// Nothing for the end of the recording.
+    to_s: Option<f64>,
+    prq_high_water: u64,
+    prq_rank: Option<u32>,
+    umq_high_water: u64,
+    umq_rank: Option<u32>,
+    /// Elements that entered the queues of all ranks.
+    added: u64,
+}
+
+/// What phases need.
+pub(crate) fn phases(traces: &[Trace]) -> Result<Vec<Phase>, Error> {
+    let windows = fill::phases(traces)?;
+    let needed = fill::needed(traces, &windows)?;
+    let worst = |phase: usize, queue: Queue| {
+        let marks = needed.iter().map(|(rank, of)| (of[phase][queue as usize].0, *rank));
+        // The first of equals.
+        let (mark, rank) = marks.rev().max_by_key(|(mark, _)| *mark).unwrap_or_default();
+        (mark, rank.filter(|_| mark > 0))
+    };
+    let phases = windows.iter().enumerate().map(|(number, window)| {
+        let (prq_high_water, prq_rank) = worst(number, Queue::Prq);
+        let (umq_high_water, umq_rank) = worst(number, Queue::Umq);
+        let added = needed.iter().flat_map(|(_, of)| of[number]).map(|(_, added)| added).sum();
+        Phase {
+            number,
+            from_s: window.from,
+            to_s: Some(window.to).filter(|to| to.is_finite()),
+            prq_high_water,
+            prq_rank,
+            umq_high_water,
+            umq_rank,
+            added,
+        }
+    });
+    Ok(phases.collect())
+}
+
+/// For people: those that need most.
+pub(crate) fn sheet_of(phases: &[Phase]) -> Sheet {
+    let header = ["phase", "from, s", "to, s", "PRQ mark", "rank", "UMQ mark", "rank", "added"];
+    let mut sheet = Sheet::new(
+        "Phases, between collective operations of all ranks (times of every 64th operation)",
+        header,
+    );
+    let mut shown: Vec<_> = phases.iter().collect();
+    let need = |phase: &Phase| phase.prq_high_water.max(phase.umq_high_water);
+    shown.sort_by_key(|phase| (std::cmp::Reverse(need(phase)), phase.number));
+    shown.truncate(LINES);
+    shown.sort_by_key(|phase| phase.number);
+    if shown.len() < phases.len() {
+        sheet.title += &format!(": the {LINES} of {} that need most", whole(phases.len() as u64));
+    }
+    let rank = |rank: Option<u32>| rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
+    for phase in shown {
+        sheet.row([
+            phase.number.to_string(),
+            format!("{:.3}", phase.from_s),
+            phase.to_s.map_or_else(|| "end".to_owned(), |to| format!("{to:.3}")),
+            whole(phase.prq_high_water),
+            rank(phase.prq_rank),
+            whole(phase.umq_high_water),
+            rank(phase.umq_rank),
+            whole(phase.added),
+        ]);
+    }
+    sheet
+}
+
+/// What to think of a single phase.
+pub(crate) fn note_of(phases: &[Phase]) -> Option<String> {
+    (phases.len() == 1).then(|| {
+        "No collective operation was recognised that all ranks took part in: all is one phase"
+            .to_owned()
+    })
+}
+
+/// What a window says of itself.
+pub(crate) fn window_note(window: Window) -> Option<String> {
+    let to = if window.to.is_finite() { format!("{} s", window.to) } else { "the end".to_owned() };
+    (window != Window::ALL).then(|| format!("From {} s to {to} of the recording", window.from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use matching::Told;
+
+    fn class(tag: i64, peer: Peer) -> Class {
+        let told = Told { communicator: Some(0), tag: Some(tag), source: None, operation: None };
+        Class { told, peer }
+    }
+
+    fn makeup(rank: u32, counts: &[u64]) -> Makeup {
+        let peers = [Peer::Rank(1), Peer::Rank(2), Peer::Any];
+        let classes = peers.into_iter().zip([7, 7, 9]).map(|(peer, tag)| class(tag, peer));
+        let mut makeup =
+            Makeup { rank: Some(rank), classes: classes.collect(), ..Makeup::default() };
+        let filled = &mut makeup.queues[0];
+        (filled.mark, filled.at, filled.until) = (counts.iter().sum(), 1.5, 1.5);
+        (filled.at_mark, filled.added) =
+            (counts.to_vec(), counts.iter().map(|of| of * 2).collect());
+        makeup
+    }
+
+    #[test]
+    fn groups_are_of_the_worst_rank_and_additions_of_all() {
+        let makeups = [makeup(0, &[5, 3, 2]), makeup(1, &[1, 1, 1])];
+        let groups = Groups::of(&makeups, By::Tag);
+        assert_eq!((groups.prq_rank, groups.prq_high_water), (Some(0), 10));
+        let told: Vec<_> = groups.groups.iter().map(|of| (of.name.as_str(), of.prq)).collect();
+        assert_eq!(
+            told,
+            [
+                ("tag 7 of MPI_COMM_WORLD", Part { at_mark: 8, added: 20 }),
+                ("tag 9 of MPI_COMM_WORLD", Part { at_mark: 2, added: 6 })
+            ]
+        );
+        assert_eq!(
+            groups.readings,
+            ["8 of 10 in the PRQ of rank 0 are tag 7 of MPI_COMM_WORLD from ranks 1-2, at 1.500 s"]
+        );
+        let by_peer = Groups::of(&makeups, By::Peer);
+        assert_eq!(by_peer.groups.len(), 3);
+        assert_eq!(by_peer.sheet().rows.last().unwrap()[1], "10");
+        assert_eq!(Groups::of(&[], By::Kind).groups, []);
+    }
+
+    #[test]
+    fn what_is_open_is_any() {
+        let told = Told { communicator: Some(8), tag: None, source: None, operation: None };
+        let open = Class { told, peer: Peer::Number(3) };
+        assert_eq!(By::Tag.group(&open), "any tag of communicator 8");
+        assert_eq!(By::Peer.group(&open), "peer 3");
+        assert_eq!(By::Kind.group(&open), "point-to-point");
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Bars: search depths, and why elements were not in the table.
+
+use matching::Histogram;
+
+use super::legend::{DEEP, Sign, WARM, legend, rectangle};
+use crate::error::Error;
+use crate::experiment::outcome::{Experiment, Queue};
+use crate::plot::canvas::{Align, Canvas, DARK, Surface};
+use crate::plot::chart::{Chart, Scale, TICK};
+use crate::text::numbers::{entries, percent, share, whole};
+
+pub(crate) const DEPTHS_HEIGHT: u32 = 900;
+/// Height of a row of block reasons.
+const ROW: f64 = 46.0;
+/// Buckets drawn at least, so that bars do not become walls.
+const LEAST_BUCKETS: usize = 8;
+
+/// Counts by number of the bucket.
+fn counts(histogram: &Histogram) -> Vec<u64> {
+    let mut counts = Vec::new();
+    for (low, _, count) in histogram.buckets() {
+        let at = (u64::BITS - low.leading_zeros()) as usize;
+        counts.resize(at + 1, 0);
+        counts[at] = count;
+    }
+    counts
+}
+
+/// Lowest value of a bucket.
+fn lowest(at: usize) -> u64 {
+    if at < 2 { at as u64 } else { 1 << (at - 1) }
+}
+
+/// Histograms of search depths.
+pub(crate) fn depths(
+    canvas: &Canvas<'_, impl Surface>,
+    experiment: &Experiment,
+) -> Result<(), Error> {
+    let signs = [(Sign::Area(DEEP), "found an element"), (Sign::Area(WARM), "found nothing")];
+    legend(canvas, &signs)?;
+    for (queue, top) in Queue::BOTH.into_iter().zip([180.0, 560.0]) {
+        let depth = &queue.of(&experiment.sum.tagged).search_depth;
+        let (hit, miss) = (counts(&depth.hit), counts(&depth.miss));
+        let buckets = hit.len().max(miss.len()).max(LEAST_BUCKETS);
+        let most = hit.iter().chain(&miss).max().copied().unwrap_or(0);
+        let (x, y) = (
+            Scale::Slots((0..buckets).map(|at| whole(lowest(at))).collect()),
+            Scale::Tens(most as f64),
+        );
+        let searches = depth.hit.total() + depth.miss.total();
+        let note = format!(
+            "{} search{} compared {}",
+            whole(searches),
+            if searches == 1 { "" } else { "es" },
+            entries(depth.hit_entries + depth.miss_entries)
+        );
+        let title = match queue {
+            Queue::Prq => "Searches of posted receives (PRQ), by messages that arrive",
+            Queue::Umq => "Searches of unexpected messages (UMQ), by receives that are posted",
+        };
+        let chart = Chart {
+            frame: (150.0, top, 1200.0, 250.0),
+            title: title.to_owned(),
+            note,
+            x_label: "entries compared: from this number to below the next",
+            y_label: "searches",
+        };
+        chart.draw(canvas, &x, &y)?;
+        for (counts, from, colour) in [(&hit, 0.14, DEEP), (&miss, 0.51, WARM)] {
+            for (at, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+                let left = chart.at(x.part(at as f64 + from), 0.0);
+                let right = chart.at(x.part(at as f64 + from + 0.35), y.part(count as f64));
+                rectangle(canvas, left, right, colour)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Queue, reason, and how many elements of collective operations and others.
+fn reasons(experiment: &Experiment) -> Vec<(Queue, &'static str, [u64; 2])> {
+    let mut rows = Vec::new();
+    for queue in Queue::BOTH {
+        let kinds = &queue.of(&experiment.sum.tagged).kinds;
+        let rest = kinds.point_to_point.block_reasons.iter();
+        for ((reason, collective), (_, rest)) in kinds.collective.block_reasons.iter().zip(rest) {
+            if collective + rest > 0 {
+                rows.push((queue, reason, [collective, rest]));
+            }
+        }
+    }
+    rows
+}
+
+/// Whether any element was kept out of its table.
+pub(crate) fn has_blocks(experiment: &Experiment) -> bool {
+    !reasons(experiment).is_empty()
+}
+
+/// Whether any search was counted.
+pub(crate) fn has_depths(experiment: &Experiment) -> bool {
+    let depths = Queue::BOTH.map(|queue| &queue.of(&experiment.sum.tagged).search_depth);
+    depths.into_iter().any(|depth| depth.hit.total() + depth.miss.total() > 0)
+}
+
+/// Height of the picture of block reasons.
+pub(crate) fn blocks_height(experiment: &Experiment) -> u32 {
+    250 + (ROW * reasons(experiment).len().max(1) as f64) as u32
+}
+
+/// Bars of block reasons, by kind of traffic.
+pub(crate) fn blocks(
+    canvas: &Canvas<'_, impl Surface>,
+    experiment: &Experiment,
+) -> Result<(), Error> {
+    let rows = reasons(experiment);
+    let signs = [(Sign::Area(DEEP), "collective"), (Sign::Area(WARM), "point-to-point")];
+    legend(canvas, &signs)?;
+    let most = rows.iter().map(|(.., [collective, rest])| collective + rest).max();
+    // From below upwards.
+    let names = rows.iter().rev().map(|(queue, reason, _)| format!("{}: {reason}", queue.name()));
+    let (x, y) = (Scale::Linear(most.unwrap_or(0) as f64), Scale::Slots(names.collect()));
+    let chart = Chart {
+        frame: (220.0, 150.0, 820.0, ROW * rows.len() as f64),
+        title: String::new(),
+        note: String::new(),
+        x_label: "elements that went to the host",
+        y_label: "",
+    };
+    chart.draw(canvas, &x, &y)?;
+    for (at, (queue, _, [collective, rest])) in rows.iter().rev().enumerate() {
+        let (low, high) = (y.part(at as f64 + 0.2), y.part(at as f64 + 0.8));
+        let (middle, end) = (x.part(*collective as f64), x.part((collective + rest) as f64));
+        rectangle(canvas, chart.at(0.0, low), chart.at(middle, high), DEEP)?;
+        rectangle(canvas, chart.at(middle, low), chart.at(end, high), WARM)?;
+        let inserts = queue.of(&experiment.sum.tagged).inserts;
+        let total = collective + rest;
+        let label = format!(
+            "{} ({} of the {})",
+            whole(total),
+            share(percent(total, inserts)),
+            queue.name()
+        );
+        let (_, y) = chart.at(0.0, (low + high) / 2.0);
+        canvas.text(&label, (1055.0, y - 7.5), TICK, DARK, Align::Left)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_keep_their_places() {
+        let mut histogram = Histogram::default();
+        for depth in [0, 1, 5, 200] {
+            histogram.record(depth);
+        }
+        assert_eq!(counts(&histogram), [1, 1, 0, 1, 0, 0, 0, 0, 1]);
+        assert_eq!([0, 1, 2, 3, 8, 11].map(lowest), [0, 1, 2, 4, 128, 1024]);
+    }
+}

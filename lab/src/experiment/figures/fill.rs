@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The longest queues over time, by communicator or tag, on top of each other.
+
+use std::collections::BTreeMap;
+
+use plotters::prelude::RGBColor;
+
+use super::legend::{Sign, legend, rectangle};
+use crate::error::Error;
+use crate::experiment::by;
+use crate::experiment::fill::{Class, Series};
+use crate::experiment::material::Material;
+use crate::experiment::outcome::Queue;
+use crate::plot::canvas::{Canvas, Surface};
+use crate::plot::chart::{Chart, Scale};
+use crate::text::numbers::whole;
+
+pub(crate) const HEIGHT: u32 = 900;
+/// Steps reach so far into the next one that no seam is seen between them.
+const OVERLAP: f64 = 0.7;
+/// Colours that people with any colour vision tell apart (Okabe and Ito), the last for the rest.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x99, 0x99, 0x99),
+];
+
+/// What the colours stand for.
+type Name = fn(&Class) -> String;
+
+/// What is drawn: each queue on the rank where it was longest.
+pub(crate) struct Fill {
+    /// Communicators, or tags of the only one, those with most elements first; what is behind the
+    /// colours is together.
+    names: Vec<String>,
+    panels: Vec<Panel>,
+    end: f64,
+}
+
+struct Panel {
+    queue: Queue,
+    rank: Option<u32>,
+    mark: u64,
+    at: Vec<f64>,
+    /// Elements at each time, by colour.
+    counts: Vec<Vec<u64>>,
+}
+
+impl Fill {
+    /// Of what was played; none of traces without tagged messages.
+    pub(crate) fn of(material: &Material) -> Option<Self> {
+        let series: Vec<_> = (material.longest.iter())
+            .map(|(queue, at, series)| (*queue, &material.makeups[*at], series))
+            .collect();
+        if series.is_empty() {
+            return None;
+        }
+        let heaviest = |name: Name| {
+            let mut weights: BTreeMap<String, u64> = BTreeMap::new();
+            for (queue, makeup, _) in &series {
+                for (class, &count) in makeup.classes.iter().zip(&makeup.of(*queue).at_mark) {
+                    *weights.entry(name(class)).or_default() += count;
+                }
+            }
+            let mut names: Vec<_> = weights.into_iter().filter(|(_, weight)| *weight > 0).collect();
+            names.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+            names.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        let mut name: Name = by::communicator;
+        let mut names = heaviest(name);
+        if names.len() == 1 {
+            name = by::what;
+            names = heaviest(name);
+        }
+        if names.len() > COLOURS.len() {
+            names.truncate(COLOURS.len() - 1);
+        }
+        let end = series.iter().filter_map(|(.., of)| of.at.last()).copied().fold(0.0, f64::max);
+        let others = series
+            .iter()
+            .any(|(.., of)| of.classes.iter().any(|class| !names.contains(&name(class))));
+        let panels = series
+            .into_iter()
+            .map(|(queue, makeup, of)| Panel {
+                queue,
+                rank: makeup.rank,
+                mark: makeup.of(queue).mark,
+                counts: by_name(of, queue, name, &names),
+                at: of.at.clone(),
+            })
+            .collect();
+        if others && names.len() < COLOURS.len() {
+            names.push("others".to_owned());
+        }
+        Some(Self { names, panels, end })
+    }
+
+    pub(crate) fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+        let signs: Vec<_> = (self.names.iter().zip(COLOURS))
+            .map(|(name, colour)| (Sign::Area(colour), name.as_str()))
+            .collect();
+        legend(canvas, &signs)?;
+        for (panel, top) in self.panels.iter().zip([180.0, 560.0]) {
+            panel.draw(canvas, top, self.end)?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts of a series by place of the name; those of no name are together behind them.
+fn by_name(series: &Series, queue: Queue, name: Name, names: &[String]) -> Vec<Vec<u64>> {
+    let place = |class| {
+        let name = name(class);
+        names.iter().position(|of| *of == name).unwrap_or(names.len())
+    };
+    let places: Vec<_> = series.classes.iter().map(place).collect();
+    series.counts[queue as usize]
+        .iter()
+        .map(|counts| {
+            let mut sums = vec![0; names.len() + 1];
+            for (place, count) in places.iter().zip(counts) {
+                sums[*place] += count;
+            }
+            sums
+        })
+        .collect()
+}
+
+impl Panel {
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>, top: f64, end: f64) -> Result<(), Error> {
+        let rank = self.rank.map_or_else(String::new, |rank| format!(", rank {rank}"));
+        let (x, y) = (Scale::Span(end), Scale::Linear(self.mark.max(1) as f64));
+        let chart = Chart {
+            frame: (150.0, top, 1200.0, 250.0),
+            title: format!("{}{rank}", self.queue.long_name()),
+            note: format!("high-water mark {}", whole(self.mark)),
+            x_label: "time (s)",
+            y_label: "elements",
+        };
+        chart.draw(canvas, &x, &y)?;
+        let mut from = 0.0;
+        for (&at, counts) in self.at.iter().zip(&self.counts) {
+            let mut below = 0;
+            for (count, colour) in counts.iter().zip(COLOURS) {
+                if *count > 0 {
+                    let low = chart.at(x.part(from), y.part(below as f64));
+                    let high = chart.at(x.part(at), y.part((below + count) as f64));
+                    rectangle(canvas, low, (high.0 + OVERLAP, high.1), colour)?;
+                }
+                below += count;
+            }
+            from = at;
+        }
+        Ok(())
+    }
+}

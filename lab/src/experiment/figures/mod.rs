@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The pictures of an experiment.
+
+mod bars;
+mod fill;
+mod legend;
+mod map;
+mod series;
+
+use std::path::Path;
+
+use super::figures::legend::MARGIN;
+use super::material::Material;
+use super::outcome::{Experiment, Queue};
+use crate::capacity::point::Point;
+use crate::error::Error;
+use crate::plot::canvas::{Align, Canvas, DARK, Surface};
+use crate::plot::capacity;
+use crate::plot::picture::{self, Picture};
+
+const WIDTH: u32 = 1400;
+
+/// Names of all files, of which an experiment may not have some.
+pub(crate) const NAMES: [&str; 8] =
+    ["curve", "lengths", "fill", "occupancy", "depths", "blocks", "map", "traversals"];
+
+/// A picture, its file name and how to read it.
+pub(crate) struct Figure<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) heading: &'static str,
+    pub(crate) reading: &'static str,
+    title: String,
+    what: What<'a>,
+}
+
+enum What<'a> {
+    Lengths(&'a Experiment),
+    Occupancy(&'a Experiment),
+    Depths(&'a Experiment),
+    Blocks(&'a Experiment),
+    Map(map::Map),
+    Fill(fill::Fill),
+    Curve(&'a [Point]),
+}
+
+/// Whether there is a picture of why elements were not in the table.
+pub(crate) fn has_blocks(experiment: &Experiment) -> bool {
+    bars::has_blocks(experiment)
+}
+
+/// All pictures that can be drawn of an experiment; none that would be empty.
+pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec<Figure<'a>> {
+    // What is drawn of traces is of those that are there.
+    let traced = match experiment.lack_of_traces() {
+        Some(_) => format!(", traces of {}", experiment.traces.ranks().count()),
+        None => String::new(),
+    };
+    let figure = |name, heading, reading, what| {
+        let of_traces = if ["curve", "fill"].contains(&name) { traced.as_str() } else { "" };
+        let title = format!("{heading}: {}{of_traces}", experiment.title());
+        Figure { name, heading, reading, title, what }
+    };
+    let mut figures = Vec::new();
+    if let Some(points) = &material.points {
+        figures.push(figure(
+            "curve",
+            "Capacity curve",
+            "What tables of other sizes would have done with the same operations, computed from \
+             the traces. The dashed vertical line is the smallest table that holds everything; \
+             left of it elements spill to the host.",
+            What::Curve(points),
+        ));
+    }
+    let has_lengths = experiment.ranks.iter().any(|rank| !rank.lengths.us.is_empty());
+    let has = |name| match name {
+        "lengths" | "occupancy" => has_lengths,
+        "depths" => bars::has_depths(experiment),
+        "blocks" => bars::has_blocks(experiment),
+        "traversals" => {
+            let both = |rank| Queue::BOTH.iter().map(move |queue| queue.traversed(rank));
+            experiment.ranks.iter().flat_map(both).any(|entries| entries > 0)
+        }
+        _ => true,
+    };
+    figures.push(figure(
+        "lengths",
+        "Queue length over time",
+        "Elements of each queue, in table and host together, on the rank whose queue became \
+         longest; the ranks that follow are grey. Each sample has the longest of its interval, so \
+         that the highest point is the high-water mark. Where the line is above the dashed one \
+         elements spill; below it they do too, where the device refuses them or its overflow model \
+         lets none enter.",
+        What::Lengths(experiment),
+    ));
+    if let Some(fill) = fill::Fill::of(material) {
+        figures.push(figure(
+            "fill",
+            "Who fills the queues",
+            "The same, by the communicator of each element, from the traces. `tcam stats --by` has \
+             tags, peers and kinds, too.",
+            What::Fill(fill),
+        ));
+    }
+    figures.push(figure(
+        "occupancy",
+        "Table occupancy over time",
+        "The same ranks: what of the queue was in the table, and on top of it what was on the \
+         host.",
+        What::Occupancy(experiment),
+    ));
+    figures.push(figure(
+        "depths",
+        "Search depth",
+        "Entries that a linear search in age order compares, table and host together, for \
+         searches of all ranks that found an element and for those that found nothing. Each \
+         bucket is twice as wide as the one before it, and the vertical axis is logarithmic: \
+         rare deep searches are seen, and cost most.",
+        What::Depths(experiment),
+    ));
+    figures.push(figure(
+        "blocks",
+        "Why elements were not in the table",
+        "Elements of all ranks that went to the host, by the reason at that moment and by kind \
+         of traffic. “table full” asks for a larger table, “refused” and “order” for another \
+         device or overflow model.",
+        What::Blocks(experiment),
+    ));
+    figures.push(figure(
+        "map",
+        "Entries compared on each rank",
+        "A square for each rank: entries that all its searches would have compared in a linear \
+         search. One bright square is a hot spot, such as the root of a gather; stripes and \
+         blocks come from the neighbourhood of the program's domains.",
+        What::Map(map::Map::of(experiment, "sum of the search depths", Queue::compared)),
+    ));
+    figures.push(figure(
+        "traversals",
+        "Entries traversed on the host, by rank",
+        "The same for what the host engine traversed in its own queues, behind the table: what an \
+         engine saves is the difference to a linear search.",
+        What::Map(map::Map::of(experiment, "sum over its searches", Queue::traversed)),
+    ));
+    figures.retain(|figure| has(figure.name));
+    figures
+}
+
+impl Figure<'_> {
+    pub(crate) fn svg(&self) -> Result<String, Error> {
+        picture::svg(self)
+    }
+
+    pub(crate) fn png(&self, path: &Path) -> Result<(), Error> {
+        picture::png(self, path)
+    }
+}
+
+impl Picture for Figure<'_> {
+    fn size(&self) -> (u32, u32) {
+        match &self.what {
+            What::Lengths(_) | What::Occupancy(_) => (WIDTH, series::HEIGHT),
+            What::Fill(_) => (WIDTH, fill::HEIGHT),
+            What::Depths(_) => (WIDTH, bars::DEPTHS_HEIGHT),
+            What::Blocks(experiment) => (WIDTH, bars::blocks_height(experiment)),
+            What::Map(map) => (WIDTH, map.height()),
+            What::Curve(points) => capacity::Curve { title: &self.title, points }.size(),
+        }
+    }
+
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+        if let What::Curve(points) = &self.what {
+            return capacity::Curve { title: &self.title, points }.draw(canvas);
+        }
+        canvas.text(&self.title, (MARGIN, 22.0), 27.0, DARK, Align::Left)?;
+        match &self.what {
+            What::Lengths(experiment) => series::lengths(canvas, experiment),
+            What::Occupancy(experiment) => series::occupancy(canvas, experiment),
+            What::Depths(experiment) => bars::depths(canvas, experiment),
+            What::Blocks(experiment) => bars::blocks(canvas, experiment),
+            What::Map(map) => map.draw(canvas),
+            What::Fill(fill) => fill.draw(canvas),
+            What::Curve(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::outcome::tests::experiment;
+
+    #[test]
+    fn every_picture_is_drawn_at_any_number_of_ranks() {
+        for (ranks, entries) in [(1, 0), (2, 64), (256, 512), (256, 65_536), (5000, 100)] {
+            let experiment = experiment(ranks, entries);
+            for figure in all(&experiment, &Material::default()) {
+                let text = figure.svg().unwrap();
+                assert!(text.contains(figure.heading), "{}", figure.name);
+                assert!(!text.contains("NaN") && !text.contains("inf"), "{}", figure.name);
+                assert!(text.len() < 2_000_000, "{}: {} bytes", figure.name, text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn a_bitmap_has_the_size_of_the_picture() {
+        let directory = tempfile::tempdir().unwrap();
+        let experiment = experiment(2, 64);
+        let material = Material::default();
+        let figures = all(&experiment, &material);
+        let path = directory.path().join("map.png");
+        let map = figures.last().unwrap();
+        map.png(&path).unwrap();
+        let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(path).unwrap()));
+        assert_eq!(header.read_info().unwrap().info().size(), map.size());
+    }
+}

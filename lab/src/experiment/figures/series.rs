@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Queues over time: their lengths, and what of them was in the table.
+
+use nic::lengths::Lengths;
+use plotters::prelude::RGBColor;
+
+use super::legend::{DEEP, Sign, WARM, legend, rectangle};
+use crate::error::Error;
+use crate::experiment::outcome::{Experiment, Queue, Rank};
+use crate::plot::canvas::{At, Canvas, GREY, Surface};
+use crate::plot::chart::{Chart, Scale};
+use crate::text::numbers::{entries, whole};
+
+pub(crate) const HEIGHT: u32 = 900;
+/// Ranks drawn behind the one whose queue became longest.
+const OTHERS: usize = 7;
+/// Steps reach so far into the next one that no seam is seen between them.
+const OVERLAP: f64 = 0.7;
+const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
+
+/// Time of the samples, in a unit that suits them, or their operations where no clock was read.
+#[derive(Clone, Copy)]
+struct Times {
+    unit: &'static str,
+    /// Microseconds, or operations, for one of the unit.
+    per: f64,
+    timed: bool,
+    most: f64,
+}
+
+impl Times {
+    /// Of the ranks with the longest queues: both queues have the same axis, one below the other.
+    fn of_longest(experiment: &Experiment) -> Self {
+        Self::of(Queue::BOTH.map(|queue| &experiment.worst(queue).lengths))
+    }
+
+    fn of(both: [&Lengths; 2]) -> Self {
+        let of_all = |last: fn(&Lengths) -> u64| both.map(last).into_iter().max().unwrap_or(0);
+        match of_all(|lengths| lengths.us.last().copied().unwrap_or(0)) {
+            0 => {
+                let operations = of_all(|lengths| {
+                    let samples = lengths.us.len().saturating_sub(1) as u64;
+                    samples * lengths.every
+                });
+                let most = operations as f64;
+                Self { unit: "posts and arrivals", per: 1.0, timed: false, most }
+            }
+            us => {
+                let (unit, per) = match us {
+                    0..10_000 => ("time (µs)", 1.0),
+                    10_000..10_000_000 => ("time (ms)", 1e3),
+                    _ => ("time (s)", 1e6),
+                };
+                Self { unit, per, timed: true, most: us as f64 / per }
+            }
+        }
+    }
+
+    /// Where the samples of a series stand on the axis.
+    fn positions(&self, lengths: &Lengths) -> Vec<f64> {
+        if self.timed {
+            return lengths.us.iter().map(|&us| us as f64 / self.per).collect();
+        }
+        (0..lengths.us.len() as u64).map(|at| (at * lengths.every) as f64).collect()
+    }
+}
+
+/// A panel of one queue: its chart, scales, and the ranks on it, the worst first.
+struct Panel<'a> {
+    queue: Queue,
+    ranks: Vec<&'a Rank>,
+    times: Times,
+    frame: (f64, f64, f64, f64),
+    y: Scale,
+}
+
+impl<'a> Panel<'a> {
+    fn of(experiment: &'a Experiment, queue: Queue, times: Times, others: usize) -> Self {
+        let worst = experiment.worst(queue);
+        let mut rest: Vec<_> =
+            experiment.ranks.iter().filter(|rank| rank.number != worst.number).collect();
+        rest.sort_by_key(|rank| std::cmp::Reverse(queue.of(&rank.tagged).high_water));
+        let mut ranks = vec![worst];
+        ranks.extend(rest.into_iter().take(others));
+        let top = if queue == Queue::Prq { 180.0 } else { 560.0 };
+        let counters = queue.of(&worst.tagged);
+        // The size of the table is drawn if it is not far above the queue.
+        let most = match counters.entries {
+            entries if entries <= counters.high_water * 3 / 2 => entries.max(counters.high_water),
+            _ => counters.high_water,
+        };
+        Self {
+            queue,
+            times,
+            ranks,
+            frame: (150.0, top, 1200.0, 250.0),
+            y: Scale::Linear(most.max(1) as f64),
+        }
+    }
+
+    /// Axes; what is drawn on them comes next, and the size of the table last.
+    fn begin(&self, canvas: &Canvas<'_, impl Surface>) -> Result<Chart, Error> {
+        let worst = self.ranks[0];
+        let counters = self.queue.of(&worst.tagged);
+        let mut note = format!(
+            "high-water mark {}; table of {}",
+            whole(counters.high_water),
+            entries(counters.entries)
+        );
+        match worst.lengths.us.len() {
+            0 => note += "; no lengths were recorded",
+            _ if worst.lengths.every == 1 => note += "; a sample for each operation",
+            _ => {
+                note += &format!("; the longest of each {} operations", whole(worst.lengths.every));
+            }
+        }
+        let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
+        let x_label = self.times.unit;
+        let chart = Chart { frame: self.frame, title, note, x_label, y_label: "elements" };
+        chart.draw(canvas, &Scale::Span(self.times.most), &self.y)?;
+        Ok(chart)
+    }
+
+    fn end(&self, canvas: &Canvas<'_, impl Surface>, chart: &Chart) -> Result<(), Error> {
+        let entries = self.queue.of(&self.ranks[0].tagged).entries;
+        let part = self.y.part(entries as f64);
+        if part > 1.0 || entries == 0 {
+            return Ok(());
+        }
+        canvas.dashed(chart.at(0.0, part), chart.at(1.0, part), 2.0, GREY)
+    }
+
+    /// The line of some values of a series.
+    fn line(
+        &self,
+        lengths: &Lengths,
+        value: impl Fn(usize) -> u64,
+        chart: &Chart,
+    ) -> Vec<(f64, f64)> {
+        let x = Scale::Span(self.times.most);
+        let positions = self.times.positions(lengths).into_iter().enumerate();
+        let shown = positions.take_while(|(_, time)| *time <= self.times.most);
+        shown.map(|(at, time)| chart.at(x.part(time), self.y.part(value(at) as f64))).collect()
+    }
+}
+
+/// A line on which what a sample has was there since the one before.
+fn steps(line: &[At]) -> Vec<At> {
+    let corners = line.windows(2).flat_map(|pair| [pair[0], (pair[0].0, pair[1].1)]);
+    let mut steps: Vec<_> = corners.chain(line.last().copied()).collect();
+    // Two of the same in a row would hide from `pieces` that a line turns back.
+    steps.dedup();
+    steps
+}
+
+/// A line in pieces that never turn back: a thick line that does has no width there.
+fn pieces(line: &[At]) -> Vec<&[At]> {
+    let turns_back = |corner: &[At]| {
+        let [a, b, c] = [corner[0], corner[1], corner[2]];
+        (b.0 - a.0) * (c.0 - b.0) + (b.1 - a.1) * (c.1 - b.1) < 0.0
+    };
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, corner) in line.windows(3).enumerate() {
+        if turns_back(corner) {
+            pieces.push(&line[start..at + 2]);
+            start = at + 1;
+        }
+    }
+    pieces.push(&line[start..]);
+    pieces
+}
+
+/// Lengths of the longest queues.
+pub(crate) fn lengths(
+    canvas: &Canvas<'_, impl Surface>,
+    experiment: &Experiment,
+) -> Result<(), Error> {
+    let mut signs = vec![(Sign::Line(DEEP), "rank with the longest queue")];
+    if experiment.ranks.len() > 1 {
+        signs.push((Sign::Line(PALE), "ranks that follow"));
+    }
+    signs.push((Sign::Dashes, "size of the table"));
+    legend(canvas, &signs)?;
+    let times = Times::of_longest(experiment);
+    for queue in Queue::BOTH {
+        let panel = Panel::of(experiment, queue, times, OTHERS);
+        let chart = panel.begin(canvas)?;
+        for (at, rank) in panel.ranks.iter().enumerate().rev() {
+            let [table, host] = queue.lengths(&rank.lengths);
+            let line = steps(&panel.line(&rank.lengths, |at| table[at] + host[at], &chart));
+            let (width, colour) = if at == 0 { (3.0, DEEP) } else { (1.5, PALE) };
+            for piece in pieces(&line) {
+                canvas.line(piece, width, colour)?;
+            }
+        }
+        panel.end(canvas, &chart)?;
+    }
+    Ok(())
+}
+
+/// Table and host on top of each other.
+pub(crate) fn occupancy(
+    canvas: &Canvas<'_, impl Surface>,
+    experiment: &Experiment,
+) -> Result<(), Error> {
+    let signs = [
+        (Sign::Area(DEEP), "in the table"),
+        (Sign::Area(WARM), "on the host"),
+        (Sign::Dashes, "size of the table"),
+    ];
+    legend(canvas, &signs)?;
+    let times = Times::of_longest(experiment);
+    for queue in Queue::BOTH {
+        let panel = Panel::of(experiment, queue, times, 0);
+        let chart = panel.begin(canvas)?;
+        let lengths = &panel.ranks[0].lengths;
+        let [table, host] = queue.lengths(lengths);
+        let foot = panel.line(lengths, |_| 0, &chart);
+        let middle = panel.line(lengths, |at| table[at], &chart);
+        let top = panel.line(lengths, |at| table[at] + host[at], &chart);
+        for (low, high, colour) in [(&foot, &middle, DEEP), (&middle, &top, WARM)] {
+            // What a sample has was there since the one before.
+            for at in 1..low.len() {
+                let (from, to) = ((low[at - 1].0, low[at].1), (low[at].0 + OVERLAP, high[at].1));
+                if from.1 > to.1 {
+                    rectangle(canvas, from, to, colour)?;
+                }
+            }
+        }
+        panel.end(canvas, &chart)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_was_there_since_the_sample_before() {
+        let line = [(0.0, 5.0), (1.0, 2.0), (4.0, 2.0)];
+        let stairs = [(0.0, 5.0), (0.0, 2.0), (1.0, 2.0), (4.0, 2.0)];
+        assert_eq!(steps(&line), stairs);
+        assert_eq!((steps(&line[..1]), steps(&[])), (line[..1].to_vec(), Vec::new()));
+    }
+
+    #[test]
+    fn a_line_is_cut_where_it_turns_back() {
+        let line = [(0.0, 0.0), (1.0, 0.0), (1.0, 5.0), (1.0, 2.0), (2.0, 2.0)];
+        assert_eq!(pieces(&line), [&line[..3], &line[2..]]);
+        assert_eq!(pieces(&line[..1]), [&line[..1]]);
+        assert_eq!(pieces(&[]), [&line[..0]]);
+    }
+
+    #[test]
+    fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
+        let series = |us: &[u64]| Lengths { every: 4, us: us.to_vec(), ..Lengths::default() };
+        let unit = |us| Times::of([&series(us), &series(&[9])]).unit;
+        assert_eq!(unit(&[0, 9_999]), "time (µs)");
+        assert_eq!(unit(&[0, 10_000]), "time (ms)");
+        assert_eq!(unit(&[0, 10_000_000]), "time (s)");
+        let untimed = series(&[0, 0, 0]);
+        let times = Times::of([&Lengths::default(), &untimed]);
+        assert_eq!((times.unit, times.most), ("posts and arrivals", 8.0));
+        assert_eq!(times.positions(&untimed), [0.0, 4.0, 8.0]);
+        assert_eq!(Times::of([&Lengths::default(); 2]).most, 0.0);
+    }
+}

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Who fills the queues: what their elements are at the moment they are longest, and over the run.
+//!
+//! ```text
+//! play every trace; for each element that enters a queue: its class, one more of it
+//! the queue is longer than ever: as soon as something leaves it, keep how many there are of each
+//! ```
+
+use std::collections::BTreeMap;
+
+use indicatif::ProgressBar;
+use matching::{Key, Source, TagLayout, Told};
+use nic::message::Envelope;
+use nic::replay::Change;
+use nic::trace::{Address, Op};
+use rustc_hash::FxHashMap as HashMap;
+
+use super::outcome::Queue;
+use crate::error::Error;
+use crate::settings::Settings;
+use crate::traces::play;
+use crate::traces::player::Player;
+use crate::traces::trace::Trace;
+
+/// Operations from one step of a progress bar to the next.
+const STEP: u64 = 1 << 16;
+/// Nanoseconds of a second.
+const SECOND: f64 = 1e9;
+
+/// What elements have in common that are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Class {
+    pub(crate) told: Told,
+    pub(crate) peer: Peer,
+}
+
+/// Whose messages an element is of, or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Peer {
+    Rank(u32),
+    /// A number of the provider whose rank is not known.
+    Number(u32),
+    Any,
+}
+
+/// Part of a run, in seconds since its first trace began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Window {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+}
+
+impl Window {
+    pub(crate) const ALL: Self = Self { from: 0.0, to: f64::INFINITY };
+}
+
+/// Elements of a queue by class.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filled {
+    /// Most at once.
+    pub(crate) mark: u64,
+    /// When, in seconds since the first trace began; and the next time that the recording tells.
+    pub(crate) at: f64,
+    pub(crate) until: f64,
+    /// What there was then, by number of the class.
+    pub(crate) at_mark: Vec<u64>,
+    /// What entered the queue in all.
+    pub(crate) added: Vec<u64>,
+    /// The same of all classes.
+    entered: u64,
+    now: Vec<u64>,
+    length: u64,
+    /// It was never as long as now, and nothing has left since.
+    fresh: bool,
+    /// The same of the time since the last sample, for who takes samples.
+    lately: Option<Lately>,
+    /// Class of each element, by number.
+    elements: HashMap<u64, u32>,
+}
+
+/// When a queue was longest since its last sample.
+#[derive(Clone, Debug, Default)]
+struct Lately {
+    most: u64,
+    fresh: bool,
+    counts: Vec<u64>,
+}
+
+/// What the queues of a rank were filled with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Makeup {
+    pub(crate) rank: Option<u32>,
+    pub(crate) classes: Vec<Class>,
+    pub(crate) queues: [Filled; 2],
+    /// Operations that were played.
+    pub(crate) operations: u64,
+    /// Longest time in seconds from one that the recording tells to the next: an operation may have
+    /// been as much later than it seems.
+    pub(crate) slack: f64,
+}
+
+impl Makeup {
+    pub(crate) fn of(&self, queue: Queue) -> &Filled {
+        &self.queues[queue as usize]
+    }
+}
+
+impl Filled {
+    fn enter(&mut self, number: u64, class: u32, at: f64) {
+        let class_at = class as usize;
+        for counts in [&mut self.now, &mut self.added] {
+            counts.resize(counts.len().max(class_at + 1), 0);
+            counts[class_at] += 1;
+        }
+        self.elements.insert(number, class);
+        self.entered += 1;
+        self.length += 1;
+        if self.length > self.mark {
+            (self.mark, self.at, self.until, self.fresh) = (self.length, at, at, true);
+        }
+        if let Some(lately) = self.lately.as_mut().filter(|lately| self.length > lately.most) {
+            (lately.most, lately.fresh) = (self.length, true);
+        }
+    }
+
+    /// The next time is told.
+    fn tick(&mut self, before: f64, now: f64) {
+        if self.at == before {
+            self.until = now;
+        }
+    }
+
+    fn leave(&mut self, number: u64) {
+        let Some(class) = self.elements.remove(&number) else { return };
+        self.settle();
+        self.now[class as usize] -= 1;
+        self.length -= 1;
+    }
+
+    /// Keeps what there is, if it is the most there was.
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.fresh) {
+            self.at_mark.clone_from(&self.now);
+        }
+        if let Some(lately) = self.lately.as_mut().filter(|lately| lately.fresh) {
+            lately.fresh = false;
+            lately.counts.clone_from(&self.now);
+        }
+    }
+
+    /// What there was when it was longest since the last sample. Samples begin with the first.
+    fn sample(&mut self) -> Vec<u64> {
+        self.settle();
+        let next = Lately { most: self.length, fresh: true, counts: Vec::new() };
+        self.lately.replace(next).unwrap_or_default().counts
+    }
+
+    /// Forgets what was before: a window begins.
+    fn begin(&mut self, at: f64) {
+        (self.mark, self.at, self.until, self.fresh) = (self.length, at, at, true);
+        self.added.clear();
+    }
+}
+
+/// Ranks by their addresses, as far as their traces are there.
+#[derive(Debug, Default)]
+pub(crate) struct Ranks {
+    by_address: HashMap<String, u32>,
+    /// All addresses of a host with one port are one endpoint.
+    by_port: HashMap<(String, u16), u32>,
+}
+
+impl Ranks {
+    pub(crate) fn of(traces: &[Trace]) -> Self {
+        let mut ranks = Self::default();
+        for header in traces.iter().map(|trace| &trace.header) {
+            let Some(rank) = header.rank else { continue };
+            ranks.by_address.insert(header.address.clone(), rank);
+            let port = header.address.rsplit(':').next().and_then(|port| port.parse().ok());
+            ranks.by_port.extend(port.map(|port| ((header.host.clone(), port), rank)));
+        }
+        ranks
+    }
+
+    pub(crate) fn at(&self, host: &str, Address { ip, port }: Address) -> Option<u32> {
+        let address = format!("{}:{port}", std::net::Ipv4Addr::from(ip));
+        let same = || self.by_port.get(&(host.to_owned(), port));
+        self.by_address.get(&address).or_else(same).copied()
+    }
+}
+
+/// Gives classes their numbers.
+struct Classes<'a> {
+    layout: TagLayout,
+    host: &'a str,
+    ranks: &'a Ranks,
+    numbers: HashMap<Class, u32>,
+    /// The same by key: to tell what a key says takes longer than to look it up.
+    known: HashMap<(u64, u64, Source), u32>,
+}
+
+impl Classes<'_> {
+    fn number(&mut self, key: Key, player: &Player<'_>, makeup: &mut Vec<Class>) -> u32 {
+        let known = (key.bits, key.ignore, key.source);
+        if let Some(&number) = self.known.get(&known) {
+            return number;
+        }
+        let told = self.layout.tell(&key);
+        let peer = match (key.source.get(), told.source) {
+            (Some(number), _) => {
+                let address = player.peers().get(&number);
+                let rank = address.and_then(|address| self.ranks.at(self.host, *address));
+                rank.map_or(Peer::Number(number), Peer::Rank)
+            }
+            (None, Some(rank)) => Peer::Rank(rank),
+            (None, None) => Peer::Any,
+        };
+        let class = Class { told, peer };
+        let next = makeup.len() as u32;
+        let number = *self.numbers.entry(class).or_insert_with(|| {
+            makeup.push(class);
+            next
+        });
+        self.known.insert(known, number);
+        number
+    }
+}
+
+/// What a trace fills its queues with, within a window. `each` is told of every operation, when it
+/// was and what there is of each class behind it.
+fn play(
+    trace: &Trace,
+    ranks: &Ranks,
+    start_ns: u64,
+    window: Window,
+    bar: &ProgressBar,
+    mut each: impl FnMut(f64, &mut Makeup),
+) -> Result<Makeup, Error> {
+    let settings = Settings::default();
+    let layout = trace.layout(&trace.params(&settings)?)?;
+    let mut player = Player::new(trace, trace.device(&trace.params(&settings)?)?)?;
+    let mut makeup = Makeup { rank: trace.header.rank, ..Makeup::default() };
+    let (host, numbers, known) =
+        (trace.header.host.as_str(), HashMap::default(), HashMap::default());
+    let mut classes = Classes { layout, host, ranks, numbers, known };
+    let since = trace.header.start_ns.saturating_sub(start_ns);
+    let mut begun = window == Window::ALL;
+    let mut changes = Vec::new();
+    let (mut last, mut told) = (None, 0);
+    while let Some(timed) = player.next()? {
+        let at = (since + timed.0) as f64 / SECOND;
+        if let Some(before) = last.replace(at).filter(|before| *before < at) {
+            makeup.slack = makeup.slack.max(at - before);
+            makeup.queues.iter_mut().for_each(|queue| queue.tick(before, at));
+        }
+        if at > window.to {
+            break;
+        }
+        if !begun && at >= window.from {
+            begun = true;
+            makeup.queues.iter_mut().for_each(|queue| queue.begin(window.from));
+        }
+        changes.clear();
+        player.step_and_tell(&timed, |change| changes.push(change))?;
+        for change in &changes {
+            match *change {
+                Change::Posted(number, key) => {
+                    let class = classes.number(key, &player, &mut makeup.classes);
+                    makeup.queues[Queue::Prq as usize].enter(number, class, at);
+                }
+                Change::Matched(number) => makeup.queues[Queue::Prq as usize].leave(number),
+                Change::Kept(number, envelope) => {
+                    let source = Source::new(envelope.source);
+                    let key = Key { bits: envelope.bits, ignore: 0, source };
+                    let class = classes.number(key, &player, &mut makeup.classes);
+                    makeup.queues[Queue::Umq as usize].enter(number, class, at);
+                }
+                Change::Taken(number) => makeup.queues[Queue::Umq as usize].leave(number),
+                Change::Met(_) => {}
+            }
+        }
+        makeup.operations += 1;
+        each(at, &mut makeup);
+        if makeup.operations.is_multiple_of(STEP) {
+            bar.inc(player.taken() - std::mem::replace(&mut told, player.taken()));
+        }
+    }
+    if !begun {
+        makeup.queues.iter_mut().for_each(|queue| queue.begin(window.from));
+    }
+    makeup.queues.iter_mut().for_each(Filled::settle);
+    Ok(makeup)
+}
+
+/// When the first of some traces began, nanoseconds since 1970.
+fn start_of(traces: &[Trace]) -> u64 {
+    traces.iter().map(|trace| trace.header.start_ns).min().unwrap_or(0)
+}
+
+/// Those of tagged messages.
+pub(crate) fn tagged(traces: &[Trace]) -> Vec<Trace> {
+    traces.iter().filter(|trace| trace.header.context == "tagged").cloned().collect()
+}
+
+/// What the ranks of traces of tagged messages fill their queues with.
+pub(crate) fn of(
+    traces: &[Trace],
+    window: Window,
+    bar: &ProgressBar,
+) -> Result<Vec<Makeup>, Error> {
+    let (ranks, start) = (Ranks::of(traces), start_of(traces));
+    play::each(&tagged(traces), bar, |trace, bar| {
+        play(trace, &ranks, start, window, bar, |_, _| {})
+    })
+}
+
+/// The makeup whose queue became longest.
+pub(crate) fn worst(makeups: &[Makeup], queue: Queue) -> Option<&Makeup> {
+    worst_at(makeups, queue).map(|at| &makeups[at])
+}
+
+/// Its place.
+pub(crate) fn worst_at(makeups: &[Makeup], queue: Queue) -> Option<usize> {
+    // The first of equals.
+    (0..makeups.len()).rev().max_by_key(|&at| makeups[at].of(queue).mark)
+}
+
+/// Lengths of the queues of one rank over time, by class.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Series {
+    pub(crate) classes: Vec<Class>,
+    /// Seconds since the first trace began.
+    pub(crate) at: Vec<f64>,
+    /// At each of these, elements by number of the class when the queue was longest since the one
+    /// before.
+    pub(crate) counts: [Vec<Vec<u64>>; 2],
+}
+
+/// Samples of a series.
+const SAMPLES: u64 = 400;
+
+/// The series of one of some traces, of which there is the makeup.
+pub(crate) fn series(
+    traces: &[Trace],
+    trace: &Trace,
+    makeup: &Makeup,
+    bar: &ProgressBar,
+) -> Result<Series, Error> {
+    let every = makeup.operations.div_ceil(SAMPLES).max(1);
+    let mut series = Series::default();
+    let (ranks, start) = (Ranks::of(traces), start_of(traces));
+    let played = play(trace, &ranks, start, Window::ALL, bar, |at, makeup| {
+        if makeup.operations == 1 {
+            makeup.queues.iter_mut().for_each(|queue| drop(queue.sample()));
+        }
+        if makeup.operations.is_multiple_of(every) {
+            series.at.push(at);
+            for (to, queue) in series.counts.iter_mut().zip(&mut makeup.queues) {
+                to.push(queue.sample());
+            }
+        }
+    })?;
+    series.classes = played.classes;
+    Ok(series)
+}
+
+/// Phases of a job: what lies between collective operations that all of its ranks took part in.
+pub(crate) fn phases(traces: &[Trace]) -> Result<Vec<Window>, Error> {
+    let (start, tagged) = (start_of(traces), tagged(traces));
+    let settings = Settings::default();
+    let times = play::each(&tagged, &ProgressBar::hidden(), |trace, _| {
+        let layout = trace.layout(&trace.params(&settings)?)?;
+        let since = trace.header.start_ns.saturating_sub(start);
+        let mut times: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+        let mut player = Player::new(trace, trace.device(&trace.params(&settings)?)?)?;
+        while let Some((ns, op)) = player.next()? {
+            let Op::Arrive(Envelope { source, bits, .. }) = op else { continue };
+            let told = layout.tell(&Key { bits, ignore: 0, source: Source::new(source) });
+            if let (Some(operation), Some(0)) = (told.operation, told.communicator) {
+                times.entry(operation).or_default().push((since + ns) as f64 / SECOND);
+            }
+        }
+        Ok(times)
+    })?;
+    Ok(between(&times))
+}
+
+/// Windows between calls of collective operations, by the times of the messages of each on each
+/// rank.
+///
+/// In a barrier of n ranks, and in other operations whose result all ranks have, each rank gets
+/// log2 n messages, rounded up, as the usual algorithms have it. So where all ranks got as many,
+/// and a multiple of that, call k has ended with the last of the k-th such messages of all ranks.
+fn between(times: &[BTreeMap<&'static str, Vec<f64>>]) -> Vec<Window> {
+    let rounds = times.len().next_power_of_two().ilog2() as usize;
+    let operations = times.first().into_iter().flat_map(BTreeMap::keys);
+    let mut ends: Vec<f64> = Vec::new();
+    for operation in operations {
+        let of_ranks: Vec<_> = times.iter().filter_map(|rank| rank.get(operation)).collect();
+        let count = of_ranks[0].len();
+        let alike = of_ranks.len() == times.len() && of_ranks.iter().all(|of| of.len() == count);
+        if rounds == 0 || !alike || !count.is_multiple_of(rounds) {
+            continue;
+        }
+        ends.extend(
+            (rounds - 1..count)
+                .step_by(rounds)
+                .map(|last| of_ranks.iter().map(|of| of[last]).fold(0.0, f64::max)),
+        );
+    }
+    ends.sort_by(f64::total_cmp);
+    ends.dedup();
+    let starts = std::iter::once(0.0).chain(ends.iter().copied());
+    let ends = ends.iter().copied().chain([f64::INFINITY]);
+    starts.zip(ends).map(|(from, to)| Window { from, to }).collect()
+}
+
+/// Most elements at once and elements that entered, of each queue of a rank in a phase.
+pub(crate) type Needed = [(u64, u64); 2];
+
+/// A rank and what it needs, phase by phase.
+pub(crate) type OfRank = (Option<u32>, Vec<Needed>);
+
+/// What ranks need in each of some phases, one after the other.
+pub(crate) fn needed(traces: &[Trace], phases: &[Window]) -> Result<Vec<OfRank>, Error> {
+    let (ranks, start, tagged) = (Ranks::of(traces), start_of(traces), tagged(traces));
+    let bar = play::bar(&tagged, 1);
+    let needed = play::each(&tagged, &bar, |trace, bar| {
+        let mut needed: Vec<Needed> = vec![Default::default(); phases.len()];
+        let (mut phase, mut before) = (0, [(0, 0); 2]);
+        let makeup = play(trace, &ranks, start, Window::ALL, bar, |at, makeup| {
+            while phases.get(phase).is_some_and(|window| at > window.to) {
+                phase += 1;
+            }
+            let Some(of) = needed.get_mut(phase) else { return };
+            for ((of, before), queue) in of.iter_mut().zip(&mut before).zip(&makeup.queues) {
+                // What is there when a phase begins is needed in it, too.
+                of.0 = of.0.max(before.0).max(queue.length);
+                of.1 += queue.entered - before.1;
+                *before = (queue.length, queue.entered);
+            }
+        })?;
+        Ok((makeup.rank, needed))
+    });
+    bar.finish_and_clear();
+    needed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_is_kept_when_there_is_most() {
+        let mut queue = Filled::default();
+        for (number, class) in [(0, 0), (1, 1), (2, 1)] {
+            queue.enter(number, class, number as f64);
+        }
+        queue.leave(0);
+        queue.enter(3, 2, 3.0);
+        queue.leave(9);
+        assert_eq!((queue.mark, queue.at, queue.at_mark.as_slice()), (3, 2.0, &[1, 2][..]));
+        queue.enter(4, 2, 4.0);
+        queue.settle();
+        assert_eq!((queue.mark, queue.at_mark.as_slice()), (4, &[0, 2, 2][..]));
+        assert_eq!(queue.added, [1, 2, 2]);
+        queue.leave(1);
+        queue.begin(5.0);
+        queue.settle();
+        assert_eq!((queue.mark, queue.at, queue.at_mark.as_slice()), (3, 5.0, &[0, 1, 2][..]));
+        assert!(queue.added.is_empty());
+    }
+
+    #[test]
+    fn phases_end_with_calls_that_all_ranks_took_part_in() {
+        let rank = |barriers: &[f64], bcasts: &[f64]| {
+            BTreeMap::from([("barrier", barriers.to_vec()), ("bcast", bcasts.to_vec())])
+        };
+        // Three ranks: two messages a barrier; and a broadcast, which its root gets no message of.
+        let times = [
+            rank(&[1.0, 1.1, 3.0, 3.1], &[]),
+            rank(&[1.0, 1.5, 3.0, 3.2], &[2.0]),
+            rank(&[0.9, 1.2, 2.9, 3.3], &[2.1]),
+        ];
+        let windows = between(&times);
+        let told: Vec<_> = windows.iter().map(|window| (window.from, window.to)).collect();
+        assert_eq!(told, [(0.0, 1.5), (1.5, 3.3), (3.3, f64::INFINITY)]);
+        assert_eq!(between(&times[..1]).len(), 1);
+        assert_eq!(between(&[]), [Window::ALL]);
+    }
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What an experiment left, for who looks at it: tables, pictures, pages and files.
+
+pub(crate) mod by;
+pub(crate) mod export;
+pub(crate) mod figures;
+pub(crate) mod fill;
+pub(crate) mod kmeans;
+pub(crate) mod lines;
+pub(crate) mod material;
+pub(crate) mod operation;
+pub(crate) mod operations;
+pub(crate) mod outcome;
+pub(crate) mod page;
+pub(crate) mod profile;
+pub(crate) mod qstat;
+pub(crate) mod repeated;
+pub(crate) mod sheets;
+pub(crate) mod sources;

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Operations of traces, one by one, with how deep their searches went: as CSV or
+//! Parquet, and as the queue statistics of LogGOPSim.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
+
+use indicatif::ProgressBar;
+
+use super::fill::Ranks;
+use super::lines::Lines;
+use super::operation::{Mark, Numbers, Row, is_counted, met, searched};
+use super::outcome::{Experiment, Queue};
+use super::qstat::Qstat;
+use crate::error::Error;
+use crate::settings::Settings;
+use crate::traces::play;
+use crate::traces::player::Player;
+use crate::traces::trace::Trace;
+
+/// Rows that go from who plays to who writes at a time.
+const BATCH: usize = 4096;
+/// Most batches on the way.
+const ON_THE_WAY: usize = 8;
+
+/// Writes `operations` and LogGOPSim's files. Operations of the contexts of a rank
+/// come one context after the other. One thread plays, another writes `operations`: both take
+/// as long.
+pub(crate) fn write(
+    experiment: &Experiment,
+    out: &Path,
+    prefix: &str,
+    parquet: bool,
+) -> Result<(), Error> {
+    let mut traces: Vec<(u32, &Trace)> =
+        experiment.traces.iter().map(|trace| (rank_of(experiment, trace), trace)).collect();
+    traces.sort_by_key(|(rank, trace)| (*rank, trace.header.context != "tagged"));
+    let mut lines = Lines::new::<Row<'_>>(out, "operations", parquet)?;
+    let mut qstat = Qstat::new(out, prefix)?;
+    let (sender, rows) = mpsc::sync_channel::<Vec<Row<'_>>>(ON_THE_WAY);
+    let bar = play::bar(&experiment.traces, 1);
+    let ranks = Ranks::of(&experiment.traces);
+    let (played, lines) = thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            for row in rows.iter().flatten() {
+                lines.add(&row)?;
+            }
+            Ok::<_, Error>(lines)
+        });
+        let played = play_all(&traces, &ranks, &mut qstat, sender, &bar);
+        (played, writer.join().expect("what writes does not panic"))
+    });
+    bar.finish_and_clear();
+    // Where writing failed, playing ended for that.
+    let lines = lines?;
+    played?;
+    lines.end()?;
+    qstat.end()
+}
+
+/// Plays all traces, by rank, and sends their operations.
+fn play_all<'a>(
+    traces: &[(u32, &'a Trace)],
+    ranks: &Ranks,
+    qstat: &mut Qstat,
+    sender: SyncSender<Vec<Row<'a>>>,
+    bar: &ProgressBar,
+) -> Result<(), Error> {
+    let mut to = Batch { rows: Vec::with_capacity(BATCH), sender };
+    let last = traces.last().map_or(0, |(rank, _)| *rank);
+    let mut rest = traces;
+    for rank in 0..=last {
+        let mut most = [0; 2];
+        let (of_rank, others) = rest.split_at(rest.partition_point(|(of, _)| *of <= rank));
+        rest = others;
+        for (_, trace) in of_rank {
+            let marks = play(rank, trace, ranks, &mut to, qstat, bar)?;
+            for (most, mark) in most.iter_mut().zip(marks) {
+                *most = mark.max(*most);
+            }
+        }
+        qstat.end_rank(most)?;
+    }
+    to.send();
+    Ok(())
+}
+
+/// Rows on their way to who writes.
+struct Batch<'a> {
+    rows: Vec<Row<'a>>,
+    sender: SyncSender<Vec<Row<'a>>>,
+}
+
+impl<'a> Batch<'a> {
+    /// Whether somebody still writes.
+    fn add(&mut self, row: Row<'a>) -> bool {
+        self.rows.push(row);
+        self.rows.len() < BATCH || self.send()
+    }
+
+    fn send(&mut self) -> bool {
+        let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(BATCH));
+        self.sender.send(rows).is_ok()
+    }
+}
+
+/// The rank of a trace: as the launcher told it, or the number that stands for it.
+fn rank_of(experiment: &Experiment, trace: &Trace) -> u32 {
+    trace.header.rank.or_else(|| experiment.number_of(&trace.endpoint())).unwrap_or(0)
+}
+
+/// Sends the operations of a trace; the high-water marks of its queues if they are
+/// those of MPI. Ends early where nobody writes any more.
+fn play<'a>(
+    rank: u32,
+    trace: &'a Trace,
+    ranks: &Ranks,
+    to: &mut Batch<'a>,
+    qstat: &mut Qstat,
+    bar: &ProgressBar,
+) -> Result<[u64; 2], Error> {
+    let device = trace.device(&trace.params(&Settings::default())?)?;
+    let layout = device.prq.engine_config.layout;
+    let tagged = trace.header.context == "tagged";
+    let mut player = Player::new(trace, device)?;
+    let tells_lengths = player.tells_lengths();
+    let (mut told, mut operations, mut numbers) = (0, 0_u64, Numbers::default());
+    let mut known: HashMap<u32, Option<u32>> = HashMap::new();
+    while let Some(timed) = player.next()? {
+        let (ns, op) = &timed;
+        let row = Row::of(op, layout, tells_lengths);
+        let thread = player.thread();
+        let mut row = Row {
+            rank,
+            context: &trace.header.context,
+            ns: *ns,
+            thread: thread.map(|thread| thread.number),
+            cpu_ns: thread.map(|thread| thread.cpu_ns),
+            ..row
+        };
+        let mut rank_of = |peer: Option<u32>| {
+            *known.entry(peer?).or_insert_with_key(|peer| match trace.is_generated() {
+                true => Some(*peer),
+                false => ranks.at(&trace.header.host, *player.peers().get(peer)?),
+            })
+        };
+        row.source_rank = rank_of(row.source);
+        row.destination_rank = rank_of(row.destination);
+        let queue = searched(op);
+        let mark = |player: &Player<'_>, queue: Queue| {
+            let (at, context) = (queue as usize, player.replay().context());
+            Mark::of(context.search_depths()[at], context.traversals()[at])
+        };
+        let before = queue.map(|queue| mark(&player, queue));
+        let mut element = None;
+        player.step_and_tell(&timed, |change| element = element.or(met(change)))?;
+        numbers.tell(op, element, &mut row);
+        if let (Some(queue), Some(before)) = (queue, before)
+            && is_counted(op, element.is_some())
+        {
+            let search = before.search(mark(&player, queue), queue);
+            row.depth = Some(search.depth);
+            row.traversed = Some(search.traversed);
+            if tagged {
+                qstat.add(*ns, search)?;
+            }
+        }
+        operations += 1;
+        if operations.is_multiple_of(BATCH as u64) {
+            bar.inc(player.taken() - std::mem::replace(&mut told, player.taken()));
+        }
+        if !to.add(row) {
+            break;
+        }
+    }
+    let counters = player.replay().counters();
+    let marks = [counters.prq.high_water, counters.umq.high_water];
+    Ok(if tagged { marks } else { [0; 2] })
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::{Key, Source};
+    use nic::message::{Envelope, MultiRecv};
+    use nic::trace::{Encoder, Header, Op, Posted, Sent, put_time};
+
+    use super::*;
+    use crate::experiment::sources::Sources;
+
+    /// Writes a trace of a rank: one operation every 10 ns.
+    fn put(path: &Path, rank: Option<u32>, ops: &[Op]) {
+        let pid = 100 + rank.unwrap_or(99);
+        let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
+        let header = Header { context, layout, rank, pid, ..Header::default() };
+        let mut bytes = header.to_bytes();
+        let mut encoder = Encoder::default();
+        for (op, at) in ops.iter().zip(1..) {
+            put_time(&mut bytes, at * 10).unwrap();
+            encoder.op(&mut bytes, op).unwrap();
+        }
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn post(bits: u64) -> Op {
+        let key = Key { bits, ignore: 0, source: Source::ANY };
+        Op::Post(Posted { key, len: 32, multi: None, non_contiguous: false })
+    }
+
+    fn arrive(bits: u64) -> Op {
+        Op::Arrive(Envelope { source: 5, bits, len: 8 })
+    }
+
+    #[test]
+    fn searches_are_told_one_by_one_and_a_line_a_rank() {
+        let directory = tempfile::tempdir().unwrap();
+        let (from, out) = (directory.path().join("traces"), directory.path().join("out"));
+        std::fs::create_dir_all(&from).unwrap();
+        std::fs::create_dir_all(&out).unwrap();
+        put(
+            &from.join("0.trace"),
+            Some(0),
+            &[post(1), post(2), arrive(2), arrive(3), arrive(4), post(4)],
+        );
+        put(
+            &from.join("2.trace"),
+            Some(2),
+            &[arrive(7), Op::Peek(Key { bits: 7, ignore: 0, source: Source::ANY })],
+        );
+        let sources = Sources { names: vec![from], ..Sources::default() };
+        let experiment = Experiment::read(&sources).unwrap();
+        assert!(experiment.replayed);
+        assert_eq!(experiment.ranks[0].compared(), 2 + 1 + 1 + 2);
+        write(&experiment, &out, "q", false).unwrap();
+        let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+        // Rank 1 left no trace: its lines are empty.
+        assert_eq!(read("q-rq-hit.data"), "2,30 \n\n\n");
+        assert_eq!(read("q-rq-miss.data"), "1,40 1,50 \n\n0,10 \n");
+        assert_eq!(read("q-uq-hit.data"), "2,60 \n\n\n");
+        assert_eq!(read("q-uq-miss.data"), "0,10 0,20 \n\n\n");
+        assert_eq!(read("q-rq-max.data"), "2\n0\n0\n");
+        assert_eq!(read("q-uq-max.data"), "2\n0\n1\n");
+        let operations = read("operations.csv");
+        let lines: Vec<_> = operations.lines().collect();
+        assert_eq!(lines.len(), 1 + 8);
+        assert_eq!(
+            lines[1],
+            "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,0,,true,,,,,,,"
+        );
+        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,0,1,,,,,,,,");
+        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,,0,,,,,,,,,");
+    }
+
+    #[test]
+    fn operations_name_the_receives_and_messages_they_are_about() {
+        let directory = tempfile::tempdir().unwrap();
+        let key = |bits| Key { bits, ignore: 0, source: Source::ANY };
+        let buffer = MultiRecv { len: 64, used: 8, min: 16 };
+        let several = Posted { key: key(9), len: 64, multi: Some(buffer), non_contiguous: true };
+        let ops = [
+            post(1),
+            post(2),
+            Op::Cancel(0),
+            arrive(3),
+            arrive(4),
+            arrive(2),
+            Op::Peek(key(4)),
+            Op::Peek(key(5)),
+            Op::Claim(key(4)),
+            Op::Discard(key(4)),
+            Op::Drop(0),
+            Op::Drop(0),
+            Op::Post(several),
+            arrive(9),
+            Op::Send(Sent { peer: 6, bits: 9, len: 70_000 }),
+            arrive(9),
+        ];
+        put(&directory.path().join("0.trace"), Some(0), &ops);
+        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let experiment = Experiment::read(&sources).unwrap();
+        write(&experiment, directory.path(), "q", false).unwrap();
+        let mut file = csv::Reader::from_path(directory.path().join("operations.csv")).unwrap();
+        let names = file.headers().unwrap().clone();
+        let at = |name: &str| names.iter().position(|of| of == name).unwrap();
+        let columns = ["operation", "found", "depth", "number", "partner"].map(at);
+        let told: Vec<_> = file
+            .records()
+            .map(|line| columns.map(|column| line.as_ref().unwrap()[column].to_owned()).join(" "))
+            .collect();
+        let expected = [
+            "post false 0 0 ",
+            "post false 0 1 ",
+            "cancel true  0 ",
+            "arrive false 1 0 ",
+            "arrive false 1 1 ",
+            "arrive true 1 2 1",
+            "peek true  1 ",
+            "peek false   ",
+            "claim true 2 1 ",
+            "discard false   ",
+            "drop true  0 ",
+            "drop false  0 ",
+            "post false 0 2 ",
+            "arrive true 1 3 2",
+            "send    ",
+            "arrive true 1 4 2",
+        ];
+        assert_eq!(told, expected);
+        let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
+        assert!(
+            text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,,,"),
+            "{text}"
+        );
+        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,,,";
+        assert_eq!(text.lines().nth(15), Some(send));
+    }
+
+    #[test]
+    fn traces_of_unknown_ranks_get_lines_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        put(&directory.path().join("a.trace"), None, &[post(1), arrive(1)]);
+        let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
+        let experiment = Experiment::read(&sources).unwrap();
+        write(&experiment, directory.path(), "q", false).unwrap();
+        let text = std::fs::read_to_string(directory.path().join("q-rq-hit.data")).unwrap();
+        assert_eq!(text, "1,20 \n");
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A profile: how many elements each source added to the queues of each rank, matrix A of
+//! Ghazimirsaeed, Afsahi (*Accelerating MPI Message Matching by a Data Clustering Strategy*,
+//! section 4), from which `tcam cluster` makes clusters.
+//!
+//! ```text
+//! {"format":"tcam-profile","version":1,"processes":4}
+//! {"rank":0,"prq":[[1,200],[2,180]],"umq":[[1,3]]}     [source, elements] of each that added some
+//! ...
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use matching::QueueCounters;
+use serde::{Deserialize, Serialize};
+
+use super::outcome::{Experiment, Queue};
+use crate::error::Error;
+use crate::text::numbers::{count, whole};
+use crate::text::sheet::Sheet;
+
+/// Value of [`Head::format`].
+pub(crate) const FORMAT: &str = "tcam-profile";
+/// Value of [`Head::version`].
+const VERSION: u32 = 1;
+/// Largest source that queues count.
+const LARGEST: u32 = 1 << 20;
+/// Ranks that are printed.
+const WORST: usize = 8;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+    processes: u32,
+}
+
+/// Who added how much to the queues of a rank.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) rank: u32,
+    pub(crate) prq: Vec<(u32, u64)>,
+    pub(crate) umq: Vec<(u32, u64)>,
+}
+
+/// Matrix A.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Profile {
+    pub(crate) processes: u32,
+    /// By rank.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// How a file of this format begins.
+pub(crate) fn start(format: &str) -> String {
+    format!("{{\"format\":\"{format}\"")
+}
+
+impl Profile {
+    /// The profile of an experiment; nothing if there were elements and all are of no source.
+    pub(crate) fn of(experiment: &Experiment) -> Option<Self> {
+        let mut rows: BTreeMap<u32, [BTreeMap<u32, u64>; 2]> = BTreeMap::new();
+        let mut processes = 0;
+        let (mut told, mut silent) = (false, false);
+        for report in &experiment.reports {
+            let rank = report.rank.unwrap_or(0);
+            processes = processes.max(report.origin.ranks.unwrap_or(0)).max(rank.saturating_add(1));
+            let queues = rows.entry(rank).or_default();
+            for (queue, sums) in Queue::BOTH.into_iter().zip(queues) {
+                let QueueCounters { added, inserts, .. } = queue.of(&report.tagged);
+                told |= !added.is_empty();
+                silent |= *inserts > 0 && added.is_empty();
+                for &(source, elements) in added {
+                    let sum = sums.entry(source).or_default();
+                    *sum = sum.saturating_add(elements);
+                }
+            }
+        }
+        if silent && !told {
+            return None;
+        }
+        let row = |(rank, [prq, umq]): (u32, [BTreeMap<_, _>; 2])| Row {
+            rank,
+            prq: prq.into_iter().collect(),
+            umq: umq.into_iter().collect(),
+        };
+        Some(Self { processes, rows: rows.into_iter().map(row).collect() })
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let head = Head { format: FORMAT.to_owned(), version: VERSION, processes: self.processes };
+        let json = |value: serde_json::Result<String>| value.expect("numbers are JSON");
+        let mut text = json(serde_json::to_string(&head)) + "\n";
+        for row in &self.rows {
+            let _ = writeln!(text, "{}", json(serde_json::to_string(row)));
+        }
+        text
+    }
+
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// A file that cannot be read or is none.
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
+        let bytes = fs::read(path).map_err(Error::io(path))?;
+        Self::parse(&bytes).map_err(|why| Error::Profile { path: path.to_owned(), why })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let foreign = || "it is no profile: `tcam profile` writes those".to_owned();
+        let text = std::str::from_utf8(bytes).map_err(|_| foreign())?;
+        let mut lines = text.lines().enumerate();
+        let head: Head = lines
+            .next()
+            .and_then(|(_, line)| serde_json::from_str(line).ok())
+            .filter(|head: &Head| head.format == FORMAT)
+            .ok_or_else(foreign)?;
+        if head.version != VERSION {
+            let version = head.version;
+            return Err(format!(
+                "it is of version {version}, and this tcam reads version {VERSION}: write it anew \
+                 with `tcam profile`"
+            ));
+        }
+        let row = |(at, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))
+        };
+        let rows: Vec<Row> = lines.map(row).collect::<Result<_, _>>()?;
+        if rows.is_empty() {
+            return Err("it has no rank".to_owned());
+        }
+        let mut ranks = BTreeSet::new();
+        for Row { rank, prq, umq } in &rows {
+            if *rank >= head.processes || !ranks.insert(rank) {
+                return Err(format!(
+                    "rank {rank} of {} is named twice, or is none of them",
+                    head.processes
+                ));
+            }
+            let highest = prq.iter().chain(umq).map(|(source, _)| *source).max().unwrap_or(0);
+            if highest > LARGEST {
+                return Err(format!("rank {rank}: source {highest} is above {LARGEST}"));
+            }
+        }
+        Ok(Self { processes: head.processes, rows })
+    }
+
+    /// The ranks to whose queues most was added.
+    pub(crate) fn sheet(&self) -> Sheet {
+        let sum = |of: &[(u32, u64)]| of.iter().fold(0_u64, |sum, (_, n)| sum.saturating_add(*n));
+        let most = |of: &[(u32, u64)]| {
+            let most = of.iter().max_by_key(|(_, elements)| *elements);
+            most.map_or_else(|| "-".to_owned(), |(source, n)| format!("{} of {source}", whole(*n)))
+        };
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(sum(&row.prq).saturating_add(sum(&row.umq))));
+        let title = match rows.len() {
+            all if all <= WORST => "Elements that sources added".to_owned(),
+            all => format!("Elements that sources added, {WORST} of {}", count(all as u64, "rank")),
+        };
+        let columns = ["rank", "queue", "sources", "elements", "most"];
+        let mut sheet = Sheet::new(&title, columns);
+        for row in rows.into_iter().take(WORST) {
+            for (queue, of) in [("PRQ", &row.prq), ("UMQ", &row.umq)] {
+                sheet.row([
+                    row.rank.to_string(),
+                    queue.to_owned(),
+                    whole(of.len() as u64),
+                    whole(sum(of)),
+                    most(of),
+                ]);
+            }
+        }
+        sheet
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let row = |rank| Row { rank, prq: vec![(1, 200), (7, 1)], umq: Vec::new() };
+        let profile = Profile { processes: 9, rows: vec![row(0), row(8)] };
+        assert_eq!(Profile::parse(profile.text().as_bytes()), Ok(profile));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let why = |text: &str| Profile::parse(text.as_bytes()).unwrap_err();
+        for foreign in ["", "{}", "rank,source", "{\"format\":\"tcam-clusters\"}"] {
+            assert!(why(foreign).starts_with("it is no profile"), "{foreign}");
+        }
+        let head = "{\"format\":\"tcam-profile\",\"version\":1,\"processes\":2}\n";
+        assert_eq!(why(head), "it has no rank");
+        assert!(why(&format!("{head}{{\"rank\":0")).starts_with("line 2: "));
+        assert!(why(&head.replace(":1,", ":2,")).contains("version 2"));
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam stats` of several runs of one program: what each needed, and how far that can be relied
+//! on.
+
+use std::collections::BTreeSet;
+
+use nic::plain::plain;
+use nic::report::Report;
+use serde::Serialize;
+
+use super::outcome::{Experiment, Queue};
+use super::sources::Sources;
+use crate::capacity::spread::Spread;
+use crate::error::Error;
+use crate::results::ranks::Completeness;
+use crate::results::reports;
+use crate::text::numbers::whole;
+use crate::text::sheet::Sheet;
+use crate::traces::repeats::{Measured, check, exceeded, overlap};
+
+/// What `--json` tells of several runs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Repeated {
+    title: String,
+    runs: Vec<Run>,
+    prq_needs: Spread,
+    umq_needs: Spread,
+    /// How probable it is at most that another run needs more.
+    exceeded_with_probability_at_most: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Run {
+    name: String,
+    #[serde(flatten)]
+    completeness: Completeness,
+    messages: u64,
+    prq_high_water: u64,
+    prq_high_water_rank: u32,
+    umq_high_water: u64,
+    umq_high_water_rank: u32,
+}
+
+/// The experiments of directories of which two have a rank in common and none a process: reports
+/// and traces of one run have both.
+pub(crate) fn find(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> {
+    let names = &sources.names;
+    if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
+        return Ok(None);
+    }
+    let read = |name: &_| {
+        Experiment::read(&Sources { names: vec![Clone::clone(name)], take: sources.take })
+    };
+    let experiments = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let mut processes = BTreeSet::new();
+    let mut each = experiments.iter().map(|experiment| {
+        // Generated ones differ in their program's arguments only.
+        let of = |report: &Report| (reports::endpoint(report), report.program.clone());
+        experiment.reports.iter().map(of).collect::<BTreeSet<_>>()
+    });
+    let apart = each.all(|of| of.into_iter().all(|endpoint| processes.insert(endpoint)));
+    let ranks = |of: &Experiment| of.reports.iter().filter_map(|report| report.rank).collect();
+    let repeated = apart && overlap(experiments.iter().map(ranks));
+    if repeated {
+        let first = experiments.iter().map(|experiment| &experiment.reports[0]);
+        let measured = first.map(|report| Measured::of(&report.program, &report.origin));
+        check(names, &measured.collect::<Vec<_>>())?;
+    }
+    Ok(repeated.then_some(experiments))
+}
+
+impl Repeated {
+    pub(crate) fn of(sources: &Sources, experiments: &[Experiment]) -> Self {
+        let run = |(name, of): (&std::path::PathBuf, &Experiment)| {
+            let [prq, umq] = Queue::BOTH.map(|queue| {
+                let worst = of.worst(queue);
+                (queue.of(&worst.tagged).high_water, worst.number)
+            });
+            Run {
+                name: name.display().to_string(),
+                completeness: of.sum.ranks.completeness(),
+                messages: of.sum.tagged.arrivals,
+                prq_high_water: prq.0,
+                prq_high_water_rank: prq.1,
+                umq_high_water: umq.0,
+                umq_high_water_rank: umq.1,
+            }
+        };
+        let runs: Vec<_> = sources.names.iter().zip(experiments).map(run).collect();
+        let spread = |of: fn(&Run) -> u64| Spread::of(&runs.iter().map(of).collect::<Vec<_>>());
+        Self {
+            title: format!("{}, {} runs", experiments[0].title(), runs.len()),
+            prq_needs: spread(|run| run.prq_high_water),
+            umq_needs: spread(|run| run.umq_high_water),
+            exceeded_with_probability_at_most: 1.0 / (runs.len() + 1) as f64,
+            runs,
+        }
+    }
+
+    /// For people.
+    pub(crate) fn print(&self) {
+        println!("{}", self.title);
+        let header = ["run", "messages", "longest PRQ", "of rank", "longest UMQ", "of rank"];
+        let mut sheet = Sheet::new("", header);
+        for run in &self.runs {
+            sheet.row([
+                plain(&run.name).into_owned(),
+                whole(run.messages),
+                whole(run.prq_high_water),
+                run.prq_high_water_rank.to_string(),
+                whole(run.umq_high_water),
+                run.umq_high_water_rank.to_string(),
+            ]);
+        }
+        println!("{}", sheet.table());
+        println!("PRQ {}, UMQ {}", self.prq_needs, self.umq_needs);
+        if self.runs.iter().all(|run| run.completeness.is_complete()) {
+            println!("{}", exceeded(self.runs.len()));
+        } else {
+            println!(
+                "not all runs are whole: what the highest promises of another one is not known"
+            );
+        }
+        println!("`tcam stats {}` has the tables of that run", self.runs[0].name);
+    }
+}

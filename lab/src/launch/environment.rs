@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The environment that makes an MPI load tcam.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use nic::params::PREFIX;
+
+use super::launcher::Mpi;
+use super::library::Library;
+use crate::error::Error;
+use crate::results::{fresh, reports};
+use crate::settings::Settings;
+
+/// MPICH: libfabric also between ranks of one host.
+const MPICH: &[(&str, &str)] = &[("MPIR_CVAR_CH4_NETMOD", "ofi"), ("MPIR_CVAR_NOLOCAL", "1")];
+/// Open MPI: matching left to libfabric; Debian's parameter file excludes it.
+const OPEN_MPI: &[(&str, &str)] = &[
+    ("OMPI_MCA_pml", "cm"),
+    ("OMPI_MCA_mtl", "ofi"),
+    ("OMPI_MCA_mtl_ofi_provider_include", "tcam"),
+    ("OMPI_MCA_btl_ofi_provider_include", "tcam"),
+];
+/// Open MPI opens a second endpoint for one-sided operations, whose report would be empty
+/// in most programs; set unless the user did.
+const ONE_ENDPOINT: &[(&str, &str)] = &[("OMPI_MCA_btl", "^ofi")];
+/// What a site excludes in the environment: Open MPI does not start with this and ours.
+const EXCLUDES: &[&str] = &[
+    "OMPI_MCA_mtl_ofi_provider_exclude",
+    "OMPI_MCA_btl_ofi_provider_exclude",
+    "OMPI_MCA_opal_common_ofi_provider_exclude",
+];
+/// Intel MPI, with a libfabric that is not its own if it has none.
+const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
+/// More ranks than cores are the normal case here; set unless the user did.
+const OVERSUBSCRIBE: &[(&str, &str)] = &[
+    ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
+    ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+];
+/// Open MPI's launchers refuse to run for root without these.
+const ROOT: &[(&str, &str)] =
+    &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+
+/// Variables for an MPI; for all of them if it is not known which it is, since
+/// each reads only its own.
+fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
+    let mut set = Vec::new();
+    if matches!(mpi, Some(Mpi::Mpich) | None) {
+        set.extend(MPICH);
+    }
+    if matches!(mpi, Some(Mpi::Open(_)) | None) {
+        set.extend(OPEN_MPI);
+        let unless_set = [OVERSUBSCRIBE, ONE_ENDPOINT].concat();
+        set.extend(unless_set.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()));
+        if root {
+            set.extend(ROOT);
+        }
+    }
+    if matches!(mpi, Some(Mpi::Intel) | None) {
+        set.extend(INTEL);
+    }
+    set
+}
+
+/// Everything a command needs to run over tcam.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    variables: Vec<(String, OsString)>,
+}
+
+impl Environment {
+    /// The environment for one MPI, one library and these settings; each rank
+    /// writes its report to `place`.
+    pub(crate) fn new(
+        mpi: Option<Mpi>,
+        library: &Library,
+        settings: &Settings,
+        place: &Path,
+    ) -> Result<Self, Error> {
+        fresh::check_name(place)?;
+        if library.directory.as_os_str().as_encoded_bytes().contains(&b':') {
+            return Err(Error::Colon { path: library.directory.clone() });
+        }
+        let root = rustix::process::geteuid().is_root();
+        let mut variables = vec![
+            ("FI_PROVIDER_PATH".to_owned(), library.directory.clone().into_os_string()),
+            ("FI_PROVIDER".to_owned(), "tcam".into()),
+            (format!("{PREFIX}REPORT"), place.join(reports::PATTERN).into_os_string()),
+        ];
+        for (name, value) in for_mpi(mpi, root) {
+            variables.push((name.to_owned(), value.into()));
+        }
+        for (name, value) in settings.all() {
+            variables.push((format!("{PREFIX}{}", name.to_uppercase()), value.into()));
+        }
+        Ok(Self { variables })
+    }
+
+    /// A command with this environment.
+    pub(crate) fn command(&self, words: &[OsString]) -> Command {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        for name in EXCLUDES {
+            command.env_remove(name);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mpi_gets_its_own_variables() {
+        let names = |mpi, root| -> Vec<_> {
+            for_mpi(mpi, root).into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(names(Some(Mpi::Mpich), true), ["MPIR_CVAR_CH4_NETMOD", "MPIR_CVAR_NOLOCAL"]);
+        assert!(names(Some(Mpi::Open(4)), true).contains(&"OMPI_ALLOW_RUN_AS_ROOT"));
+        assert!(!names(Some(Mpi::Open(5)), false).contains(&"OMPI_ALLOW_RUN_AS_ROOT"));
+        assert!(names(Some(Mpi::Intel), true).iter().all(|name| name.starts_with("I_MPI_")));
+        let all = names(None, true);
+        assert!(all.contains(&"MPIR_CVAR_NOLOCAL") && all.contains(&"OMPI_MCA_pml"));
+    }
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Which MPI a command uses: found by asking its launcher.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
+
+use crate::options::MpiChoice;
+
+/// An MPI that can load the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mpi {
+    /// MPICH and its relatives with the Hydra launcher.
+    Mpich,
+    /// Open MPI of this major version.
+    Open(u32),
+    /// Intel MPI.
+    Intel,
+}
+
+impl Mpi {
+    /// The one chosen on the command line; `None` leaves it to the launcher.
+    pub(crate) fn chosen(choice: MpiChoice) -> Option<Self> {
+        match choice {
+            MpiChoice::Auto => None,
+            MpiChoice::Mpich => Some(Self::Mpich),
+            MpiChoice::Openmpi4 => Some(Self::Open(4)),
+            MpiChoice::Openmpi5 => Some(Self::Open(5)),
+            MpiChoice::Intel => Some(Self::Intel),
+        }
+    }
+}
+
+impl fmt::Display for Mpi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mpich => write!(f, "MPICH"),
+            Self::Open(major) => write!(f, "Open MPI {major}"),
+            Self::Intel => write!(f, "Intel MPI"),
+        }
+    }
+}
+
+/// Names launchers go by,
+const LAUNCHERS: &[&str] = &["mpiexec", "mpirun", "orterun", "prterun", "prun"];
+/// and what may follow after a dot, as Debian has it for each MPI. A script `mpirun.sh` is none:
+/// launchers are asked for their version.
+const SUFFIXES: &[&str] = &["hydra", "mpich", "openmpi"];
+
+/// The launcher in a command: its first word that is the name of one, so that
+/// `timeout 60 mpiexec ...` works too.
+pub(crate) fn in_command(command: &[OsString]) -> Option<&OsStr> {
+    command.iter().map(OsString::as_os_str).find(|word| {
+        let name = Path::new(word).file_name().and_then(OsStr::to_str);
+        name.is_some_and(|name| match name.split_once('.') {
+            Some((name, suffix)) => LAUNCHERS.contains(&name) && SUFFIXES.contains(&suffix),
+            None => LAUNCHERS.contains(&name),
+        })
+    })
+}
+
+/// A program that can be started: found as the shell finds it, and executable.
+pub(crate) fn find(program: &OsStr) -> std::io::Result<PathBuf> {
+    let executable = |path: PathBuf| {
+        access(&path, Access::EXEC_OK)?;
+        // Directories are executable, too.
+        if path.is_file() { Ok(path) } else { Err(Errno::ACCESS) }
+    };
+    if program.as_encoded_bytes().contains(&b'/') {
+        return Ok(executable(PathBuf::from(program))?);
+    }
+    let places = std::env::var_os("PATH").unwrap_or_default();
+    let mut found =
+        std::env::split_paths(&places).filter_map(|place| executable(place.join(program)).ok());
+    found.next().ok_or_else(|| Errno::NOENT.into())
+}
+
+/// What a launcher answers to `--version`.
+pub(crate) fn version_text(launcher: &OsStr) -> std::io::Result<String> {
+    let output = Command::new(launcher).arg("--version").output()?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    Ok(text)
+}
+
+/// The MPI of a command; `None` if it has no launcher, or one unknown to us.
+pub(crate) fn detect(command: &[OsString]) -> Option<Mpi> {
+    recognise(&version_text(in_command(command)?).ok()?)
+}
+
+/// The MPI whose launcher answers `--version` with this text.
+pub(crate) fn recognise(text: &str) -> Option<Mpi> {
+    if text.contains("Intel(R) MPI") {
+        return Some(Mpi::Intel);
+    }
+    if text.contains("HYDRA build details") {
+        return Some(Mpi::Mpich);
+    }
+    // `mpiexec (Open MPI) 5.0.11`, `mpirun (OpenRTE) 4.1.4`.
+    for name in ["(Open MPI) ", "(OpenRTE) "] {
+        if let Some((_, version)) = text.split_once(name) {
+            let digits: String = version.chars().take_while(char::is_ascii_digit).collect();
+            return digits.parse().ok().map(Mpi::Open);
+        }
+    }
+    // PRRTE's launcher alone is that of Open MPI 5.
+    (text.contains("prterun") || text.contains("PRRTE")).then_some(Mpi::Open(5))
+}
+
+/// How many ranks a command asks for with `-n` or `-np`, if it says so.
+pub(crate) fn ranks(command: &[OsString]) -> Option<usize> {
+    let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
+    let at = words.iter().position(|word| ["-n", "-np", "--np", "--n"].contains(word))?;
+    words.get(at + 1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &str) -> Vec<OsString> {
+        command.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn launchers_are_recognised() {
+        for (text, mpi) in [
+            ("HYDRA build details:\n    Version:    5.0.2\n", Some(Mpi::Mpich)),
+            ("mpiexec (Open MPI) 5.0.11\n\nReport bugs to ...", Some(Mpi::Open(5))),
+            ("mpiexec (OpenRTE) 4.1.4\n", Some(Mpi::Open(4))),
+            ("mpirun (Open MPI) 4.1.6\n", Some(Mpi::Open(4))),
+            ("prterun (PRRTE) 3.0.13\n", Some(Mpi::Open(5))),
+            (
+                "Intel(R) MPI Library for Linux* OS, Version 2021.19.0 Build 20260929",
+                Some(Mpi::Intel),
+            ),
+            ("GNU bash, version 5.2.15", None),
+            ("", None),
+        ] {
+            assert_eq!(recognise(text), mpi, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_launcher_may_stand_behind_other_words() {
+        assert_eq!(
+            in_command(&words("timeout 60 /opt/bin/mpiexec -n 2 app")).unwrap(),
+            "/opt/bin/mpiexec"
+        );
+        assert_eq!(in_command(&words("mpirun.openmpi app")).unwrap(), "mpirun.openmpi");
+        for none in ["./app mpi", "mpirun.sh app", "srun app", "app.mpich"] {
+            assert_eq!(in_command(&words(none)), None);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_known_before() {
+        for good in ["sh", "/bin/sh"] {
+            find(OsStr::new(good)).unwrap();
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let text = directory.path().join("text");
+        std::fs::write(&text, "").unwrap();
+        for (bad, why) in [
+            (OsStr::new("nosuchprog"), "No such file"),
+            (OsStr::new("./nosuchprog"), "No such file"),
+            (directory.path().as_os_str(), "Permission denied"),
+            (text.as_os_str(), "Permission denied"),
+        ] {
+            let error = find(bad).unwrap_err().to_string();
+            assert!(error.contains(why), "{bad:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn ranks_are_read_from_the_command() {
+        assert_eq!(ranks(&words("mpiexec -n 16 app -n 3")), Some(16));
+        assert_eq!(ranks(&words("mpirun -np 2 app")), Some(2));
+        assert_eq!(ranks(&words("mpirun app")), None);
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What ranks had counted that were ended before they wrote a report: the counters that
+//! `tcam watch` would have shown last.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use host::directory::{self, Directory};
+use host::owner::remove_if_dead;
+use matching::Tallies;
+use nic::live::{Live, LiveContext, claim_of, job_of};
+
+use super::endpoints::left_by;
+use crate::results::reports::PATTERN;
+use crate::text::numbers::{count, whole};
+use crate::text::sheet::Sheet;
+
+/// How long ranks that are being ended may take.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Most ranks that have a line of their own.
+const LINES: usize = 16;
+
+/// What the ranks of a run leave in `/dev/shm`. As long as this is there nobody else removes it, as
+/// whoever comes across segments of the dead does otherwise; in the end it is removed.
+#[derive(Debug)]
+pub(crate) struct Leftovers {
+    job: u64,
+    /// Says so; without it others may be first.
+    claim: Option<File>,
+}
+
+impl Leftovers {
+    /// Of a run, before it starts, whose ranks write their reports to a directory.
+    pub(crate) fn claim(place: &Path) -> Self {
+        let job = job_of(&place.join(PATTERN).to_string_lossy());
+        Self { job, claim: claim(&claim_of(job)).ok() }
+    }
+
+    /// What was counted by ranks that were ended, if they counted anything.
+    pub(crate) fn counted(&self) -> Option<String> {
+        // Only what is said beside an error is lost by another one.
+        let left = left_by(self.job, ENDING).ok()?;
+        let has_counted = |live: &Live| live.tagged.posts > 0 || live.tagged.arrivals > 0;
+        left.iter().any(has_counted).then(|| table(&left))
+    }
+}
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        // The next who needs the room removes what is left now.
+        let _ = left_by(self.job, Duration::ZERO);
+        if let (Some(_), Ok(directory)) = (self.claim.take(), Directory::open()) {
+            let _ = directory.remove(&claim_of(self.job));
+        }
+    }
+}
+
+/// Locks a claim, unless somebody else has it.
+fn claim(name: &str) -> io::Result<File> {
+    match directory::create_locked(name) {
+        // One that was killed has left its own.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let _ = remove_if_dead(&Directory::open()?, name);
+            directory::create_locked(name)
+        }
+        claimed => claimed,
+    }
+}
+
+fn table(left: &[Live]) -> String {
+    let header = [
+        "rank", "receives", "messages", "unexp.", "table", "host", "spilled", "PRQ mark",
+        "UMQ mark",
+    ];
+    let mut sheet = Sheet::new("", header);
+    for live in left.iter().take(LINES) {
+        let rank = live.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
+        sheet.row([rank].into_iter().chain(cells(&[live.tagged])));
+    }
+    if left.len() > LINES {
+        sheet.row((0..header.len()).map(|_| "...".to_owned()));
+    }
+    if left.len() > 1 {
+        let tagged: Vec<_> = left.iter().map(|live| live.tagged).collect();
+        sheet.row(["all".to_owned()].into_iter().chain(cells(&tagged)));
+    }
+    format!(
+        "What {} had counted when last they told:\n{}\n",
+        count(left.len() as u64, "endpoint"),
+        sheet.table()
+    )
+}
+
+/// Sums, and of high-water marks the highest.
+fn cells(of: &[LiveContext]) -> impl Iterator<Item = String> {
+    let sum = |count: fn(&LiveContext) -> u64| of.iter().map(count).fold(0, u64::saturating_add);
+    let both = |count: fn(&Tallies) -> u64| {
+        let queues = of.iter().flat_map(|context| [&context.prq, &context.umq]);
+        queues.map(count).fold(0, u64::saturating_add)
+    };
+    let highest = |mark: fn(&LiveContext) -> u64| of.iter().map(mark).max().unwrap_or(0);
+    [
+        sum(|context| context.posts),
+        sum(|context| context.arrivals),
+        sum(|context| context.unexpected),
+        both(|queue| queue.table_matches),
+        both(|queue| queue.host_matches),
+        both(|queue| queue.spills),
+        highest(|context| context.prq.high_water),
+        highest(|context| context.umq.high_water),
+    ]
+    .map(whole)
+    .into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_summed_and_marks_are_not() {
+        let live = |rank| {
+            let queue =
+                Tallies { table_matches: 5, spills: 2, high_water: 7, ..Tallies::default() };
+            let tagged = LiveContext { posts: 10, prq: queue, ..LiveContext::default() };
+            Live { rank: Some(rank), tagged, ..Live::default() }
+        };
+        let words = |text: &str, line: &str| -> Vec<String> {
+            let line = text.lines().find(|text| text.trim_start().starts_with(line)).unwrap();
+            line.split_whitespace().map(str::to_owned).collect()
+        };
+        let text = table(&[live(0), live(1)]);
+        assert!(text.starts_with("What 2 endpoints had counted"));
+        assert_eq!(words(&text, "1")[1..], ["10", "0", "0", "5", "0", "2", "7", "0"]);
+        assert_eq!(words(&text, "all")[1..], ["20", "0", "0", "10", "0", "4", "7", "0"]);
+        assert!(!table(&[live(0)]).contains("all"));
+        let many: Vec<_> = (0..20).map(live).collect();
+        assert!(table(&many).contains("...") && !table(&many).contains(" 16 "));
+    }
+
+    #[test]
+    fn nothing_is_said_of_who_left_nothing() {
+        assert_eq!(Leftovers::claim(Path::new("/nowhere/of/this/name")).counted(), None);
+    }
+}

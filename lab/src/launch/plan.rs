@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What is run, and how, and what is told of its end.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+
+use nic::report::ReportError;
+
+use super::ending::Ended;
+use super::environment::Environment;
+use super::launcher::{self, Mpi};
+use super::leftovers::Leftovers;
+use super::library::Library;
+use super::signals::{self, Signals};
+use super::{room, software};
+use crate::error::Error;
+use crate::options::Common;
+use crate::results::documents::Sum;
+use crate::results::json::{Json, Kind};
+use crate::results::summary::Summary;
+use crate::results::{reports, summary_text};
+use crate::settings::Settings;
+use crate::traces::trace::Trace;
+use crate::traces::unreported;
+
+/// What is run, and how; all of it checked.
+pub(crate) struct Plan<'a> {
+    pub(crate) words: &'a [OsString],
+    pub(crate) mpi: Option<Mpi>,
+    pub(crate) library: Library,
+    pub(crate) settings: Settings,
+    partial: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// Checks everything that can be checked without a run.
+    pub(crate) fn new(
+        common: &Common,
+        command: &'a [OsString],
+        settings: Settings,
+    ) -> Result<Self, Error> {
+        settings.check()?;
+        let library = Library::find_whole(common.provider.as_deref())?;
+        launcher::find(&command[0])
+            .map_err(|error| Error::Start { program: program(command), error })?;
+        let mpi = Mpi::chosen(common.mpi).or_else(|| launcher::detect(command));
+        Ok(Self { words: command, mpi, library, settings, partial: common.partial })
+    }
+
+    /// Runs the command with its reports in a directory.
+    pub(crate) fn run(&self, signals: &mut Signals, directory: &Path) -> Result<Ended, Error> {
+        signals.wait(&mut self.command(&self.settings, directory)?, &program(self.words), None)
+    }
+
+    /// The command with these settings and its reports in a directory.
+    pub(crate) fn command(&self, settings: &Settings, directory: &Path) -> Result<Command, Error> {
+        let environment = Environment::new(self.mpi, &self.library, settings, directory)?;
+        Ok(environment.command(self.words))
+    }
+
+    /// Prints the sum of the reports in a directory and of the traces of ranks without, or what
+    /// these have counted. Returns the exit code.
+    pub(crate) fn summarise(
+        &self,
+        directory: &Path,
+        traces: &[Trace],
+        left: &Leftovers,
+        ended: Ended,
+        json: &Json,
+    ) -> Result<u8, Error> {
+        let code = ended.code();
+        let sum = reports::read(directory).and_then(|mut reports| {
+            if reports.is_empty() && !traces.is_empty() {
+                let why = if code == 0 { unfinished() } else { self.no_reports(ended) };
+                eprintln!("tcam: {why}");
+            }
+            match unreported::add(&mut reports, traces) {
+                Ok(silent) => silent.iter().for_each(|silent| eprintln!("{silent}")),
+                Err(error) => eprintln!("tcam: {error}"),
+            }
+            Summary::of(&reports).ok_or_else(|| self.no_reports(ended))
+        });
+        match sum {
+            Ok(sum) => {
+                eprint!("{}", summary_text::of(&sum));
+                json.write(Kind::Summary, Sum::from(&sum))?;
+                let incomplete = sum.ranks.code(self.partial);
+                if let Some(shortage) = room::shortage(directory, sum.ranks.of())
+                    && !sum.ranks.are_whole()
+                {
+                    eprintln!("tcam: {shortage}");
+                }
+                // Whoever ends tcam knows why it has ended.
+                if incomplete != 0 && ended.caught.is_none() {
+                    if code != 0 {
+                        eprintln!("{} ended with exit code {code}", program(self.words));
+                    }
+                    return Ok(incomplete);
+                }
+            }
+            Err(error @ Error::NoReports { .. }) => match (code, left.counted()) {
+                (0, left) => {
+                    eprint!("{}", left.as_deref().unwrap_or_default());
+                    return Err(match (room::shortage(directory, 1), left) {
+                        (Some(why), _) => Error::NoReports { why },
+                        (None, Some(_)) => unfinished(),
+                        (None, None) => error,
+                    });
+                }
+                (_, left) => {
+                    eprintln!("tcam: {error}");
+                    eprint!("{}", left.unwrap_or_default());
+                }
+            },
+            Err(error @ Error::Report { error: ReportError::Counts(_), .. }) => return Err(error),
+            // What a program leaves that failed or was ended may be cut off anywhere.
+            Err(error) if code != 0 => eprintln!("tcam: {error}"),
+            Err(error) => return Err(error),
+        }
+        Ok(code)
+    }
+
+    /// Why there is no report, as far as it can be known.
+    pub(crate) fn no_reports(&self, ended: Ended) -> Error {
+        let real = launcher::detect(self.words);
+        let without = software::without_libfabric(self.words);
+        Error::NoReports { why: silence(&program(self.words), ended, self.mpi, real, without) }
+    }
+}
+
+/// Ranks of a program that did not fail have counted something, and wrote no report.
+fn unfinished() -> Error {
+    let why = "ranks ended by _exit or the like, without MPI_Finalize";
+    Error::NoReports { why: why.to_owned() }
+}
+
+/// Why a program that ended like this wrote no report, run for one MPI by the launcher
+/// of another, which may be `without` libfabric.
+fn silence(
+    program: &str,
+    ended: Ended,
+    mpi: Option<Mpi>,
+    real: Option<Mpi>,
+    without: Option<String>,
+) -> String {
+    let mut why = Vec::new();
+    let mut doctor = "`tcam doctor -- COMMAND` checks the rest";
+    let status = ended.status;
+    match (ended.caught.or(status.signal()), status.code()) {
+        (Some(signal), _) => {
+            return format!("{program} was ended by {}", signals::name_of(signal));
+        }
+        (None, Some(code)) if code > 128 && signals::is_signal(code - 128) => {
+            let name = signals::name_of(code - 128);
+            return format!("{program} ended with exit code {code} ({name})");
+        }
+        (None, Some(code)) if code != 0 => {
+            why.push(format!("{program} ended with exit code {code}"));
+            doctor = "if MPI_Init failed, `tcam doctor -- COMMAND` says why";
+        }
+        _ => {}
+    }
+    if let (Some(mpi), Some(real)) = (mpi, real)
+        && mpi != real
+    {
+        why.push(format!("--mpi says {mpi}, but the launcher is that of {real}"));
+    }
+    why.extend(without);
+    if why.is_empty() {
+        why.push(
+            "it may be no MPI program, use another MPI than its launcher, be told to use another \
+             network (`--mca pml`, `-genv FI_PROVIDER`), run on another host, which needs a \
+             --report DIR that both hosts have, or end before MPI_Init or by _exit"
+                .to_owned(),
+        );
+    }
+    why.push(doctor.to_owned());
+    why.join("; ")
+}
+
+/// The first word of a command, for messages.
+pub(crate) fn program(command: &[OsString]) -> String {
+    command[0].to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_program_says_why_there_is_no_report() {
+        let mpi = (Some(Mpi::Open(5)), Some(Mpi::Mpich));
+        for (raw, (mpi, real), why) in [
+            (9, (None, None), "app was ended by SIGKILL"),
+            (3 << 8, (None, None), "app ended with exit code 3; if MPI_Init failed, `tcam doctor"),
+            (139 << 8, (None, None), "app ended with exit code 139 (SIGSEGV)"),
+            (255 << 8, (None, None), "app ended with exit code 255"),
+            (0, mpi, "--mpi says Open MPI 5, but the launcher is that of MPICH"),
+            (1 << 8, mpi, "app ended with exit code 1; --mpi says Open MPI 5, but the"),
+            (0, (mpi.1, mpi.1), "it may be no MPI program"),
+        ] {
+            let ended = Ended { status: ExitStatus::from_raw(raw), caught: None, late: false };
+            let told = silence("app", ended, mpi, real, None);
+            assert!(told.starts_with(why), "{told}");
+        }
+        let ended = Ended { status: ExitStatus::from_raw(2 << 8), caught: Some(2), late: false };
+        assert_eq!(silence("app", ended, None, None, None), "app was ended by SIGINT");
+        let ended = Ended { status: ExitStatus::from_raw(3 << 8), caught: None, late: false };
+        let told = silence("app", ended, None, None, Some("no libfabric".to_owned()));
+        assert!(
+            told.starts_with("app ended with exit code 3; no libfabric; if MPI_Init"),
+            "{told}"
+        );
+        let ended = Ended { status: ExitStatus::from_raw(139 << 8), caught: None, late: false };
+        let told = silence("app", ended, None, None, None);
+        assert!(!told.contains("doctor"), "what crashes was started: {told}");
+    }
+}

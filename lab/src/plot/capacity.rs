@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The capacity curve: four panels over the table size, as SVG and PNG.
+//!
+//! The table size is drawn to a scale of powers of two; 0 stands one step below
+//! the smallest other size.
+
+use std::path::{Path, PathBuf};
+
+use plotters::prelude::RGBColor;
+
+use super::canvas::{Align, Canvas, DARK, GREY, Surface};
+use super::panel::{Axis, Marker, Panel, Series};
+use super::picture::{self, Picture};
+use crate::capacity::point::{Cost, Point};
+use crate::capacity::verdict::{needs, reading};
+use crate::error::Error;
+use crate::file;
+use crate::text::numbers::whole;
+
+/// Size of the curve.
+const SIZE: (u32, u32) = (1400, 1100);
+
+/// Colours that people with any colour vision tell apart (Okabe and Ito), and
+/// a shape for each, for prints without colour.
+const PRQ: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
+const UMQ: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
+const BOTH: (RGBColor, Marker) = (RGBColor(0x33, 0x33, 0x33), Marker::Square);
+const LATER: (RGBColor, Marker) = (RGBColor(0x00, 0x9e, 0x73), Marker::Disc);
+
+/// The capacity curve.
+pub(crate) struct Curve<'a> {
+    pub(crate) title: &'a str,
+    pub(crate) points: &'a [Point],
+}
+
+impl Picture for Curve<'_> {
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+        figure(canvas, self.title, self.points)
+    }
+}
+
+/// Draws the curve. Returns the paths of the SVG and of the PNG.
+pub(crate) fn draw(directory: &Path, title: &str, points: &[Point]) -> Result<[PathBuf; 2], Error> {
+    let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
+    let curve = Curve { title, points };
+    file::write(&paths[0], picture::svg(&curve)?)?;
+    picture::png(&curve, &paths[1])?;
+    Ok(paths)
+}
+
+/// The whole figure.
+fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> Result<(), Error> {
+    let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
+    canvas.text(title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
+    legend(canvas, (40.0, 78.0))?;
+    for (line, text) in reading(points).iter().enumerate() {
+        let y = height - 68.0 + 27.0 * line as f64;
+        canvas.text(text, (40.0, y), 18.0, DARK, Align::Left)?;
+    }
+
+    // The table that varies gives the axis: the PRQ's, or the UMQ's if only it does.
+    let by_umq = points.iter().all(|point| point.prq == points[0].prq) && points.len() > 1;
+    let size = |point: &Point| if by_umq { point.umq } else { point.prq };
+    let label = if points.iter().all(|point| point.prq == point.umq) {
+        "entries of each table".to_owned()
+    } else if by_umq {
+        format!("entries of the UMQ table (PRQ: {})", whole(points[0].prq as u64))
+    } else if points.iter().all(|point| point.umq == points[0].umq) {
+        format!("entries of the PRQ table (UMQ: {})", whole(points[0].umq as u64))
+    } else {
+        "entries of the PRQ table".to_owned()
+    };
+    let [prq, umq] = needs(points);
+    let need = prq.elements.max(umq.elements);
+    let sizes: Vec<_> = points.iter().map(size).collect();
+    let line = |(colour, marker): (RGBColor, Marker), of: &dyn Fn(&Point) -> f64| Series {
+        colour,
+        marker,
+        values: points.iter().map(|point| (size(point), of(point))).collect(),
+        spread: Vec::new(),
+    };
+
+    let columns = [130.0, 130.0 + width / 2.0 - 20.0];
+    let rows = [165.0, 625.0];
+    let frame =
+        |column: usize, row: usize| (columns[column], rows[row], width / 2.0 - 180.0, 320.0);
+    let panel = |at, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
+        Panel { frame: at, title, unit, x_label: &label, sizes: &sizes, need, axis, series }
+            .draw(canvas)
+    };
+
+    panel(
+        frame(0, 0),
+        "Elements in the table: at once, and when promoted",
+        "share of all elements (%)",
+        Axis::Percent,
+        vec![
+            line(LATER, &|point| point.at_once() + point.promoted),
+            line(BOTH, &|point| point.at_once()),
+        ],
+    )?;
+    panel(
+        frame(1, 0),
+        "Elements that spill to the host",
+        "share of the queue's elements (%)",
+        Axis::Percent,
+        vec![line(PRQ, &|point| point.spilled[1]), line(UMQ, &|point| point.spilled[2])],
+    )?;
+    panel(
+        frame(0, 1),
+        "High-water mark of the longest queue",
+        "elements at once",
+        Axis::Powers,
+        [(PRQ, 0), (UMQ, 1)]
+            .map(|(of, queue)| Series {
+                spread: points.iter().map(|point| range(&point.marks[queue])).collect(),
+                ..line(of, &|point| point.peaks[queue].elements as f64)
+            })
+            .into(),
+    )?;
+    if let Some((title, unit)) = points[0].cost.map(Cost::title) {
+        let cost = line(BOTH, &|point| point.cost.map_or(0.0, Cost::value));
+        return panel(frame(1, 1), title, unit, Axis::Linear, vec![cost]);
+    }
+    let mut time = line(BOTH, &|point| point.seconds[1]);
+    time.spread = points.iter().map(|point| (point.seconds[0], point.seconds[2])).collect();
+    let repeated = time.spread.iter().any(|(low, high)| low < high);
+    let what = if repeated { "Time of a run, median and range" } else { "Time of a run" };
+    panel(frame(1, 1), what, "seconds", Axis::Linear, vec![time])
+}
+
+/// Least and most.
+fn range(values: &[u64]) -> (f64, f64) {
+    let most = values.iter().max().copied().unwrap_or(0);
+    (values.iter().min().copied().unwrap_or(most) as f64, most as f64)
+}
+
+/// What colours, shapes and dashes mean.
+fn legend(canvas: &Canvas<'_, impl Surface>, (mut x, y): (f64, f64)) -> Result<(), Error> {
+    for ((colour, marker), name) in [
+        (PRQ, "posted receives (PRQ)"),
+        (UMQ, "unexpected messages (UMQ)"),
+        (BOTH, "all"),
+        (LATER, "with those promoted first"),
+    ] {
+        canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
+        marker.draw(canvas, (x + 18.0, y), colour)?;
+        canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
+        x += 46.0 + canvas.width(name, 18.0)? + 40.0;
+    }
+    canvas.dashed((x, y), (x + 36.0, y), 2.0, GREY)?;
+    canvas.text("table size and need", (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::reports::tests::sample;
+    use crate::results::summary::Summary;
+
+    #[test]
+    fn both_pictures_are_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let points: Vec<_> = [0, 64, 1024]
+            .map(|size| {
+                Point::of(size, size, &[Summary::of(&[sample(0, size as u64, 700)]).unwrap()])
+            })
+            .into();
+        let [svg, png] = draw(directory.path(), "app on 1 ranks", &points).unwrap();
+        let text = std::fs::read_to_string(svg).unwrap();
+        for part in ["app on 1 ranks", "entries of each table", "needs 700"] {
+            assert!(text.contains(part), "{part}");
+        }
+        let header = png::Decoder::new(std::io::BufReader::new(std::fs::File::open(png).unwrap()));
+        let header = header.read_info().unwrap();
+        assert_eq!(header.info().size(), SIZE);
+    }
+}

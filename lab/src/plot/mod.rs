@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Pictures of the capacity curve, and what all pictures are drawn with.
+
+pub(crate) mod canvas;
+pub(crate) mod capacity;
+pub(crate) mod chart;
+pub(crate) mod panel;
+pub(crate) mod picture;

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a run writes, apart from what an earlier run left: that goes only when there is
+//! something new in its place.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use tempfile::TempDir;
+
+use crate::error::Error;
+
+/// Lists the files of one kind that an earlier run left in a directory.
+pub(crate) type Old = fn(&Path) -> Result<Vec<PathBuf>, Error>;
+
+/// A new directory inside the one its files are for; it goes with this value.
+// Fields are dropped in order: the outer directory is empty only without the inner one.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    new: TempDir,
+    directory: PathBuf,
+    old: Vec<PathBuf>,
+    _made: Option<Made>,
+}
+
+/// A directory that was not there before; it goes if nothing is in it.
+#[derive(Debug)]
+struct Made(PathBuf);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // Fails as it should where something was kept.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+impl Fresh {
+    /// Makes both directories, which may hold reports, and finds what an earlier run left. Nothing
+    /// is removed yet.
+    pub(crate) fn inside(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
+        check_name(directory)?;
+        Self::in_any(directory, kinds)
+    }
+
+    /// The same where no reports will be.
+    pub(crate) fn in_any(directory: &Path, kinds: &[Old]) -> Result<Self, Error> {
+        let existed = directory.is_dir();
+        let directory = make(directory)?;
+        let made = (!existed).then(|| Made(directory.clone()));
+        let mut old = Vec::new();
+        for kind in kinds {
+            old.extend(kind(&directory)?);
+        }
+        let new = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempdir_in(&directory)
+            .map_err(Error::io(&directory))?;
+        Ok(Self { new, directory, old, _made: made })
+    }
+
+    /// Where the run writes.
+    pub(crate) fn path(&self) -> &Path {
+        self.new.path()
+    }
+
+    /// Puts what the run wrote in place of what an earlier one left, if there is a file
+    /// that has one of these endings. Returns whether there is.
+    pub(crate) fn keep(&self, endings: &[&str]) -> Result<bool, Error> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(self.path()).map_err(Error::io(self.path()))? {
+            let path = entry.map_err(Error::io(self.path()))?.path();
+            // What a rank was writing when it was killed.
+            if path.extension() != Some(OsStr::new("new")) {
+                files.push(path);
+            }
+        }
+        let has =
+            |ending: &&str| files.iter().any(|path| path.extension() == Some(OsStr::new(ending)));
+        if !endings.iter().any(has) {
+            return Ok(false);
+        }
+        for path in &self.old {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::Io { path: path.clone(), error });
+                }
+                _ => {}
+            }
+        }
+        for path in files {
+            let Some(name) = path.file_name() else { continue };
+            fs::rename(&path, self.directory.join(name)).map_err(Error::io(&path))?;
+        }
+        Ok(true)
+    }
+
+    /// The directory that the files are for.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// Files that an earlier task may have left where one writes its own: what is not written over
+/// tells of another experiment.
+pub(crate) struct Earlier(Vec<(PathBuf, SystemTime)>);
+
+impl Earlier {
+    /// Those of these names in a directory.
+    pub(crate) fn of(directory: &Path, names: &[&str], endings: &[&str]) -> Self {
+        let path = |name: &str, ending: &str| directory.join(name).with_extension(ending);
+        let paths = names.iter().flat_map(|name| endings.iter().map(move |end| path(name, end)));
+        let at = |path: PathBuf| changed(&path).map(|at| (path, at));
+        Self(paths.filter_map(at).collect())
+    }
+
+    /// Those that were not written over.
+    fn left(&self) -> Vec<String> {
+        let left = self.0.iter().filter(|(path, at)| changed(path) == Some(*at));
+        left.filter_map(|(path, _)| Some(path.file_name()?.to_str()?.to_owned())).collect()
+    }
+
+    /// Says which were not written over.
+    pub(crate) fn note(&self, what: &str) {
+        let left = self.left();
+        if !left.is_empty() {
+            eprintln!("there are earlier {what} beside these: {}", left.join(", "));
+        }
+    }
+}
+
+/// When a file was last written.
+fn changed(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|meta| meta.modified()).ok()
+}
+
+/// Makes a directory that ranks write their reports to. Returns its full path.
+pub(crate) fn make_for_reports(directory: &Path) -> Result<PathBuf, Error> {
+    check_name(directory)?;
+    make(directory)
+}
+
+/// Refuses the name of a directory in which reports cannot be.
+pub(crate) fn check_name(directory: &Path) -> Result<(), Error> {
+    let full = std::path::absolute(directory).map_err(Error::io(directory))?;
+    match full.to_str() {
+        None => Err(Error::NoText { path: directory.to_owned() }),
+        Some(text) if text.contains('%') => Err(Error::Percent { path: directory.to_owned() }),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Makes a directory. Returns its full path.
+pub(crate) fn make(directory: &Path) -> Result<PathBuf, Error> {
+    if directory.exists() && !directory.is_dir() {
+        return Err(Error::NoDirectory { path: directory.to_owned() });
+    }
+    fs::create_dir_all(directory).map_err(Error::io(directory))?;
+    directory.canonicalize().map_err(Error::io(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::results::reports;
+    use crate::results::reports::tests::sample;
+    use crate::traces::files;
+    use nic::trace::Header;
+
+    const KINDS: [Old; 2] = [reports::old, files::old];
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn what_is_old_goes_when_there_is_something_new() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        fs::write(place.join("0.json"), sample(0, 4, 2).to_json().unwrap()).unwrap();
+        fs::write(place.join("0.txt"), "for people").unwrap();
+        fs::write(place.join("0.trace"), Header::default().to_bytes()).unwrap();
+        fs::write(place.join("notes.txt"), "not ours").unwrap();
+        let before = names(place);
+
+        let fresh = Fresh::inside(place, &KINDS).unwrap();
+        assert!(!fresh.keep(&["trace"]).unwrap());
+        fs::write(fresh.path().join("1.json"), "").unwrap();
+        assert!(!fresh.keep(&["trace"]).unwrap());
+        drop(fresh);
+        assert_eq!(names(place), before);
+
+        let fresh = Fresh::inside(place, &KINDS).unwrap();
+        fs::write(fresh.path().join("1.json"), "").unwrap();
+        fs::write(fresh.path().join("1.trace"), "").unwrap();
+        assert!(fresh.keep(&["trace"]).unwrap());
+        drop(fresh);
+        assert_eq!(names(place), ["1.json", "1.trace", "notes.txt"]);
+    }
+
+    #[test]
+    fn a_directory_that_stays_empty_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("reports");
+        drop(Fresh::inside(&place, &KINDS).unwrap());
+        assert!(!place.exists());
+        let fresh = Fresh::inside(&place, &KINDS).unwrap();
+        fs::write(fresh.path().join("0.json"), "").unwrap();
+        assert!(fresh.keep(&["json"]).unwrap());
+        drop(fresh);
+        assert_eq!(names(&place), ["0.json"]);
+    }
+
+    #[test]
+    fn what_is_not_written_over_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        for name in ["map.svg", "map.png", "other.svg"] {
+            let file = fs::File::create(place.join(name)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+        let earlier = Earlier::of(place, &["map", "curve"], &["svg", "png"]);
+        fs::write(place.join("map.svg"), "new").unwrap();
+        fs::write(place.join("curve.svg"), "new").unwrap();
+        assert_eq!(earlier.left(), ["map.png"]);
+    }
+
+    #[test]
+    fn what_cannot_hold_reports_is_told_before_anything_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let odd = directory.path().join("50%r");
+        assert!(make_for_reports(&odd).unwrap_err().to_string().contains("pattern"));
+        assert!(!odd.exists());
+        let odd = directory.path().join(OsStr::from_bytes(b"caf\xe9"));
+        assert!(make_for_reports(&odd).unwrap_err().to_string().contains("UTF-8"));
+        assert!(!odd.exists());
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(make(&file).unwrap_err().to_string().ends_with("file: is no directory"));
+        fs::write(directory.path().join("other.trace"), b"GPS").unwrap();
+        assert!(Fresh::inside(directory.path(), &KINDS).is_err());
+        assert_eq!(names(directory.path()), ["file", "other.trace"]);
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `--json FILE`: what a task tells people, for programs. What reports count has the names it
+//! has there, what `sweep.csv` and `compare --csv` count has theirs.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::file;
+
+/// Version of all formats.
+const VERSION: u32 = 1;
+
+/// What tells the numbers.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    #[serde(rename = "tcam-summary")]
+    Summary,
+    #[serde(rename = "tcam-stats")]
+    Stats,
+    #[serde(rename = "tcam-compare")]
+    Compare,
+    #[serde(rename = "tcam-sweep")]
+    Sweep,
+    #[serde(rename = "tcam-advise")]
+    Advise,
+    #[serde(rename = "tcam-diff")]
+    Diff,
+}
+
+/// Whether a text was written here: such a file may be in a directory of reports.
+pub(crate) fn is_ours(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Ours {
+        #[serde(rename = "format")]
+        _format: Kind,
+    }
+    serde_json::from_str::<Ours>(text).is_ok()
+}
+
+/// Where the numbers go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Standard output.
+    Output,
+    File(PathBuf),
+}
+
+impl From<OsString> for Place {
+    fn from(name: OsString) -> Self {
+        if name == "-" { Self::Output } else { Self::File(name.into()) }
+    }
+}
+
+/// The option, of what has standard output to itself.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Json {
+    /// Writes the numbers to this file as JSON; - is standard output, in place of what goes there
+    /// otherwise.
+    #[arg(long = "json", value_name = "FILE")]
+    place: Option<Place>,
+}
+
+/// A file that says what it is.
+#[derive(Debug, Serialize)]
+struct Document<T> {
+    format: Kind,
+    version: u32,
+    tcam: &'static str,
+    #[serde(flatten)]
+    content: T,
+}
+
+impl Json {
+    /// Where standard output is the program's.
+    pub(crate) fn file(path: Option<&PathBuf>) -> Result<Self, Error> {
+        let place = path.map(|path| Place::from(path.clone().into_os_string()));
+        match place {
+            Some(Place::Output) => Err(Error::OutputOfProgram),
+            place => Ok(Self { place }),
+        }
+    }
+
+    /// Whether nothing else goes to standard output.
+    pub(crate) fn takes_output(&self) -> bool {
+        self.place == Some(Place::Output)
+    }
+
+    /// Whether it can be written, before the work for it is done.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.place {
+            Some(Place::File(path)) => file::check(path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the numbers, if they are asked for.
+    pub(crate) fn write(&self, format: Kind, content: impl Serialize) -> Result<(), Error> {
+        let Some(place) = &self.place else { return Ok(()) };
+        let tcam = env!("CARGO_PKG_VERSION");
+        let document = Document { format, version: VERSION, tcam, content };
+        let mut text = serde_json::to_string_pretty(&document).map_err(Error::Json)?;
+        text.push('\n');
+        match place {
+            Place::Output => print!("{text}"),
+            Place::File(path) => file::write(path, text)?,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dash_is_standard_output_but_not_of_a_program() {
+        assert_eq!(Place::from(OsString::from("-")), Place::Output);
+        assert_eq!(Place::from(OsString::from("./-")), Place::File("./-".into()));
+        assert!(Json::file(Some(&"-".into())).is_err());
+        assert!(!Json::file(None).unwrap().takes_output());
+    }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a run left for who reads it later: reports, their sum, and the sum as text and JSON.
+
+pub(crate) mod documents;
+pub(crate) mod fresh;
+pub(crate) mod json;
+pub(crate) mod origin;
+pub(crate) mod ranks;
+pub(crate) mod remarks;
+pub(crate) mod reports;
+pub(crate) mod runs;
+pub(crate) mod summary;
+pub(crate) mod summary_text;

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Which ranks of a job counted something, and which should have: what is known of some of them is
+//! a lower bound for the job.
+//!
+//! Rejected: a bit for each rank. A report may say any rank and any number of ranks; a set has no
+//! more members than there are reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::text::numbers::{count, whole};
+
+/// Exit code of what tells only a part, unless `--partial` says that it may.
+pub(crate) const INCOMPLETE: u8 = 3;
+/// Ranges of ranks that are named.
+const NAMED: usize = 16;
+
+/// The ranks of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranks {
+    /// Those that told something, by how many ranks they knew of: spawned ranks have a world of
+    /// their own, with numbers from 0 on.
+    worlds: BTreeMap<Option<u32>, BTreeSet<u32>>,
+    /// Processes that told something and not their rank.
+    nameless: u32,
+    /// How many ranks these knew of.
+    nameless_of: u32,
+    /// Those whose counts end before their program.
+    cut: BTreeSet<u32>,
+    /// The same of processes that did not tell their rank.
+    nameless_cut: u32,
+    /// They are of several runs.
+    mixed: bool,
+    /// They were made up: others were never to be.
+    generated: bool,
+}
+
+/// What `--json` tells of them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Completeness {
+    /// Whether all ranks told all they counted.
+    complete: bool,
+    /// Ranks of the job, as far as it is known.
+    ranks_of: u32,
+    /// Those that told nothing, first and last of each range.
+    missing_ranks: Vec<[u32; 2]>,
+    /// Those whose counts end before their program.
+    cut_short_ranks: Vec<[u32; 2]>,
+}
+
+impl Completeness {
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+}
+
+impl Ranks {
+    /// Notes a process, its rank, and how many ranks there are, as far as it knew. Each process is
+    /// to be noted once.
+    pub(crate) fn note(&mut self, rank: Option<u32>, of: Option<u32>) {
+        match rank {
+            Some(rank) => {
+                self.worlds.entry(of).or_default().insert(rank);
+            }
+            None => {
+                self.nameless += 1;
+                self.nameless_of = self.nameless_of.max(of.unwrap_or(0));
+            }
+        }
+    }
+
+    /// Each world with its ranks and how many there are.
+    fn sizes(&self) -> impl Iterator<Item = (&BTreeSet<u32>, u32)> {
+        self.worlds.iter().map(|(of, have)| {
+            let highest = have.last().map_or(0, |rank| rank.saturating_add(1));
+            (have, of.unwrap_or(0).max(highest))
+        })
+    }
+
+    /// Notes that the counts of a process end before its program.
+    pub(crate) fn note_cut(&mut self, rank: Option<u32>) {
+        match rank {
+            Some(rank) => {
+                self.cut.insert(rank);
+            }
+            None => self.nameless_cut += 1,
+        }
+    }
+
+    /// They are of several runs, so that nobody knows what is missing.
+    pub(crate) fn note_mixed(&mut self) {
+        self.mixed = true;
+    }
+
+    /// They were made up, and none is missing.
+    pub(crate) fn note_generated(&mut self) {
+        self.generated = true;
+    }
+
+    /// What to exit with where nothing else went wrong.
+    pub(crate) fn code(&self, partial: bool) -> u8 {
+        if partial || self.are_whole() { 0 } else { INCOMPLETE }
+    }
+
+    /// How many told something.
+    pub(crate) fn told(&self) -> u32 {
+        let have = self.worlds.values().map(|have| have.len() as u32);
+        have.fold(self.nameless, u32::saturating_add)
+    }
+
+    /// How many there are.
+    pub(crate) fn of(&self) -> u32 {
+        let known = self.sizes().map(|(_, of)| of).fold(0, u32::saturating_add);
+        let known = known.max(self.nameless_of);
+        if self.generated { self.told() } else { known.max(self.told()) }
+    }
+
+    /// Whether all of them told all they counted.
+    pub(crate) fn are_whole(&self) -> bool {
+        self.told() == self.of() && self.cut_short() == 0 && !self.mixed
+    }
+
+    /// Those whose counts end before their program, counted.
+    pub(crate) fn cut_short(&self) -> u32 {
+        (self.cut.len() as u32).saturating_add(self.nameless_cut)
+    }
+
+    /// Those that told nothing, as far as they can be named.
+    fn missing(&self) -> Vec<[u32; 2]> {
+        if self.generated || self.nameless > 0 {
+            return Vec::new();
+        }
+        let mut ranges = Vec::new();
+        for (have, of) in self.sizes() {
+            let mut next = 0;
+            for &rank in have.iter().chain([&of]) {
+                if rank > next {
+                    ranges.push([next, rank - 1]);
+                }
+                next = rank.saturating_add(1);
+            }
+        }
+        ranges
+    }
+
+    /// `8 ranks`, `3 of 8 ranks` or `8 ranks, 1 cut short`.
+    pub(crate) fn count(&self) -> String {
+        match self.cut_short() {
+            0 => self.told_of(),
+            cut => format!("{}, {} cut short", self.told_of(), whole(u64::from(cut))),
+        }
+    }
+
+    fn told_of(&self) -> String {
+        let of = count(u64::from(self.of()), "rank");
+        match self.of() - self.told() {
+            0 => of,
+            _ => format!("{} of {of}", whole(u64::from(self.told()))),
+        }
+    }
+
+    /// What is missing, in a sentence; nothing of a whole job. `source` is what they would have
+    /// told it in: a report or a trace.
+    pub(crate) fn lack(&self, source: &str) -> Option<String> {
+        if self.are_whole() {
+            return None;
+        }
+        let mut lacks = Vec::new();
+        if self.told() < self.of() {
+            let missing = self.missing();
+            let of = match missing.as_slice() {
+                [] => String::new(),
+                ranges => format!(": no {source} of {}", named(ranges)),
+            };
+            lacks.push(format!("{}{of}", self.told_of()));
+        }
+        if self.cut_short() > 0 {
+            let of = match ranges(&self.cut).as_slice() {
+                [] => count(u64::from(self.cut_short()), "nameless rank"),
+                ranges => named(ranges),
+            };
+            lacks.push(format!("the counts of {of} were cut short"));
+        }
+        if self.mixed {
+            lacks.push("ranks of several runs".to_owned());
+        }
+        Some(format!("INCOMPLETE, {}; every count is a lower bound", lacks.join("; ")))
+    }
+
+    /// For programs.
+    pub(crate) fn completeness(&self) -> Completeness {
+        Completeness {
+            complete: self.are_whole(),
+            ranks_of: self.of(),
+            missing_ranks: self.missing(),
+            cut_short_ranks: ranges(&self.cut),
+        }
+    }
+}
+
+/// First and last of each run of numbers.
+pub(crate) fn ranges(of: &BTreeSet<u32>) -> Vec<[u32; 2]> {
+    let mut ranges: Vec<[u32; 2]> = Vec::new();
+    for &rank in of {
+        match ranges.last_mut() {
+            Some([_, last]) if last.checked_add(1) == Some(rank) => *last = rank,
+            _ => ranges.push([rank, rank]),
+        }
+    }
+    ranges
+}
+
+/// `rank 3`, `ranks 0-3 and 6`.
+pub(crate) fn named(ranges: &[[u32; 2]]) -> String {
+    let one = |[first, last]: &[u32; 2]| match last - first {
+        0 => first.to_string(),
+        _ => format!("{first}-{last}"),
+    };
+    let mut words: Vec<_> = ranges.iter().take(NAMED).map(one).collect();
+    let others: u64 =
+        ranges.iter().skip(NAMED).map(|[first, last]| u64::from(last - first) + 1).sum();
+    if others > 0 {
+        words.push(count(others, "other"));
+    }
+    let s = if matches!(ranges, [[first, last]] if first == last) { "" } else { "s" };
+    match words.split_last() {
+        Some((last, [])) => format!("rank{s} {last}"),
+        Some((last, all)) => format!("rank{s} {} and {last}", all.join(", ")),
+        None => "no rank".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks(have: impl IntoIterator<Item = u32>, of: Option<u32>) -> Ranks {
+        let mut ranks = Ranks::default();
+        have.into_iter().for_each(|rank| ranks.note(Some(rank), of));
+        ranks
+    }
+
+    #[test]
+    fn those_above_the_highest_are_missed_too() {
+        assert_eq!(ranks(0..8, Some(8)).lack("report"), None);
+        assert_eq!(ranks(0..8, None).lack("report"), None);
+        let some = ranks([1, 2, 5], Some(16));
+        assert_eq!(some.count(), "3 of 16 ranks");
+        assert_eq!(
+            some.lack("report").unwrap(),
+            "INCOMPLETE, 3 of 16 ranks: no report of ranks 0, 3-4 and 6-15; every count is a lower \
+             bound"
+        );
+        assert_eq!(some.missing(), [[0, 0], [3, 4], [6, 15]]);
+        // What nobody knew the number of has the gaps.
+        assert_eq!(ranks([0, 3], None).missing(), [[1, 2]]);
+        // More than were to be: of several programs.
+        assert_eq!(ranks(0..4, Some(2)).lack("report"), None);
+        // Spawned ranks do not stand in for those of the same numbers.
+        let mut spawned = ranks(0..2, Some(2));
+        (1..4).for_each(|rank| spawned.note(Some(rank), Some(4)));
+        assert_eq!((spawned.count().as_str(), spawned.missing()), ("5 of 6 ranks", vec![[0, 0]]));
+    }
+
+    #[test]
+    fn counts_that_were_cut_short_are_incomplete() {
+        let mut all = ranks(0..3, Some(3));
+        all.note_cut(Some(1));
+        assert_eq!(
+            all.lack("trace").unwrap(),
+            "INCOMPLETE, the counts of rank 1 were cut short; every count is a lower bound"
+        );
+        assert_eq!(all.count(), "3 ranks, 1 cut short");
+        let mut nameless = Ranks::default();
+        nameless.note(None, None);
+        nameless.note(None, Some(4));
+        assert_eq!(
+            nameless.lack("report").unwrap(),
+            "INCOMPLETE, 2 of 4 ranks; every count is a lower bound"
+        );
+        nameless.note_cut(None);
+        assert!(
+            nameless
+                .lack("report")
+                .unwrap()
+                .contains("the counts of 1 nameless rank were cut short")
+        );
+    }
+
+    #[test]
+    fn many_and_absurd_ranks_are_named_in_a_line() {
+        let odd = ranks((0..100).map(|rank| 2 * rank), Some(u32::MAX));
+        assert!(odd.lack("report").unwrap().contains("29, 31 and 4,294,967,179 others"));
+        let last = ranks([u32::MAX], None);
+        assert_eq!((last.of(), last.missing()), (u32::MAX, vec![[0, u32::MAX - 1]]));
+        let mut made = ranks([5], Some(9));
+        made.note_generated();
+        assert_eq!((made.lack("trace"), made.of()), (None, 1));
+    }
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The reports of a run's ranks, and their drafts, on the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use nic::draft;
+use nic::report::{Report, ReportError};
+
+use super::{fresh, json};
+use crate::error::Error;
+use crate::file;
+
+/// Files in a directory that have this ending, in order.
+fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let path = entry.map_err(Error::io(directory))?.path();
+        if path.extension() == Some(OsStr::new(ending)) {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn json_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    files(directory, "json")
+}
+
+/// The drafts in a directory.
+fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut drafts = files(directory, draft::EXTENSION)?;
+    drafts.retain(|path| {
+        let mut head = [0; draft::MAGIC.len()];
+        let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+        read.is_ok() && draft::is_draft(&head)
+    });
+    Ok(drafts)
+}
+
+/// Files of the reports of an earlier run; others are not ours.
+///
+/// # Errors
+/// One of the others has the name of a report, in whose place one may come.
+pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = drafts(directory)?;
+    for path in json_files(directory)? {
+        let text = fs::read(&path).map_err(Error::io(&path))?;
+        if is_report(&text) {
+            let twin = path.with_extension("txt");
+            files.extend(twin.is_file().then_some(twin));
+            files.push(path);
+        } else if !text.is_empty() && Report::writer(&text).is_none() && is_of_rank(&path) {
+            return Err(Error::NoReportThere { path });
+        }
+    }
+    Ok(files)
+}
+
+fn is_report(text: &[u8]) -> bool {
+    let report = std::str::from_utf8(text).map(Report::from_json);
+    matches!(report, Ok(Ok(_) | Err(ReportError::Counts(_))))
+}
+
+/// Whether its name is that of a report: `RANK.json`, or with more numbers behind.
+fn is_of_rank(path: &Path) -> bool {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.split('.').all(|word| word.parse::<u64>().is_ok()))
+}
+
+/// Makes a directory for reports and removes those of an earlier run; files
+/// that are no reports of ours stay.
+pub(crate) fn prepare(directory: &Path) -> Result<PathBuf, Error> {
+    let directory = fresh::make(directory)?;
+    for path in old(&directory)? {
+        fs::remove_file(&path).map_err(Error::io(&path))?;
+    }
+    Ok(directory)
+}
+
+/// What ranks write their reports to in a run of ours, see `FI_TCAM_REPORT`: processes of
+/// the same rank, as of a second program, must not write over each other.
+pub(crate) const PATTERN: &str = "%r.%p";
+
+/// Gives reports that are named by [`PATTERN`] the names of a run by hand, `RANK`; where
+/// several processes were of that rank, the later ones keep `RANK.PID`. The run is over: drafts
+/// become reports, where the disk has room for these.
+pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
+    let drafts = drafts(directory)?;
+    // A process may have been killed between its report and the end of its draft.
+    let whole: Vec<_> = match drafts.as_slice() {
+        [] => Vec::new(),
+        _ => json_files(directory)?.iter().filter_map(|path| read_one(path).ok()).collect(),
+    };
+    let whole: BTreeSet<_> = whole.iter().map(endpoint).collect();
+    for path in drafts {
+        finish(directory, &path, &whole);
+    }
+    let mut firsts: BTreeMap<u64, u64> = BTreeMap::new();
+    let files = json_files(directory)?;
+    for (rank, pid) in files.iter().filter_map(|path| rank_and_pid(path)) {
+        let first = firsts.entry(rank).or_insert(pid);
+        *first = pid.min(*first);
+    }
+    for path in &files {
+        let Some((rank, pid)) = rank_and_pid(path).filter(|(rank, pid)| firsts[rank] == *pid)
+        else {
+            continue;
+        };
+        for from in [path.clone(), path.with_extension("txt")] {
+            let name = from.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = name.replacen(&format!("{rank}.{pid}"), &rank.to_string(), 1);
+            match fs::rename(&from, directory.join(name)) {
+                // The process ended between its two files.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                done => done.map_err(Error::io(&from))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes a report of a draft, unless there is one. What cannot be read or written stays as it is: it is read as it is,
+/// and then it is told what is wrong.
+fn finish(directory: &Path, draft: &Path, whole: &BTreeSet<Endpoint>) {
+    let Ok(Some(report)) = read_draft(draft) else { return };
+    if whole.contains(&endpoint(&report)) {
+        let _ = fs::remove_file(draft);
+        return;
+    }
+    let pid = u64::from(report.pid);
+    let of_process = |path: &&PathBuf| rank_and_pid(path).is_some_and(|it| it.1 == pid);
+    let taken = json_files(directory).unwrap_or_default();
+    let number = match taken.iter().filter(of_process).count() {
+        0 => String::new(),
+        further => format!(".{further}"),
+    };
+    let rank = report.rank.unwrap_or(report.pid);
+    let base = directory.join(format!("{rank}.{}{number}", report.pid));
+    let at = |ending: &str| PathBuf::from(format!("{}.{ending}", base.display()));
+    let Ok(json) = report.to_json() else { return };
+    let (to_json, to_text) = (at("json"), at("txt"));
+    if file::write_first(&to_json, json).is_ok() {
+        if file::write_first(&to_text, report.to_string()).is_ok() {
+            let _ = fs::remove_file(draft);
+        } else {
+            let _ = fs::remove_file(&to_json);
+        }
+    }
+}
+
+/// Rank and process in the name `RANK.PID.json` or, of a further endpoint, `RANK.PID.N.json`.
+fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
+    let mut words = path.file_stem()?.to_str()?.split('.').map(str::parse);
+    Some((words.next()?.ok()?, words.next()?.ok()?))
+}
+
+/// Reads every report in a directory; each must be whole and add up. What is left of those that did
+/// not come to be is in their drafts.
+pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
+    let mut reports = Vec::new();
+    for path in json_files(directory)? {
+        match read_one(&path) {
+            // What `--json` wrote beside them.
+            Err(Error::Report { .. })
+                if fs::read_to_string(&path).is_ok_and(|text| json::is_ours(&text)) => {}
+            report => reports.push(report?),
+        }
+    }
+    let whole: BTreeSet<_> = reports.iter().map(endpoint).collect();
+    for path in drafts(directory)? {
+        // It goes when the report is there.
+        match read_draft(&path) {
+            Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
+            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => reports.push(report),
+            read => drop(read?),
+        }
+    }
+    Ok(reports)
+}
+
+/// Reads a report, or a draft; it must be whole and add up.
+pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
+    if path.extension() == Some(OsStr::new(draft::EXTENSION)) {
+        return read_draft(path)?.ok_or_else(|| Error::Neither(path.to_owned()));
+    }
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    if text.trim().is_empty() {
+        return Err(Error::EmptyReport { path: path.to_owned() });
+    }
+    Report::from_json(&text).map_err(|error| Error::Report { path: path.to_owned(), error })
+}
+
+/// What was put into a draft last; nothing if its process came to put nothing.
+fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
+    let mut file = Vec::new();
+    let most = draft::LENGTH as u64;
+    let opened = fs::File::open(path).map_err(Error::io(path))?;
+    opened.take(most).read_to_end(&mut file).map_err(Error::io(path))?;
+    let report = draft::report(&file).transpose();
+    report.map_err(|error| Error::Report { path: path.to_owned(), error })
+}
+
+/// What a report has in common with the traces of its endpoint: host, process and address.
+pub(crate) type Endpoint = (String, u32, String);
+
+/// The endpoint of a report.
+pub(crate) fn endpoint(report: &Report) -> Endpoint {
+    (report.host.clone(), report.pid, report.address.clone())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::results::summary::{Peak, Summary};
+    use matching::QueueCounters;
+    use matching::{BlockReasons, ByKind, KindCounters};
+    use nic::report::{ContextCounters, FORMAT, VERSION, WrittenAt};
+
+    /// A report whose counts add up: `posts` receives stood at once in a table
+    /// of `entries`, and each got a message.
+    pub(crate) fn sample(rank: u32, entries: u64, posts: u64) -> Report {
+        let fit = posts.min(entries);
+        let block_reasons = BlockReasons {
+            table_full: if entries > 0 { posts - fit } else { 0 },
+            disabled: if entries > 0 { 0 } else { posts },
+            ..Default::default()
+        };
+        let of_prq = KindCounters {
+            inserts: posts,
+            searches: posts,
+            table_matches: fit,
+            host_matches: posts - fit,
+            block_reasons: block_reasons.clone(),
+            ..Default::default()
+        };
+        let of_umq = KindCounters { searches: posts, misses: posts, ..Default::default() };
+        let kinds = |point_to_point| ByKind { point_to_point, ..Default::default() };
+        let prq = QueueCounters {
+            entries,
+            inserts: posts,
+            searches: posts,
+            table_matches: fit,
+            host_matches: posts - fit,
+            spills: posts - fit,
+            high_water: posts,
+            table_high_water: fit,
+            host_high_water: posts - fit,
+            block_reasons,
+            kinds: kinds(of_prq),
+            ..QueueCounters::default()
+        };
+        let umq = QueueCounters {
+            entries,
+            searches: posts,
+            misses: posts,
+            kinds: kinds(of_umq),
+            ..QueueCounters::default()
+        };
+        let kinds = ContextCounters::kinds_of(&prq, &umq);
+        Report {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            libfabric: "2.5".to_owned(),
+            host: "node".to_owned(),
+            pid: 100 + rank,
+            rank: Some(rank),
+            elapsed_s: 1.5 + f64::from(rank),
+            tagged: ContextCounters {
+                posts,
+                arrivals: posts,
+                prq,
+                umq,
+                kinds,
+                ..Default::default()
+            },
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn ranks_are_summed_and_the_worst_is_known() {
+        let reports = [sample(0, 10, 25), sample(1, 10, 4), sample(3, 10, 7)];
+        for report in &reports {
+            report.check().unwrap();
+        }
+        let sum = Summary::of(&reports).unwrap();
+        assert_eq!(sum.processes, 3);
+        assert!(sum.lack().unwrap().contains("3 of 4 ranks: no report of rank 2;"));
+        assert_eq!(sum.prq_peak, Peak { elements: 25, rank: Some(0) });
+        assert_eq!(sum.umq_peak, Peak::default());
+        assert_eq!(sum.tagged.prq.spills, 15);
+        assert_eq!(sum.seconds, 4.5);
+        assert!((sum.in_table() - 100.0 * 21.0 / 36.0).abs() < 1e-9);
+        assert!((sum.spilled() - 100.0 * 15.0 / 36.0).abs() < 1e-9);
+        sum.tagged.check().unwrap();
+        assert!(Summary::of(&[]).is_none());
+    }
+
+    #[test]
+    fn reports_of_several_runs_are_noticed() {
+        let one = sample(0, 10, 25);
+        let endpoint = Report { address: "127.0.0.1:2".to_owned(), ..one.clone() };
+        let mixed = |other: &Report| Summary::of(&[one.clone(), other.clone()]).unwrap().mixed;
+        assert_eq!(mixed(&endpoint), None);
+        assert_eq!(mixed(&sample(1, 10, 25)), None);
+        let again = Report { pid: 7, ..one.clone() };
+        assert_eq!(mixed(&again).unwrap(), "Rank 0 was processes 100 and 7: several runs?");
+        let other = Report { program: "ring".to_owned(), ..one.clone() };
+        assert_eq!(
+            mixed(&other).unwrap(),
+            "These are several programs, whose counts tell nothing together: , ring"
+        );
+    }
+
+    #[test]
+    fn processes_of_the_same_rank_keep_a_report_each() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["0.12", "0.7", "0.7.1", "1.8", "1.8.1", "notes"] {
+            fs::write(directory.path().join(format!("{name}.json")), name).unwrap();
+            fs::write(directory.path().join(format!("{name}.txt")), name).unwrap();
+        }
+        fs::remove_file(directory.path().join("1.8.txt")).unwrap();
+        settle(directory.path()).unwrap();
+        let found = |name: &str| fs::read_to_string(directory.path().join(name)).ok();
+        for (name, was) in [("0", "0.7"), ("0.1", "0.7.1"), ("0.12", "0.12"), ("1.1", "1.8.1")] {
+            assert_eq!(found(&format!("{name}.json")).as_deref(), Some(was));
+            assert_eq!(found(&format!("{name}.txt")).as_deref(), Some(was));
+        }
+        assert_eq!((found("1.json").as_deref(), found("1.txt")), (Some("1.8"), None));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 11);
+    }
+
+    #[test]
+    fn drafts_become_reports_unless_these_are_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let put = |name: &str, report: &mut Report| {
+            let mut file = draft::MAGIC.to_vec();
+            file.resize(draft::LENGTH, 0);
+            let mut slot = Vec::new();
+            draft::put(report, 1, &mut slot).unwrap();
+            file[draft::place(1)..][..slot.len()].copy_from_slice(&slot);
+            fs::write(place(name), file).unwrap();
+        };
+        let cut = |rank| Report { written_at: WrittenAt::Running, ..sample(rank, 4, 5) };
+        put("0.100.100.0.draft", &mut cut(0));
+        put("1.101.101.0.draft", &mut cut(1));
+        // Another endpoint of a process.
+        let mut other = Report { address: "127.0.0.1:2".to_owned(), ..cut(1) };
+        put("1.101.101.1.draft", &mut other);
+        fs::write(place("0.100.json"), sample(0, 4, 9).to_json().unwrap()).unwrap();
+        fs::write(place("x.draft"), "no draft of ours").unwrap();
+        let read_all = || {
+            let all = read(directory.path()).unwrap();
+            all.iter().map(|it| (it.rank, it.tagged.posts)).collect::<Vec<_>>()
+        };
+        assert_eq!(read_all(), [(Some(0), 9), (Some(1), 5), (Some(1), 5)]);
+        settle(directory.path()).unwrap();
+        assert_eq!(read_all(), [(Some(0), 9), (Some(1), 5), (Some(1), 5)]);
+        let ranks = Summary::of(&read(directory.path()).unwrap()).unwrap().ranks;
+        assert_eq!((ranks.told(), ranks.cut_short()), (2, 1));
+        for name in ["0.json", "1.json", "1.txt", "1.1.json", "1.1.txt", "x.draft"] {
+            assert!(place(name).exists(), "{name}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 6);
+        prepare(directory.path()).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_has_the_name_of_a_report_and_is_none_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        put("0.json", "");
+        put("1.json", "{\"format\": \"tcam-report\", \"pid\": 3, \"version\": 9}");
+        put("package.json", "{}");
+        prepare(directory.path()).unwrap();
+        put("2.7.json", "{\"pid\": 3}");
+        let error = prepare(directory.path()).unwrap_err().to_string();
+        assert!(error.contains("2.7.json: is there and no report of tcam"), "{error}");
+    }
+
+    #[test]
+    fn only_reports_are_read_and_only_old_reports_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        put("0.json", &sample(0, 4, 2).to_json().unwrap());
+        put("0.txt", "for people");
+        put("notes.txt", "not ours");
+        put("sum.json", "{\"format\": \"tcam-summary\", \"version\": 1}");
+        assert_eq!(read(directory.path()).unwrap().len(), 1);
+        put("other.json", "{\"a\": 1}");
+        assert!(read(directory.path()).is_err());
+        prepare(directory.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["notes.txt", "other.json", "sum.json"]);
+    }
+
+    #[test]
+    fn reports_of_before_lengths_levels_and_times_are_read() {
+        let report = sample(0, 4, 9);
+        let text = report.to_json().unwrap();
+        let old: String = {
+            let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            value.as_object_mut().unwrap().remove("processes").unwrap();
+            for context in ["tagged", "msg"] {
+                value[context].as_object_mut().unwrap().remove("lengths").unwrap();
+                for queue in ["prq", "umq"] {
+                    let queue = value[context][queue].as_object_mut().unwrap();
+                    queue.remove("measured").unwrap();
+                    queue.remove("dedicated_levels").unwrap();
+                }
+            }
+            value.to_string()
+        };
+        assert_eq!(Report::from_json(&old).unwrap(), report);
+    }
+
+    #[test]
+    fn counts_that_do_not_add_up_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut report = sample(0, 4, 9);
+        report.tagged.prq.promotions += 1;
+        let refused = |report: &Report| {
+            fs::write(directory.path().join("0.json"), report.to_json().unwrap()).unwrap();
+            read(directory.path()).unwrap_err().to_string()
+        };
+        let error = refused(&report);
+        assert!(error.contains("0.json: the counts do not add up: tagged: prq"), "{error}");
+        report = sample(0, 4, 9);
+        report.tagged.prq.kinds.collective.block_reasons.table_full += 1;
+        assert!(refused(&report).contains("prq: block reasons: collective + point-to-point"));
+        report = sample(0, 4, 9);
+        report.tagged.kinds.collective.arrivals += 1;
+        assert!(refused(&report).contains("tagged: kinds = what prq and umq counted"));
+    }
+}

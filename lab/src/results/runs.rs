@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Runs that a sweep left in its directory.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use super::reports;
+use crate::error::Error;
+
+/// The program's output, in the directory of a run.
+pub(crate) const LOG: &str = "output.log";
+
+/// Name of the directory of a run.
+pub(crate) fn name_of(prq: usize, umq: usize, repeat: u32) -> String {
+    format!("prq{prq}-umq{umq}-{repeat}")
+}
+
+/// Whether a directory is that of a run.
+fn is_run(name: &str) -> bool {
+    let numbers = || {
+        let (prq, rest) = name.strip_prefix("prq")?.split_once("-umq")?;
+        let (umq, repeat) = rest.split_once('-')?;
+        Some((prq.parse().ok()?, umq.parse().ok()?, repeat.parse().ok()?))
+    };
+    numbers().is_some_and(|(prq, umq, repeat)| name_of(prq, umq, repeat) == name)
+}
+
+/// Directories of the runs that a sweep left in its own, by name.
+pub(crate) fn runs_in(out: &Path) -> Result<Vec<PathBuf>, Error> {
+    let place = out.join("runs");
+    let mut runs = Vec::new();
+    for entry in fs::read_dir(&place).map_err(Error::io(&place))? {
+        let entry = entry.map_err(Error::io(&place))?;
+        if is_run(&entry.file_name().to_string_lossy()) {
+            runs.push(entry.path());
+        }
+    }
+    runs.sort();
+    Ok(runs)
+}
+
+/// Removes the curve of an earlier sweep and its runs that this one does not repeat.
+pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Result<(), Error> {
+    let remove = |path: &Path| match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_owned(), error })
+        }
+        _ => Ok(()),
+    };
+    for name in ["curve.svg", "curve.png"] {
+        remove(&out.join(name))?;
+    }
+    let ours: Vec<_> = (1..=repeats)
+        .flat_map(|repeat| pairs.iter().map(move |&(prq, umq)| name_of(prq, umq, repeat)))
+        .collect();
+    for path in runs_in(out)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if ours.iter().any(|run| *run == name) {
+            continue;
+        }
+        for file in reports::old(&path)? {
+            remove(&file)?;
+        }
+        remove(&path.join(LOG))?;
+        // It stays where somebody else put something into it.
+        let _ = fs::remove_dir(&path);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::reports::tests::sample;
+
+    #[test]
+    fn an_earlier_sweep_is_cleared_but_for_what_is_not_ours() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path();
+        let put = |name: &str| {
+            let path = out.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, sample(0, 4, 2).to_json().unwrap()).unwrap();
+        };
+        let gone = ["curve.svg", "curve.png", "runs/prq1-umq1-1/0.json", "runs/prq8-umq8-2/0.json"];
+        let stay = [
+            "notes.svg",
+            "runs/prq8-umq8-1/0.json",
+            "runs/prq08-umq8-1/0.json",
+            "runs/mine/0.json",
+            "runs/prq2-umq2-1/notes",
+        ];
+        gone.iter().chain(&stay).for_each(|name| put(name));
+        put("runs/prq1-umq1-1/output.log");
+        clear(out, &[(8, 8)], 1).unwrap();
+        for name in gone {
+            assert!(!out.join(name).exists(), "{name}");
+        }
+        for name in stay {
+            assert!(out.join(name).exists(), "{name}");
+        }
+        assert!(!out.join("runs/prq1-umq1-1").exists());
+    }
+}

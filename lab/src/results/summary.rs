@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The sum of a job's reports.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use matching::QueueCounters;
+use matching::measured::MeasuredTime;
+use nic::origin::Origin;
+use nic::report::{ChannelCounters, ContextCounters, Report, WrittenAt};
+
+use super::ranks::Ranks;
+use super::{origin, remarks};
+use crate::text::numbers::{count, percent, total};
+
+/// Most programs, or ranks without a report, that are named: a report may say anything.
+pub(crate) const MISSING: usize = 16;
+
+/// The most elements one queue ever held, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Peak {
+    /// Most elements at once.
+    pub(crate) elements: u64,
+    /// The rank, as far as it is known.
+    pub(crate) rank: Option<u32>,
+}
+
+/// The version of libfabric in traces and reports of what `tcam workload` made.
+pub(crate) const NO_LIBFABRIC: &str = "none";
+
+/// The sum of a run's reports.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Summary {
+    /// Processes that wrote reports.
+    pub(crate) processes: usize,
+    /// Reports written when a process exited without closing its endpoint.
+    pub(crate) at_exit: usize,
+    /// Which ranks these are, and which there should be.
+    pub(crate) ranks: Ranks,
+    /// Ranks and processors of a host that has more of the former.
+    pub(crate) crowd: Option<(u32, u32)>,
+    /// Most endpoints of a process that matched tagged messages.
+    pub(crate) endpoints: u32,
+    /// What the ranks told of their run.
+    pub(crate) origin: Vec<origin::Line>,
+    /// All of it was replayed.
+    pub(crate) replayed: bool,
+    /// What is to be known of the host engines.
+    pub(crate) remarks: Vec<String>,
+    /// Why these may be reports of several runs.
+    pub(crate) mixed: Option<String>,
+    /// Version of libfabric.
+    pub(crate) libfabric: String,
+    /// Longest time an endpoint was open, in seconds.
+    pub(crate) seconds: f64,
+    /// Seconds that the timing model charged to all ranks together.
+    pub(crate) modelled: f64,
+    /// What matching took on all ranks together, if that was measured.
+    pub(crate) measured: MeasuredTime,
+    /// Tagged messages: those of MPI.
+    pub(crate) tagged: ContextCounters,
+    /// Untagged messages: those an MPI uses for itself.
+    pub(crate) msg: ContextCounters,
+    /// Traffic by channel.
+    pub(crate) channels: BTreeMap<String, ChannelCounters>,
+    /// Longest PRQ of tagged messages.
+    pub(crate) prq_peak: Peak,
+    /// Longest UMQ of tagged messages.
+    pub(crate) umq_peak: Peak,
+}
+
+impl Summary {
+    /// What the messages went over, and for how long.
+    pub(crate) fn way(&self) -> String {
+        match self.libfabric.as_str() {
+            NO_LIBFABRIC => "generated".to_owned(),
+            version => format!("over libfabric {version} in {:.2} s", self.seconds),
+        }
+    }
+
+    /// Adds up what replays of traces counted; `None` of none.
+    pub(crate) fn of_traces(reports: &[Report], ranks: &Ranks) -> Option<Self> {
+        Self::of(reports).map(|sum| Self { replayed: true, ranks: ranks.clone(), ..sum })
+    }
+
+    /// What is missing, in a sentence; nothing where all ranks told all they counted.
+    pub(crate) fn lack(&self) -> Option<String> {
+        self.ranks.lack(if self.replayed { "trace" } else { "report" })
+    }
+
+    /// Why another run would have queues of other lengths, if it is crowded.
+    pub(crate) fn turns(&self) -> Option<String> {
+        let (ranks, cores) = self.crowd.filter(|_| self.tagged.umq.high_water > 0)?;
+        Some(format!(
+            "{} on {} take turns: how long the UMQ becomes depends on their scheduling, \
+             `tcam sweep --repeat 3` tells how much",
+            count(u64::from(ranks), "rank"),
+            count(u64::from(cores), "processor")
+        ))
+    }
+
+    /// What is needed of a NIC that endpoints of a rank share, if there are several.
+    pub(crate) fn shares(&self) -> Option<String> {
+        (self.endpoints > 1).then(|| {
+            format!(
+                "Ranks have up to {} endpoints, each with tables of its own: high-water marks are those \
+                 of one, and add up on a NIC that they share",
+                self.endpoints
+            )
+        })
+    }
+
+    /// `8 ranks`, `3 of 8 ranks` or `8 ranks, 1 cut short`.
+    pub(crate) fn ranks(&self) -> String {
+        match self.ranks.are_whole() {
+            // Those of several programs as well.
+            true => count(self.processes as u64, "rank"),
+            false => self.ranks.count(),
+        }
+    }
+
+    /// Adds reports up; `None` of none.
+    pub(crate) fn of(reports: &[Report]) -> Option<Self> {
+        let first = reports.first()?;
+        let mut sum = Self { libfabric: first.libfabric.clone(), ..Self::default() };
+        let mut processes = BTreeSet::new();
+        for report in reports {
+            if processes.insert((&report.host, report.pid)) {
+                sum.ranks.note(report.rank, ranks_of(report));
+            }
+            if report.written_at == WrittenAt::Running {
+                sum.ranks.note_cut(report.rank);
+            }
+            if report.libfabric == NO_LIBFABRIC {
+                sum.ranks.note_generated();
+            }
+            sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
+            sum.seconds = sum.seconds.max(report.elapsed_s);
+            sum.modelled += report.modelled_s();
+            sum.measured.merge(&report.measured());
+            sum.tagged.merge(&report.tagged);
+            sum.msg.merge(&report.msg);
+            for (name, channel) in &report.channels {
+                let all = sum.channels.entry(name.clone()).or_default();
+                all.sent = total([all.sent, channel.sent]);
+                all.sent_bytes = total([all.sent_bytes, channel.sent_bytes]);
+                all.received = total([all.received, channel.received]);
+                all.received_bytes = total([all.received_bytes, channel.received_bytes]);
+            }
+            sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
+            sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
+        }
+        sum.processes = processes.len();
+        sum.crowd = crowd(reports, &processes);
+        sum.origin = origin::lines(reports);
+        sum.remarks = remarks::of(reports);
+        sum.mixed = mixed(&reports.iter().map(source).collect::<Vec<_>>());
+        // Spawned ranks have a job of their own; then a rank is there twice.
+        let sizes: BTreeSet<_> = reports.iter().filter_map(|report| report.origin.ranks).collect();
+        let runs: BTreeSet<_> = reports.iter().filter_map(|report| report.origin.job).collect();
+        if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
+            sum.ranks.note_mixed();
+        }
+        let mut endpoints: BTreeMap<(&String, u32), u32> = BTreeMap::new();
+        for report in reports.iter().filter(|report| report.tagged.has_operations()) {
+            *endpoints.entry((&report.host, report.pid)).or_default() += 1;
+        }
+        sum.endpoints = endpoints.into_values().max().unwrap_or(0);
+        Some(sum)
+    }
+
+    /// Share of the messages that a table matched, in per cent.
+    pub(crate) fn in_table(&self) -> f64 {
+        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
+        percent(total([prq.table_matches, umq.table_matches]), self.tagged.arrivals)
+    }
+
+    /// Share of the elements that fit their table at once, in per cent; all of none.
+    pub(crate) fn at_once(&self) -> f64 {
+        100.0 - self.spilled()
+    }
+
+    /// Share of the elements that went to the host and entered their table later, in per cent.
+    pub(crate) fn promoted(&self) -> f64 {
+        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
+        percent(total([prq.promotions, umq.promotions]), total([prq.inserts, umq.inserts]))
+    }
+
+    /// Share of the elements that did not fit their table, in per cent.
+    pub(crate) fn spilled(&self) -> f64 {
+        let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);
+        percent(total([prq.spills, umq.spills]), total([prq.inserts, umq.inserts]))
+    }
+}
+
+/// Ranks and processors of the first host that has more of the former.
+fn crowd(reports: &[Report], processes: &BTreeSet<(&String, u32)>) -> Option<(u32, u32)> {
+    let mut hosts: BTreeMap<&String, u32> = BTreeMap::new();
+    for (host, _) in processes {
+        *hosts.entry(host).or_default() += 1;
+    }
+    reports.iter().find_map(|report| {
+        let (ranks, cores) = (hosts.get(&report.host)?, report.origin.cores?);
+        (*ranks > cores).then_some((*ranks, cores))
+    })
+}
+
+/// How many ranks there were, as far as one of them knew: what its launcher said, or else the
+/// addresses that its MPI gave it.
+fn ranks_of(report: &Report) -> Option<u32> {
+    let addresses = Some(report.processes).filter(|number| *number > 0);
+    report.origin.ranks.or(report.rank.and(addresses))
+}
+
+/// Says that these are several programs, if they are.
+fn several<'a>(programs: impl Iterator<Item = &'a str>) -> Option<String> {
+    let programs: BTreeSet<&str> = programs.collect();
+    (programs.len() > 1).then(|| {
+        let programs: Vec<_> = programs.into_iter().take(MISSING).collect();
+        format!(
+            "These are several programs, whose counts tell nothing together: {}",
+            programs.join(", ")
+        )
+    })
+}
+
+/// Who counted something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) host: &'a str,
+    pub(crate) pid: u32,
+    pub(crate) rank: Option<u32>,
+    pub(crate) origin: &'a Origin,
+}
+
+/// Why counts of these may be of several runs, which tell nothing together.
+pub(crate) fn mixed(of: &[Source<'_>]) -> Option<String> {
+    if let Some(several) = several(of.iter().map(|source| source.program)) {
+        return Some(several);
+    }
+    let mut processes = BTreeMap::new();
+    let twice = of.iter().find_map(|Source { host, pid, rank, .. }| {
+        let (rank, process) = ((*rank)?, (*host, *pid));
+        let other = processes.insert(rank, process).filter(|other| *other != process)?;
+        Some(format!("Rank {rank} was processes {} and {pid}: several runs?", other.1))
+    });
+    if twice.is_some() {
+        return twice;
+    }
+    let runs: BTreeSet<u64> = of.iter().filter_map(|source| source.origin.job).collect();
+    if runs.len() > 1 {
+        return Some(format!(
+            "These are of {} runs, whose counts tell nothing together",
+            runs.len()
+        ));
+    }
+    let sizes: BTreeSet<u32> = of.iter().filter_map(|source| source.origin.ranks).collect();
+    if let (Some(least), Some(most)) = (sizes.first(), sizes.last())
+        && least != most
+    {
+        return Some(format!("These are of jobs of {least} and of {most} ranks: several runs"));
+    }
+    let starts = || of.iter().map(|source| source.origin.started_s).filter(|at| *at > 0);
+    let (first, last) = (starts().min()?, starts().max()?);
+    (last - first > START).then(|| {
+        format!("The last of these began {} s after the first: several runs?", last - first)
+    })
+}
+
+/// Seconds that the ranks of a job may take to start.
+const START: u64 = 30;
+
+fn source(report: &Report) -> Source<'_> {
+    let Report { program, host, pid, rank, origin, .. } = report;
+    Source { program, host, pid: *pid, rank: *rank, origin }
+}
+
+impl Peak {
+    fn raise(&mut self, elements: u64, rank: Option<u32>) {
+        if elements > self.elements {
+            *self = Self { elements, rank };
+        }
+    }
+
+    /// The higher of two peaks.
+    pub(crate) fn highest(self, other: Self) -> Self {
+        if other.elements > self.elements { other } else { self }
+    }
+}
+
+/// Share of one queue's elements that did not fit its table, in per cent.
+pub(crate) fn spilled(queue: &QueueCounters) -> f64 {
+    percent(queue.spills, queue.inserts)
+}

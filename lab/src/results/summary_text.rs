@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What a run's tables did, for the terminal.
+
+use std::fmt::Write;
+
+use matching::measured::MeasuredTime;
+use matching::{Histogram, QueueCounters};
+
+use super::summary::{Peak, Summary};
+use crate::text::numbers::{bytes, count, entries, percent, share, total, whole};
+use crate::text::sheet::Sheet;
+
+/// A number with its share of a whole: `12,345 (98.7 %)`.
+fn part_of(part: u64, of: u64) -> String {
+    format!("{} ({})", whole(part), share(percent(part, of)))
+}
+
+/// ` (rank 3)`, as far as it is known.
+pub(crate) fn rank_of(peak: &Peak) -> String {
+    peak.rank.map_or_else(String::new, |rank| format!(" (rank {rank})"))
+}
+
+/// The whole summary: headline, table, and what to conclude from it.
+pub(crate) fn of(sum: &Summary) -> String {
+    let fit = match (total([sum.tagged.prq.spills, sum.tagged.umq.spills]), sum.tagged.arrivals) {
+        (_, 0) => String::new(),
+        (0, _) => ": all fits without a spill".to_owned(),
+        _ => format!(
+            ": DOES NOT FIT, {} of the elements are in the table at once, {} promoted first",
+            share(sum.at_once()),
+            share(sum.promoted())
+        ),
+    };
+    let mut text = sum.lack().map_or_else(String::new, |lack| lack + "\n");
+    let _ = writeln!(
+        text,
+        "tcam: {}, {}, {}{fit}",
+        sum.ranks(),
+        count(sum.tagged.arrivals, "message"),
+        sum.way(),
+    );
+    if let Some(mixed) = &sum.mixed {
+        let _ = writeln!(text, "{mixed}");
+    }
+    let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
+    let mut table = Sheet::new("", ["", "posted receives (PRQ)", "unexpected messages (UMQ)"]);
+    let mut row = |name: &str, of: &dyn Fn(&QueueCounters) -> String| {
+        table.row([name.to_owned(), of(prq), of(umq)]);
+    };
+    let matched = |queue: &QueueCounters| total([queue.table_matches, queue.host_matches]);
+    row("entries of the table", &|queue| whole(queue.entries));
+    row("elements added", &|queue| whole(queue.inserts));
+    row("in the table at once", &|queue| {
+        part_of(queue.inserts.saturating_sub(queue.spills), queue.inserts)
+    });
+    row("spilled to the host", &|queue| part_of(queue.spills, queue.inserts));
+    row("promoted from there", &|queue| part_of(queue.promotions, queue.inserts));
+    row("matched in the table", &|queue| part_of(queue.table_matches, matched(queue)));
+    row("matched on the host", &|queue| part_of(queue.host_matches, matched(queue)));
+    row("cancelled or dropped", &|queue| whole(total([queue.table_cancels, queue.host_cancels])));
+    row("left at the end", &|queue| whole(total([queue.table_occupancy, queue.host_occupancy])));
+    row("search depth, about 50 / 99 %", &|queue| depth(&queue.search_depth.hit, queue.high_water));
+    if prq.spills > 0 || umq.spills > 0 {
+        row("host queues, collective + others", &|queue| {
+            let (collective, others) = (queue.dedicated_collective, queue.dedicated_point_to_point);
+            format!("{} + {}", whole(collective), whole(others))
+        });
+    }
+    if prq.held_back > 0 || umq.held_back > 0 {
+        row("held back", &|queue| whole(queue.held_back));
+    }
+    table.row([
+        "high-water mark".to_owned(),
+        format!("{}{}", whole(sum.prq_peak.elements), rank_of(&sum.prq_peak)),
+        format!("{}{}", whole(sum.umq_peak.elements), rank_of(&sum.umq_peak)),
+    ]);
+    let _ = writeln!(text, "{}", table.table());
+    let _ = writeln!(text, "{}", verdict("PRQ", prq, &sum.prq_peak));
+    let _ = writeln!(text, "{}", verdict("UMQ", umq, &sum.umq_peak));
+    for remark in &sum.remarks {
+        let _ = writeln!(text, "{remark}");
+    }
+    if let Some(shares) = sum.shares() {
+        let _ = writeln!(text, "{shares}");
+    }
+    if let Some(turns) = sum.turns() {
+        let _ = writeln!(text, "{turns}");
+    }
+    for (name, kind) in sum.tagged.kinds.iter() {
+        let _ = writeln!(
+            text,
+            "{name}: {}, {}, {} matched in the table",
+            count(kind.posts, "receive"),
+            count(kind.arrivals, "message"),
+            part_of(kind.table_matches, kind.arrivals),
+        );
+    }
+    if sum.modelled > 0.0 {
+        let _ = writeln!(text, "Modelled time: {:.6} s of all ranks together", sum.modelled);
+    }
+    if sum.measured.ns() > 0 {
+        text += &measured(&sum.measured);
+    }
+    if sum.msg.arrivals > 0 {
+        let _ = writeln!(
+            text,
+            "Untagged, of the MPI itself: {}, {} spilled",
+            count(sum.msg.arrivals, "message"),
+            whole(total([sum.msg.prq.spills, sum.msg.umq.spills])),
+        );
+    }
+    for (name, channel) in sum.channels.iter().filter(|(_, channel)| channel.sent > 0) {
+        let (what, unit) = if name == "rma" {
+            ("Reads, writes and atomics".to_owned(), "operation")
+        } else {
+            (format!("Channel {name}"), "message")
+        };
+        let _ =
+            writeln!(text, "{what}: {}, {}", count(channel.sent, unit), bytes(channel.sent_bytes));
+    }
+    if sum.at_exit > 0 {
+        let _ = writeln!(
+            text,
+            "{} written at exit: the endpoint was never closed",
+            count(sum.at_exit as u64, "report")
+        );
+    }
+    text
+}
+
+/// What matching took, where, and what the host's queues cost beside searching them.
+fn measured(time: &MeasuredTime) -> String {
+    let MeasuredTime { search, insert, remove, .. } = time;
+    let part = |ns| share(percent(ns, time.ns()));
+    let mut text = format!(
+        "Time in matching, measured: {:.6} s of all ranks together; searches {} in tables and {} on \
+         hosts, insertions {} and {}, removals {} and {}\n",
+        time.ns() as f64 * 1e-9,
+        part(search.table.ns),
+        part(search.host.ns),
+        part(insert.table.ns),
+        part(insert.host.ns),
+        part(remove.table.ns),
+        part(remove.host.ns),
+    );
+    if let Some((insertion, dedicate)) = time.overhead() {
+        let _ = writeln!(
+            text,
+            "On hosts, for each second of searches: {insertion:.4} s of insertions, {dedicate:.4} s \
+             of them with queues made"
+        );
+    }
+    text
+}
+
+/// One sentence on a queue: whether it overflowed.
+pub(crate) fn verdict(name: &str, queue: &QueueCounters, peak: &Peak) -> String {
+    let rank = rank_of(peak);
+    if queue.spills == 0 && queue.held_back > 0 {
+        return format!(
+            "{name} did not spill, but {} found no entry and {} held back; high-water mark {}{rank}",
+            count(queue.held_back, "element"),
+            if queue.held_back == 1 { "was" } else { "were" },
+            whole(peak.elements)
+        );
+    }
+    if queue.spills == 0 {
+        return format!("{name} did not overflow; high-water mark {}{rank}", whole(peak.elements));
+    }
+    let spilled = count(queue.spills, "element");
+    let what = match queue.entries {
+        0 => format!("{name} has no table: {spilled} went to the host"),
+        _ => format!("{name} overflowed: {spilled} spilled"),
+    };
+    let reasons = &queue.block_reasons;
+    // It left its table early, or since the other queue of the context overflowed.
+    let left = reasons.preemptive > 0 || reasons.sticky > 0 && reasons.table_full == 0;
+    let size = match unfit(queue) {
+        0 if left => "its table was left before it was full".to_owned(),
+        0 => format!("{} would have held all{rank}", entries(peak.elements)),
+        // What went to the host after another element did may have followed one of these.
+        _ if reasons.sticky > 0 || reasons.order > 0 => {
+            "a larger table would not have held all of them".to_owned()
+        }
+        unfit => format!("a larger table would not have held {} of them", whole(unfit)),
+    };
+    format!("{what}; {size}\n  not in the table: {}", told(queue))
+}
+
+/// Elements that are not in the table for reasons that its size does not change.
+fn unfit(queue: &QueueCounters) -> u64 {
+    let reasons = &queue.block_reasons;
+    total([reasons.refused, reasons.short, reasons.pool_share, reasons.pool_empty])
+}
+
+/// Why elements went to the host, with how many of them were collective.
+fn told(queue: &QueueCounters) -> String {
+    let collective = queue.kinds.collective.block_reasons.iter();
+    let named: Vec<_> = queue
+        .block_reasons
+        .iter()
+        .zip(collective)
+        .filter(|((_, all), _)| *all > 0)
+        .map(|((reason, all), (_, collective))| {
+            format!("{reason} {} ({} collective)", whole(all), whole(collective))
+        })
+        .collect();
+    named.join(", ")
+}
+
+/// About the median and the 99th percentile of a histogram of depths, in a queue that was never
+/// longer than this.
+fn depth(histogram: &Histogram, longest: u64) -> String {
+    if histogram.total() == 0 {
+        return "-".to_owned();
+    }
+    let [half, most] = [500, 990].map(|share| whole(quantile(histogram, share, longest)));
+    format!("{half} / {most}")
+}
+
+/// About the depth that so many thousandths of the searches reach at most, in a queue that was never
+/// longer than this: within a bucket of the histogram depths are taken to be spread evenly.
+pub(crate) fn quantile(histogram: &Histogram, thousandths: u64, longest: u64) -> u64 {
+    let wanted = histogram.total() as f64 * thousandths as f64 / 1000.0;
+    let mut seen = 0.0;
+    for (low, high, count) in histogram.buckets() {
+        let (before, high) = (seen, high.min(longest).max(low));
+        seen += count as f64;
+        if seen >= wanted {
+            let part = ((wanted - before) / count as f64).clamp(0.0, 1.0);
+            // Half a step in front of the first of them, and behind the last.
+            let width = (high - low) as f64 + 1.0;
+            return (low + (width * part).ceil().max(1.0) as u64 - 1).min(high);
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capacity::point::Point;
+    use crate::results::reports::tests::sample;
+    use matching::BlockReasons;
+    use nic::report::{ChannelCounters, Report};
+
+    #[test]
+    fn a_report_may_say_anything() {
+        let mut report = sample(0, 10, u64::MAX);
+        report.rank = Some(u32::MAX);
+        report.channels.insert(
+            "shm".to_owned(),
+            ChannelCounters {
+                sent: u64::MAX,
+                sent_bytes: u64::MAX,
+                received: u64::MAX,
+                received_bytes: u64::MAX,
+            },
+        );
+        report.tagged.bytes = u64::MAX;
+        for queue in [&mut report.tagged.prq, &mut report.tagged.umq] {
+            queue.held_back = u64::MAX;
+            queue.modelled.table_ps = u64::MAX;
+            queue.modelled.host_ps = u64::MAX;
+        }
+        let deep = format!("[{}]", vec![u64::MAX.to_string(); 33].join(","));
+        report.tagged.prq.search_depth.hit = serde_json::from_str(&deep).unwrap();
+        report.msg = report.tagged.clone();
+        let text = report.to_json().unwrap();
+        let reports = [(); 2].map(|()| Report::from_json(&text).unwrap());
+        assert!(reports[0].to_string().contains("18446744073709551615"));
+        let sum = Summary::of(&reports).unwrap();
+        let text = of(&sum);
+        assert!(text.starts_with("INCOMPLETE, 1 of 4,294,967,295 ranks: no report of"), "{text}");
+        let shares = Point::of(10, 10, &[sum.clone(), sum]);
+        assert!((0.0..=100.0).contains(&shares.at_once()));
+        // A bucket that no depth falls into.
+        let deeper = format!("[{}]", vec!["1"; 99].join(","));
+        report.tagged.prq.search_depth.hit = serde_json::from_str(&deeper).unwrap();
+        let error = Report::from_json(&report.to_json().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("99 of 33 buckets"), "{error}");
+    }
+
+    #[test]
+    fn overflow_and_its_absence_are_said() {
+        let sum = Summary::of(&[sample(0, 10, 25), sample(1, 10, 4)]).unwrap();
+        let text = of(&sum);
+        assert!(text.contains("2 ranks, 29 messages, over libfabric 2.5 in "), "{text}");
+        let line = "PRQ overflowed: 15 elements spilled; 25 entries would have held all (rank 0)";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("\n  not in the table: table full 15 (0 collective)\n"), "{text}");
+        assert!(text.contains("UMQ did not overflow; high-water mark 0\n"), "{text}");
+    }
+
+    #[test]
+    fn what_no_table_would_have_held_is_told_apart() {
+        let mut report = sample(0, 10, 25);
+        let queue = &mut report.tagged.prq;
+        queue.block_reasons.table_full = 7;
+        queue.block_reasons.refused = 8;
+        let text = verdict("PRQ", queue, &Peak { elements: 25, rank: Some(0) });
+        let expected = "PRQ overflowed: 15 elements spilled; a larger table would not have held 8 of \
+                        them\n  not in the table: table full 7 (0 collective), refused 8 (0 collective)";
+        assert_eq!(text, expected);
+        // How many followed the ones that were refused is not counted.
+        for (sticky, order) in [(7, 0), (0, 7)] {
+            let mut queue = queue.clone();
+            queue.block_reasons = BlockReasons { refused: 8, sticky, order, ..Default::default() };
+            let text = verdict("PRQ", &queue, &Peak { elements: 25, rank: Some(0) });
+            assert!(text.contains("; a larger table would not have held all of them\n"), "{text}");
+        }
+        let text = verdict("UMQ", &sample(0, 0, 1).tagged.prq, &Peak { elements: 1, rank: None });
+        assert!(text.starts_with("UMQ has no table: 1 element went to the host; 1 entry would"));
+    }
+
+    #[test]
+    fn measured_time_is_said_where_there_is_any() {
+        use matching::measured::{ByPlace, Spent};
+        let places = |table, host| {
+            let spent = |ns| Spent { count: 1, ns };
+            ByPlace { table: spent(table), host: spent(host) }
+        };
+        let mut sum = Summary::of(&[sample(0, 10, 25)]).unwrap();
+        assert!(!of(&sum).contains("measured"));
+        sum.measured = MeasuredTime {
+            search: places(1_000_000, 400_000),
+            insert: places(300_000, 100_000),
+            remove: places(100_000, 100_000),
+            dedicate: Spent { count: 1, ns: 1000 },
+        };
+        let text = of(&sum);
+        let line = "Time in matching, measured: 0.002000 s of all ranks together; searches 50.0 % in \
+                    tables and 20.0 % on hosts, insertions 15.0 % and 5.0 %, removals 5.0 % and 5.0 %\n\
+                    On hosts, for each second of searches: 0.2500 s of insertions, 0.0025 s of them \
+                    with queues made\n";
+        assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn depths_are_spread_within_buckets() {
+        let mut histogram = Histogram::default();
+        assert_eq!(depth(&histogram, 5000), "-");
+        for _ in 0..98 {
+            histogram.record(1);
+        }
+        histogram.record(100);
+        histogram.record(2000);
+        assert_eq!(depth(&histogram, 5000), "1 / 127");
+        assert_eq!(depth(&histogram, 100), "1 / 100");
+        let told = [0, 980, 981, 1000].map(|share| quantile(&histogram, share, 1500));
+        assert_eq!(told, [1, 1, 70, 1500]);
+        assert_eq!(quantile(&Histogram::default(), 500, 1500), 0);
+        // Every depth once: the median is in the middle, not at the end of its bucket.
+        let mut even = Histogram::default();
+        (1..=138).for_each(|depth| even.record(depth));
+        assert_eq!(depth(&even, 138), "69 / 137");
+    }
+}

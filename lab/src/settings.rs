@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Parameters of the provider that a command sets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use nic::params::{PREFIX, Params};
+
+use crate::error::Error;
+use crate::options::Tables;
+
+/// Parameters of what runs, which a replay would take and do nothing with.
+const OF_RUNS: &[(&[&str], &str)] = &[
+    (&["report"], "`tcam replay` keeps the reports of a replay: --report DIR"),
+    (
+        &["trace", "trace_max", "trace_sends"],
+        "a replay is not recorded; `tcam record` has --out DIR and --max MIB",
+    ),
+    (
+        &["times"],
+        "nothing is measured in a replay: --timing has costs of searches; `tcam run --set \
+         times=on` measures",
+    ),
+    (
+        &["flow_timeout", "exhausted"],
+        "a replay holds no message back and fails no receive; `tcam run --set` does",
+    ),
+    (
+        &["mr", "eager_size", "kernel_copy", "check", "idle"],
+        "has no effect on matching, and a replay does nothing else; set it for a run",
+    ),
+];
+
+/// A file of clusters by its whole name, for who reads it elsewhere; every line of it is checked.
+fn clusters(name: &str) -> Result<String, Error> {
+    let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
+    let mut file = host::regular::open(&path).map_err(Error::io(&path))?;
+    nic::clusters::check(&mut file)
+        .map_err(|error| Error::Clusters { path: path.clone(), error })?;
+    path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+}
+
+/// Parameters of the provider, by name without prefix in lower case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings(BTreeMap<String, String>);
+
+impl Settings {
+    /// Reads the `NAME=VALUE` words of `--set`; a name may carry its `FI_TCAM_` prefix.
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Error> {
+        let settings = Self::words("--set", words)?;
+        if settings.get("report").is_some() {
+            return Err(Error::OwnOption { name: "report".to_owned(), option: "--report DIR" });
+        }
+        Ok(settings)
+    }
+
+    /// The same for a replay, of this option; refuses what has no effect on one.
+    pub(crate) fn for_replay(option: &'static str, words: &[String]) -> Result<Self, Error> {
+        let settings = Self::words(option, words)?;
+        for (names, why) in OF_RUNS {
+            if let Some(name) = names.iter().find(|name| settings.get(name).is_some()) {
+                return Err(Error::OfRuns { option, name: (*name).to_owned(), why });
+            }
+        }
+        Ok(settings)
+    }
+
+    fn words(option: &'static str, words: &[String]) -> Result<Self, Error> {
+        let mut settings = Self::default();
+        for word in words {
+            let parts = word.split_once('=');
+            let (name, value) = parts.ok_or(Error::Setting { option, word: word.clone() })?;
+            let bare = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
+            Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
+            let value = match bare.as_str() {
+                "clusters" => &clusters(value)?,
+                _ => value,
+            };
+            if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
+                return Err(Error::SetTwice {
+                    option,
+                    name: bare,
+                    first,
+                    second: value.to_owned(),
+                });
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Sets what an option of its own gives, if it does and `--set` does not as well.
+    pub(crate) fn give(
+        &mut self,
+        name: &'static str,
+        option: &'static str,
+        value: Option<&impl ToString>,
+    ) -> Result<(), Error> {
+        let Some(value) = value else { return Ok(()) };
+        if self.get(name).is_some() {
+            return Err(Error::Twice { option, name });
+        }
+        self.set(name, value);
+        Ok(())
+    }
+
+    /// The same for the sizes of both tables.
+    pub(crate) fn give_sizes(&mut self, tables: Tables) -> Result<(), Error> {
+        self.give("prq_entries", "--prq", tables.prq.as_ref())?;
+        self.give("umq_entries", "--umq", tables.umq.as_ref())
+    }
+
+    /// Whether nothing is set here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of a parameter that is set here.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Sets all that others set.
+    pub(crate) fn merge(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+
+    /// Sets one parameter.
+    pub(crate) fn set(&mut self, name: &str, value: &impl ToString) {
+        self.0.insert(name.to_owned(), value.to_string());
+    }
+
+    /// What the provider will find: these settings over the environment's.
+    /// Everything is checked as the provider would, before anything starts.
+    pub(crate) fn check(&self) -> Result<Params, Error> {
+        Params::check_names(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
+        Ok(Params::from_lookup(|name| {
+            self.0.get(name).cloned().or_else(|| {
+                let value = std::env::var_os(format!("{PREFIX}{}", name.to_uppercase()))?;
+                Some(value.to_string_lossy().into_owned())
+            })
+        })?)
+    }
+
+    /// Every parameter that is set here, with its value.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Sizes are not set like other parameters where a sweep varies them.
+    pub(crate) fn refuse_sizes(&self) -> Result<(), Error> {
+        for (name, option) in [("prq_entries", "--prq LIST"), ("umq_entries", "--umq LIST")] {
+            if self.get(name).is_some() {
+                return Err(Error::OwnOption { name: name.to_owned(), option });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parameters in the environment that a replay has no use for, recordings having their own:
+/// said, since a run would have taken them.
+pub(crate) fn note_unused() {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let unused: Vec<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
+    if !unused.is_empty() {
+        eprintln!("{}: not used, a recording has its own; --set does", unused.join(", "));
+    }
+}
+
+/// A place for reports in the environment, which a run does not use: said, with the option that is
+/// for that.
+pub(crate) fn note_report(option: &str) {
+    let name = format!("{PREFIX}REPORT");
+    if std::env::var_os(&name).is_some() {
+        eprintln!("{name}: not used, the reports are where {option} says");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_checked_by_name_and_value() {
+        let parse = |word: &str| Settings::parse(&[word.to_owned()]);
+        assert_eq!(parse("kernel=scalar").unwrap().check().unwrap().text("kernel"), "scalar");
+        assert_eq!(parse("FI_TCAM_IDLE=spin").unwrap().check().unwrap().text("idle"), "spin");
+        let error = parse("kernel").unwrap_err().to_string();
+        assert_eq!(error, "--set kernel: NAME=VALUE is expected, such as kernel=scalar");
+        assert!(parse("kernels=scalar").unwrap_err().to_string().contains("FI_TCAM_KERNELS"));
+        assert!(parse("report=x").unwrap_err().to_string().contains("--report DIR"));
+        assert!(parse("trace=x").is_ok());
+        let wrong = parse("prq_entries=many").unwrap().check().unwrap_err();
+        assert!(wrong.to_string().starts_with("FI_TCAM_PRQ_ENTRIES=many"), "{wrong}");
+    }
+
+    #[test]
+    fn what_is_set_twice_is_refused() {
+        let words = ["overflow=spill", "FI_TCAM_OVERFLOW=prefix"].map(str::to_owned);
+        for error in [Settings::parse(&words), Settings::for_replay("--set", &words)] {
+            let expected = "--set overflow=spill and overflow=prefix: give one of them";
+            assert_eq!(error.unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_a_replay_does_nothing_with_is_refused() {
+        let parse = |word: &str| Settings::for_replay("--with", &[word.to_owned()]);
+        assert_eq!(parse("overflow=prefix").unwrap().get("overflow"), Some("prefix"));
+        for (word, part) in [
+            ("trace=x", "--with trace: a replay is not recorded; `tcam record`"),
+            ("FI_TCAM_TIMES=on", "--with times: nothing is measured in a replay: --timing"),
+            ("kernel_copy=off", "--with kernel_copy: has no effect on matching"),
+            ("report=x", "`tcam replay` keeps the reports of a replay: --report DIR"),
+            ("foo", "--with foo: NAME=VALUE is expected"),
+        ] {
+            let error = parse(word).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+        for (names, _) in OF_RUNS {
+            Params::check_names(
+                names.iter().map(|name| format!("{PREFIX}{}", name.to_uppercase())),
+            )
+            .unwrap();
+        }
+    }
+
+    #[test]
+    fn what_an_option_gives_is_not_set_as_well() {
+        let mut settings = Settings::parse(&["timing=none".to_owned()]).unwrap();
+        settings.give_sizes(Tables { prq: Some(7), umq: None }).unwrap();
+        settings.give("timing", "--timing", None::<&String>).unwrap();
+        let error = settings.give("timing", "--timing", Some(&"cpu-list")).unwrap_err();
+        assert_eq!(error.to_string(), "--timing and --set timing: give one of them");
+        assert_eq!((settings.get("prq_entries"), settings.get("umq_entries")), (Some("7"), None));
+        let error = settings.give_sizes(Tables { prq: Some(8), umq: None }).unwrap_err();
+        assert_eq!(error.to_string(), "--prq and --set prq_entries: give one of them");
+    }
+}

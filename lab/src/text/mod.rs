@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Numbers, tables and progress for people, and how they are printed.
+
+#[macro_use]
+pub(crate) mod output;
+
+pub(crate) mod numbers;
+pub(crate) mod progress;
+pub(crate) mod sheet;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What was counted for traces, as the reports that their ranks would have written.
+
+use std::collections::BTreeMap;
+
+use nic::replay::Replay;
+use nic::report::{ContextCounters, FORMAT, Report, VERSION, WrittenAt};
+
+use super::trace::Trace;
+use crate::error::Error;
+use crate::results::reports::Endpoint;
+use crate::settings::Settings;
+
+/// What was counted for one trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub(crate) trace: Trace,
+    pub(crate) counters: ContextCounters,
+    pub(crate) operations: u64,
+    /// From the first record to the last.
+    pub(crate) seconds: f64,
+}
+
+/// A report for each endpoint.
+pub(crate) fn reports(counted: &[Counted], settings: &Settings) -> Result<Vec<Report>, Error> {
+    let mut endpoints: BTreeMap<Endpoint, Vec<&Counted>> = BTreeMap::new();
+    for counted in counted {
+        endpoints.entry(counted.trace.endpoint()).or_default().push(counted);
+    }
+    let reports: Result<Vec<_>, _> =
+        endpoints.into_values().map(|contexts| report(&contexts, settings)).collect();
+    let mut reports = reports?;
+    reports.sort_by_key(|report| (report.rank, report.pid));
+    Ok(reports)
+}
+
+/// The report of an endpoint, of which there is one trace at least.
+fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
+    let Counted { trace, .. } = contexts[0];
+    let (header, params) = (&trace.header, trace.params(settings)?);
+    let context = |name: &str| {
+        let of = contexts.iter().find(|of| of.trace.header.context == name);
+        match of {
+            Some(of) => Ok(of.counters.clone()),
+            // There is no trace of a context that nothing happened in.
+            None => Replay::new(&trace.device(&params)?)
+                .map(|replay| replay.counters())
+                .map_err(|error| Error::Replay(error.to_string())),
+        }
+    };
+    Ok(Report {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        tcam: env!("CARGO_PKG_VERSION").to_owned(),
+        libfabric: header.libfabric.clone(),
+        host: header.host.clone(),
+        pid: header.pid,
+        rank: header.rank,
+        address: header.address.clone(),
+        program: header.program.clone(),
+        origin: header.origin.clone(),
+        written_at: match contexts.iter().all(|of| of.trace.is_whole()) {
+            true => WrittenAt::Close,
+            false => WrittenAt::Running,
+        },
+        elapsed_s: contexts.iter().fold(0.0, |longest, of| of.seconds.max(longest)),
+        config: params.recorded(),
+        tagged: context("tagged")?,
+        msg: context("msg")?,
+        ..Report::default()
+    })
+}

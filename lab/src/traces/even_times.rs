@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Times of operations between two looks at the clock, for the timing model.
+//!
+//! The recorder looks at the clock every 64 operations, and with the first one after a poll that
+//! found nothing. So operations stand in groups of one time. Those of a full group came one
+//! after the other until the next look, and are spread evenly over that time:
+//!
+//! ```text
+//! recorded   t0 t0 t0 ... t0               t1
+//! spread     t0    t0 + (t1 - t0) i / n    t1
+//! ```
+//! A group that ends early is one that a poll followed: it came at once.
+
+use std::collections::VecDeque;
+
+use nic::trace::Timed;
+
+/// Operations of a group that has no pause behind it: half of those between two looks, since
+/// records of peers count there as well.
+const FULL: usize = 32;
+/// Most operations that are kept until the next look.
+const MOST: usize = 4096;
+
+/// Operations that wait until it is known when the next one came.
+#[derive(Debug, Default)]
+pub(crate) struct EvenTimes {
+    group: VecDeque<Timed>,
+    /// The first of the next group.
+    next: Option<Timed>,
+}
+
+impl EvenTimes {
+    /// The next operation of those that `read` gives, in the same order.
+    pub(crate) fn next<E>(
+        &mut self,
+        mut read: impl FnMut() -> Result<Option<Timed>, E>,
+    ) -> Result<Option<Timed>, E> {
+        if let Some(timed) = self.group.pop_front() {
+            return Ok(Some(timed));
+        }
+        let first = match self.next.take() {
+            Some(timed) => timed,
+            None => match read()? {
+                Some(timed) => timed,
+                None => return Ok(None),
+            },
+        };
+        let start = first.0;
+        self.group.push_back(first);
+        while self.group.len() < MOST {
+            match read()? {
+                Some(timed) if timed.0 == start => self.group.push_back(timed),
+                other => {
+                    self.next = other;
+                    break;
+                }
+            }
+        }
+        let (count, end) = (self.group.len(), self.next.as_ref().map(|next| next.0));
+        if let Some(time) = end.and_then(|end| end.checked_sub(start)).filter(|_| count >= FULL) {
+            for (at, timed) in self.group.iter_mut().enumerate() {
+                timed.0 = start + (u128::from(time) * at as u128 / count as u128) as u64;
+            }
+        }
+        Ok(self.group.pop_front())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nic::trace::Op;
+
+    use super::*;
+
+    fn spread(times: &[u64]) -> Vec<u64> {
+        let mut spread = EvenTimes::default();
+        let mut given = times.iter().map(|&time| (time, Op::Processes(1)));
+        let mut read = || Ok::<_, ()>(given.next());
+        std::iter::from_fn(|| spread.next(&mut read).unwrap()).map(|timed| timed.0).collect()
+    }
+
+    #[test]
+    fn full_groups_are_spread_and_short_ones_come_at_once() {
+        let mut times = vec![0; 64];
+        times.extend([640, 640, 640, 9000]);
+        let spread = spread(&times);
+        let expected: Vec<u64> = (0..64).map(|at| at * 10).chain([640, 640, 640, 9000]).collect();
+        assert_eq!(spread, expected);
+    }
+
+    #[test]
+    fn nothing_is_lost_where_there_is_no_other_time() {
+        assert_eq!(spread(&[]), Vec::<u64>::new());
+        assert_eq!(spread(&vec![7; 10_000]), vec![7; 10_000]);
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Traces by the names of files and directories, and of which ranks they are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::fs::{self};
+use std::net::SocketAddrV4;
+use std::num::NonZeroU32;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nic::params::Params;
+use nic::report::Report;
+use nic::trace::{Address, Header, TraceError};
+
+use super::node::Nodes;
+use super::take::Take;
+use super::trace::{Trace, reader};
+use crate::error::Error;
+use crate::results::ranks::Ranks;
+use crate::results::reports;
+use crate::results::summary::{self, NO_LIBFABRIC, Source};
+use crate::settings::Settings;
+
+/// Traces that were found, and what is known beside them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    traces: Vec<Trace>,
+    /// Ranks of traces without a beginning, which were left out.
+    left_out: Vec<Option<u32>>,
+    /// Reports in the directories named of endpoints that did nothing: there is no trace of them, and
+    /// none is missing.
+    quiet: Vec<Report>,
+}
+
+impl Deref for Found {
+    type Target = [Trace];
+
+    fn deref(&self) -> &[Trace] {
+        &self.traces
+    }
+}
+
+impl Found {
+    /// Which ranks these are, and which there should be. What was cut off is known once the traces
+    /// were played.
+    pub(crate) fn ranks(&self) -> Ranks {
+        let mut ranks = Ranks::default();
+        let mut processes = BTreeSet::new();
+        for trace in &self.traces {
+            let Header { host, pid, rank, origin, libfabric, .. } = &trace.header;
+            if processes.insert((host, pid)) {
+                ranks.note(*rank, origin.ranks);
+            }
+            if !trace.is_whole() {
+                ranks.note_cut(*rank);
+            }
+            if libfabric == NO_LIBFABRIC {
+                ranks.note_generated();
+            }
+        }
+        self.left_out.iter().for_each(|rank| ranks.note_cut(*rank));
+        let runs: BTreeSet<_> =
+            self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
+        if runs.len() > 1 {
+            ranks.note_mixed();
+        }
+        for Report { host, pid, rank, origin, .. } in &self.quiet {
+            if processes.insert((host, pid)) {
+                ranks.note(*rank, origin.ranks);
+            }
+        }
+        ranks
+    }
+}
+
+/// Files in a directory that end in `.trace`.
+fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
+        let path = entry.map_err(Error::io(directory))?.path();
+        // A directory may be named so: what `tcam record --out app.trace` made.
+        if path.extension() == Some(OsStr::new("trace")) && !path.is_dir() {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+/// The traces of an earlier run, damaged ones as well. A file of another kind is an
+/// error now, not after the run.
+pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let files = trace_files(directory)?;
+    for path in &files {
+        if let Err(Error::Trace { error: error @ TraceError::Foreign, path }) = reader(path) {
+            return Err(Error::Trace { path, error });
+        }
+    }
+    Ok(files)
+}
+
+/// The traces named, and those in the directories named, in order. If that is allowed they may
+/// be cut off and are played up to there; those without a whole header are left out, and told.
+pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
+    let (mut paths, mut quiet) = (Vec::new(), Vec::new());
+    for name in names {
+        if name.is_dir() {
+            paths.extend(trace_files(name)?);
+            // What cannot be read tells nothing.
+            let reports = reports::read(name).unwrap_or_default();
+            let did_nothing =
+                |report: &Report| !report.tagged.has_operations() && !report.msg.has_operations();
+            quiet.extend(reports.into_iter().filter(did_nothing));
+        } else {
+            paths.push(name.clone());
+        }
+    }
+    paths.sort();
+    paths.dedup();
+    let (mut traces, mut left_out) = (Vec::new(), Vec::new());
+    for path in paths {
+        match Trace::open(path, take) {
+            Err(Error::Trace {
+                path,
+                error: error @ (TraceError::Empty | TraceError::Short(_)),
+            }) if take.cut_off => {
+                eprintln!("{}: {error}; left out", path.display());
+                // RANK.PID.PORT.CONTEXT.trace.
+                let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+                left_out.push(name.split('.').next().and_then(|rank| rank.parse().ok()));
+            }
+            trace => traces.push(trace?),
+        }
+    }
+    if traces.is_empty() {
+        return Err(Error::NoTraces(names.first().cloned().unwrap_or_default()));
+    }
+    let mut contexts = BTreeMap::new();
+    for trace in &traces {
+        let context = (trace.endpoint(), trace.header.context.clone());
+        if let Some(first) = contexts.insert(context, trace) {
+            let (first, second) = (first.path.clone(), trace.path.clone());
+            return Err(Error::SameEndpoint { first, second });
+        }
+    }
+    if let Some(ppn) = take.ppn {
+        let nodes = Arc::new(nodes(&traces, ppn)?);
+        traces.iter_mut().for_each(|trace| trace.nodes = Some(Arc::clone(&nodes)));
+    }
+    Ok(Found { traces, left_out, quiet })
+}
+
+/// Which ranks share a node, by the addresses of those that recorded.
+fn nodes(traces: &[Trace], ppn: NonZeroU32) -> Result<Nodes, Error> {
+    let mut ranks = HashMap::new();
+    for trace in traces {
+        let Some(rank) = trace.header.rank else {
+            return Err(Error::NoRankForNode { path: trace.path.clone() });
+        };
+        let at = trace.header.address.parse::<SocketAddrV4>();
+        if let Ok(at) = at {
+            ranks.insert(Address { ip: (*at.ip()).into(), port: at.port() }, rank);
+        }
+        if !trace.is_generated() && !trace.reader()?.tells_peers() {
+            return Err(Error::NoPeersForNode { path: trace.path.clone() });
+        }
+    }
+    let known: BTreeSet<_> = traces.iter().filter_map(|trace| trace.header.rank).collect();
+    let of = traces.iter().filter_map(|trace| trace.header.origin.ranks).max().unwrap_or(0);
+    if traces.iter().any(|trace| !trace.is_generated()) && (known.len() as u32) < of {
+        return Err(Error::RanksMissingForNode { known: known.len(), of });
+    }
+    Ok(Nodes::new(ppn, ranks))
+}
+
+/// Why these may be traces of several runs, whose counts tell nothing together.
+pub(crate) fn mixed(traces: &[Trace]) -> Option<String> {
+    let sources = traces.iter().map(|trace| {
+        let Header { program, host, pid, rank, origin, .. } = &trace.header;
+        Source { program, host, pid: *pid, rank: *rank, origin }
+    });
+    summary::mixed(&sources.collect::<Vec<_>>())
+}
+
+/// The parameters of each trace, see [`Trace::params`].
+pub(crate) fn params(traces: &[Trace], settings: &Settings) -> Result<Vec<Params>, Error> {
+    traces.iter().map(|trace| trace.params(settings)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earlier_traces_are_found_whole_or_not_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, bytes: &[u8]| fs::write(directory.path().join(name), bytes).unwrap();
+        let whole = Header::default().to_bytes();
+        put("0.trace", &whole);
+        put("1.trace", &whole[..100]);
+        put("2.trace", b"");
+        put("notes.txt", b"not ours");
+        let mut found = old(directory.path()).unwrap();
+        found.sort();
+        assert_eq!(
+            found,
+            ["0.trace", "1.trace", "2.trace"].map(|name| directory.path().join(name))
+        );
+        put("other.trace", b"GPS");
+        assert!(old(directory.path()).unwrap_err().to_string().contains("other.trace"));
+    }
+}

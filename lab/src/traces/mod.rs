@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Traces on the disk, and how they are played.
+
+pub(crate) mod clock;
+pub(crate) mod counted;
+pub(crate) mod even_times;
+pub(crate) mod files;
+pub(crate) mod node;
+pub(crate) mod play;
+pub(crate) mod player;
+pub(crate) mod repeats;
+pub(crate) mod take;
+pub(crate) mod trace;
+pub(crate) mod unreported;

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Traces played: to one table or to several at once, for counts, curves or whoever asks.
+//!
+//! ```text
+//! for every trace, as many at a time as there are cores:
+//!     read a batch of operations; ask each table for the one before
+//! ```
+//! Reading takes as long as matching, so that tables which are compared share it; where
+//! there are fewer traces than cores, the tables and the reader of a trace are divided among them.
+
+use std::collections::BinaryHeap;
+use std::{cmp::Reverse, collections::BTreeMap, mem, sync::Arc};
+
+use indicatif::ProgressBar;
+use matching::Curve;
+use matching::pool::{EntryPool, LocalPool, Share};
+use nic::config::DeviceConfig;
+use nic::params::Params;
+use nic::trace::Timed;
+use rayon::prelude::*;
+
+use super::counted::Counted;
+use super::files;
+use super::player::{BATCH, Played, Player, Source};
+use super::trace::Trace;
+use crate::error::Error;
+use crate::results::reports::Endpoint;
+use crate::settings::Settings;
+use crate::text::progress;
+
+/// Bytes of records whose replay takes a second or more.
+pub(crate) const LONG: u64 = 16 << 20;
+const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {eta} left";
+
+/// A bar for all traces, where their replay takes long enough to be seen.
+pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
+    match traces.iter().map(Trace::records).sum::<u64>().saturating_mul(times as u64) {
+        0..LONG => ProgressBar::hidden(),
+        length => progress::bar(length, BAR),
+    }
+}
+
+/// Replays every trace, as many at a time as there are cores; those that share a
+/// pool together, in the order of their times.
+pub(crate) fn all(traces: &[Trace], settings: &Settings) -> Result<Vec<Counted>, Error> {
+    let bar = bar(traces, 1);
+    let counted = all_to_each(traces, std::slice::from_ref(settings), &bar);
+    bar.finish_and_clear();
+    Ok(counted?.pop().unwrap_or_default())
+}
+
+/// The same to several tables: what each of them counted, by trace. All tables at once, unless
+/// their queues together would be longer than one may be.
+pub(crate) fn all_to_each(
+    traces: &[Trace],
+    settings: &[Settings],
+    bar: &ProgressBar,
+) -> Result<Vec<Vec<Counted>>, Error> {
+    match at_once(traces, settings, settings.len(), bar) {
+        Err(Error::QueueTooLong { .. }) if settings.len() > 1 => {}
+        played => return played,
+    }
+    bar.reset();
+    let mut counted = Vec::with_capacity(settings.len());
+    for one in settings {
+        counted.append(&mut at_once(traces, std::slice::from_ref(one), 1, bar)?);
+    }
+    Ok(counted)
+}
+
+/// Plays to all tables at once, of which each may have its share of the longest queue.
+fn at_once(
+    traces: &[Trace],
+    settings: &[Settings],
+    shares: usize,
+    bar: &ProgressBar,
+) -> Result<Vec<Vec<Counted>>, Error> {
+    let (mut pooled, mut alone) = (Vec::new(), Vec::new());
+    for (at, settings) in settings.iter().enumerate() {
+        let params = files::params(traces, settings)?;
+        let pool = params.iter().any(|params| params.text("pool") == "node");
+        if pool { &mut pooled } else { &mut alone }.push(at);
+    }
+    let play_together = || -> Vec<_> {
+        pooled.par_iter().map(|&at| together(traces, &settings[at], shares, bar)).collect()
+    };
+    let play_alone = || {
+        if alone.is_empty() {
+            return Ok(Vec::new());
+        }
+        each(traces, bar, |trace, bar| {
+            let devices: Result<Vec<_>, _> =
+                alone.iter().map(|&at| trace.device(&trace.params(&settings[at])?)).collect();
+            play_to_each(trace, devices?, shares, bar)
+        })
+    };
+    let (played_together, played_alone) = rayon::join(play_together, play_alone);
+    let mut counted = vec![Vec::with_capacity(traces.len()); settings.len()];
+    for (&at, played) in pooled.iter().zip(played_together) {
+        counted[at] = played?;
+    }
+    for played in played_alone? {
+        for (&at, played) in alone.iter().zip(played) {
+            counted[at].push(played);
+        }
+    }
+    Ok(counted)
+}
+
+/// Plays a trace once, to each of some devices.
+fn play_to_each(
+    trace: &Trace,
+    devices: Vec<DeviceConfig>,
+    shares: usize,
+    bar: &ProgressBar,
+) -> Result<Vec<Counted>, Error> {
+    let mut source = Source::new(trace, devices.iter())?;
+    let played: Result<Vec<_>, _> =
+        devices.into_iter().map(|device| Played::new(trace, device, shares)).collect();
+    let mut played = played?;
+    let (mut batch, mut next) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+    let mut more = source.batch(&mut batch)?;
+    let mut told = 0;
+    while !batch.is_empty() {
+        let (read, stepped) = rayon::join(
+            || if more { source.batch(&mut next) } else { Ok(false) },
+            || played.par_iter_mut().try_for_each(|played| played.steps(&batch)),
+        );
+        stepped?;
+        more = read?;
+        bar.inc((source.taken() - told) * played.len() as u64);
+        told = source.taken();
+        mem::swap(&mut batch, &mut next);
+        next.clear();
+    }
+    Ok(played.iter().map(Played::counted).collect())
+}
+
+/// One trace, the counts of the table it was played to and the curves of PRQ and UMQ.
+pub(crate) struct Curves {
+    pub(crate) counted: Counted,
+    pub(crate) curves: [Curve; 2],
+}
+
+/// Replays every trace once for the capacity curves.
+pub(crate) fn curves(
+    traces: &[Trace],
+    settings: &Settings,
+    bar: &ProgressBar,
+) -> Result<Vec<Curves>, Error> {
+    each(traces, bar, |trace, bar| {
+        let mut player = Player::new(trace, trace.device(&trace.params(settings)?)?)?;
+        player.played.replay.keep_curves();
+        player.play(bar)?;
+        let curves = player.replay().context().curves().map(|curves| curves.map(Clone::clone));
+        Ok(Curves { counted: player.counted(), curves: curves.unwrap_or_default() })
+    })
+}
+
+/// Does the same with every trace, as many at a time as there are cores.
+pub(crate) fn each<T: Send>(
+    traces: &[Trace],
+    bar: &ProgressBar,
+    work: impl Fn(&Trace, &ProgressBar) -> Result<T, Error> + Sync,
+) -> Result<Vec<T>, Error> {
+    let results: Vec<_> = traces.par_iter().map(|trace| work(trace, bar)).collect();
+    // The error of the first trace is told, whichever was met first.
+    results.into_iter().collect()
+}
+
+/// Replays traces whose endpoints share the pool of their host.
+fn together(
+    traces: &[Trace],
+    settings: &Settings,
+    shares: usize,
+    bar: &ProgressBar,
+) -> Result<Vec<Counted>, Error> {
+    let mut hosts: BTreeMap<_, Engines> = BTreeMap::new();
+    let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
+    let mut players = Vec::new();
+    for trace in traces {
+        let params = trace.params(settings)?;
+        let key = trace.endpoint();
+        if !members.iter().any(|(member, _)| *member == key) {
+            let engines = hosts.entry(trace.host()).or_insert_with(|| Engines::new(&params));
+            members.push((key.clone(), engines.join(&params)?));
+        }
+        let mut device = trace.device(&params)?;
+        device.pool =
+            members.iter().find(|(member, _)| *member == key).map(|(_, pool)| Arc::clone(pool));
+        players.push(Player::with_share(trace, device, shares)?);
+    }
+    // The earliest next operation of all traces; its place breaks ties.
+    let mut queue = BinaryHeap::new();
+    let mut next: Vec<Option<Timed>> = Vec::new();
+    for (at, player) in players.iter_mut().enumerate() {
+        let first = player.next()?;
+        let start = player.source.trace.header.start_ns;
+        queue.extend(first.map(|(time, _)| Reverse((start.saturating_add(time), at))));
+        next.push(first);
+    }
+    while let Some(Reverse((_, at))) = queue.pop() {
+        let player = &mut players[at];
+        if let Some(timed) = next[at].take() {
+            player.step(&timed)?;
+        }
+        let before = player.taken();
+        next[at] = player.next()?;
+        bar.inc(player.taken() - before);
+        let start = player.source.trace.header.start_ns;
+        queue.extend(next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
+    }
+    Ok(players.iter().map(Player::counted).collect())
+}
+
+/// The pool of a host: endpoints are given to its engines in turn.
+struct Engines {
+    pools: Vec<LocalPool>,
+    joined: usize,
+}
+
+impl Engines {
+    fn new(params: &Params) -> Self {
+        let engines = params.number("pool_engines");
+        let entries = number(params, "pool_entries") / engines as u32;
+        Self { pools: (0..engines).map(|_| LocalPool::new(entries)).collect(), joined: 0 }
+    }
+
+    fn join(&mut self, params: &Params) -> Result<Arc<dyn EntryPool>, Error> {
+        let share =
+            Share { reserved: number(params, "pool_reserved"), max: number(params, "pool_max") };
+        let pool = &self.pools[self.joined % self.pools.len()];
+        self.joined += 1;
+        Ok(Arc::new(pool.join(share).map_err(|_| Error::Pool)?))
+    }
+}
+
+fn number(params: &Params, name: &str) -> u32 {
+    u32::try_from(params.number(name)).unwrap_or(u32::MAX)
+}
+
+/// Whether a device would hold messages back.
+pub(crate) fn holds_back(params: &[Params]) -> bool {
+    params.iter().any(|params| params.text("overflow") == "flow-control")
+}
+
+/// Says what a replay cannot do: a trace has the messages that came, not those that a sender
+/// would have held back.
+pub(crate) fn note_flow_control(what: &str) {
+    eprintln!(
+        "{what}: a replay holds no message back and fails no receive; what does not fit spills"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use nic::trace::{Header, Op};
+
+    use super::super::take::Take;
+    use super::*;
+
+    #[test]
+    fn a_queue_that_grows_too_long_ends_the_replay() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.trace");
+        let header = Header { rank: Some(3), layout: "mpich".to_owned(), ..Header::default() };
+        let envelope = nic::message::Envelope { source: 1, bits: 2, len: 0 };
+        let mut bytes = header.to_bytes();
+        nic::trace::Encoder::default().op(&mut bytes, &Op::Arrive(envelope)).unwrap();
+        bytes.extend(nic::trace::again(99).to_le_bytes());
+        fs::write(&path, bytes).unwrap();
+        let play = |max_queue| {
+            let take = Take { max_queue, ..Default::default() };
+            let found = files::find(std::slice::from_ref(&path), take).unwrap();
+            let settings = Settings::default();
+            (
+                all(&found, &settings).map(|of| of.len()),
+                curves(&found, &settings, &ProgressBar::hidden()).map(|of| of.len()),
+            )
+        };
+        assert!(matches!(play(100), (Ok(1), Ok(1))));
+        let (one, other) = play(99);
+        // Several tables are not played at once then, but one after the other.
+        let take = Take { max_queue: 100, ..Default::default() };
+        let found = files::find(std::slice::from_ref(&path), take).unwrap();
+        let settings = [Settings::default(), Settings::default()];
+        let played = all_to_each(&found, &settings, &ProgressBar::hidden()).unwrap();
+        assert!(played.iter().flatten().all(|of| of.counters.umq.high_water == 100));
+        for error in [one.unwrap_err(), other.unwrap_err()] {
+            let expected = "x.trace: the UMQ of rank 3 has more than 99 elements";
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn several_tables_count_what_each_of_them_counts_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let out = directory.path().join("traces");
+        crate::commands::workload::tests::write_to(&out);
+        let found = files::find(&[out], Take::default()).unwrap();
+        let of = |sets: &[(&str, u64)]| {
+            let mut settings = Settings::default();
+            sets.iter().for_each(|(name, value)| settings.set(name, value));
+            settings
+        };
+        let settings = [
+            of(&[]),
+            of(&[("prq_entries", 3), ("umq_entries", 2)]),
+            of(&[("pool_entries", 16)]),
+            of(&[("prq_entries", 0), ("umq_entries", 0)]),
+        ];
+        let together = all_to_each(&found, &settings, &ProgressBar::hidden()).unwrap();
+        for (settings, together) in settings.iter().zip(&together) {
+            let alone = all(&found, settings).unwrap();
+            assert_eq!(alone.len(), found.len());
+            for (alone, together) in alone.iter().zip(together) {
+                assert_eq!(alone.trace.path, together.trace.path);
+                assert_eq!(alone.counters, together.counters);
+                assert_eq!(
+                    (alone.operations, alone.seconds),
+                    (together.operations, together.seconds)
+                );
+            }
+        }
+    }
+}

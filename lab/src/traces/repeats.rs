@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Several recordings of one program: repeats of a measurement, not more ranks.
+//!
+//! Directories are repeats if a rank stands in two of them; otherwise they are parts of one run,
+//! such as those of two hosts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use nic::origin::Origin;
+use nic::trace::Header;
+
+use super::files::{self, Found};
+use super::take::Take;
+use crate::error::Error;
+
+/// The recordings named, each by itself and once.
+///
+/// # Errors
+/// They are of different programs, or of the same processes.
+pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Vec<Found>, Error> {
+    if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
+        return Ok(vec![files::find(names, take)?]);
+    }
+    let each = names.iter().map(|name| files::find(std::slice::from_ref(name), take));
+    let each = each.collect::<Result<Vec<_>, _>>()?;
+    let ranks = |found: &Found| found.iter().filter_map(|trace| trace.header.rank).collect();
+    if !overlap(each.iter().map(ranks)) {
+        return Ok(vec![files::find(names, take)?]);
+    }
+    let told = each.iter().map(|found| {
+        let Header { program, origin, .. } = &found[0].header;
+        Measured::of(program, origin)
+    });
+    check(names, &told.collect::<Vec<_>>())?;
+    let mut processes = BTreeMap::new();
+    for trace in each.iter().flat_map(|found| found.iter()) {
+        let of = (trace.endpoint(), &trace.header.context, &trace.header.program);
+        if let Some(first) = processes.insert(of, &trace.path) {
+            let (first, second) = (first.clone(), trace.path.clone());
+            return Err(Error::SameEndpoint { first, second });
+        }
+    }
+    Ok(each)
+}
+
+/// What must be the same for runs to be repeats.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Measured<'a> {
+    program: &'a str,
+    command: &'a str,
+    mpi: &'a str,
+    ranks: Option<u32>,
+}
+
+impl<'a> Measured<'a> {
+    pub(crate) fn of(program: &'a str, origin: &'a Origin) -> Self {
+        // Generated ones tell the seed there, which is what varies.
+        let program = program.split(" --seed ").next().unwrap_or(program);
+        Self { program, command: &origin.command, mpi: &origin.mpi, ranks: origin.ranks }
+    }
+}
+
+/// Refuses runs of different programs.
+pub(crate) fn check(names: &[PathBuf], measured: &[Measured<'_>]) -> Result<(), Error> {
+    match measured.iter().position(|of| *of != measured[0]) {
+        None => Ok(()),
+        Some(other) => {
+            Err(Error::NoRepeats { first: names[0].clone(), second: names[other].clone() })
+        }
+    }
+}
+
+/// Whether a number stands in two of these.
+pub(crate) fn overlap(sets: impl Iterator<Item = BTreeSet<u32>>) -> bool {
+    let mut all = BTreeSet::new();
+    for set in sets {
+        let before = all.len();
+        let of_set = set.len();
+        all.extend(set);
+        if all.len() < before + of_set {
+            return true;
+        }
+    }
+    false
+}
+
+/// What the highest of some runs says of the next one: all orders of as many and one more are
+/// equally likely, if nothing changed between them.
+pub(crate) fn exceeded(runs: usize) -> String {
+    format!("another run exceeds the highest of {runs} with probability at most 1/{}", runs + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_in_two_recordings_make_them_repeats() {
+        let sets = |of: &[&[u32]]| overlap(of.iter().map(|set| set.iter().copied().collect()));
+        assert!(!sets(&[&[0, 1], &[2, 3], &[]]));
+        assert!(sets(&[&[0, 1], &[2], &[1]]));
+    }
+}

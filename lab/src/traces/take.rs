@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Which traces are taken, and how much of them.
+
+use std::num::NonZeroU32;
+
+use clap::Args;
+
+/// Which traces are taken, and how much of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub(crate) struct Take {
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
+    #[arg(long)]
+    pub(crate) cut_off: bool,
+
+    /// Ends a replay, with an error, in which a queue has more elements. Each takes 150 to 250
+    /// bytes; as many traces are replayed at a time as there are cores.
+    #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
+    pub(crate) max_queue: usize,
+
+    /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
+    #[arg(long)]
+    pub(crate) partial: bool,
+
+    /// Ranks of a node, see [`Ppn`].
+    #[arg(skip)]
+    pub(crate) ppn: Option<NonZeroU32>,
+}
+
+/// For commands that replay traces alone.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Ppn {
+    /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
+    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay until they are
+    /// answered. Ranks of a node are consecutive.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(crate) ppn: Option<NonZeroU32>,
+}
+
+impl Default for Take {
+    fn default() -> Self {
+        Self { cut_off: false, max_queue: MAX_QUEUE, partial: false, ppn: None }
+    }
+}
+
+/// A gigabyte, or a file of 62 KB: records say how often they repeat.
+pub(crate) const MAX_QUEUE: usize = 4_000_000;

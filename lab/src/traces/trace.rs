@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A trace on the disk, and the device it is replayed to.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once, OnceLock};
+
+use matching::timing::{Costs, Timing};
+use matching::{HostEngine, TagLayout};
+use nic::clusters::{self, Own};
+use nic::config::{self, DeviceConfig, Promise};
+use nic::params::Params;
+use nic::timings::COSTS;
+use nic::trace::{HEADER, Header, Reader, Stop, TraceError};
+
+use super::clock::NoTime;
+use super::node::{Nodes, Remote};
+use super::take::Take;
+use crate::error::Error;
+use crate::results::reports::Endpoint;
+use crate::results::summary::NO_LIBFABRIC;
+use crate::settings::Settings;
+
+/// That lengths are missing is said once.
+static NO_LENGTHS: Once = Once::new();
+/// So is that clusters are of another job.
+static OTHER_JOB: Once = Once::new();
+
+/// A trace on the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    pub(crate) path: PathBuf,
+    pub(crate) header: Header,
+    /// Bytes of the window and of records.
+    pub(crate) bytes: u64,
+    pub(crate) take: Take,
+    /// Its process was ended in the middle of it, or runs still.
+    unfinished: bool,
+    /// Why the recording ended before its program, if it did.
+    stop: Option<Stop>,
+    /// Why it is not whole, once that was noticed.
+    cut: Arc<OnceLock<String>>,
+    /// Receives have their lengths.
+    tells_lengths: bool,
+    /// Which ranks share a node, where that matters.
+    pub(super) nodes: Option<Arc<Nodes>>,
+}
+
+impl Trace {
+    pub(super) fn open(path: PathBuf, take: Take) -> Result<Self, Error> {
+        let meta = fs::metadata(&path).map_err(Error::io(&path))?;
+        // To open a pipe would wait for who writes to it.
+        if !meta.is_file() {
+            return Err(Error::NoFile { path });
+        }
+        let len = meta.len();
+        let reader = reader(&path)?;
+        let header = reader.header().clone();
+        let bytes = len.saturating_sub(HEADER as u64);
+        let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
+        let (cut, nodes, tells_lengths) = (Arc::default(), None, reader.tells_lengths());
+        Ok(Self { path, header, bytes, take, unfinished, stop, cut, tells_lengths, nodes })
+    }
+
+    /// What leaves out the messages of ranks of the same node, where that is wanted.
+    pub(crate) fn remote(&self) -> Option<Remote<'_>> {
+        let (nodes, rank) = (self.nodes.as_deref()?, self.header.rank?);
+        Some(Remote::new(nodes, rank, self.is_generated()))
+    }
+
+    pub(crate) fn is_generated(&self) -> bool {
+        self.header.libfabric == NO_LIBFABRIC
+    }
+
+    /// Where its process ran, or would have.
+    pub(crate) fn host(&self) -> (String, Option<u32>) {
+        let node = self.nodes.as_ref().zip(self.header.rank).map(|(nodes, rank)| nodes.of(rank));
+        (self.header.host.clone(), node)
+    }
+
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        (self.header.host.clone(), self.header.pid, self.header.address.clone())
+    }
+
+    /// Bytes of records, but for those of the window: a short recording leaves it nearly empty.
+    pub(crate) fn records(&self) -> u64 {
+        self.bytes.saturating_sub(u64::from(self.header.window))
+    }
+
+    pub(crate) fn reader(&self) -> Result<Reader<File>, Error> {
+        reader(&self.path)
+    }
+
+    /// Says why it is not whole, once however often it is played.
+    pub(crate) fn tell(&self, why: &str) {
+        if self.cut.set(why.to_owned()).is_ok() {
+            eprintln!("{}: {why}", self.path.display());
+        }
+    }
+
+    /// Why it is not whole, if that was noticed as it was played.
+    pub(crate) fn cut(&self) -> Option<&str> {
+        self.cut.get().map(String::as_str)
+    }
+
+    /// Whether it has all that was asked, as far as that was noticed.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.unfinished && self.stop.is_none() && self.cut().is_none()
+    }
+
+    /// Whether the recording ended since there was no room for it.
+    pub(crate) fn found_no_room(&self) -> bool {
+        self.stop == Some(Stop::Disk)
+    }
+
+    pub(crate) fn error(&self, error: TraceError) -> Error {
+        Error::Trace { path: self.path.clone(), error }
+    }
+
+    /// The parameters it was recorded with, but for those set here.
+    pub(crate) fn params(&self, settings: &Settings) -> Result<Params, Error> {
+        // Devices and timings set parameters, which were recorded with their values, too.
+        let (device, timing) = (settings.get("device"), settings.get("timing"));
+        let recorded = |name: &str| match (device, name) {
+            // The kernel is of the machine, not of the experiment.
+            (Some(_), _) | (None, "kernel") => None,
+            (None, _) if timing.is_some() && COSTS.contains(&name) => None,
+            (None, _) => self.header.config.get(name).cloned(),
+        };
+        let set = |name: &str| settings.get(name).map(str::to_owned);
+        Ok(Params::from_lookup(|name| set(name).or_else(|| recorded(name)))?)
+    }
+
+    /// How match bits are laid out, with these parameters.
+    pub(crate) fn layout(&self, params: &Params) -> Result<TagLayout, Error> {
+        let layout = match params.text("tag_layout") {
+            "auto" => self.header.layout.parse(),
+            name => name.parse(),
+        };
+        layout.map_err(|_| Error::Layout {
+            path: self.path.clone(),
+            layout: self.header.layout.clone(),
+        })
+    }
+
+    /// Its clusters in a file; none, and that is told, if the file is of another job.
+    fn clusters(&self, file: &str) -> Result<Option<Own>, Error> {
+        let path = Path::new(file);
+        let Header { rank, origin, .. } = &self.header;
+        let mut opened = host::regular::open(path).map_err(Error::io(path))?;
+        let read = clusters::read(&mut opened, rank.unwrap_or(0), origin.ranks);
+        match read {
+            Ok(own) => Ok(Some(own)),
+            Err(error) if error.is_other_job() => {
+                OTHER_JOB.call_once(|| {
+                    eprintln!("{file}: {error}; every source is in the default cluster");
+                });
+                Ok(None)
+            }
+            Err(error) => Err(Error::Clusters { path: path.to_owned(), error }),
+        }
+    }
+
+    /// The device of these parameters. Costs are counted, time does not pass.
+    pub(crate) fn device(&self, params: &Params) -> Result<DeviceConfig, Error> {
+        let layout = self.layout(params)?;
+        let mut config = DeviceConfig::from_params(params, layout);
+        (config.prq.depths, config.umq.depths) = (true, true);
+        config.times = false;
+        if self.header.context != "tagged" {
+            // Of the MPI itself, which promises nothing.
+            config.promise = Promise::default();
+        }
+        if config.prq.engine == HostEngine::Kmeans {
+            config.clusters = self.clusters(params.text("clusters"))?;
+        }
+        if !self.tells_lengths && config.refuse.below > 0 {
+            NO_LENGTHS.call_once(|| eprintln!("{}", Error::NoLengths { path: self.path.clone() }));
+            config.refuse.below = 0;
+        }
+        let costs = config::costs(params);
+        if costs != Costs::default() {
+            config.timing = Some(Timing { costs, pace: Arc::new(NoTime) });
+        }
+        Ok(config)
+    }
+}
+
+pub(super) fn reader(path: &Path) -> Result<Reader<File>, Error> {
+    let file = File::open(path).map_err(Error::io(path))?;
+    Reader::new(file).map_err(|error| Error::Trace { path: path.to_owned(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_window_has_no_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let put = |name: &str, window: u32, more: usize| {
+            let path = directory.path().join(name);
+            let mut bytes = Header { window, ..Header::default() }.to_bytes();
+            bytes.resize(bytes.len() + more, 0);
+            fs::write(&path, bytes).unwrap();
+            Trace::open(path, Take::default()).unwrap()
+        };
+        assert_eq!(put("0.trace", 4096, 4096).records(), 0);
+        assert_eq!(put("1.trace", 4096, 3 * 4096).records(), 2 * 4096);
+        assert_eq!(put("2.trace", 0, 40).records(), 40);
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Ranks that left traces and no report: they were killed, or ended without `MPI_Finalize`.
+
+use std::collections::BTreeSet;
+
+use nic::report::{Report, WrittenAt};
+
+use super::trace::Trace;
+use super::{counted, play};
+use crate::error::Error;
+use crate::results::reports::{self, Endpoint};
+use crate::results::summary::MISSING;
+use crate::settings::Settings;
+use crate::text::numbers::count;
+
+/// Adds what the traces of endpoints count that there is no report of, or only a draft, which knows
+/// less. Says of how many, if there are any.
+pub(crate) fn add(reports: &mut Vec<Report>, traces: &[Trace]) -> Result<Option<String>, Error> {
+    let whole = |report: &&Report| report.written_at != WrittenAt::Running;
+    let told: BTreeSet<_> = reports.iter().filter(whole).map(reports::endpoint).collect();
+    let silent: Vec<_> =
+        traces.iter().filter(|trace| !told.contains(&trace.endpoint())).cloned().collect();
+    if silent.is_empty() {
+        return Ok(None);
+    }
+    let settings = Settings::default();
+    let mut replayed = counted::reports(&play::all(&silent, &settings)?, &settings)?;
+    // A draft goes on where the recording stopped.
+    let stopped: BTreeSet<Endpoint> =
+        silent.iter().filter(|trace| trace.cut().is_some()).map(Trace::endpoint).collect();
+    for report in &mut replayed {
+        report.written_at = WrittenAt::Running;
+        let endpoint = reports::endpoint(report);
+        if let Some(at) = reports.iter().position(|draft| reports::endpoint(draft) == endpoint) {
+            let draft = reports.swap_remove(at);
+            if stopped.contains(&endpoint) {
+                *report = draft;
+            } else {
+                (report.processes, report.channels) = (draft.processes, draft.channels);
+            }
+        }
+    }
+    let endpoints = count(replayed.len() as u64, "endpoint");
+    let ranks = replayed.iter().filter_map(|report| report.rank).take(MISSING);
+    let names: Vec<_> = ranks.map(|rank| rank.to_string()).collect();
+    let ranks =
+        if names.is_empty() { String::new() } else { format!(" (rank {})", names.join(", ")) };
+    reports.extend(replayed);
+    reports.sort_by_key(|report| (report.rank, report.pid));
+    Ok(Some(format!("No report of {endpoints}{ranks}: counted from traces")))
+}

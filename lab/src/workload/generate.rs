@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Operations of a rank, and what they are played to.
+
+use indicatif::ProgressBar;
+use matching::TagLayout;
+use nic::params::Params;
+
+use super::flight::Flight;
+use super::pattern::Pattern;
+use super::random::mix;
+use super::stream::{Event, Place, play};
+use crate::error::Error;
+use crate::text::progress;
+
+/// The parameters of a job of so many ranks over MPICH, some set to other values.
+pub(crate) fn params(ranks: u32, set: &[(&str, &str)]) -> Result<Params, Error> {
+    let ranks = ranks.to_string();
+    let given = [("nprocs", ranks.as_str()), ("tag_layout", TagLayout::Mpich.name())];
+    Ok(Params::from_lookup(|name| {
+        let mut all = given.iter().chain(set);
+        all.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    })?)
+}
+
+/// A bar that counts steps.
+pub(crate) fn progress(steps: u64) -> ProgressBar {
+    progress::bar(steps, "{bar:30} {pos}/{len} steps, {elapsed} passed, {eta} left, {msg}")
+}
+
+/// Every operation of a rank, step by step.
+pub(crate) fn generate(
+    pattern: Pattern,
+    place: Place,
+    seed: u64,
+    steps: std::ops::Range<u32>,
+    flight: Flight,
+    mut sink: impl FnMut(Event),
+) {
+    for step in steps {
+        let seed = mix(mix(seed, u64::from(place.rank)), u64::from(step));
+        for (number, phase) in pattern.step(place, step, flight).iter().enumerate() {
+            play(phase, place, mix(seed, number as u64), &mut sink);
+        }
+    }
+}
