@@ -82,6 +82,7 @@ mod bits;
 mod cam;
 mod deep;
 mod entry;
+mod handle;
 mod kernel;
 mod nursery;
 mod scanner;
@@ -91,6 +92,7 @@ mod wildcards;
 
 pub use cam::Cam;
 pub use entry::{Entry, Key, Source};
-pub use kernel::{Kernel, UnknownKernel};
-pub use scanner::{Compare, Scanner, Search};
-pub use table::{Full, Handle, Hit, Table, TableError};
+pub use handle::{Full, Handle, Hit, TableError};
+pub use kernel::{Compare, Kernel, Search, UnknownKernel};
+pub use scanner::Scanner;
+pub use table::Table;

@@ -24,7 +24,7 @@
 //! What is likely comes first and does least. Each way is a function of its own, so that none saves
 //! registers for another, and what is rare is called last, which is a jump.
 
-use super::{Deep, entries};
+use super::parts::{Deep, entries};
 use crate::deep::pattern::Pattern;
 use crate::deep::state::State;
 use crate::deep::uniform::Uniform;
