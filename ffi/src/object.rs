@@ -148,7 +148,7 @@ pub(crate) static LIVE: LazyLock<Mutex<HashMap<usize, TypeId>>> = LazyLock::new(
 /// The Rust part of an object C calls an operation on.
 ///
 /// # Safety
-/// `raw` is null or came from [`create`](crate::ops::fid::create) with the same `T` and is not closed:
+/// `raw` is null or came from [`crate::ops::fid::create`] with the same `T` and is not closed:
 /// operations are only reached through the tables of such an object.
 #[inline]
 pub(crate) unsafe fn get<'a, R: Raw, T: Object>(raw: *mut R) -> Result<&'a Arc<T>> {

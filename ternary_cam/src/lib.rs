@@ -59,8 +59,8 @@
 //! All below the slots hold numbers of slots. Home is an index (`deep/index.rs`), side are up to
 //! four that link entries beside the slots (`deep/rings.rs`), tray and scan compare with a kernel
 //! (kernel.rs): avx512, avx2 or scalar. Searches go by `deep/search.rs`, inserts by
-//! `deep/insert.rs`; `deep/upkeep.rs` builds and drops what they need, as they wish
-//! (`deep/wishes.rs`).
+//! `deep/insert.rs`, removals by `deep/remove.rs`; `deep/upkeep.rs` builds and drops what they
+//! need, as they wish (`deep/wishes.rs`).
 //!
 //! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
 //! (`kernel/words.rs`). A [`Cam`] compares with `kernel/prints.rs`.

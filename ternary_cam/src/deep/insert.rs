@@ -6,7 +6,7 @@
 //!  +- insert_base        entries of the base class, exact keys
 //!  +- insert_uniform     one pattern serves all entries and keys but those of side indexes
 //!  +- insert_classes     nothing but the home index, for exact keys (tuple_space.rs)
-//!  +- insert_in_tray     few (tray.rs)
+//!  +- insert_in_tray     few (tray/exchange.rs)
 //!  +- insert_general     anything else
 //! ```
 //!

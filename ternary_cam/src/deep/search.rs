@@ -9,7 +9,7 @@
 //!  +- first_match_flagged    key with wildcards, or anything else
 //!      +- .._uniform           one pattern serves all entries and keys of this kind
 //!      +- .._named             the same, but this one names its source
-//!      +- .._in_side           the same, but a side index serves this one (side.rs)
+//!      +- .._in_side           the same, but a side index serves this one (side/)
 //!      +- tray.first           few entries (tray.rs)
 //!      +- .._general
 //!          +- first_in_scan    no entry has a class

@@ -12,8 +12,9 @@
 //! no use for long (Keep):              serves other keys
 //! ```
 //!
-//! Keys with a source among those without count the entries that they pass ([`crate::deep::index::Index::walked`]),
-//! and wish for [`crate::deep::wishes::Wish::SplitHome`] when these are too many.
+//! Keys with a source among those without count the entries that they pass
+//! ([`crate::deep::index::Index::walked`]), and wish for [`crate::deep::wishes::Wish::SplitHome`]
+//! when these are too many.
 
 use super::WALK_PER_INSERT;
 use crate::bits::Bits;
@@ -29,8 +30,8 @@ const SPLIT_TICKS: u32 = 4096;
 /// How often they double.
 const MOST_DOUBLINGS: u32 = 15;
 
-/// Ticks from one wish for [`Wish::HomeUsed`](crate::deep::wishes::Wish::HomeUsed) to the next: seldom
-/// enough to cost nothing, and often enough for [`crate::deep::keep::Keep`].
+/// Ticks from one wish for [`crate::deep::wishes::Wish::HomeUsed`] to the next: seldom enough to
+/// cost nothing, and often enough for [`crate::deep::keep::Keep`].
 const ASK: u32 = 4;
 
 impl Deep {
