@@ -156,7 +156,7 @@ impl<R: Clone, M> Context<R, M> {
     #[inline(always)]
     pub fn post(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         if self.prq.is_flow_controlled() && self.holds_post(receive) {
-            // Who asks again and again learns nothing new.
+            // Repeated attempts are recorded once.
             if !std::mem::replace(&mut self.held, true) {
                 self.note(|| Op::Held((&*receive).into()));
                 self.held = true;

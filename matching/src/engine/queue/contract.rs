@@ -60,7 +60,7 @@ pub trait Lookup {
     fn prefers_list(&self, short: usize, split: bool) -> bool;
 }
 
-/// Queues by number, and the list of all elements. See [`super`].
+/// Queues by number, and the list of all elements. See `engine/queue/mod.rs`.
 pub trait Queues: Lookup {
     /// Up to so many elements, with collective ones among them, are found sooner in the
     /// list of all than by finding out in which queue they are.
