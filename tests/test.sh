@@ -15,7 +15,7 @@ say "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
 say "Circles of files, imports up a floor"
-python3 tests/floors.py provider
+python3 tests/floors.py
 say "Unit tests"
 cargo test --quiet --workspace
 build_tcam

@@ -10,6 +10,7 @@
 //! what is found of the process around us.
 
 pub mod atomic;
+mod control;
 pub mod errno;
 pub mod flags;
 pub mod guard;

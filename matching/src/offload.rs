@@ -25,8 +25,11 @@
 mod admit;
 mod choose;
 mod config;
+mod depart;
 mod measure;
 mod observe;
+mod reconsider;
+mod search;
 mod tables;
 mod tell;
 
@@ -37,7 +40,7 @@ pub use tables::{TableKind, UnknownTable};
 use std::sync::Arc;
 
 use tables::Tables;
-use ternary_cam::{Handle, Hit, TableError};
+use ternary_cam::{Handle, TableError};
 
 use crate::counters::{Block, Histogram, QueueCounters, SearchDepth, Traversals};
 use crate::curve::Curve;
@@ -48,7 +51,7 @@ use crate::profile::Profile;
 use crate::sources::AddedBySource;
 use crate::timing::Timing;
 use crate::traffic::Classifier;
-use crate::{Element, Key, Leave, Overflow};
+use crate::{Element, Leave, Overflow};
 
 /// Where an element lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -361,179 +364,6 @@ impl Offload {
     #[must_use]
     pub fn recent(&self) -> (usize, usize) {
         self.recent
-    }
-
-    /// The oldest element that matches, counted as a match. What becomes of it is
-    /// said next, before any other call that changes the queue, by
-    /// [`Offload::remove_matched`] or [`Offload::keep_matched`]; a match that is
-    /// neither counts as kept.
-    #[inline(always)]
-    pub fn search(&mut self, key: &Key) -> Option<Found> {
-        self.settle();
-        let found = if self.observed { self.find_observed(key) } else { self.find_counted(key) };
-        self.count_search(key, found);
-        self.matched = found;
-        found
-    }
-
-    /// [`Offload::search`], quicker where there is no element, as with unexpected messages most
-    /// of the time.
-    #[inline(always)]
-    pub fn search_if_any(&mut self, key: &Key) -> Option<Found> {
-        if !self.is_empty() || self.observed {
-            return self.search(key);
-        }
-        self.settle();
-        if self.depths {
-            self.note_depths(key, None);
-        }
-        self.count_search(key, None);
-        None
-    }
-
-    #[inline(always)]
-    fn count_search(&mut self, key: &Key, found: Option<Found>) {
-        let collective = self.classifier.is_collective(key.bits, key.ignore);
-        let counters = self.counters.kinds.of_mut(collective);
-        counters.searches += 1;
-        match found {
-            Some(Found { place: Place::Table, .. }) => counters.table_matches += 1,
-            Some(Found { place: Place::Host, .. }) => counters.host_matches += 1,
-            None => counters.misses += 1,
-        }
-    }
-
-    /// The oldest element that matches, neither counted nor charged.
-    #[inline]
-    #[must_use]
-    pub fn find(&self, key: &Key) -> Option<Found> {
-        self.find_behind(self.table.first_match(key), key)
-    }
-
-    /// The same where the table is the index.
-    #[inline(always)]
-    fn find_in_index(&self, key: &Key) -> Option<Found> {
-        self.find_behind(self.table.index.first_match(key), key)
-    }
-
-    /// The oldest element that matches, given what the table found.
-    #[inline(always)]
-    fn find_behind(&self, hit: Option<Hit>, key: &Key) -> Option<Found> {
-        let Some(hit) = hit else {
-            if self.on_host() == 0 {
-                return None;
-            }
-            self.note_host_search(key);
-            let token = self.host.first_token(key)?;
-            return Some(Found { token, place: Place::Host });
-        };
-        let found = Found { token: hit.token, place: Place::Table };
-        if self.on_host() == 0 {
-            return Some(found);
-        }
-        let Some(oldest) = self.host.oldest() else { return Some(found) };
-        let Location::Table { age, .. } = self.locations[hit.token as usize] else {
-            unreachable!("the table's elements are in the table");
-        };
-        if age < oldest.age {
-            return Some(found);
-        }
-        self.note_host_search(key);
-        match self.host.first_match(key) {
-            Some(host) if host.age < age => Some(Found { token: host.token, place: Place::Host }),
-            _ => Some(found),
-        }
-    }
-
-    #[inline(always)]
-    fn note_host_search(&self, key: &Key) {
-        if let Some(chooser) = &self.chooser {
-            chooser.note_search(key);
-        }
-    }
-
-    /// Takes out the element the last [`Offload::search`] found and promotes into
-    /// the slot it frees. Whether the element was there.
-    ///
-    /// An element that the last search did not find counts as cancelled.
-    #[inline(always)]
-    pub fn remove_matched(&mut self, token: u32) -> bool {
-        if self.matched.is_none_or(|found| found.token != token) {
-            return self.cancel(token);
-        }
-        self.matched = None;
-        self.take(token).is_some()
-    }
-
-    /// Leaves the element the last [`Offload::search`] found where it is: a
-    /// multi-receive buffer with room to spare.
-    #[inline]
-    pub fn keep_matched(&mut self, token: u32) {
-        debug_assert!(
-            self.matched.is_some_and(|found| found.token == token),
-            "token {token} is not what the last search found"
-        );
-        self.settle();
-    }
-
-    /// Takes an element out that nothing matched: a receive that is cancelled, a message
-    /// that is dropped. Whether it was there.
-    pub fn cancel(&mut self, token: u32) -> bool {
-        self.settle();
-        if self.observed {
-            self.observe_cancel(token);
-        }
-        let place = self.take(token);
-        match place {
-            Some(Place::Table) => self.counters.table_cancels += 1,
-            Some(Place::Host) => self.counters.host_cancels += 1,
-            None => {}
-        }
-        place.is_some()
-    }
-
-    /// Counts a match that was not taken out as kept.
-    #[inline]
-    fn settle(&mut self) {
-        let matched = self.matched.take();
-        if let (Some(_), Some(curve)) = (matched, &mut self.curve) {
-            curve.keep();
-        }
-        match matched {
-            None => {}
-            Some(Found { place: Place::Table, .. }) => self.counters.table_kept += 1,
-            Some(Found { place: Place::Host, .. }) => self.counters.host_kept += 1,
-        }
-    }
-
-    /// Frees an element's place and promotes.
-    #[inline(always)]
-    fn take(&mut self, token: u32) -> Option<Place> {
-        if self.observed {
-            self.observe_departure(token);
-        }
-        let location = self.locations.get_mut(token as usize)?;
-        match std::mem::replace(location, Location::Nowhere) {
-            Location::Nowhere => None,
-            Location::Host { handle, stay } => {
-                let refused = stay != Stay::No;
-                self.remove_from_host(handle);
-                self.refused -= usize::from(refused);
-                self.waiting -= usize::from(!refused);
-                if self.overflow.promotes() && (refused || self.pool.is_some()) {
-                    // What waits behind something else goes on waiting.
-                    let _ = self.promote_waiting();
-                }
-                Some(Place::Host)
-            }
-            Location::Table { handle, .. } => {
-                self.remove_from_table(handle);
-                if !self.plain || self.waiting > 0 {
-                    let _ = self.pass_on();
-                }
-                Some(Place::Table)
-            }
-        }
     }
 
     /// Whether an element has this token.

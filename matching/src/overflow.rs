@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What happens when a table is full.
 
-#[cfg(doc)]
-use crate::Offload;
-
 /// What happens when the table is full (`FI_TCAM_OVERFLOW`), because NICs differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
@@ -18,8 +15,8 @@ pub enum Overflow {
     /// mode); what is in the table stays there until it is matched, or goes along ([`Leave::takes_along`]).
     Sticky,
     /// Who brings an element is held back until a slot frees (CXI's hardware mode):
-    /// a receive is not posted ([`Offload::has_room`]), the sender of a message waits
-    /// ([`Offload::holds_back`]). What is inserted all the same spills.
+    /// a receive is not posted ([`crate::Offload::has_room`]), the sender of a message waits
+    /// ([`crate::Offload::holds_back`]). What is inserted all the same spills.
     FlowControl,
 }
 

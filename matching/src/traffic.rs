@@ -21,7 +21,15 @@
 //! The bits are a hint: an engine that trusts a wrong layout is slower, and still
 //! finds the oldest match.
 
+mod fields;
+mod kind;
+mod operations;
+
 use crate::{Key, Source};
+use fields::Field;
+pub(crate) use fields::{Fields, Wildcards};
+pub use kind::{CollectiveId, Traffic};
+use operations::operation_name;
 
 /// How the MPI in use lays out its match bits (`FI_TCAM_TAG_LAYOUT`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,30 +51,6 @@ pub enum TagLayout {
     Opaque,
 }
 
-/// Identifies a collective operation of a communicator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CollectiveId {
-    /// Context id or communicator id.
-    pub communicator: u32,
-    /// Tag of the operation, without its sign; [`CollectiveId::NONBLOCKING`] for
-    /// every nonblocking one, whose tags only count calls.
-    pub operation: u32,
-}
-
-impl CollectiveId {
-    /// The operation of nonblocking collectives.
-    pub const NONBLOCKING: u32 = u32::MAX;
-}
-
-/// What a message belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Traffic {
-    /// A send and a receive of the application, or something unknown.
-    PointToPoint,
-    /// A collective operation.
-    Collective(CollectiveId),
-}
-
 /// What the match bits of a receive or message tell people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Told {
@@ -80,54 +64,6 @@ pub struct Told {
     /// The collective operation, if it is of one.
     pub operation: Option<&'static str>,
 }
-
-/// A field of the match bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Field {
-    shift: u32,
-    mask: u64,
-}
-
-impl Field {
-    const fn new(shift: u32, width: u32) -> Self {
-        Self { shift, mask: (u64::MAX >> (u64::BITS - width)) << shift }
-    }
-
-    const fn of(self, bits: u64) -> u32 {
-        ((bits & self.mask) >> self.shift) as u32
-    }
-}
-
-/// The fields of a layout, looked up once by each engine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields {
-    /// The bit that says collective; none for an opaque layout.
-    collective: u64,
-    communicator: Field,
-    tag: Field,
-    /// The bits of both.
-    told_by: u64,
-    source: Option<Field>,
-    /// Whether collective tags are negative.
-    negative: bool,
-    /// First tag, without its sign, of nonblocking operations.
-    nonblocking: u32,
-}
-
-/// See [`Fields::wildcards`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wildcards {
-    /// Communicator and tag.
-    pub(crate) told_by: u64,
-    pub(crate) any_tag: u64,
-    /// 0 where the bits do not have the source.
-    pub(crate) any_source: u64,
-}
-
-/// First nonblocking tag of MPICH: behind those of hcoll, which end at 286.
-const MPICH_NONBLOCKING: u32 = 287;
-/// First nonblocking tag of Open MPI 4.1, without its sign.
-const OPEN_MPI_NONBLOCKING: u32 = 27;
 
 impl TagLayout {
     /// Every layout.
@@ -250,157 +186,6 @@ impl Classifier {
     #[inline]
     pub(crate) const fn is_collective(self, bits: u64, ignore: u64) -> bool {
         bits & !ignore & self.collective != 0
-    }
-}
-
-/// Names of collective operations, by the tags of MPICH from 1 on and of Open MPI from -10 down.
-const MPICH_OPERATIONS: [&str; 28] = [
-    "barrier",
-    "bcast",
-    "gather",
-    "gatherv",
-    "scatter",
-    "scatterv",
-    "allgather",
-    "allgatherv",
-    "alltoall",
-    "alltoallv",
-    "reduce",
-    "reduce",
-    "reduce",
-    "allreduce",
-    "allreduce",
-    "allreduce",
-    "reduce_scatter",
-    "reduce_scatter",
-    "reduce_scatter",
-    "scan",
-    "scan",
-    "scan",
-    "copy",
-    "exscan",
-    "alltoallw",
-    "topology",
-    "topology",
-    "reduce_scatter_block",
-];
-const OPEN_MPI_OPERATIONS: [&str; 17] = [
-    "allgather",
-    "allgatherv",
-    "allreduce",
-    "alltoall",
-    "alltoallv",
-    "alltoallw",
-    "barrier",
-    "bcast",
-    "exscan",
-    "gather",
-    "gatherv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_block",
-    "scan",
-    "scatter",
-    "scatterv",
-];
-
-/// Name of a blocking collective operation, or of all that are not.
-fn operation_name(open_mpi: bool, operation: u32) -> &'static str {
-    if operation == CollectiveId::NONBLOCKING {
-        return "nonblocking collective";
-    }
-    let (names, first) = match open_mpi {
-        true => (&OPEN_MPI_OPERATIONS[..], 10),
-        false => (&MPICH_OPERATIONS[..], 1),
-    };
-    let at = operation.checked_sub(first).and_then(|at| usize::try_from(at).ok());
-    at.and_then(|at| names.get(at).copied()).unwrap_or("other collective")
-}
-
-impl Fields {
-    const fn mpich(communicator: Field, tag: Field, source: Option<Field>) -> Self {
-        Self {
-            collective: 1 << communicator.shift,
-            communicator,
-            tag,
-            told_by: communicator.mask | tag.mask,
-            source,
-            negative: false,
-            nonblocking: MPICH_NONBLOCKING,
-        }
-    }
-
-    const fn open_mpi(communicator: Field, tag: Field, source: Option<Field>) -> Self {
-        Self {
-            collective: 1 << tag.mask.ilog2(),
-            communicator,
-            tag,
-            told_by: communicator.mask | tag.mask,
-            source,
-            negative: true,
-            nonblocking: OPEN_MPI_NONBLOCKING,
-        }
-    }
-
-    const fn kind(&self, bits: u64) -> Traffic {
-        if bits & self.collective == 0 {
-            return Traffic::PointToPoint;
-        }
-        let tag = self.call(bits);
-        Traffic::Collective(CollectiveId {
-            communicator: self.communicator.of(bits),
-            operation: if tag >= self.nonblocking { CollectiveId::NONBLOCKING } else { tag },
-        })
-    }
-
-    /// The tag without its sign: it tells one call of a nonblocking operation
-    /// from the next.
-    pub(crate) const fn call(&self, bits: u64) -> u32 {
-        let tag = self.tag.of(bits);
-        if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
-    }
-
-    /// The bits by which elements of a source differ.
-    #[inline]
-    pub(crate) const fn tag_and_communicator(&self) -> u64 {
-        self.told_by
-    }
-
-    /// The bits by which an MPI tells messages apart, those that a receive of any tag ignores, and
-    /// those that one of any source ignores: as far as the layout is known.
-    pub(crate) const fn wildcards(&self) -> Wildcards {
-        let source = match self.source {
-            Some(field) => field.mask,
-            None => 0,
-        };
-        if self.collective == 0 {
-            return Wildcards { told_by: u64::MAX, any_tag: u64::MAX, any_source: source };
-        }
-        let sign = if self.negative { self.collective } else { 0 };
-        Wildcards { told_by: self.told_by, any_tag: self.tag.mask & !sign, any_source: source }
-    }
-
-    /// What everything that `key` can match belongs to; nothing if it can match
-    /// several. Two patterns that match each other and are not nothing are equal.
-    pub(crate) const fn kind_of_all(&self, key: &Key) -> Option<Traffic> {
-        if key.ignore & self.collective != 0 {
-            return None;
-        }
-        let kind = self.kind(key.bits);
-        match kind {
-            Traffic::Collective(_) if key.ignore & self.told_by != 0 => None,
-            _ => Some(kind),
-        }
-    }
-
-    /// The source by which engines split their queues: the rank in the bits where
-    /// the layout has it, else the peer.
-    pub(crate) const fn source(&self, key: &Key) -> Source {
-        match self.source {
-            None => key.source,
-            Some(field) if key.ignore & field.mask != 0 => Source::ANY,
-            Some(field) => Source::new(field.of(key.bits)),
-        }
     }
 }
 

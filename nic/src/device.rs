@@ -12,22 +12,22 @@
 //!                 `-miss--> PRQ insert                                     `-miss--> UMQ insert (keep)
 //! ```
 
+mod cancel;
+mod probe;
+mod tell;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use matching::measured::Clock;
-use matching::{
-    Block, Curve, Element, Key, Offload, Overflow, Profile, SearchDepth, Source, TagLayout,
-    Traversals,
-};
+use matching::{Block, Element, Key, Offload, Overflow, Profile, Source, TagLayout};
 use slab::Slab;
 
 use crate::config::{DeviceConfig, Promise, Refuse};
 use crate::latency::{Operation, Unit};
 use crate::lengths::{Lengths, Sample};
-use crate::live::LiveContext;
 use crate::message::{Envelope, Grant, Post, Receive};
-use crate::receives::{Posted, Receives};
+use crate::receives::Receives;
 use crate::report::{BrokenPromises, ContextCounters};
 use crate::trace::{Op, Recorder, Sent};
 
@@ -117,24 +117,6 @@ impl<R: Clone, M> Context<R, M> {
         self.umq.keep_curve();
     }
 
-    /// The capacity curves of PRQ and UMQ, if they are kept.
-    #[must_use]
-    pub fn curves(&self) -> Option<[&Curve; 2]> {
-        Some([self.prq.curve()?, self.umq.curve()?])
-    }
-
-    /// How deep searches of PRQ and UMQ went so far.
-    #[must_use]
-    pub fn search_depths(&self) -> [&SearchDepth; 2] {
-        [self.prq.search_depth(), self.umq.search_depth()]
-    }
-
-    /// What searches of PRQ and UMQ traversed on the host so far.
-    #[must_use]
-    pub fn traversals(&self) -> [&Traversals; 2] {
-        [self.prq.traversals(), self.umq.traversals()]
-    }
-
     /// Has every operation from now on recorded; there must have been none.
     pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) {
         self.recorder = Some(recorder);
@@ -174,7 +156,7 @@ impl<R: Clone, M> Context<R, M> {
     #[inline(always)]
     pub fn post(&mut self, receive: &mut Receive<R>) -> Post<R, M> {
         if self.prq.is_flow_controlled() && self.holds_post(receive) {
-            // Who asks again and again learns nothing new.
+            // Repeated attempts are recorded once.
             if !std::mem::replace(&mut self.held, true) {
                 self.note(|| Op::Held((&*receive).into()));
                 self.held = true;
@@ -398,151 +380,6 @@ impl<R: Clone, M> Context<R, M> {
         let held = self.held;
         self.note(|| Op::Send(sent));
         self.held = held;
-    }
-
-    /// The oldest unexpected message that matches, left in place.
-    pub fn peek(&mut self, key: &Key) -> Option<(Envelope, &M)> {
-        self.note(|| Op::Peek(*key));
-        self.counters.peeks += 1;
-        self.begin();
-        let found = self.umq.peek(key);
-        self.end(Operation::Peek);
-        let found = found?;
-        let unexpected = &self.unexpected[found.token as usize];
-        Some((unexpected.envelope, &unexpected.message))
-    }
-
-    /// Takes the oldest unexpected message that matches out of the queue and drops its bytes
-    /// (`FI_DISCARD`).
-    pub fn discard(&mut self, key: &Key) -> Option<(Envelope, M)> {
-        self.note(|| Op::Discard(*key));
-        self.take_unexpected(key).map(|taken| (taken.envelope, taken.message))
-    }
-
-    /// Sets the oldest unexpected message that matches aside under a context
-    /// (`FI_PEEK | FI_CLAIM`); no other receive can get it.
-    ///
-    /// # Errors
-    /// The context has one already.
-    pub fn claim(
-        &mut self,
-        key: &Key,
-        context: u64,
-    ) -> Result<Option<(Envelope, &M)>, AlreadyClaimed> {
-        if self.claimed.contains_key(&context) {
-            return Err(AlreadyClaimed);
-        }
-        self.note(|| Op::Claim(*key));
-        let Some(taken) = self.take_unexpected(key) else { return Ok(None) };
-        let claimed = self.claimed.entry(context).insert_entry(taken).into_mut();
-        Ok(Some((claimed.envelope, &claimed.message)))
-    }
-
-    /// The message set aside under a context (`FI_CLAIM`).
-    pub fn claimed(&mut self, context: u64) -> Option<(Envelope, M)> {
-        self.claimed.remove(&context).map(|taken| (taken.envelope, taken.message))
-    }
-
-    /// A peek; if it finds a message, that is the receive of this message as well, which
-    /// `MPI_Mrecv` does not post.
-    fn take_unexpected(&mut self, key: &Key) -> Option<Unexpected<M>> {
-        self.counters.peeks += 1;
-        if self.umq.find(key).is_none() {
-            self.begin();
-            self.umq.peek(key);
-            self.end(Operation::Peek);
-            return None;
-        }
-        self.count_operation();
-        self.counters.posts += 1;
-        self.taken += 1;
-        let found = self.umq.search(key)?;
-        self.umq.remove_matched(found.token);
-        self.end(Operation::Peek);
-        Some(self.unexpected.remove(found.token as usize))
-    }
-
-    /// Cancels the earliest posted receive that `which` accepts.
-    pub fn cancel(&mut self, which: impl Fn(&Receive<R>) -> bool) -> Option<Receive<R>> {
-        let token = self.prq.iter_tokens().find(|&token| which(self.posted.get(token)))?;
-        Some(self.withdraw(token))
-    }
-
-    /// Cancels the earliest posted receive whose caller's part has this name. It takes no longer
-    /// where more are posted; `name_of` must always tell the same of a receive.
-    pub fn cancel_named(&mut self, name: u64, name_of: impl Fn(&R) -> u64) -> Option<Receive<R>> {
-        let prq = &self.prq;
-        let token = self.posted.first_named(name, name_of, |token| prq.contains(token))?;
-        Some(self.withdraw(token))
-    }
-
-    fn withdraw(&mut self, token: u32) -> Receive<R> {
-        self.begin();
-        self.prq.cancel(token);
-        self.end(Operation::Other);
-        let Posted { number, receive } = self.posted.remove(token);
-        self.note(|| Op::Cancel(number));
-        receive
-    }
-
-    /// Drops unexpected messages that `which` accepts, claimed ones as well; answers how many.
-    pub fn drop_unexpected(&mut self, which: impl Fn(&Envelope, &M) -> bool) -> usize {
-        let claimed = self.claimed.len();
-        self.claimed.retain(|_, taken| !which(&taken.envelope, &taken.message));
-        let dropped = claimed - self.claimed.len();
-        let tokens: Vec<u32> = self
-            .umq
-            .iter_tokens()
-            .filter(|&token| {
-                let unexpected = &self.unexpected[token as usize];
-                which(&unexpected.envelope, &unexpected.message)
-            })
-            .collect();
-        for &token in &tokens {
-            self.begin();
-            self.umq.cancel(token);
-            self.end(Operation::Other);
-            let Unexpected { number, .. } = self.unexpected.remove(token as usize);
-            self.note(|| Op::Drop(number));
-        }
-        dropped + tokens.len()
-    }
-
-    /// Elements of PRQ and UMQ, each in the table and on the host.
-    #[must_use]
-    pub fn occupancy(&self) -> [(usize, usize); 2] {
-        [self.prq.occupancy(), self.umq.occupancy()]
-    }
-
-    /// Receives posted and not matched.
-    #[must_use]
-    pub fn posted(&self) -> usize {
-        self.prq.len()
-    }
-
-    /// Messages that nothing has matched.
-    #[must_use]
-    pub fn unexpected(&self) -> usize {
-        self.umq.len()
-    }
-
-    /// A part of what this context counted so far, which costs little to tell.
-    #[must_use]
-    pub fn live(&self) -> LiveContext {
-        let ContextCounters { posts, arrivals, unexpected, .. } = self.counters;
-        let (prq, umq) = (self.prq.tallies(), self.umq.tallies());
-        LiveContext { posts, arrivals, unexpected, prq, umq }
-    }
-
-    /// What this context counted so far.
-    #[must_use]
-    pub fn counters(&self) -> ContextCounters {
-        let (prq, umq) = (self.prq.counters(), self.umq.counters());
-        let kinds = ContextCounters::kinds_of(&prq, &umq);
-        let mut counters = ContextCounters { prq, umq, kinds, ..self.counters.clone() };
-        // What came after the last sample.
-        counters.lengths.raise_last(self.prq.recent(), self.umq.recent());
-        counters
     }
 }
 

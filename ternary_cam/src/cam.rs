@@ -29,9 +29,9 @@ mod print;
 
 use crate::bits::Bits;
 use crate::entry::{Entry, Key, Source};
+use crate::handle::{Full, Handle, Hit, MAX_CAPACITY, TableError};
 use crate::kernel::{self, Available, Kernel, LANES, Prints, Sought};
 use crate::slot::{Class, Slot, Stamp};
-use crate::table::{Full, Handle, Hit, MAX_CAPACITY, TableError};
 
 /// Entries at most that are compared one by one: a vector costs as much, and would wait for the
 /// prints among them that were stored a moment ago.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Entries, keys and sources: what is stored and what is searched for.
 
-use crate::wildcards::Wildcards;
-
 /// The source a receive names or a message comes from, or any source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Source(pub(crate) u32);
@@ -80,11 +78,6 @@ impl Entry {
 }
 
 impl Key {
-    #[inline(always)]
-    pub(crate) const fn wildcards(&self) -> Wildcards {
-        Wildcards::of(self.ignore, self.source)
-    }
-
     /// Whether it has no wildcards.
     #[inline(always)]
     pub(crate) const fn is_exact(&self) -> bool {

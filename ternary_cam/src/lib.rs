@@ -59,8 +59,8 @@
 //! All below the slots hold numbers of slots. Home is an index (`deep/index.rs`), side are up to
 //! four that link entries beside the slots (`deep/rings.rs`), tray and scan compare with a kernel
 //! (kernel.rs): avx512, avx2 or scalar. Searches go by `deep/search.rs`, inserts by
-//! `deep/insert.rs`; `deep/upkeep.rs` builds and drops what they need, as they wish
-//! (`deep/wishes.rs`).
+//! `deep/insert.rs`, removals by `deep/remove.rs`; `deep/upkeep.rs` builds and drops what they
+//! need, as they wish (`deep/wishes.rs`).
 //!
 //! A [`Scanner`] lets queues outside of this crate compare words with the same instructions
 //! (`kernel/words.rs`). A [`Cam`] compares with `kernel/prints.rs`.
@@ -82,6 +82,7 @@ mod bits;
 mod cam;
 mod deep;
 mod entry;
+mod handle;
 mod kernel;
 mod nursery;
 mod scanner;
@@ -91,6 +92,7 @@ mod wildcards;
 
 pub use cam::Cam;
 pub use entry::{Entry, Key, Source};
-pub use kernel::{Kernel, UnknownKernel};
-pub use scanner::{Compare, Scanner, Search};
-pub use table::{Full, Handle, Hit, Table, TableError};
+pub use handle::{Full, Handle, Hit, TableError};
+pub use kernel::{Compare, Kernel, Search, UnknownKernel};
+pub use scanner::Scanner;
+pub use table::Table;

@@ -5,32 +5,8 @@
 //! match have seldom the word of a key. A kernel says which of 16 or 64 words equal one; what
 //! that means, and which entries are there, the queue knows.
 
-use crate::kernel::{self, Available, Kernel, LANES};
-use crate::table::TableError;
-
-/// Compares words with the instructions of a kernel: bit `i` of what it answers is set when
-/// word `i` equals `value`.
-pub trait Compare: Copy {
-    /// 16 words.
-    #[inline(always)]
-    fn step(self, words: &[u16; Scanner::STEP], value: u16) -> u64 {
-        kernel::equal(words, value)
-    }
-
-    /// 64 words.
-    fn page(self, words: &[u16; Scanner::PAGE], value: u16) -> u64;
-}
-
-/// A search, to be compiled for the instructions of every kernel: entering such code for
-/// each comparison would cost as much as the comparison.
-pub trait Search {
-    /// What it finds.
-    type Found;
-
-    /// Searches. It and what it calls must be `#[inline(always)]`: what is not is compiled
-    /// for the instructions that every processor has.
-    fn run(self, compare: impl Compare) -> Self::Found;
-}
+use crate::handle::TableError;
+use crate::kernel::{self, Available, Kernel, LANES, Search};
 
 /// Runs searches with the kernel it was made for.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +37,7 @@ impl Scanner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Compare;
     use proptest::prelude::*;
 
     /// What is equal in a page, and in each of its steps.

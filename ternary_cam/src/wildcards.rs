@@ -54,3 +54,10 @@ impl Wildcards {
         (self.hash() >> (u64::BITS - Self::CELLS.trailing_zeros())) as usize
     }
 }
+
+impl Key {
+    #[inline(always)]
+    pub(crate) const fn wildcards(&self) -> Wildcards {
+        Wildcards::of(self.ignore, self.source)
+    }
+}

@@ -13,6 +13,7 @@
 //! own compare-and-swap, so that the application may use its atomics on the same
 //! memory. Longer or misaligned ones are atomic towards each other only.
 
+mod kinds;
 mod long_double;
 mod value;
 
@@ -20,125 +21,9 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{memory::Buffer, sys};
-
-/// Bytes of the longest element.
-const LONGEST: usize = 32;
-
-/// One element, in its first bytes.
-type Element = [u8; LONGEST];
-
-macro_rules! names {
-    ($(#[$doc:meta])* $name:ident: $($(#[$item_doc:meta])* $item:ident = $raw:ident),* $(,)?) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $(#[doc = concat!("`", stringify!($raw), "`")] $item,)*
-        }
-
-        impl $name {
-            /// Every one, in the order of the headers.
-            pub const ALL: &[Self] = &[$(Self::$item),*];
-
-            /// From the number C and the wire have; none for others.
-            #[must_use]
-            pub fn from_raw(raw: u32) -> Option<Self> {
-                match raw {
-                    $(sys::$raw => Some(Self::$item),)*
-                    _ => None,
-                }
-            }
-
-            /// The number C has.
-            #[must_use]
-            pub fn raw(self) -> u32 {
-                match self {
-                    $(Self::$item => sys::$raw,)*
-                }
-            }
-        }
-    };
-}
-
-names! {
-    /// What an element is (`enum fi_datatype`).
-    Datatype:
-    Int8 = FI_INT8, Uint8 = FI_UINT8, Int16 = FI_INT16, Uint16 = FI_UINT16,
-    Int32 = FI_INT32, Uint32 = FI_UINT32, Int64 = FI_INT64, Uint64 = FI_UINT64,
-    Float = FI_FLOAT, Double = FI_DOUBLE,
-    FloatComplex = FI_FLOAT_COMPLEX, DoubleComplex = FI_DOUBLE_COMPLEX,
-    LongDouble = FI_LONG_DOUBLE, LongDoubleComplex = FI_LONG_DOUBLE_COMPLEX,
-    Int128 = FI_INT128, Uint128 = FI_UINT128,
-}
-
-names! {
-    /// What is done with an element (`enum fi_op`).
-    Op:
-    Min = FI_MIN, Max = FI_MAX, Sum = FI_SUM, Prod = FI_PROD,
-    Lor = FI_LOR, Land = FI_LAND, Bor = FI_BOR, Band = FI_BAND, Lxor = FI_LXOR, Bxor = FI_BXOR,
-    Read = FI_ATOMIC_READ, Write = FI_ATOMIC_WRITE,
-    Cswap = FI_CSWAP, CswapNe = FI_CSWAP_NE, CswapLe = FI_CSWAP_LE, CswapLt = FI_CSWAP_LT,
-    CswapGe = FI_CSWAP_GE, CswapGt = FI_CSWAP_GT, Mswap = FI_MSWAP,
-}
-
-/// The three kinds of atomic calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// `fi_atomic`: changes the target.
-    Base,
-    /// `fi_fetch_atomic`: also answers what was there.
-    Fetch,
-    /// `fi_compare_atomic`: changes it where a comparison holds, and answers what was there.
-    Compare,
-}
-
-impl Datatype {
-    /// Bytes of an element.
-    #[must_use]
-    pub fn size(self) -> usize {
-        match self {
-            Self::Int8 | Self::Uint8 => 1,
-            Self::Int16 | Self::Uint16 => 2,
-            Self::Int32 | Self::Uint32 | Self::Float => 4,
-            Self::Int64 | Self::Uint64 | Self::Double | Self::FloatComplex => 8,
-            Self::DoubleComplex | Self::LongDouble | Self::Int128 | Self::Uint128 => 16,
-            Self::LongDoubleComplex => 32,
-        }
-    }
-
-    fn is_complex(self) -> bool {
-        matches!(self, Self::FloatComplex | Self::DoubleComplex | Self::LongDoubleComplex)
-    }
-
-    fn is_long_double(self) -> bool {
-        matches!(self, Self::LongDouble | Self::LongDoubleComplex)
-    }
-
-    fn is_integer(self) -> bool {
-        !self.is_complex() && !matches!(self, Self::Float | Self::Double | Self::LongDouble)
-    }
-}
-
-/// Whether a call of this form does `op` on elements of this type: no order among
-/// complex numbers, no bits of floating-point numbers (`fi_atomic(3)`).
-#[must_use]
-pub fn supports(form: Form, datatype: Datatype, op: Op) -> bool {
-    use Op::{
-        Band, Bor, Bxor, Cswap, CswapGe, CswapGt, CswapLe, CswapLt, CswapNe, Max, Min, Mswap, Read,
-    };
-    let swaps = matches!(op, Cswap | CswapNe | CswapLe | CswapLt | CswapGe | CswapGt | Mswap);
-    let fits_form = match form {
-        Form::Base => !swaps && op != Read,
-        Form::Fetch => !swaps,
-        Form::Compare => swaps,
-    };
-    let bits = matches!(op, Bor | Band | Bxor | Mswap);
-    let order = matches!(op, Min | Max | CswapLe | CswapLt | CswapGe | CswapGt);
-    fits_form
-        && (!bits || datatype.is_integer())
-        && (!order || !datatype.is_complex())
-        && (!datatype.is_long_double() || cfg!(target_arch = "x86_64"))
-}
+use crate::memory::Buffer;
+pub use kinds::{Datatype, Form, Op, supports};
+use kinds::{Element, LONGEST};
 
 /// Does `op` on every element of `target`. `operand` and `compare` hold as many
 /// elements, or none where the operation takes none; `result` takes what was there,
@@ -219,6 +104,7 @@ fn change(place: &Buffer, next: impl Fn(&Element) -> Element) -> Element {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys;
 
     fn run<T: Copy>(
         datatype: Datatype,

@@ -2,7 +2,10 @@
 //! The arithmetic of atomic operations: integers wrap, floating-point numbers are
 //! those of the processor, complex numbers are a pair of them.
 
-use super::{Datatype, Element, LONGEST, Op, long_double::LongDouble};
+use super::{
+    kinds::{Datatype, Element, LONGEST, Op},
+    long_double::LongDouble,
+};
 
 /// A number of one of the datatypes.
 trait Value: Copy + PartialEq {

@@ -12,7 +12,7 @@ use crate::{
     flags, guard,
     memory::{Context, Output},
     object::{self, Bindable, FidName},
-    ops::{enosys, table, text},
+    ops::{enosys, fid, table, text},
     sys,
 };
 
@@ -212,7 +212,7 @@ const _: () = assert!(size_of::<Ops>() == 88 && std::mem::offset_of!(Ops, insert
 
 pub(crate) fn create<A: AddressVector>(av: Arc<A>, context: *mut c_void) -> *mut sys::fid_av {
     let ops: *mut Ops = table!(Tables::<A>::OPS);
-    object::create(sys::fid_av { ops: ops.cast(), ..Default::default() }, av, context)
+    fid::create(sys::fid_av { ops: ops.cast(), ..Default::default() }, av, context)
 }
 
 unsafe extern "C" fn insert<A: AddressVector>(

@@ -10,7 +10,7 @@ use crate::{
     errno::Result,
     guard,
     object::{self, Bindable},
-    ops::{WaitObj, table},
+    ops::{WaitObj, fid, table},
     sys,
 };
 
@@ -73,7 +73,7 @@ impl<C: Counter> Tables<C> {
 const NULL: sys::fi_ops_cntr = unsafe { std::mem::zeroed() };
 
 pub(crate) fn create<C: Counter>(cntr: Arc<C>, context: *mut c_void) -> *mut sys::fid_cntr {
-    object::create(
+    fid::create(
         sys::fid_cntr { ops: table!(Tables::<C>::OPS), ..Default::default() },
         cntr,
         context,

@@ -11,7 +11,7 @@ use crate::{
     flags, guard,
     memory::Context,
     object::{self, Bindable},
-    ops::{WaitObj, eq::error_text, table},
+    ops::{WaitObj, eq::error_text, fid, table},
     sys,
 };
 
@@ -224,7 +224,7 @@ impl<C: CompletionQueue> Tables<C> {
 const NULL: sys::fi_ops_cq = unsafe { std::mem::zeroed() };
 
 pub(crate) fn create<C: CompletionQueue>(cq: Arc<C>, context: *mut c_void) -> *mut sys::fid_cq {
-    object::create(sys::fid_cq { ops: table!(Tables::<C>::OPS), ..Default::default() }, cq, context)
+    fid::create(sys::fid_cq { ops: table!(Tables::<C>::OPS), ..Default::default() }, cq, context)
 }
 
 /// # Safety

@@ -11,10 +11,11 @@ use crate::{
     errno::{Errno, Result},
     flags, guard,
     info::{Info, RxAttr, TxAttr},
+    memory::Window,
     object::{self, Bindable, Object},
     ops::{
         answer, av, av::AddressVector, cntr, cntr::Counter, cq, cq::CompletionQueue, enosys, ep,
-        ep::Endpoint, mr, mr::MemoryRegion, poll, poll::PollSet, table,
+        ep::Endpoint, fid, mr, mr::MemoryRegion, poll, poll::PollSet, table,
     },
     sys,
 };
@@ -101,6 +102,13 @@ impl<D: Domain> Tables<D> {
         poll_open: Some(poll_open::<D>),
         ..NONE
     };
+
+    const MR: sys::fi_ops_mr = sys::fi_ops_mr {
+        size: size_of::<sys::fi_ops_mr>(),
+        reg: Some(reg::<D>),
+        regv: Some(regv::<D>),
+        regattr: Some(regattr::<D>),
+    };
 }
 
 /// What no domain of this provider does.
@@ -126,10 +134,10 @@ const NONE: sys::fi_ops_domain = sys::fi_ops_domain {
 pub(crate) fn create<D: Domain>(domain: Arc<D>, context: *mut c_void) -> *mut sys::fid_domain {
     let raw = sys::fid_domain {
         ops: table!(Tables::<D>::OPS),
-        mr: table!(mr::Tables::<D>::MR),
+        mr: table!(Tables::<D>::MR),
         ..Default::default()
     };
-    object::create(raw, domain, context)
+    fid::create(raw, domain, context)
 }
 
 /// Opens a child of a domain: reads the attributes, asks the domain, answers C.
@@ -281,7 +289,7 @@ unsafe extern "C" fn stx_ctx<D: Domain>(
         open(domain, attr, to, |domain: &Arc<D>, attr| {
             let attr = attr.map(|raw| TxAttr::read(raw)).unwrap_or_default();
             // It has no operations of its own; its options are those of its endpoints.
-            Ok(object::create(sys::fid_stx::default(), domain.shared_transmit(&attr)?, context))
+            Ok(fid::create(sys::fid_stx::default(), domain.shared_transmit(&attr)?, context))
         })
     }
 }
@@ -295,6 +303,91 @@ unsafe extern "C" fn poll_open<D: Domain>(
     unsafe {
         open(domain, attr, to, |domain: &Arc<D>, attr| {
             Ok(poll::create(domain.poll_open(attr.map_or(0, |attr| attr.flags))?))
+        })
+    }
+}
+
+/// Registers memory and gives C the region.
+///
+/// # Safety
+/// The pointers are those C called a domain's table with.
+unsafe fn register<D: Domain>(
+    fid: *mut sys::fid,
+    to: *mut *mut sys::fid_mr,
+    context: *mut c_void,
+    attr: impl FnOnce() -> Result<mr::Attr>,
+) -> c_int {
+    guard::call(|| {
+        if to.is_null() {
+            return Err(Errno::EINVAL);
+        }
+        // SAFETY: `find` checks the fid, and `to` is valid for a write.
+        unsafe {
+            let domain = object::find::<sys::fid_domain, D>(fid)?;
+            let region = domain.mr_register(&attr()?)?;
+            let key = region.key();
+            let raw = fid::create(sys::fid_mr::default(), region, context);
+            (*raw).key = key;
+            // A descriptor that is only ever handed back, and ignored then.
+            (*raw).mem_desc = raw.cast();
+            to.write(raw);
+        }
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn reg<D: Domain>(
+    fid: *mut sys::fid,
+    buf: *const c_void,
+    len: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    flags: u64,
+    to: *mut *mut sys::fid_mr,
+    context: *mut c_void,
+) -> c_int {
+    let iov = libc::iovec { iov_base: buf.cast_mut(), iov_len: len };
+    // SAFETY: the arguments of the call itself; the application vouches for `buf`.
+    unsafe {
+        register::<D>(fid, to, context, || {
+            let window = Window::new(&raw const iov, 1)?;
+            Ok(mr::Attr { window, access, offset, requested_key, flags })
+        })
+    }
+}
+
+unsafe extern "C" fn regv<D: Domain>(
+    fid: *mut sys::fid,
+    iov: *const sys::iovec,
+    count: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    flags: u64,
+    to: *mut *mut sys::fid_mr,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: as in `reg`.
+    unsafe {
+        register::<D>(fid, to, context, || {
+            let window = Window::new(iov.cast(), count)?;
+            Ok(mr::Attr { window, access, offset, requested_key, flags })
+        })
+    }
+}
+
+unsafe extern "C" fn regattr<D: Domain>(
+    fid: *mut sys::fid,
+    attr: *const sys::fi_mr_attr,
+    flags: u64,
+    to: *mut *mut sys::fid_mr,
+) -> c_int {
+    // SAFETY: as in `reg`; the fields read are there in every version served.
+    unsafe {
+        let context = attr.as_ref().map_or(std::ptr::null_mut(), |attr| attr.context);
+        register::<D>(fid, to, context, || {
+            mr::Attr::read(attr.as_ref().ok_or(Errno::EINVAL)?, flags)
         })
     }
 }

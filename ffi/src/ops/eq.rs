@@ -11,7 +11,7 @@ use crate::{
     guard,
     memory::{Context, Output, bytes_of},
     object::{self, Bindable, FidName},
-    ops::{WaitObj, table},
+    ops::{WaitObj, fid, table},
     sys,
 };
 
@@ -103,7 +103,7 @@ impl<E: EventQueue> Tables<E> {
 struct Tables<E>(std::marker::PhantomData<E>);
 
 pub(crate) fn create<E: EventQueue>(eq: Arc<E>, context: *mut c_void) -> *mut sys::fid_eq {
-    object::create(sys::fid_eq { ops: table!(Tables::<E>::OPS), ..Default::default() }, eq, context)
+    fid::create(sys::fid_eq { ops: table!(Tables::<E>::OPS), ..Default::default() }, eq, context)
 }
 
 unsafe fn read_event<E: EventQueue>(

@@ -8,7 +8,7 @@ use crate::{
     guard,
     info::Info,
     object::{self, Bound, Object},
-    ops::{answer, domain, domain::Domain, enosys, eq, eq::EventQueue, table},
+    ops::{answer, domain, domain::Domain, enosys, eq, eq::EventQueue, fid, table},
     sys,
 };
 
@@ -67,7 +67,7 @@ pub(crate) fn create<F: Fabric>(
     context: *mut libc::c_void,
 ) -> *mut sys::fid_fabric {
     let raw = sys::fid_fabric { ops: table!(Tables::<F>::OPS), ..Default::default() };
-    object::create(raw, fabric, context)
+    fid::create(raw, fabric, context)
 }
 
 unsafe extern "C" fn open_domain<F: Fabric>(

@@ -10,6 +10,7 @@ pub mod domain;
 pub mod ep;
 pub mod eq;
 pub mod fabric;
+pub(crate) mod fid;
 pub mod mr;
 pub mod poll;
 pub mod profile;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_mr(3)`: the three calls that register memory, and the regions they make.
+//! `fi_mr(3)`: memory regions. The calls that make them are a domain's.
 
-use std::{ffi::c_int, ffi::c_void, mem::offset_of};
+use std::mem::offset_of;
 
 use crate::{
     errno::{Errno, Result},
-    guard,
     host::Host,
     memory::Window,
-    object::{self, Bindable},
-    ops::domain::Domain,
+    object::Bindable,
     sys,
 };
 
@@ -31,7 +29,7 @@ pub struct Attr {
 impl Attr {
     /// # Safety
     /// As [`Window::new`]; `raw` has the host's layout.
-    unsafe fn read(raw: &sys::fi_mr_attr, flags: u64) -> Result<Self> {
+    pub(crate) unsafe fn read(raw: &sys::fi_mr_attr, flags: u64) -> Result<Self> {
         // Heterogeneous memory came with 1.10; older callers end before it.
         if Host::get().is_some() && raw.iface != sys::FI_HMEM_SYSTEM {
             tracing::info!("memory of devices cannot be registered");
@@ -56,100 +54,6 @@ impl Attr {
 pub trait MemoryRegion: Bindable<Raw = sys::fid_mr> {
     /// The key peers name it by.
     fn key(&self) -> u64;
-}
-
-pub(crate) struct Tables<D>(std::marker::PhantomData<D>);
-
-impl<D: Domain> Tables<D> {
-    pub(crate) const MR: sys::fi_ops_mr = sys::fi_ops_mr {
-        size: size_of::<sys::fi_ops_mr>(),
-        reg: Some(reg::<D>),
-        regv: Some(regv::<D>),
-        regattr: Some(regattr::<D>),
-    };
-}
-
-/// Registers memory and gives C the region.
-///
-/// # Safety
-/// The pointers are those C called a domain's table with.
-unsafe fn register<D: Domain>(
-    fid: *mut sys::fid,
-    to: *mut *mut sys::fid_mr,
-    context: *mut c_void,
-    attr: impl FnOnce() -> Result<Attr>,
-) -> c_int {
-    guard::call(|| {
-        if to.is_null() {
-            return Err(Errno::EINVAL);
-        }
-        // SAFETY: `find` checks the fid, and `to` is valid for a write.
-        unsafe {
-            let domain = object::find::<sys::fid_domain, D>(fid)?;
-            let region = domain.mr_register(&attr()?)?;
-            let key = region.key();
-            let raw = object::create(sys::fid_mr::default(), region, context);
-            (*raw).key = key;
-            // A descriptor that is only ever handed back, and ignored then.
-            (*raw).mem_desc = raw.cast();
-            to.write(raw);
-        }
-        Ok(0)
-    })
-}
-
-unsafe extern "C" fn reg<D: Domain>(
-    fid: *mut sys::fid,
-    buf: *const c_void,
-    len: usize,
-    access: u64,
-    offset: u64,
-    requested_key: u64,
-    flags: u64,
-    to: *mut *mut sys::fid_mr,
-    context: *mut c_void,
-) -> c_int {
-    let iov = libc::iovec { iov_base: buf.cast_mut(), iov_len: len };
-    // SAFETY: the arguments of the call itself; the application vouches for `buf`.
-    unsafe {
-        register::<D>(fid, to, context, || {
-            let window = Window::new(&raw const iov, 1)?;
-            Ok(Attr { window, access, offset, requested_key, flags })
-        })
-    }
-}
-
-unsafe extern "C" fn regv<D: Domain>(
-    fid: *mut sys::fid,
-    iov: *const sys::iovec,
-    count: usize,
-    access: u64,
-    offset: u64,
-    requested_key: u64,
-    flags: u64,
-    to: *mut *mut sys::fid_mr,
-    context: *mut c_void,
-) -> c_int {
-    // SAFETY: as in `reg`.
-    unsafe {
-        register::<D>(fid, to, context, || {
-            let window = Window::new(iov.cast(), count)?;
-            Ok(Attr { window, access, offset, requested_key, flags })
-        })
-    }
-}
-
-unsafe extern "C" fn regattr<D: Domain>(
-    fid: *mut sys::fid,
-    attr: *const sys::fi_mr_attr,
-    flags: u64,
-    to: *mut *mut sys::fid_mr,
-) -> c_int {
-    // SAFETY: as in `reg`; the fields read are there in every version served.
-    unsafe {
-        let context = attr.as_ref().map_or(std::ptr::null_mut(), |attr| attr.context);
-        register::<D>(fid, to, context, || Attr::read(attr.as_ref().ok_or(Errno::EINVAL)?, flags))
-    }
 }
 
 // The oldest structure served has every field that is read.

@@ -12,7 +12,7 @@ use crate::{
     guard,
     memory::Context,
     object::{self, Bindable, Bound},
-    ops::table,
+    ops::{fid, table},
     sys,
 };
 
@@ -48,7 +48,7 @@ impl<P: PollSet> Tables<P> {
 
 pub(crate) fn create<P: PollSet>(set: Arc<P>) -> *mut sys::fid_poll {
     let raw = sys::fid_poll { ops: table!(Tables::<P>::OPS), ..Default::default() };
-    object::create(raw, set, std::ptr::null_mut())
+    fid::create(raw, set, std::ptr::null_mut())
 }
 
 unsafe extern "C" fn poll<P: PollSet>(

@@ -4,7 +4,6 @@
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
-    fmt::Debug,
     ptr, slice,
     sync::Arc,
 };
@@ -19,35 +18,14 @@ use crate::{
     sys,
 };
 
+pub use crate::object::{Variable, Variables};
+
 /// Name that `fi_profile_open` asks for.
 pub(crate) const NAME: &CStr = c"fi_profile_ops";
 
-/// A variable: a number of 64 bits.
-#[derive(Clone, Copy, Debug)]
-pub struct Variable {
-    /// libfabric's number, or one of the provider's own.
-    pub id: u32,
-    /// Name for programs.
-    pub name: &'static CStr,
-    /// What it says.
-    pub help: &'static CStr,
-}
-
-/// An object with variables.
-pub trait Variables: Debug + Send + Sync {
-    /// All of them.
-    fn list(&self) -> &'static [Variable];
-
-    /// Their values at one moment, in the order of the list.
-    ///
-    /// # Errors
-    /// The object is closed.
-    fn values(&self) -> Result<Vec<u64>>;
-}
-
 /// What `fi_profile_open` makes.
 #[derive(Debug)]
-struct Profile {
+pub(crate) struct Profile {
     of: Arc<dyn Variables>,
     /// The values between `fi_profile_start_reads` and `fi_profile_end_reads`.
     snapshot: Mutex<Option<Vec<u64>>>,
@@ -90,7 +68,7 @@ struct Ops {
 /// `struct fid_profile`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct FidProfile {
+pub(crate) struct FidProfile {
     fid: sys::fid,
     ops: *mut Ops,
 }
@@ -118,13 +96,19 @@ static OPS: Ops = Ops {
     end_reads,
 };
 
-/// A profile object; answers what `fi_open_ops` answers: the address of its table's
-/// pointer, from which `fi_profile_open` finds the object.
-pub(crate) fn open(of: Arc<dyn Variables>, context: *mut c_void) -> *mut c_void {
+/// A profile object.
+pub(crate) fn make(of: Arc<dyn Variables>) -> (FidProfile, Arc<Profile>) {
     let raw = FidProfile { ops: table!(OPS), ..Default::default() };
-    let profile = Arc::new(Profile { of, snapshot: Mutex::default() });
-    let made: *mut FidProfile = object::create(raw, profile, context);
-    // SAFETY: just allocated.
+    (raw, Arc::new(Profile { of, snapshot: Mutex::default() }))
+}
+
+/// What `fi_open_ops` answers: the address of its table's pointer, from which `fi_profile_open`
+/// finds the object.
+///
+/// # Safety
+/// `made` was just allocated.
+pub(crate) unsafe fn table_of(made: *mut FidProfile) -> *mut c_void {
+    // SAFETY: the caller vouches for the pointer.
     unsafe { (&raw mut (*made).ops).cast() }
 }
 

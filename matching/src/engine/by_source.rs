@@ -11,7 +11,7 @@
 //! Ages are the sequence numbers that decide between queues.
 
 use super::{
-    Engine, HostHandle, HostHit, key_of,
+    contract::{Engine, HostHandle, HostHit, key_of},
     queue::{Best, Lookup, Queues, Walked},
 };
 use crate::{Element, Key, Source};

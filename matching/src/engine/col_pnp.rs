@@ -34,9 +34,10 @@
 //!   reached (the evaluation reaches it) and none is ever given up.
 //! - *n*, unless it is told, is the number of sources seen so far.
 
-use super::{Engine, EngineConfig, HostHandle, HostHit, key_of};
 use super::{
     col::Col,
+    config::EngineConfig,
+    contract::{Engine, HostHandle, HostHit, key_of},
     peers::Seen,
     pnp::Pnp,
     queue::{Best, Lookup, Queues, Walked},

@@ -18,9 +18,8 @@
 //! Elements are those of the linked storage, on either storage.
 
 use super::{
-    Engine, HostHandle, HostHit,
+    contract::{Engine, HostHandle, HostHit, key_of},
     fifos::Fifos,
-    key_of,
     names::{Class, Names},
     queue::{Linked, Queues},
 };

@@ -6,8 +6,15 @@ use std::sync::Arc;
 use ternary_cam::{Kernel, Scanner, TableError};
 
 use super::{
-    Clusters, ColPnp, Engine, EngineConfig, Hash, HostEngine, HostHandle, HostHit, Kmeans, Linked,
-    List, NewMadeleine, Packed, Queue, Queues, RankArray,
+    col_pnp::ColPnp,
+    config::{EngineConfig, HostEngine},
+    contract::{Engine, HostHandle, HostHit},
+    hash::Hash,
+    kmeans::{Clusters, Kmeans},
+    list::List,
+    newmadeleine::NewMadeleine,
+    queue::{Linked, Packed, Queue, Queues},
+    rank_array::RankArray,
 };
 use crate::{Element, Key};
 

@@ -3,7 +3,10 @@
 //! unexpected queues (src/mpid/ch4/src/ch4r_recvq.h; linked, it is the paper's
 //! baseline LL).
 
-use super::{Engine, HostHandle, HostHit, queue::Queues};
+use super::{
+    contract::{Engine, HostHandle, HostHit},
+    queue::Queues,
+};
 use crate::{Element, Key};
 
 /// See the module: the list of all elements, no element in any queue.

@@ -21,9 +21,9 @@
 //! Elements are those of the linked storage, on either storage.
 
 use super::{
-    Engine, HostHandle, HostHit, Role,
+    config::Role,
+    contract::{Engine, HostHandle, HostHit, key_of},
     fifos::Fifos,
-    key_of,
     names::{CLASSES, Class, Names},
     queue::{Linked, Queues},
 };

@@ -30,9 +30,8 @@
 
 use std::cell::Cell;
 
-use super::{Location, Offload};
 use crate::choice::Choice;
-use crate::engine::{Engine, EngineConfig, HostEngine, Queue, Role};
+use crate::engine::{EngineConfig, HostEngine, Queue, Role};
 use crate::traffic::{Fields, Wildcards};
 use crate::{Element, Key, Source};
 
@@ -144,7 +143,7 @@ impl Chooser {
 
     /// Notes an element that comes to the host, where there are so many; what to move to.
     #[inline]
-    fn note_element(&mut self, element: &Element, length: usize) -> Option<HostEngine> {
+    pub(super) fn note_element(&mut self, element: &Element, length: usize) -> Option<HostEngine> {
         let Element { bits, ignore, source, .. } = *element;
         let wild = self.is_wild(ignore, source);
         let source = match self.in_bits {
@@ -249,36 +248,10 @@ impl Window {
     }
 }
 
-impl Offload {
-    /// Before an element goes to the host: moves what is there to another engine, if one suits
-    /// what comes better.
-    #[inline]
-    pub(super) fn reconsider(&mut self, element: &Element) {
-        let length = self.on_host();
-        let Some(chooser) = &mut self.chooser else { return };
-        if let Some(engine) = chooser.note_element(element, length) {
-            self.move_to(engine);
-        }
-    }
-
-    #[cold]
-    fn move_to(&mut self, engine: HostEngine) {
-        let mut host = self.plan.make(engine).expect("the kernel was there before");
-        let all: Vec<_> = self.host.iter().collect();
-        for (token, age) in all {
-            let Location::Host { handle, .. } = &mut self.locations[token as usize] else {
-                unreachable!("the host's elements are on the host");
-            };
-            *handle = host.insert(self.host.element(*handle), age);
-        }
-        self.host = host;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{OffloadConfig, QueueCounters, TagLayout};
+    use crate::{Offload, OffloadConfig, QueueCounters, TagLayout};
 
     /// θ for a short test.
     const THETA: u32 = 64;

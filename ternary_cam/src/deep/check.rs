@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What holds between two operations, for tests.
 
-use super::{Deep, entries};
+use super::parts::{Deep, entries};
 use crate::bits::Bits;
 use crate::slot::{Class, Slot};
 

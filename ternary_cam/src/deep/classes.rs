@@ -12,14 +12,10 @@
 
 use crate::bits::Bits;
 use crate::deep::pattern::Pattern;
-use crate::deep::state::{State, StateCell};
+use crate::deep::state::{CLASSES, State, StateCell};
 use crate::deep::uniform::Uniform;
 use crate::slot::Class;
 use crate::wildcards::Wildcards;
-
-/// Classes there are at most: a search probes for each that has entries. Those behind the pairs
-/// are of any pattern; entries of further patterns go to the scan.
-pub(crate) const CLASSES: usize = 6;
 
 /// Classes in pairs, which are all that an MPI has: entries of an even one name their source,
 /// those of the odd one behind it do not, and both ignore the same bits. A search hashes these

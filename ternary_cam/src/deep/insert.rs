@@ -6,7 +6,7 @@
 //!  +- insert_base        entries of the base class, exact keys
 //!  +- insert_uniform     one pattern serves all entries and keys but those of side indexes
 //!  +- insert_classes     nothing but the home index, for exact keys (tuple_space.rs)
-//!  +- insert_in_tray     few (tray.rs)
+//!  +- insert_in_tray     few (tray/exchange.rs)
 //!  +- insert_general     anything else
 //! ```
 //!
@@ -14,11 +14,14 @@
 //! what holds where it is called. Entries that are not of the kind that the first two expect go
 //! through `insert_each`. That, `insert_classes` and `insert_general` may take the tray into use.
 
-use super::{Deep, TICK};
+use super::parts::Deep;
 use crate::deep::pattern::Pattern;
 use crate::nursery::{CAPACITY, Nursery};
 use crate::slot::{Class, Slot};
 use crate::wildcards::Wildcards;
+
+/// Inserts from one [`Deep::housekeeping`] to the next.
+pub(super) const TICK: usize = 64;
 
 impl Deep {
     /// Adds the entries of a full nursery, when `taken` slots are.

@@ -9,7 +9,7 @@
 //!  +- first_match_flagged    key with wildcards, or anything else
 //!      +- .._uniform           one pattern serves all entries and keys of this kind
 //!      +- .._named             the same, but this one names its source
-//!      +- .._in_side           the same, but a side index serves this one (side.rs)
+//!      +- .._in_side           the same, but a side index serves this one (side/)
 //!      +- tray.first           few entries (tray.rs)
 //!      +- .._general
 //!          +- first_in_scan    no entry has a class
@@ -24,7 +24,7 @@
 //! What is likely comes first and does least. Each way is a function of its own, so that none saves
 //! registers for another, and what is rare is called last, which is a jump.
 
-use super::{Deep, entries};
+use super::parts::{Deep, entries};
 use crate::deep::pattern::Pattern;
 use crate::deep::state::State;
 use crate::deep::uniform::Uniform;

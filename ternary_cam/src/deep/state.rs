@@ -3,8 +3,11 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use crate::deep::classes::CLASSES;
 use crate::slot::Class;
+
+/// Classes there are at most: a search probes for each that has entries. Those behind the pairs
+/// are of any pattern; entries of further patterns go to the scan.
+pub(crate) const CLASSES: usize = 6;
 
 // Flags lie above the classes.
 const _: () = assert!(1 << CLASSES <= State::WILD_KEYS.0);

@@ -9,22 +9,20 @@
 //! When it is in use: `tray/policy.rs`. The indexes and the scan are empty meanwhile, but stay
 //! ready for what they serve.
 
-use super::Deep;
-use crate::bits::Bits;
-use crate::entry::Key;
-use crate::kernel::{self, Available, LANES, STEP, ShortQueue};
-use crate::nursery::{CAPACITY, Nursery};
-use crate::slot::{Class, Slot};
-
-use policy::{ENTER_AFTER, Policy, REVIEW};
-
+mod decide;
+mod exchange;
 mod policy;
+mod room;
 
-/// Positions: bits of a word.
-const POSITIONS: usize = LANES;
+use crate::bits::Bits;
+use crate::deep::state::CLASSES;
+use crate::entry::Key;
+use crate::kernel::{self, Available, STEP, ShortQueue};
+use crate::slot::{Class, Slot};
+use crate::wildcards::Wildcards;
 
-/// Entries that come at once: those of a nursery.
-const GROUP: usize = CAPACITY as usize;
+use policy::{MANY, Policy};
+use room::{GROUP, POSITIONS};
 
 /// See the module.
 ///
@@ -135,6 +133,39 @@ impl Tray {
         }
     }
 
+    /// Whether so many entries are not too many.
+    #[inline(always)]
+    pub(super) fn has_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
+        entries <= self.policy.most || self.find_room_for(entries, slots)
+    }
+
+    /// The same, and finds out for how many entries it is good: more than few where there are many
+    /// kinds of keys, or more of entries than have a class.
+    #[cold]
+    fn find_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
+        let many_keys = self.policy.wild_keys.get_mut().count_ones() >= MANY;
+        let many_kinds = many_keys || self.has_more_kinds::<CLASSES>(slots);
+        self.policy.most = self.policy.good_for(many_kinds);
+        entries <= self.policy.most
+    }
+
+    /// Whether there are more kinds of entries than so many.
+    fn has_more_kinds<const THAN: usize>(&self, slots: &[Slot]) -> bool {
+        let mut known = [Wildcards::NONE; THAN];
+        let mut len = 0;
+        for position in Bits(self.entries.live) {
+            let wildcards = slots[usize::from(self.entries.ids[position])].wildcards();
+            if !known[..len].contains(&wildcards) {
+                if len == THAN {
+                    return true;
+                }
+                known[len] = wildcards;
+                len += 1;
+            }
+        }
+        false
+    }
+
     /// Whether to close up before the next push: a step of positions has been used up, and
     /// there are as many holes.
     #[inline(always)]
@@ -167,61 +198,6 @@ impl Tray {
 #[inline(always)]
 fn position_of(slot: &Slot) -> usize {
     slot.link.bucket as usize % POSITIONS
-}
-
-impl Deep {
-    /// Adds those of a nursery to the tray. If there are too many it is no longer in use.
-    #[inline(never)]
-    pub(super) fn insert_in_tray(&mut self, slots: &mut [Slot], nursery: Nursery, taken: usize) {
-        if !self.tray.has_room_for(taken, slots) {
-            return self.outgrow_tray(slots, nursery, ENTER_AFTER);
-        }
-        if self.tray.is_sparse() {
-            self.tray.close_up(slots);
-        }
-        if self.tray.tail == POSITIONS {
-            // So it would be again before long.
-            return self.outgrow_tray(slots, nursery, REVIEW);
-        }
-        self.tray.push(slots, nursery.all());
-    }
-
-    /// Adds those for which there is no room. The tray is left for so many ticks.
-    #[cold]
-    fn outgrow_tray(&mut self, slots: &mut [Slot], nursery: Nursery, ticks: u32) {
-        self.tray.policy.wait(ticks);
-        self.leave_tray(slots);
-        self.insert_general(slots, nursery);
-    }
-
-    /// Moves every entry from the indexes and the scan.
-    #[cold]
-    pub(super) fn enter_tray(&mut self, slots: &mut [Slot]) {
-        // What searches have wished for they find in the tray.
-        self.wishes.take().for_each(drop);
-        self.tray.policy.enter(self.have_many_kinds());
-        let len = self.in_order(slots).len();
-        for at in 0..len {
-            let id = self.order[at];
-            self.remove_everywhere(slots, id, slots[usize::from(id)].stamp.class());
-            self.tray.entries.ids[at] = id;
-        }
-        self.tray.fill(slots, len);
-        self.tray.in_use = true;
-        self.refresh_state();
-    }
-
-    /// Moves every entry to where it would be without a tray.
-    fn leave_tray(&mut self, slots: &mut [Slot]) {
-        let (ids, live) = (self.tray.entries.ids, self.tray.entries.live);
-        self.tray.entries.live = 0;
-        self.tray.tail = 0;
-        self.tray.in_use = false;
-        self.refresh_state();
-        for at in Bits(live) {
-            self.insert_one(slots, ids[at]);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! Entries of several classes in the home index, for exact keys: the tuple space search of
 //! Srinivasan, Suri and Varghese, SIGCOMM 1999, without a branch on which tuple it is.
 
-use super::Deep;
+use super::parts::Deep;
 use super::search::older;
 use crate::deep::index::Offer;
 use crate::entry::{Key, Source};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What is built, rebuilt and dropped as searches come to need it or cease to.
 
-use super::{Deep, put_in_order};
+use super::parts::{Deep, put_in_order};
 use crate::bits::Bits;
 use crate::deep::side::SIDE_INDEXES;
 use crate::deep::wishes::Wish;

@@ -8,7 +8,10 @@ use std::arch::x86_64::{
     _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{Block, LANES, STEP, ShortQueue, first_in_queue_with, first_with};
+use super::block::{Block, ShortQueue};
+use super::first_of_blocks::first_with;
+use super::first_of_queue::first_in_queue_with;
+use super::lanes::{LANES, STEP};
 use crate::entry::Key;
 
 /// 64-bit lanes of a 256-bit vector.

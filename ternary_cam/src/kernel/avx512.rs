@@ -8,7 +8,10 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
-use super::{Block, LANES, STEP, ShortQueue, first_in_queue_with, first_with};
+use super::block::{Block, ShortQueue};
+use super::first_of_blocks::first_with;
+use super::first_of_queue::first_in_queue_with;
+use super::lanes::{LANES, STEP};
 use crate::entry::Key;
 
 /// `(a ^ b) & !c` as a truth table of `vpternlog`, `a` the highest index bit.

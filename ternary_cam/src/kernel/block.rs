@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Entries laid out for the kernels.
 
-use super::LANES;
+use super::lanes::LANES;
 use crate::entry::Source;
 
 /// 64 entries, one array a field, so that a vector load takes neighbours.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The kernel every processor has, and what the others are tested against.
 
-use super::{Block, LANES, STEP, ShortQueue, first_with};
+use super::block::{Block, ShortQueue};
+use super::first_of_blocks::first_with;
+use super::lanes::{LANES, STEP};
 use crate::bits::Bits;
 use crate::entry::{Key, Source};
 

@@ -7,47 +7,21 @@ use std::{
     sync::Arc,
 };
 
-use super::{Endpoint, OpFlags, Tables, on, submit};
+use super::endpoint::Endpoint;
+use super::entry::{Tables, on, submit};
+pub use super::op::Atomic;
+use super::op::{self, OpFlags, RemotePart, RemoteParts};
 use crate::{
     atomic::{Datatype, Form, Op, supports},
     errno::{Errno, Result},
     guard,
-    memory::{Buffer, Context, IOV_LIMIT},
+    memory::{Buffer, IOV_LIMIT},
     object::context,
-    ops::{
-        ep::rma::{RemotePart, RemoteParts},
-        work,
-    },
     sys,
 };
 
 /// Most bytes that one atomic operation changes.
 pub const MAX_BYTES: usize = 4096;
-
-/// An atomic operation in any of its forms.
-#[derive(Clone, Debug)]
-pub struct Atomic {
-    /// Whether the old elements come back, and whether a comparison decides.
-    pub form: Form,
-    /// What an element is.
-    pub datatype: Datatype,
-    /// What is done with it.
-    pub op: Op,
-    /// Elements here; none are read for `FI_ATOMIC_READ`.
-    pub operand: Buffer,
-    /// Elements that are compared.
-    pub compare: Buffer,
-    /// Where the old elements go.
-    pub result: Buffer,
-    /// The peer.
-    pub peer: u64,
-    /// Elements there, counted in bytes.
-    pub remote: RemoteParts,
-    /// Context of the operation.
-    pub context: Context,
-    /// Flags of the operation.
-    pub flags: OpFlags,
-}
 
 impl<E: Endpoint> Tables<E> {
     pub(super) const ATOMIC: sys::fi_ops_atomic = sys::fi_ops_atomic {
@@ -270,7 +244,7 @@ unsafe extern "C" fn writemsg<E: Endpoint>(
     unsafe {
         on(ep, |ep: &Arc<E>| {
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
-            submit(ep, &work::Op::Atomic(of_msg(msg, Form::Base, NOTHING, NOTHING, op_flags)?))
+            submit(ep, &op::Op::Atomic(of_msg(msg, Form::Base, NOTHING, NOTHING, op_flags)?))
         })
     }
 }
@@ -288,7 +262,7 @@ unsafe extern "C" fn readwritemsg<E: Endpoint>(
         on(ep, |ep: &Arc<E>| {
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
             let result = (result.cast_const(), result_count);
-            submit(ep, &work::Op::Atomic(of_msg(msg, Form::Fetch, result, NOTHING, op_flags)?))
+            submit(ep, &op::Op::Atomic(of_msg(msg, Form::Fetch, result, NOTHING, op_flags)?))
         })
     }
 }
@@ -310,7 +284,7 @@ unsafe extern "C" fn compwritemsg<E: Endpoint>(
             let msg = msg.as_ref().ok_or(Errno::EINVAL)?;
             let compare = (compare, compare_count);
             let result = (result.cast_const(), result_count);
-            submit(ep, &work::Op::Atomic(of_msg(msg, Form::Compare, result, compare, op_flags)?))
+            submit(ep, &op::Op::Atomic(of_msg(msg, Form::Compare, result, compare, op_flags)?))
         })
     }
 }

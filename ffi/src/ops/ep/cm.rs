@@ -3,7 +3,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use super::{Endpoint, Tables};
+use super::endpoint::Endpoint;
+use super::entry::Tables;
 use crate::{errno::Errno, guard, memory::Output, object, ops::enosys, sys};
 
 impl<E: Endpoint> Tables<E> {

@@ -4,8 +4,11 @@
 
 use std::{ffi::c_void, sync::Arc};
 
-use super::{Endpoint, OpFlags, Recv, Send, Tables, on, submit, vector};
-use crate::{errno::Errno, memory::Buffer, memory::Context, object::context, ops::work, sys};
+use super::endpoint::Endpoint;
+use super::entry::{Tables, on, submit, vector};
+use super::messages;
+use super::op::{OpFlags, Recv, Send};
+use crate::{errno::Errno, memory::Buffer, memory::Context, object::context, sys};
 
 /// No context: nothing is reported of an inject.
 const NONE: Context = Context(0);
@@ -137,12 +140,12 @@ forms! {
     msg: MSG, fi_ops_msg, fi_msg;
     recv() None;
     send() None;
-    msg work::message;
+    msg messages::message;
 }
 
 forms! {
     tagged: TAGGED, fi_ops_tagged, fi_msg_tagged;
     recv(tag, ignore) Some((tag, ignore));
     send(tag) Some(tag);
-    msg work::tagged;
+    msg messages::tagged;
 }

@@ -4,7 +4,11 @@
 
 pub mod atomic;
 mod cm;
+mod endpoint;
+mod entry;
 mod forms;
+pub(crate) mod messages;
+pub(crate) mod op;
 pub mod rma;
 
 use std::{
@@ -13,126 +17,17 @@ use std::{
 };
 
 use crate::{
-    errno::{Errno, Result},
+    errno::Errno,
     guard,
-    memory::{Buffer, Context, Output},
-    object::{self, Bindable},
-    ops::{
-        enosys, table,
-        work::{Op, Trigger},
-    },
+    memory::Output,
+    object,
+    ops::{enosys, fid, table},
     sys,
 };
-use atomic::Atomic;
-use rma::Rma;
 
-/// Where the flags of an operation come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpFlags {
-    /// The endpoint's `op_flags`: every form but `*msg` and inject.
-    Default,
-    /// The flags of a `*msg` call.
-    Given(u64),
-    /// An inject form: the buffer is free on return and nothing is reported.
-    Inject,
-}
-
-/// A send in any of its forms.
-#[derive(Clone, Debug)]
-pub struct Send {
-    /// What is sent.
-    pub buffer: Buffer,
-    /// Destination.
-    pub dest: u64,
-    /// Match bits; none for untagged messages.
-    pub tag: Option<u64>,
-    /// Remote CQ data.
-    pub data: Option<u64>,
-    /// Context of the operation.
-    pub context: Context,
-    /// Flags of the operation.
-    pub flags: OpFlags,
-}
-
-/// A receive in any of its forms.
-#[derive(Clone, Debug)]
-pub struct Recv {
-    /// Where the message goes.
-    pub buffer: Buffer,
-    /// Source, or `FI_ADDR_UNSPEC`.
-    pub source: u64,
-    /// Match bits and ignore bits; none for untagged messages.
-    pub tag: Option<(u64, u64)>,
-    /// Context of the operation.
-    pub context: Context,
-    /// Flags of the operation.
-    pub flags: OpFlags,
-}
-
-/// An endpoint.
-pub trait Endpoint: Bindable<Raw = sys::fid_ep> {
-    /// `fi_[t]send*`, `fi_[t]inject*`.
-    ///
-    /// # Errors
-    /// `EAGAIN` when the operation must be tried again after progress.
-    fn send(&self, op: &Send) -> Result<()>;
-
-    /// `fi_[t]recv*`.
-    ///
-    /// # Errors
-    /// As [`Endpoint::send`].
-    fn recv(&self, op: &Recv) -> Result<()>;
-
-    /// `fi_read*`, `fi_write*`, `fi_inject_write*`.
-    ///
-    /// # Errors
-    /// As [`Endpoint::send`].
-    fn rma(&self, op: &Rma) -> Result<()>;
-
-    /// `fi_*atomic*`.
-    ///
-    /// # Errors
-    /// As [`Endpoint::send`].
-    fn atomic(&self, op: &Atomic) -> Result<()>;
-
-    /// An operation with `FI_TRIGGER`: starts it when the counter is there.
-    ///
-    /// # Errors
-    /// `EINVAL` if the counter is none of this provider.
-    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()>;
-
-    /// `fi_cancel`.
-    ///
-    /// # Errors
-    /// `ENOENT` if nothing with that context can be cancelled.
-    fn cancel(&self, context: Context) -> Result<()>;
-
-    /// `fi_getname`.
-    ///
-    /// # Errors
-    /// `EOPBADSTATE` if there is no address yet.
-    fn name(&self) -> Result<Vec<u8>>;
-
-    /// `fi_setname`.
-    ///
-    /// # Errors
-    /// The address cannot be taken.
-    fn set_name(&self, address: &[u8]) -> Result<()>;
-
-    /// `fi_getopt` for an option of the endpoint level: its value as a `size_t`.
-    ///
-    /// # Errors
-    /// `ENOPROTOOPT` for options that are not known.
-    fn option(&self, name: u32) -> Result<usize>;
-
-    /// `fi_setopt` for an option of the endpoint level.
-    ///
-    /// # Errors
-    /// `ENOPROTOOPT` for options that are not known, `EINVAL` for values that are not possible.
-    fn set_option(&self, name: u32, value: usize) -> Result<()>;
-}
-
-struct Tables<E>(std::marker::PhantomData<E>);
+pub use endpoint::Endpoint;
+use entry::{Tables, on};
+pub use op::{OpFlags, Recv, Send};
 
 impl<E: Endpoint> Tables<E> {
     const EP: sys::fi_ops_ep = {
@@ -169,12 +64,12 @@ impl<E: Endpoint> Tables<E> {
 const NULL: sys::fi_ops_ep = unsafe { std::mem::zeroed() };
 
 pub(crate) fn create<E: Endpoint>(ep: Arc<E>, context: *mut c_void) -> *mut sys::fid_ep {
-    object::create(raw::<E>(), ep, context)
+    fid::create(raw::<E>(), ep, context)
 }
 
 /// A shared receive context (`fi_srx_context`): an endpoint that only receives.
 pub(crate) fn create_shared<E: Endpoint>(srx: Arc<E>, context: *mut c_void) -> *mut sys::fid_ep {
-    object::create_as(sys::FI_CLASS_SRX_CTX, raw::<E>(), srx, context)
+    fid::create_as(sys::FI_CLASS_SRX_CTX, raw::<E>(), srx, context)
 }
 
 fn raw<E: Endpoint>() -> sys::fid_ep {
@@ -186,25 +81,6 @@ fn raw<E: Endpoint>() -> sys::fid_ep {
         rma: table!(Tables::<E>::RMA),
         atomic: table!(Tables::<E>::ATOMIC),
         ..Default::default()
-    }
-}
-
-/// Runs an operation on an endpoint.
-///
-/// # Safety
-/// `ep` is the pointer C called the endpoint's table with.
-#[inline]
-unsafe fn on<E: Endpoint>(ep: *mut sys::fid_ep, op: impl FnOnce(&Arc<E>) -> Result<()>) -> isize {
-    // SAFETY: the caller vouches for the pointer.
-    guard::call(|| op(unsafe { object::get::<_, E>(ep) }?).map(|()| 0))
-}
-
-/// Starts an operation of a `*msg` call, now or when its trigger says.
-#[inline]
-fn submit<E: Endpoint>(ep: &Arc<E>, op: &Op) -> Result<()> {
-    match op.triggered()? {
-        None => op.start(&**ep),
-        Some((trigger, op)) => ep.trigger(&trigger, op),
     }
 }
 
@@ -264,13 +140,4 @@ unsafe extern "C" fn setopt<E: Endpoint>(
         }
         Ok(0)
     })
-}
-
-/// Buffer of a `*msg` call.
-///
-/// # Safety
-/// `iov` holds `count` entries as `fi_msg(3)` asks.
-pub(crate) unsafe fn vector(iov: *const sys::iovec, count: usize) -> Result<Buffer> {
-    // SAFETY: bindgen's iovec is the C library's; the caller vouches for the entries.
-    unsafe { Buffer::vector(iov.cast(), count) }
 }

@@ -3,106 +3,17 @@
 
 use std::{ffi::c_void, sync::Arc};
 
-use super::{Endpoint, OpFlags, Tables, on, submit, vector};
+use super::endpoint::Endpoint;
+use super::entry::{Tables, on, submit, vector};
+use super::op::{Op, OpFlags};
+pub use super::op::{RemotePart, RemoteParts, Rma};
 use crate::{
     errno::{Errno, Result},
     flags,
     memory::{Buffer, Context, IOV_LIMIT},
     object::context,
-    ops::work::Op,
     sys,
 };
-
-/// Memory of a peer: a part of one of its regions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct RemotePart {
-    /// Where, as the region counts.
-    pub addr: u64,
-    /// Length in bytes.
-    pub len: u64,
-    /// Key of the region.
-    pub key: u64,
-}
-
-/// Parts of a peer's memory, in the order of the data.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RemoteParts {
-    parts: [RemotePart; IOV_LIMIT],
-    count: usize,
-}
-
-impl RemoteParts {
-    /// The parts.
-    ///
-    /// # Errors
-    /// `EINVAL` for more than [`IOV_LIMIT`], or if their lengths exceed all memory.
-    pub fn new(parts: impl IntoIterator<Item = RemotePart>) -> Result<Self> {
-        let mut all = Self::default();
-        let mut len = 0_u64;
-        for part in parts {
-            *all.parts.get_mut(all.count).ok_or(Errno::EINVAL)? = part;
-            all.count += 1;
-            len = len.checked_add(part.len).ok_or(Errno::EINVAL)?;
-        }
-        Ok(all)
-    }
-
-    /// Each part.
-    #[must_use]
-    pub fn as_slice(&self) -> &[RemotePart] {
-        &self.parts[..self.count]
-    }
-
-    /// The part of `len` bytes from `offset` on, as far as there are so many.
-    #[must_use]
-    pub fn part(&self, mut offset: u64, mut len: u64) -> Self {
-        let mut cut = Self::default();
-        for part in self.as_slice() {
-            let skip = offset.min(part.len);
-            offset -= skip;
-            let take = len.min(part.len - skip);
-            if take > 0 {
-                let addr = part.addr.wrapping_add(skip);
-                cut.parts[cut.count] = RemotePart { addr, len: take, key: part.key };
-                cut.count += 1;
-                len -= take;
-            }
-        }
-        cut
-    }
-
-    /// Length in bytes of all parts.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        self.as_slice().iter().map(|part| part.len).sum()
-    }
-
-    /// Whether there is no byte.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// A read or a write in any of its forms.
-#[derive(Clone, Debug)]
-pub struct Rma {
-    /// Whether it is a write.
-    pub write: bool,
-    /// Memory here.
-    pub buffer: Buffer,
-    /// The peer.
-    pub peer: u64,
-    /// Memory there.
-    pub remote: RemoteParts,
-    /// Remote CQ data.
-    pub data: Option<u64>,
-    /// Context of the operation.
-    pub context: Context,
-    /// Flags of the operation.
-    pub flags: OpFlags,
-}
 
 impl<E: Endpoint> Tables<E> {
     pub(super) const RMA: sys::fi_ops_rma = sys::fi_ops_rma {

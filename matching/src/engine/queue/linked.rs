@@ -11,8 +11,8 @@
 //!
 //! A queue whose head is younger than what was found elsewhere is not walked.
 
-use super::{Best, Lookup, Queues};
-use crate::engine::{HostHandle, HostHit};
+use super::contract::{Best, Lookup, Queues};
+use crate::engine::contract::{HostHandle, HostHit};
 use crate::{Element, Key};
 
 /// No node, no queue.
@@ -73,30 +73,30 @@ impl Default for Linked {
 impl Linked {
     /// The number of an element, by which engines with tables of their own know it: small, and
     /// used again when it has left.
-    pub(in crate::engine) const fn index(handle: HostHandle) -> u32 {
+    pub(crate) const fn index(handle: HostHandle) -> u32 {
         handle.0 as u32
     }
 
     /// The same of what a search found.
-    pub(in crate::engine) fn number(found: Best) -> Option<u32> {
+    pub(crate) fn number(found: Best) -> Option<u32> {
         (found.at != NIL).then_some(found.at)
     }
 
     /// The element of a number.
     #[inline]
-    pub(in crate::engine) fn at(&self, index: u32) -> &Element {
+    pub(crate) fn at(&self, index: u32) -> &Element {
         &self.nodes[index as usize].element
     }
 
     /// Its age.
     #[inline]
-    pub(in crate::engine) fn age(&self, index: u32) -> u64 {
+    pub(crate) fn age(&self, index: u32) -> u64 {
         self.nodes[index as usize].age
     }
 
     /// It, for others.
     #[inline]
-    pub(in crate::engine) fn hit_at(&self, index: u32) -> HostHit {
+    pub(crate) fn hit_at(&self, index: u32) -> HostHit {
         hit(index, &self.nodes[index as usize])
     }
 

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::Kernel;
+use crate::engine::queue::contract::{Best, Lookup, Queues};
 
 /// Tokens and, in order of age, their handles.
 struct Harness {

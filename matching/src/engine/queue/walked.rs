@@ -9,22 +9,22 @@
 
 use std::cell::Cell;
 
-use super::{Best, Lookup, Queues};
+use super::contract::{Best, Lookup, Queues};
 use crate::Key;
 
 /// Queues whose searches are counted and change nothing.
-pub(in crate::engine) struct Walked<'q, Q> {
+pub(crate) struct Walked<'q, Q> {
     queues: &'q Q,
     elements: Cell<u64>,
 }
 
 impl<'q, Q> Walked<'q, Q> {
-    pub(in crate::engine) const fn new(queues: &'q Q) -> Self {
+    pub(crate) const fn new(queues: &'q Q) -> Self {
         Self { queues, elements: Cell::new(0) }
     }
 
     /// Elements traversed so far.
-    pub(in crate::engine) const fn elements(&self) -> u64 {
+    pub(crate) const fn elements(&self) -> u64 {
         self.elements.get()
     }
 

@@ -15,14 +15,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::{GROUP, POSITIONS, Tray};
-use crate::bits::Bits;
-use crate::deep::Deep;
-use crate::deep::classes::CLASSES;
-use crate::deep::side::SIDE_INDEXES;
+use super::room::{GROUP, POSITIONS};
 use crate::entry::Key;
 use crate::kernel::{Available, Kernel};
-use crate::slot::Slot;
 use crate::wildcards::Wildcards;
 
 /// Ticks with few entries after which it may be taken into use.
@@ -43,42 +38,42 @@ const STRIDE: u32 = 8;
 pub(super) const REVIEW: u32 = 512;
 
 /// Kinds of keys with wildcards that are many: an index for each would be kept up.
-const MANY: u32 = 2;
+pub(super) const MANY: u32 = 2;
 
 /// See the module.
 pub(super) struct Policy {
     /// Entries at most while the tray is in use: `few`, or [`POSITIONS`] if there are many
     /// kinds.
-    most: usize,
+    pub(super) most: usize,
     /// Entries of few kinds up to which it is quicker than an index.
     pub(super) few: usize,
     /// The cells of some kinds of keys with wildcards.
-    wild_keys: AtomicU64,
-    sample: Sample,
+    pub(super) wild_keys: AtomicU64,
+    pub(super) sample: Sample,
     /// Ticks while in use, since what kinds there were was forgotten.
-    ticks: u32,
-    noting: AtomicI8,
+    pub(super) ticks: u32,
+    pub(super) noting: AtomicI8,
     pub(super) last: LastEntry,
     /// Ticks in a row while in use with entries of one kind and exact keys.
-    plain: u32,
+    pub(super) plain: u32,
     /// Ticks with few entries to pass before it may be taken into use.
-    wait: u32,
+    pub(super) wait: u32,
 }
 
 /// What a search is to note of its key, and so what there was since the last tick. A search
 /// compares it with [`Noting::WILD`]: what is above is to be noted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Noting(i8);
+pub(super) struct Noting(pub(super) i8);
 
 impl Noting {
     /// Nothing: there were several kinds of entries, or somebody asked for a rank.
-    const SEVERAL: Self = Self(-1);
+    pub(super) const SEVERAL: Self = Self(-1);
     /// Nothing more: there was a key with wildcards.
     const WILD: Self = Self(0);
     /// The first key with wildcards: all so far were exact.
-    const EXACT: Self = Self(1);
+    pub(super) const EXACT: Self = Self(1);
     /// Any key: there was none so far.
-    const NONE: Self = Self(2);
+    pub(super) const NONE: Self = Self(2);
     /// Any key, as the second sample: the first had wildcards.
     const SECOND: Self = Self(3);
 
@@ -113,14 +108,14 @@ impl LastEntry {
 
 /// The kind of the last sampled key, and how many in a row were of it.
 #[derive(Default)]
-struct Sample {
+pub(super) struct Sample {
     ignore: AtomicU64,
     any_source: AtomicBool,
-    alike: AtomicU32,
+    pub(super) alike: AtomicU32,
 }
 
 impl Sample {
-    fn keys(&self) -> Wildcards {
+    pub(super) fn keys(&self) -> Wildcards {
         Wildcards { ignore: self.ignore.load(Relaxed), any_source: self.any_source.load(Relaxed) }
     }
 
@@ -132,7 +127,7 @@ impl Sample {
     }
 
     /// Starts over: there are others.
-    fn reject(&self) {
+    pub(super) fn reject(&self) {
         self.alike.store(0, Relaxed);
     }
 }
@@ -215,13 +210,13 @@ impl Policy {
 
     /// For how many entries the tray is good.
     #[inline(always)]
-    fn good_for(&self, many_kinds: bool) -> usize {
+    pub(super) fn good_for(&self, many_kinds: bool) -> usize {
         if many_kinds { POSITIONS } else { self.few }
     }
 
     /// Whether there is room where there were at most so many entries since the last tick.
     #[inline(always)]
-    fn has_room(&self, peak: usize, many_kinds: bool) -> bool {
+    pub(super) fn has_room(&self, peak: usize, many_kinds: bool) -> bool {
         peak + GROUP <= self.good_for(many_kinds)
     }
 
@@ -238,129 +233,9 @@ impl Policy {
     }
 
     /// Forgets which kinds there were.
-    fn forget_kinds(&mut self) {
+    pub(super) fn forget_kinds(&mut self) {
         self.most = self.few;
         *self.wild_keys.get_mut() = 0;
         self.ticks = 0;
-    }
-}
-
-impl Tray {
-    /// Whether so many entries are not too many.
-    #[inline(always)]
-    pub(super) fn has_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
-        entries <= self.policy.most || self.find_room_for(entries, slots)
-    }
-
-    /// The same, and finds out for how many entries it is good: more than few where there are many
-    /// kinds of keys, or more of entries than have a class.
-    #[cold]
-    fn find_room_for(&mut self, entries: usize, slots: &[Slot]) -> bool {
-        let many_keys = self.policy.wild_keys.get_mut().count_ones() >= MANY;
-        let many_kinds = many_keys || self.has_more_kinds::<CLASSES>(slots);
-        self.policy.most = self.policy.good_for(many_kinds);
-        entries <= self.policy.most
-    }
-
-    /// Whether there are more kinds of entries than so many.
-    fn has_more_kinds<const THAN: usize>(&self, slots: &[Slot]) -> bool {
-        let mut known = [Wildcards::NONE; THAN];
-        let mut len = 0;
-        for position in Bits(self.entries.live) {
-            let wildcards = slots[usize::from(self.entries.ids[position])].wildcards();
-            if !known[..len].contains(&wildcards) {
-                if len == THAN {
-                    return true;
-                }
-                known[len] = wildcards;
-                len += 1;
-            }
-        }
-        false
-    }
-}
-
-impl Deep {
-    /// Takes the tray into use if there are few entries, of several kinds.
-    #[inline(never)]
-    pub(in crate::deep) fn consider_tray(&mut self, slots: &mut [Slot]) {
-        if self.tray_suits() && (self.classes.are_several() || self.unclassed != 0) {
-            self.enter_tray(slots);
-        }
-    }
-
-    /// Whether the tray may be taken into use.
-    #[inline(always)]
-    pub(in crate::deep) fn tray_suits(&self) -> bool {
-        let policy = &self.tray.policy;
-        policy.wait == 0 && policy.has_room(self.peak, self.have_many_kinds())
-    }
-
-    /// Whether indexes for many kinds of keys are kept up, most entries have no class, or
-    /// keys of several kinds are compared with entries of several kinds in the scan.
-    #[inline(always)]
-    pub(super) fn have_many_kinds(&self) -> bool {
-        self.awake.count_ones() >= MANY
-            || self.unclassed > self.classes.len()
-            || self.scan_keep.is_awake() && self.classes.has_wild()
-    }
-
-    /// Finds out whether the tray is still needed, and otherwise if it would suit; whether
-    /// it is in use.
-    pub(in crate::deep) fn tick_tray(&mut self, slots: &mut [Slot], peak: usize) -> bool {
-        let noting = std::mem::replace(self.tray.policy.noting.get_mut(), Noting::NONE.0);
-        if !self.tray.in_use {
-            let has_room = self.tray.policy.has_room(peak, self.have_many_kinds());
-            let wait = &mut self.tray.policy.wait;
-            *wait = if has_room { wait.saturating_sub(1) } else { ENTER_AFTER.max(*wait) };
-            return false;
-        }
-        let noting = Noting(noting);
-        // Of several kinds that stay, none may have come since the last tick.
-        let one_kind = noting != Noting::SEVERAL && !self.tray.has_more_kinds::<1>(slots);
-        let exact_keys = matches!(noting, Noting::NONE | Noting::EXACT);
-        let policy = &mut self.tray.policy;
-        policy.ticks += 1;
-        policy.plain = if one_kind && exact_keys { policy.plain + 1 } else { 0 };
-        if !one_kind {
-            policy.sample.reject();
-        }
-        if self.tray.policy.plain == LEAVE_AFTER {
-            self.leave_tray_for(slots, Wildcards::NONE);
-        } else if self.keys_are_alike(peak) {
-            self.leave_tray_for(slots, self.tray.policy.sample.keys());
-        } else if self.tray.policy.ticks == REVIEW {
-            self.tray.policy.forget_kinds();
-            self.sleep_all_but_home();
-        }
-        self.tray.in_use
-    }
-
-    /// Whether for long all entries were exact and all keys of one kind, and there are enough for
-    /// an index to be quicker.
-    fn keys_are_alike(&self, peak: usize) -> bool {
-        let policy = &self.tray.policy;
-        policy.sample.alike.load(Relaxed) >= ALIKE
-            && peak > policy.few / 2
-            && policy.last == LastEntry::default()
-            && self.classes.base().wildcards() == Wildcards::NONE
-    }
-
-    /// Moves every entry to the home index, which serves keys of this kind. Nothing else is kept
-    /// up.
-    #[cold]
-    fn leave_tray_for(&mut self, slots: &mut [Slot], keys: Wildcards) {
-        self.tray.policy.sample.reject();
-        self.sleep_all_but_home();
-        self.scan_keep.sleep();
-        self.set_home(keys);
-        self.leave_tray(slots);
-    }
-
-    /// Has the side indexes kept up no longer; they are empty. Keys may wish for them again.
-    fn sleep_all_but_home(&mut self) {
-        for which in 0..SIDE_INDEXES {
-            self.put_to_sleep(which);
-        }
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! When the tray is in use, and when not, with every answer checked.
 
-use super::GROUP;
 use super::policy::{ALIKE, ENTER_AFTER, LEAVE_AFTER, REVIEW};
-use crate::deep::TICK;
+use super::room::GROUP;
+use crate::deep::insert::TICK;
 use crate::entry::{Entry, Key, Source};
+use crate::handle::Handle;
 use crate::kernel::Kernel;
-use crate::table::{Handle, Table};
+use crate::table::Table;
 use crate::wildcards::Wildcards;
 
 /// A table and the list it must agree with.

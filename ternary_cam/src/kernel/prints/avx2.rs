@@ -8,7 +8,8 @@ use std::arch::x86_64::{
     _mm256_setzero_si256, _mm256_xor_si256,
 };
 
-use super::{GROUP, LANES, Page, Sought, first_accepted_with};
+use super::page::{GROUP, Page, Sought, first_accepted_with};
+use crate::kernel::lanes::LANES;
 
 /// Words in a vector.
 const WIDTH: usize = 16;

@@ -7,7 +7,8 @@ use std::arch::x86_64::{
     _mm512_set1_epi16, _mm512_ternarylogic_epi64, _mm512_testn_epi16_mask,
 };
 
-use super::{GROUP, LANES, Page, Sought, first_accepted_with};
+use super::page::{GROUP, Page, Sought, first_accepted_with};
+use crate::kernel::lanes::LANES;
 
 /// `(a ^ b) & c` as a truth table of `vpternlog`, `a` the highest index bit.
 const XOR_AND: i32 = 0b0010_1000;

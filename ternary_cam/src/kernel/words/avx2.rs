@@ -7,8 +7,8 @@ use std::arch::x86_64::{
     _mm256_permute4x64_epi64, _mm256_set1_epi16,
 };
 
-use crate::kernel::LANES;
-use crate::scanner::{Compare, Search};
+use super::search::{Compare, Search};
+use crate::kernel::lanes::LANES;
 
 #[target_feature(enable = "avx2")]
 pub(super) fn enter<S: Search>(search: S) -> S::Found {

@@ -7,8 +7,8 @@ use std::arch::x86_64::{
     _mm512_cmpeq_epi16_mask, _mm512_kunpackd, _mm512_loadu_si512, _mm512_set1_epi16,
 };
 
-use crate::kernel::{LANES, STEP};
-use crate::scanner::{Compare, Search};
+use super::search::{Compare, Search};
+use crate::kernel::lanes::{LANES, STEP};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) fn enter<S: Search>(search: S) -> S::Found {

@@ -12,53 +12,23 @@
 
 use ternary_cam::{Compare, Search};
 
-use super::{Best, INDEXED, NOBODY, PAGE, Packed, Print, STEP, Slot};
-use crate::engine::HostHandle;
-use crate::engine::queue::Queues as _;
-use crate::engine::queue::exact::{Exact, Hash, LINE};
-use crate::engine::queue::line::Line;
+use super::index::LONG;
+use super::{INDEXED, Packed, STEP, Slot, number};
+use crate::engine::contract::HostHandle;
+use crate::engine::queue::contract::{Best, Queues as _};
+use crate::engine::queue::exact::{Hash, LINE};
+use crate::engine::queue::line::{Line, PAGE};
+use crate::engine::queue::page::NOBODY;
+use crate::engine::queue::print::Print;
 use crate::traffic::Fields;
 use crate::{Element, Key, Source};
 
-/// Elements from which on a line is indexed, and up to which it remains so: with as many a search
-/// of all fingerprints takes longer than an index.
-pub(super) const LONG: u32 = 2048;
+/// Elements up to which a line remains indexed.
 const SHORT: u32 = LONG / 4;
 
 /// The odd fractional parts of the golden ratio and of the square root of 3.
 const OF_TAG: u64 = 0x9e37_79b9_7f4a_7c15;
 const OF_SOURCE: u64 = 0xbb67_ae85_84ca_a73b;
-
-/// Index of a long line.
-pub(super) struct Index {
-    /// Elements from which on there is one: none are enough while all queues are short.
-    pub(super) from: u32,
-    exact: Exact,
-    /// What [`Packed::left`] is elsewhere.
-    pub(super) left: u32,
-    /// Pages with elements that it lacks, and maybe others, lowest first.
-    wild: Vec<u32>,
-}
-
-impl Default for Index {
-    fn default() -> Self {
-        Self { from: LONG, exact: Exact::default(), left: NOBODY, wild: Vec::new() }
-    }
-}
-
-impl Index {
-    /// Elements get queues, which are searched instead of all.
-    pub(super) fn wait_for_long_queue(&mut self) {
-        self.from = u32::MAX;
-    }
-
-    /// Notes the length of a queue that filled its region.
-    pub(super) fn note_queue(&mut self, line: &Line) {
-        if line.len >= LONG / 2 {
-            self.from = LONG;
-        }
-    }
-}
 
 /// What is exact in an element or a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,7 +57,7 @@ impl Name {
     #[inline(always)]
     fn hash(self) -> Hash {
         let (tags, tag) = (self.tag / LINE, self.tag % LINE);
-        let source = u64::from(super::number(self.source));
+        let source = u64::from(number(self.source));
         let hash = tags.wrapping_mul(OF_TAG).wrapping_add(source.wrapping_mul(OF_SOURCE));
         // Tags that are a multiple of `LINE` apart have the same `tag`.
         Hash { line: hash, within: (tag ^ hash >> 40) % LINE }
@@ -95,7 +65,7 @@ impl Name {
 }
 
 impl Packed {
-    /// [`Queues::push`](super::Queues::push) where there are enough elements for an index, or there
+    /// [`Queues::push`](crate::Queues::push) where there are enough elements for an index, or there
     /// is one. Apart, and in registers: a short
     /// line would pay for what is called and for what is handed over in memory.
     #[inline(never)]

@@ -3,8 +3,12 @@
 
 use ternary_cam::{Compare, Search};
 
-use super::{Best, Line, ONE_PAGE, Packed, Places, Print, Probe, STEP};
+use super::{ONE_PAGE, PAGES, Packed, Probe, STEP};
 use crate::Key;
+use crate::engine::queue::contract::Best;
+use crate::engine::queue::line::{Line, Places};
+use crate::engine::queue::page::NOBODY;
+use crate::engine::queue::print::Print;
 
 /// A search of the line of all.
 pub(super) struct All<'s, const WHERE: u8> {
@@ -73,5 +77,76 @@ impl<T: Copy, F: Fn(u32) -> u32> Search for Several<'_, T, F> {
             slot.matches(key).then_some(Best { at, age: slot.age })
         });
         found.unwrap_or(Best::NONE)
+    }
+}
+
+impl Packed {
+    /// The first match of the line of all, which is at `found` if that is a place and no
+    /// false hit.
+    #[inline(always)]
+    pub(super) fn verified(&self, found: u32, key: &Key) -> Best {
+        if let Some(slot) = self.slots.item(found)
+            && slot.matches(key)
+        {
+            return Best { at: found, age: slot.age };
+        }
+        if found == NOBODY || self.all.len == 1 {
+            return Best::NONE;
+        }
+        self.first_of_several(&self.all, &self.slots, key, |at| at)
+    }
+
+    /// The same in the line of a queue.
+    #[inline(always)]
+    pub(super) fn verified_own(&self, found: u32, line: &Line, key: &Key) -> Best {
+        if let Some(&at) = self.names.item(found)
+            && let Some(slot) = self.slots.item(at)
+            && slot.matches(key)
+        {
+            return Best { at, age: slot.age };
+        }
+        if found == NOBODY || line.len == 1 {
+            return Best::NONE;
+        }
+        self.first_of_several(line, &self.names, key, |at| *self.names.item(at).expect("a place"))
+    }
+
+    #[inline(always)]
+    pub(super) fn first_of_all_pages(&self, key: &Key) -> Best {
+        self.scanner.run(All::<PAGES> { packed: self, key })
+    }
+
+    /// The first match of a line of a queue, out of line: they are searched from several
+    /// places.
+    #[inline(never)]
+    pub(super) fn first_of_queue(&self, queue: usize, line: &Line, probe: &Probe<'_>) -> Best {
+        if line.is_short() {
+            self.scanner.run(Own::<STEP> { packed: self, line, probe })
+        } else if line.is_long() {
+            if let Some(best) = self.first_of_all_in(queue, line, probe.key) {
+                return best;
+            }
+            self.scanner.run(Own::<PAGES> { packed: self, line, probe })
+        } else {
+            self.scanner.run(Own::<ONE_PAGE> { packed: self, line, probe })
+        }
+    }
+
+    /// The same where there is one element.
+    #[inline(never)]
+    pub(super) fn only_of_queue(&self, line: &Line, key: &Key) -> Best {
+        self.verified_own(line.only(&self.names), line, key)
+    }
+
+    /// The first match of a line, where what agrees need not match.
+    #[inline(never)]
+    pub(super) fn first_of_several<T: Copy>(
+        &self,
+        line: &Line,
+        places: &Places<T>,
+        key: &Key,
+        in_all: impl Fn(u32) -> u32,
+    ) -> Best {
+        self.scanner.run(Several { packed: self, line, places, key, in_all })
     }
 }

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Memory of the application, as its calls hand it to the provider.
-//!
-//! Every value here is made by an entry point from what C passed. `fi_msg(3)`
-//! and `fi_cq(3)` make the application promise that the memory is valid until
-//! the operation completes (or the call returns, for outputs); that promise is
-//! what makes the safe methods sound.
+//! Message buffers.
 
 use std::{cell::RefCell, ptr, slice, sync::Arc};
 
@@ -15,10 +10,6 @@ use crate::{
 
 /// Most segments of one buffer (`iov_limit`).
 pub const IOV_LIMIT: usize = 4;
-
-/// Opaque context of an operation (`void *context`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Context(pub usize);
 
 /// One contiguous part of a [`Buffer`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,7 +124,7 @@ impl Buffer {
     }
 
     /// Of these segments, so long together.
-    fn of(segments: &[Segment], len: usize) -> Self {
+    pub(super) fn of(segments: &[Segment], len: usize) -> Self {
         Self::with(segments, len, None)
     }
 
@@ -370,90 +361,6 @@ unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Memory that peers may use, as `fi_mr(3)` registers it: one range of addresses
-/// for them, whatever segments it is made of.
-#[derive(Clone, Debug)]
-pub struct Window {
-    segments: Vec<Segment>,
-    len: usize,
-}
-
-impl Window {
-    /// # Safety
-    /// `iov` holds `count` entries whose memory stays valid until the region is closed.
-    pub(crate) unsafe fn new(iov: *const libc::iovec, count: usize) -> Result<Self> {
-        // SAFETY: the caller vouches for the entries.
-        let buffer = unsafe { Buffer::vector(iov, count) }?;
-        Ok(Self { segments: buffer.segments().to_vec(), len: buffer.len() })
-    }
-
-    /// Address of the first byte.
-    #[must_use]
-    pub fn addr(&self) -> usize {
-        self.segments.first().map_or(0, |segment| segment.addr)
-    }
-
-    /// The part of `len` bytes from `offset` on; none if it is not all inside.
-    #[must_use]
-    pub fn part(&self, offset: usize, len: usize) -> Option<Buffer> {
-        if offset.checked_add(len)? > self.len {
-            return None;
-        }
-        Some(Buffer::of(&self.segments, self.len).part(offset, len))
-    }
-}
-
-impl From<&'static mut [u8]> for Window {
-    fn from(memory: &'static mut [u8]) -> Self {
-        let segment = Segment { addr: memory.as_mut_ptr() as usize, len: memory.len() };
-        Self { segments: vec![segment], len: memory.len() }
-    }
-}
-
-/// Memory the application wants an answer in: `(void *buf, size_t len)`.
-#[derive(Debug)]
-pub struct Output {
-    addr: *mut u8,
-    len: usize,
-}
-
-impl Output {
-    /// # Safety
-    /// `addr` is null or valid for writes of `len` bytes during the call.
-    pub(crate) unsafe fn new(addr: *mut libc::c_void, len: usize) -> Self {
-        Self { addr: addr.cast(), len: if addr.is_null() { 0 } else { len } }
-    }
-
-    /// Room in bytes; 0 for a null pointer.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is no room.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Writes as many of the bytes as there is room for, from the start.
-    pub fn write(&mut self, bytes: &[u8]) -> usize {
-        let len = bytes.len().min(self.len);
-        if len > 0 {
-            // SAFETY: `new` was promised `self.len` writable bytes.
-            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.addr, len) };
-        }
-        len
-    }
-}
-
-/// Bytes of a value without padding, for events written into an [`Output`].
-pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {
-    // SAFETY: a reference is valid for the size of its type; callers pass
-    // structures of pointers and integers of 8 bytes, which have no padding.
-    unsafe { slice::from_raw_parts(ptr::from_ref(value).cast(), size_of::<T>()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -538,17 +445,6 @@ mod tests {
         assert_eq!((part.fill(b"ab"), part.read_to(&mut out), out), (0, 3, [1, 2, 2]));
         drop(part);
         assert!(!buffer.part(0, 4).is_copied(), "what is used again is nobody's");
-    }
-
-    #[test]
-    fn a_window_gives_no_byte_beyond_its_end() {
-        let mut bytes = [0_u8; 8];
-        let iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: 8 };
-        // SAFETY: the array outlives the window.
-        let window = unsafe { Window::new(&raw const iov, 1) }.unwrap();
-        assert_eq!(window.part(6, 2).unwrap().addr(), bytes.as_ptr() as usize + 6);
-        assert!(window.part(8, 0).is_some());
-        assert!(window.part(7, 2).is_none() && window.part(usize::MAX, 2).is_none());
     }
 
     #[test]

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_control(3)`: commands with their arguments.
+
+use std::ffi::c_int;
+
+use crate::{memory::Output, sys};
+
+/// A control command with its argument.
+#[derive(Debug)]
+pub enum Control<'a> {
+    /// `FI_ENABLE`.
+    Enable,
+    /// `FI_GETOPSFLAG`: the argument holds `FI_TRANSMIT` or `FI_RECV` and takes the flags.
+    GetOpsFlag(&'a mut u64),
+    /// `FI_SETOPSFLAG`.
+    SetOpsFlag(u64),
+    /// `FI_GETWAIT` of an object whose wait object is a file descriptor.
+    GetWait(&'a mut c_int),
+    /// `FI_GETWAITOBJ`.
+    GetWaitObj(&'a mut u32),
+    /// `FI_GET_RAW_MR`: base address, key and length of the key of a region.
+    GetRawKey(&'a mut u64, Output, &'a mut usize),
+    /// `FI_MAP_RAW_MR`: base address and key as a peer got them, and the key for operations.
+    MapRawKey(u64, &'a [u8], &'a mut u64),
+    /// `FI_UNMAP_KEY`.
+    UnmapKey(u64),
+    /// `FI_REFRESH` of a region whose memory was changed.
+    Refresh,
+    /// `FI_QUEUE_WORK`.
+    QueueWork(RawWork),
+    /// `FI_CANCEL_WORK`.
+    CancelWork(RawWork),
+    /// `FI_FLUSH_WORK`.
+    FlushWork,
+    /// Any other command.
+    Other(c_int),
+}
+
+/// Address of a `struct fi_deferred_work`. Never followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkName(usize);
+
+/// A `struct fi_deferred_work` as C passes it.
+#[derive(Debug)]
+pub struct RawWork(*const sys::fi_deferred_work);
+
+impl RawWork {
+    /// # Safety
+    /// `raw` is null or such a structure, valid as long as self.
+    pub(crate) unsafe fn new(raw: *const sys::fi_deferred_work) -> Self {
+        Self(raw)
+    }
+
+    /// Names the work.
+    #[must_use]
+    pub fn name(&self) -> WorkName {
+        WorkName(self.0 as usize)
+    }
+
+    pub(crate) fn raw(&self) -> *const sys::fi_deferred_work {
+        self.0
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Where answers go.
+
+use std::{ptr, slice};
+
+/// Memory the application wants an answer in: `(void *buf, size_t len)`.
+#[derive(Debug)]
+pub struct Output {
+    addr: *mut u8,
+    len: usize,
+}
+
+impl Output {
+    /// # Safety
+    /// `addr` is null or valid for writes of `len` bytes during the call.
+    pub(crate) unsafe fn new(addr: *mut libc::c_void, len: usize) -> Self {
+        Self { addr: addr.cast(), len: if addr.is_null() { 0 } else { len } }
+    }
+
+    /// Room in bytes; 0 for a null pointer.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no room.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Writes as many of the bytes as there is room for, from the start.
+    pub fn write(&mut self, bytes: &[u8]) -> usize {
+        let len = bytes.len().min(self.len);
+        if len > 0 {
+            // SAFETY: `new` was promised `self.len` writable bytes.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.addr, len) };
+        }
+        len
+    }
+}
+
+/// Bytes of a value without padding, for events written into an [`Output`].
+pub(crate) fn bytes_of<T: Copy>(value: &T) -> &[u8] {
+    // SAFETY: a reference is valid for the size of its type; callers pass
+    // structures of pointers and integers of 8 bytes, which have no padding.
+    unsafe { slice::from_raw_parts(ptr::from_ref(value).cast(), size_of::<T>()) }
+}

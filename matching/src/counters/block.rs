@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Why elements are not in the table.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sums::add;
+
+/// Why an element is not in the table (DESIGN, "block reason").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Every entry of the table was taken.
+    TableFull,
+    /// The table has no entries at all (capacity 0).
+    Disabled,
+    /// An entry was free, but older elements that may enter are on the host.
+    Order,
+    /// The table was full once, and everything has gone to the host since (`sticky`).
+    Sticky,
+    /// The context left its tables before they were full (`sticky`, pre-emptive).
+    Preemptive,
+    /// The endpoint holds all that it may of a shared pool.
+    PoolShare,
+    /// The shared pool has no free entry.
+    PoolEmpty,
+    /// The device does not take such an element.
+    Refused,
+    /// The device is not offered a receive so short, unless a long one forces it.
+    Short,
+}
+
+/// How many elements went to the host, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BlockReasons {
+    /// [`Block::TableFull`].
+    pub table_full: u64,
+    /// [`Block::Disabled`].
+    pub disabled: u64,
+    /// [`Block::Order`].
+    pub order: u64,
+    /// [`Block::Sticky`].
+    pub sticky: u64,
+    /// [`Block::Preemptive`].
+    pub preemptive: u64,
+    /// [`Block::PoolShare`].
+    pub pool_share: u64,
+    /// [`Block::PoolEmpty`].
+    pub pool_empty: u64,
+    /// [`Block::Refused`].
+    pub refused: u64,
+    /// [`Block::Short`].
+    pub short: u64,
+}
+
+impl BlockReasons {
+    /// Reasons with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        [
+            ("table full", self.table_full),
+            ("disabled", self.disabled),
+            ("order", self.order),
+            ("sticky", self.sticky),
+            ("preemptive", self.preemptive),
+            ("pool share", self.pool_share),
+            ("pool empty", self.pool_empty),
+            ("refused", self.refused),
+            ("short", self.short),
+        ]
+        .into_iter()
+    }
+
+    pub(crate) fn count(&mut self, reason: Block) {
+        self.add(reason, 1);
+    }
+
+    pub(crate) fn add(&mut self, reason: Block, count: u64) {
+        *match reason {
+            Block::TableFull => &mut self.table_full,
+            Block::Disabled => &mut self.disabled,
+            Block::Order => &mut self.order,
+            Block::Sticky => &mut self.sticky,
+            Block::Preemptive => &mut self.preemptive,
+            Block::PoolShare => &mut self.pool_share,
+            Block::PoolEmpty => &mut self.pool_empty,
+            Block::Refused => &mut self.refused,
+            Block::Short => &mut self.short,
+        } += count;
+    }
+
+    pub(super) fn total(&self) -> i128 {
+        self.iter().map(|(_, count)| i128::from(count)).sum()
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        add(&mut self.table_full, other.table_full);
+        add(&mut self.disabled, other.disabled);
+        add(&mut self.order, other.order);
+        add(&mut self.sticky, other.sticky);
+        add(&mut self.preemptive, other.preemptive);
+        add(&mut self.pool_share, other.pool_share);
+        add(&mut self.pool_empty, other.pool_empty);
+        add(&mut self.refused, other.refused);
+        add(&mut self.short, other.short);
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Which engine, and its parameters.
+
+use super::queue::Queue;
+use crate::TagLayout;
+
+macro_rules! host_engines {
+    ($($(#[$note:meta])* $engine:ident = $name:literal,)*) => {
+        /// The engine to use (`FI_TCAM_HOST_ENGINE`).
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum HostEngine {
+            $($(#[$note])* $engine,)*
+        }
+
+        impl HostEngine {
+            /// Every engine.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$engine),*];
+
+            /// Name, as in `FI_TCAM_HOST_ENGINE`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$engine => $name,)*
+                }
+            }
+        }
+    };
+}
+
+host_engines! {
+    /// One linked list in age order, as MPICH's.
+    List = "list",
+    /// A list a source, as Open MPI's.
+    RankArray = "rank-array",
+    /// Queues for collective elements, a list for the others.
+    ColList = "col-list",
+    /// A list for collective elements, queues for partners.
+    ListPnp = "list-pnp",
+    /// Queues for both.
+    #[default]
+    ColPnp = "col-pnp",
+    /// A queue for each cluster of sources.
+    Kmeans = "kmeans",
+    /// A hash table of those without wildcards.
+    Hash = "hash",
+    /// A hash table for each combination of wildcards.
+    NewMadeleine = "newmadeleine",
+    /// One of the others, chosen by what comes.
+    Auto = "auto",
+}
+
+/// Which queue of a receive context an engine is behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Posted receives, which may have wildcards, searched by messages.
+    #[default]
+    Posted,
+    /// Unexpected messages, searched by receives.
+    Unexpected,
+}
+
+/// Parameters of an engine. Those that have one queue, or one a source, use the
+/// first two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// How its queues are stored (`FI_TCAM_QUEUE`).
+    pub queue: Queue,
+    /// How match bits tell collective from point-to-point (`FI_TCAM_TAG_LAYOUT`).
+    pub layout: TagLayout,
+    /// Which queue it is.
+    pub role: Role,
+    /// Length of a shared queue at which partners get their own (`FI_TCAM_THETA`). The
+    /// paper's 100 is best for linked queues; packed ones are searched faster.
+    pub theta: u32,
+    /// At most `k_collective * sqrt(n)` queues for collectives (`FI_TCAM_K_COL`).
+    pub k_collective: u32,
+    /// At most `k_point_to_point * sqrt(n)` queues for partners (`FI_TCAM_K_PNP`).
+    pub k_point_to_point: u32,
+    /// Processes n; 0 takes the sources seen so far, until
+    /// [`Engine::set_processes`](super::Engine::set_processes) tells.
+    pub processes: u32,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            queue: Queue::default(),
+            layout: TagLayout::default(),
+            role: Role::default(),
+            theta: 512,
+            k_collective: 8,
+            k_point_to_point: 8,
+            processes: 0,
+        }
+    }
+}
+
+impl std::fmt::Display for HostEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Not the name of a [`HostEngine`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no host engine: there are {all}", all = HostEngine::ALL.map(HostEngine::name).join(", "))]
+pub struct UnknownEngine(String);
+
+impl std::str::FromStr for HostEngine {
+    type Err = UnknownEngine;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == name);
+        found.ok_or_else(|| UnknownEngine(name.to_owned()))
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The fields of match bits.
+
+use super::kind::{CollectiveId, Traffic};
+use crate::{Key, Source};
+
+/// A field of the match bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    shift: u32,
+    pub(super) mask: u64,
+}
+
+impl Field {
+    pub(super) const fn new(shift: u32, width: u32) -> Self {
+        Self { shift, mask: (u64::MAX >> (u64::BITS - width)) << shift }
+    }
+
+    pub(super) const fn of(self, bits: u64) -> u32 {
+        ((bits & self.mask) >> self.shift) as u32
+    }
+}
+
+/// The fields of a layout, looked up once by each engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields {
+    /// The bit that says collective; none for an opaque layout.
+    pub(super) collective: u64,
+    pub(super) communicator: Field,
+    pub(super) tag: Field,
+    /// The bits of both.
+    pub(super) told_by: u64,
+    pub(super) source: Option<Field>,
+    /// Whether collective tags are negative.
+    pub(super) negative: bool,
+    /// First tag, without its sign, of nonblocking operations.
+    pub(super) nonblocking: u32,
+}
+
+/// See [`Fields::wildcards`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wildcards {
+    /// Communicator and tag.
+    pub(crate) told_by: u64,
+    pub(crate) any_tag: u64,
+    /// 0 where the bits do not have the source.
+    pub(crate) any_source: u64,
+}
+
+/// First nonblocking tag of MPICH: behind those of hcoll, which end at 286.
+const MPICH_NONBLOCKING: u32 = 287;
+
+/// First nonblocking tag of Open MPI 4.1, without its sign.
+const OPEN_MPI_NONBLOCKING: u32 = 27;
+
+impl Fields {
+    pub(super) const fn mpich(communicator: Field, tag: Field, source: Option<Field>) -> Self {
+        Self {
+            collective: 1 << communicator.shift,
+            communicator,
+            tag,
+            told_by: communicator.mask | tag.mask,
+            source,
+            negative: false,
+            nonblocking: MPICH_NONBLOCKING,
+        }
+    }
+
+    pub(super) const fn open_mpi(communicator: Field, tag: Field, source: Option<Field>) -> Self {
+        Self {
+            collective: 1 << tag.mask.ilog2(),
+            communicator,
+            tag,
+            told_by: communicator.mask | tag.mask,
+            source,
+            negative: true,
+            nonblocking: OPEN_MPI_NONBLOCKING,
+        }
+    }
+
+    pub(super) const fn kind(&self, bits: u64) -> Traffic {
+        if bits & self.collective == 0 {
+            return Traffic::PointToPoint;
+        }
+        let tag = self.call(bits);
+        Traffic::Collective(CollectiveId {
+            communicator: self.communicator.of(bits),
+            operation: if tag >= self.nonblocking { CollectiveId::NONBLOCKING } else { tag },
+        })
+    }
+
+    /// The tag without its sign: it tells one call of a nonblocking operation
+    /// from the next.
+    pub(crate) const fn call(&self, bits: u64) -> u32 {
+        let tag = self.tag.of(bits);
+        if self.negative { tag.wrapping_neg() & self.tag.of(u64::MAX) } else { tag }
+    }
+
+    /// The bits by which elements of a source differ.
+    #[inline]
+    pub(crate) const fn tag_and_communicator(&self) -> u64 {
+        self.told_by
+    }
+
+    /// The bits by which an MPI tells messages apart, those that a receive of any tag ignores, and
+    /// those that one of any source ignores: as far as the layout is known.
+    pub(crate) const fn wildcards(&self) -> Wildcards {
+        let source = match self.source {
+            Some(field) => field.mask,
+            None => 0,
+        };
+        if self.collective == 0 {
+            return Wildcards { told_by: u64::MAX, any_tag: u64::MAX, any_source: source };
+        }
+        let sign = if self.negative { self.collective } else { 0 };
+        Wildcards { told_by: self.told_by, any_tag: self.tag.mask & !sign, any_source: source }
+    }
+
+    /// What everything that `key` can match belongs to; nothing if it can match
+    /// several. Two patterns that match each other and are not nothing are equal.
+    pub(crate) const fn kind_of_all(&self, key: &Key) -> Option<Traffic> {
+        if key.ignore & self.collective != 0 {
+            return None;
+        }
+        let kind = self.kind(key.bits);
+        match kind {
+            Traffic::Collective(_) if key.ignore & self.told_by != 0 => None,
+            _ => Some(kind),
+        }
+    }
+
+    /// The source by which engines split their queues: the rank in the bits where
+    /// the layout has it, else the peer.
+    pub(crate) const fn source(&self, key: &Key) -> Source {
+        match self.source {
+            None => key.source,
+            Some(field) if key.ignore & field.mask != 0 => Source::ANY,
+            Some(field) => Source::new(field.of(key.bits)),
+        }
+    }
+}

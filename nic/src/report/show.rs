@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A report for people.
+
+use std::fmt;
+
+use matching::measured::MeasuredTime;
+use matching::timing::ModelledTime;
+use matching::{Profile, QueueCounters, Traversals};
+
+use super::{BrokenPromises, ContextCounters, FIRST_WORD, KindTraffic, Report, WrittenAt};
+use crate::plain::plain;
+
+impl fmt::Display for Report {
+    /// A table for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rank = self.rank.map_or_else(String::new, |rank| format!("rank {rank}, "));
+        // Who makes a report may have any name.
+        let [tcam, libfabric, program, address] =
+            [&self.tcam, &self.libfabric, &self.program, &self.address].map(|text| plain(text));
+        let pid = self.pid;
+        writeln!(f, "{FIRST_WORD}{tcam} on libfabric {libfabric}: {rank}pid {pid}")?;
+        write!(f, "{program} at {address}, {:.3} s", self.elapsed_s)?;
+        match self.modelled_s() {
+            0.0 => writeln!(f)?,
+            modelled => writeln!(f, ", of which {modelled:.6} s are modelled time")?,
+        }
+        if self.written_at == WrittenAt::Running {
+            writeln!(f, "CUT SHORT: the process ended, or runs still, with this endpoint open")?;
+        }
+        let matching = self.measured().ns();
+        if matching > 0 {
+            writeln!(f, "{:.6} s in matching, as measured", matching as f64 * 1e-9)?;
+        }
+        for remark in &self.remarks {
+            writeln!(f, "{remark}")?;
+        }
+        for (name, context) in [("tagged", &self.tagged), ("msg", &self.msg)] {
+            if context.posts > 0 || context.arrivals > 0 {
+                write!(f, "\n{name}: {context}")?;
+            }
+        }
+        writeln!(
+            f,
+            "\n{:<16}{:>14}{:>18}{:>14}{:>18}",
+            "channel", "sent", "bytes", "received", "bytes"
+        )?;
+        for (name, channel) in &self.channels {
+            let name = plain(name);
+            writeln!(
+                f,
+                "{name:<16}{:>14}{:>18}{:>14}{:>18}",
+                channel.sent, channel.sent_bytes, channel.received, channel.received_bytes
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ContextCounters {
+    /// A table for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} receives posted, {} messages arrived ({} bytes), {} unexpected, {} probes",
+            self.posts, self.arrivals, self.bytes, self.unexpected, self.peeks
+        )?;
+        let BrokenPromises { any_source, any_tag } = self.broken_promises;
+        if !self.broken_promises.is_empty() {
+            writeln!(
+                f,
+                "  BROKEN PROMISES: {any_source} receives from any source, {any_tag} of any tag"
+            )?;
+        }
+        let (prq, umq) = (&self.prq, &self.umq);
+        writeln!(f, "  {:<22}{:>16}{:>16}", "queue", "PRQ", "UMQ")?;
+        for (name, prq, umq) in [
+            ("table entries", prq.entries, umq.entries),
+            ("inserted", prq.inserts, umq.inserts),
+            ("matched in the table", prq.table_matches, umq.table_matches),
+            ("matched on the host", prq.host_matches, umq.host_matches),
+            ("not matched", prq.misses, umq.misses),
+            ("spills", prq.spills, umq.spills),
+            ("promotions", prq.promotions, umq.promotions),
+            ("held back", prq.held_back, umq.held_back),
+            ("high water, table", prq.table_high_water, umq.table_high_water),
+            ("high water, host", prq.host_high_water, umq.host_high_water),
+            ("high water, both", prq.high_water, umq.high_water),
+        ] {
+            writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
+        }
+        if prq.modelled != ModelledTime::default() || umq.modelled != ModelledTime::default() {
+            let us = |ps: u64| ps as f64 * 1e-6;
+            for (name, prq, umq) in [
+                ("modelled us, table", prq.modelled.table_ps, umq.modelled.table_ps),
+                ("modelled us, host", prq.modelled.host_ps, umq.modelled.host_ps),
+                ("modelled us, way", prq.modelled.way_ps, umq.modelled.way_ps),
+                ("modelled us, spilled", prq.modelled.spill_ps, umq.modelled.spill_ps),
+                ("modelled us, promoted", prq.modelled.promote_ps, umq.modelled.promote_ps),
+            ] {
+                writeln!(f, "  {name:<22}{:>16.3}{:>16.3}", us(prq), us(umq))?;
+            }
+        }
+        write!(f, "{}", self.latency)?;
+        write_measured(f, prq, umq)?;
+        if prq.traversals.entries > 0 || umq.traversals.entries > 0 {
+            for (name, prq, umq) in [
+                ("traversed on the host", prq.traversals.entries, umq.traversals.entries),
+                ("the same in a list", prq.traversals.in_a_list, umq.traversals.in_a_list),
+            ] {
+                writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
+            }
+            for (name, of) in [
+                ("a search that found", (|of| &of.found) as fn(&Traversals) -> &Profile),
+                ("one that did not", |of| &of.not_found),
+            ] {
+                let [prq, umq] = [prq, umq].map(|queue| typical(of(&queue.traversals)));
+                writeln!(f, "  {name:<22}{prq:>16}{umq:>16}")?;
+            }
+        }
+        if self.sizes.count > 0 {
+            writeln!(f, "  {:<22}{:>16}", "bytes of a message", typical(&self.sizes))?;
+        }
+        let kinds = &self.kinds;
+        writeln!(f, "  {:<22}{:>16}{:>16}", "traffic", "collective", "point-to-point")?;
+        for (name, of) in [
+            ("receives posted", (|kind| kind.posts) as fn(&KindTraffic) -> u64),
+            ("messages arrived", |kind| kind.arrivals),
+            ("matched in the table", |kind| kind.table_matches),
+            ("matched on the host", |kind| kind.host_matches),
+        ] {
+            let (collective, rest) = (of(&kinds.collective), of(&kinds.point_to_point));
+            writeln!(f, "  {name:<22}{collective:>16}{rest:>16}")?;
+        }
+        for (queue, counters) in [("PRQ", prq), ("UMQ", umq)] {
+            let reasons = &counters.kinds;
+            let of_rest = reasons.point_to_point.block_reasons.iter();
+            for ((reason, collective), (_, rest)) in
+                reasons.collective.block_reasons.iter().zip(of_rest)
+            {
+                if collective > 0 || rest > 0 {
+                    let name = format!("{queue}: {reason}");
+                    writeln!(f, "  {name:<22}{collective:>16}{rest:>16}")?;
+                }
+            }
+        }
+        for (name, queue) in [("PRQ", prq), ("UMQ", umq)] {
+            for (kind, levels) in queue.dedicated_levels.iter() {
+                if !levels.is_empty() {
+                    let levels: Vec<_> = levels.iter().map(u64::to_string).collect();
+                    let levels = levels.join(" + ");
+                    writeln!(f, "  {name}: dedicated {kind} queues by level: {levels}")?;
+                }
+            }
+            for choice in &queue.choices {
+                let (engine, after, why) = (&choice.engine, choice.after, plain(&choice.why));
+                let engine = plain(engine);
+                writeln!(f, "  {name}: {engine} from element {after} on: {why}")?;
+            }
+            if queue.unclustered > 0 {
+                let unclustered = queue.unclustered;
+                writeln!(f, "  {name}: {unclustered} elements of sources that no cluster names")?;
+            }
+            if queue.spills == 0 {
+                writeln!(f, "  {name} did not overflow; high-water mark {}", queue.high_water)?;
+            }
+        }
+        write!(f, "{}", self.lengths)
+    }
+}
+
+/// Quartiles in few words.
+fn typical(profile: &Profile) -> String {
+    profile.quartiles().map_or_else(|| "-".to_owned(), |all| all.map(|of| of.to_string()).join("/"))
+}
+
+/// What operations took, where that was measured, and what insertions on the host took
+/// for each second of searches there.
+fn write_measured(
+    f: &mut fmt::Formatter<'_>,
+    prq: &QueueCounters,
+    umq: &QueueCounters,
+) -> fmt::Result {
+    let (prq, umq) = (&prq.measured, &umq.measured);
+    if prq.ns() == 0 && umq.ns() == 0 {
+        return Ok(());
+    }
+    for (name, of) in [
+        ("us, table searches", (|time| time.search.table.ns) as fn(&MeasuredTime) -> u64),
+        ("us, table insertions", |time| time.insert.table.ns),
+        ("us, table removals", |time| time.remove.table.ns),
+        ("us, host searches", |time| time.search.host.ns),
+        ("us, host insertions", |time| time.insert.host.ns),
+        ("us, host removals", |time| time.remove.host.ns),
+        ("us, queues made", |time| time.dedicate.ns),
+    ] {
+        let us = |time| of(time) as f64 * 1e-3;
+        writeln!(f, "  {name:<22}{:>16.3}{:>16.3}", us(prq), us(umq))?;
+    }
+    let ratios = |of: fn((f64, f64)) -> f64, time: &MeasuredTime| {
+        time.overhead().map_or_else(|| "-".to_owned(), |both| format!("{:.4}", of(both)))
+    };
+    for (name, of) in [
+        ("host insert / search", (|both| both.0) as fn((f64, f64)) -> f64),
+        ("queues made / search", |both| both.1),
+    ] {
+        writeln!(f, "  {name:<22}{:>16}{:>16}", ratios(of, prq), ratios(of, umq))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A search of words, and what it compares them with.
+
+use crate::kernel::lanes::{LANES, STEP};
+
+/// Compares words with the instructions of a kernel: bit `i` of what it answers is set when
+/// word `i` equals `value`.
+pub trait Compare: Copy {
+    /// 16 words.
+    #[inline(always)]
+    fn step(self, words: &[u16; STEP], value: u16) -> u64 {
+        equal(words, value)
+    }
+
+    /// 64 words.
+    fn page(self, words: &[u16; LANES], value: u16) -> u64;
+}
+
+/// A search, to be compiled for the instructions of every kernel: entering such code for
+/// each comparison would cost as much as the comparison.
+pub trait Search {
+    /// What it finds.
+    type Found;
+
+    /// Searches. It and what it calls must be `#[inline(always)]`: what is not is compiled
+    /// for the instructions that every processor has.
+    fn run(self, compare: impl Compare) -> Self::Found;
+}
+
+/// Bit `i` is set when word `i` equals `value`: with what every processor of the architecture has.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn equal(words: &[u16; STEP], value: u16) -> u64 {
+    use std::arch::x86_64::{
+        __m128i, _mm_cmpeq_epi16, _mm_loadu_si128, _mm_movemask_epi8, _mm_packs_epi16,
+        _mm_set1_epi16,
+    };
+    // SAFETY: `words` is 32 readable bytes, and SSE2 is part of x86-64.
+    unsafe {
+        let value = _mm_set1_epi16(value.cast_signed());
+        let words = words.as_ptr().cast::<__m128i>();
+        let half = |at: usize| _mm_cmpeq_epi16(_mm_loadu_si128(words.add(at)), value);
+        u64::from(_mm_movemask_epi8(_mm_packs_epi16(half(0), half(1))).cast_unsigned())
+    }
+}
+
+/// Bit `i` is set when word `i` equals `value`.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn equal(words: &[u16; STEP], value: u16) -> u64 {
+    (0..STEP).fold(0, |hits, lane| hits | u64::from(words[lane] == value) << lane)
+}
