@@ -52,6 +52,8 @@ say "Models of devices: what their reports say"
 python3 tests/models.py
 say "The command line on bad days"
 python3 tests/command.py
+say "How runs end"
+python3 tests/endings.py
 say "Answers that say what they lack"
 python3 tests/answers.py
 say "Advice, and models that are learned again"
