@@ -19,7 +19,9 @@ mpi4py_pin="mpi4py==4.1.2"
 # What building the provider needs; the headers of libfabric are read by bindgen.
 build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabric-bin python3 python3-venv"
 
-say() { printf '\n== %s\n' "$*"; }
+began=$(date +%s)
+# A title, and the seconds since the script began.
+say() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
 # Installs the Debian packages that are missing; names them if it may not.

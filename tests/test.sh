@@ -9,8 +9,8 @@ mind_room 2500
 need_mpich
 need_openmpi
 
-# One build of each thing: what a second one could reuse only fills the disk.
-export CARGO_INCREMENTAL=0
+# One build of each thing: what a second one could reuse only fills the disk. Nobody debugs these.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
 say "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
