@@ -15,7 +15,8 @@ import time
 
 import mpi as runs
 from checks import all_post, check, exit_code
-from command import as_at_a_terminal, ranks_of, tcam, wait_for
+from command import tcam
+from endings import as_at_a_terminal, ranks_of, wait_for
 
 PLACE = runs.TARGET / "answer-tests"
 LACK = "every count is a lower bound"
