@@ -8,11 +8,11 @@ use std::path::Path;
 /// Opens a file to read it.
 ///
 /// # Errors
-/// That of the file, and `InvalidInput` for what is no file: to open a pipe is to wait for who
-/// writes to it.
+/// That of the file, and `InvalidInput` for a path that is no regular file: opening a pipe would wait
+/// for its writer.
 pub fn open(path: &Path) -> io::Result<BufReader<File>> {
     if !path.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     Ok(BufReader::new(File::open(path)?))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What an endpoint shares with who makes progress on it and who sleeps until it has something:
-//! its work behind a lock, and its bell.
+//! What an endpoint shares with the queues and threads that make progress on it or sleep on it:
+//! its engine behind a lock, and its bell.
 
 use std::{
     net::SocketAddrV4,
@@ -249,9 +249,9 @@ impl Pollable for Port {
         drop(self.engine.lock());
     }
 
-    fn set_processes(&self, count: u32) {
+    fn set_processes(&self, count: &dyn Fn() -> u32) {
         if let Some(engine) = &mut *self.engine.lock() {
-            engine.set_processes(count);
+            engine.set_processes(count());
         }
     }
 

@@ -8,8 +8,11 @@
 //!     it does not                     buffer = a free one                  else NoBuffer
 //!                                     fill it; slot with its number        else give it back: NoRoom
 //! ```
-//! Who calls knows neither slots nor buffers: `NoRoom` is to be tried again, and what finds no buffer
-//! may take another way.
+//! Callers know neither slots nor buffers. After `NoRoom` they try again; after `NoBuffer` another
+//! way may do.
+//!
+//! What a message passes on its way into a slot is inlined by force (`inline(always)`): out of line
+//! it costs 20 to 48 instructions a message.
 
 use std::time::Instant;
 

@@ -116,6 +116,8 @@ impl Engine {
     }
 
     /// A message that its receiver need not read from where it is, or only if that is quicker.
+    /// The payload is chosen when this is compiled: handed over in memory it costs 15 instructions
+    /// a message.
     #[inline(never)]
     fn send_eager<const IF_QUICK: bool>(
         &mut self,

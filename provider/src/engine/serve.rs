@@ -211,11 +211,11 @@ impl Engine {
 
     /// Sends bytes, now or when there is room.
     fn reply_bytes(&mut self, own: &Segment, peer: u32, header: Header, bytes: &[u8]) {
-        let sent = match self.deferred.is_empty() {
-            true => self.push(own, peer, header, Payload::Bytes(bytes)),
-            false => Ok(Sent::NoRoom),
-        };
-        if sent.is_ok_and(|sent| sent != Sent::Yes) {
+        let waits = !self.deferred.is_empty()
+            || self
+                .push(own, peer, header, Payload::Bytes(bytes))
+                .is_ok_and(|sent| sent != Sent::Yes);
+        if waits {
             self.deferred.push_back((peer, header, bytes.into()));
         }
     }

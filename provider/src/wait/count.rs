@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What others than its own calls do with a counter (`fi_cntr(3)`).
+//! A counter (`fi_cntr(3)`), as others than its owner use it.
 
 use std::fmt::Debug;
 
-/// A counter, to who counts and to who waits for it.
+/// A counter, as seen by those who count and those who wait.
 pub(crate) trait Count: Debug + Send + Sync {
     /// The count, without progress.
     fn value(&self) -> u64;
@@ -14,9 +14,9 @@ pub(crate) trait Count: Debug + Send + Sync {
     /// Counts an operation.
     fn count(&self, failed: bool);
 
-    /// Adds to the count, and leaves what waits for it to who looks next.
+    /// Adds to the count. What waits for it is found by the next look.
     fn raise(&self, value: u64);
 
-    /// Sets the count, and leaves what waits for it to who looks next.
+    /// Sets the count. What waits for it is found by the next look.
     fn put(&self, value: u64);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Who waits for what, and how: nothing here knows an endpoint but as [`pollable::Pollable`].
+//! Who waits for what, and how. Endpoints are known here only as [`pollable::Pollable`].
 //!
 //! ```text
 //! set  device_thread     endpoints that a queue, a counter or the thread of a domain looks after

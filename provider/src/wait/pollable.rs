@@ -14,7 +14,7 @@ pub(crate) enum Progress {
     Some,
 }
 
-/// An endpoint, to who makes progress on it and sleeps until it has something.
+/// An endpoint, as seen by whoever makes progress on it or sleeps on it.
 pub(crate) trait Pollable: Debug + Send + Sync {
     /// Makes progress.
     fn progress(&self) -> Progress;
@@ -34,7 +34,7 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// something is `ready`.
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool);
 
-    /// Wakes who sleeps here.
+    /// Wakes those who sleep here.
     fn wake(&self);
 
     /// Whether a device thread makes progress.
@@ -52,8 +52,8 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// Returns when no other thread is in the middle of work on the endpoint.
     fn settle(&self);
 
-    /// Tells the endpoint how many processes there are.
-    fn set_processes(&self, count: u32);
+    /// Tells the endpoint how many processes there are, as counted while nobody else tells it.
+    fn set_processes(&self, count: &dyn Fn() -> u32);
 
     /// Makes progress in the device thread.
     fn progress_as_device(&self) -> Progress;

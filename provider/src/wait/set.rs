@@ -221,12 +221,11 @@ impl WaitSet {
         }
     }
 
-    /// Tells every endpoint how many processes there are, as counted while nobody else
-    /// tells: the last to tell must not be the first to have counted.
+    /// Tells every endpoint how many processes there are. Each counts under its own lock: the
+    /// last to tell must not be the first to have counted.
     pub(crate) fn set_processes(&self, count: impl Fn() -> u32) {
-        let ports = self.ports.lock();
-        for port in &*ports {
-            port.set_processes(count());
+        for port in &*self.ports.lock() {
+            port.set_processes(&count);
         }
     }
 
