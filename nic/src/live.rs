@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What `tcam watch` sees of a running endpoint: the first page of its segment (see
-//! `provider/src/channel/segment.rs`), written by the provider and read by the lab.
+//! `channel/src/shm/segment.rs`), written by the provider and read by the lab.
 //!
 //! ```text
 //!  0     identity | process id, 4 bytes | address | incarnation
 //!  64    start of the process | its namespace | its image: where its word is, and the word
 //!  128   state, 4 bytes
+//!  1024  the processors that its owner may run on
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
 //! ```
 //!
@@ -39,6 +40,8 @@ pub const OPEN: u32 = 1;
 pub const CLOSED: u32 = 2;
 /// State of an endpoint whose process died, as whoever found that out says.
 pub const DEAD: u32 = 3;
+/// Where it is told which processors the owner may run on.
+pub const CORES: usize = 1024;
 /// Where the counters are.
 pub const COUNTERS: usize = 2048;
 /// Where the job is.

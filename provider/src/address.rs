@@ -148,16 +148,6 @@ pub(crate) fn is_held(port: u16) -> bool {
     hold(port).err() == Some(rustix::io::Errno::ADDRINUSE)
 }
 
-/// An address as one word that is never zero.
-pub(crate) fn pack(address: SocketAddrV4) -> u64 {
-    1 << 63 | u64::from(address.ip().to_bits()) << 16 | u64::from(address.port())
-}
-
-/// The address of a word that [`pack`] made.
-pub(crate) fn unpack(word: u64) -> SocketAddrV4 {
-    SocketAddrV4::new(((word >> 16) as u32).into(), word as u16)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

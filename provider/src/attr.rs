@@ -2,6 +2,7 @@
 //! What the provider offers, and whether hints can be met (`fi_getinfo(3)`).
 //! What cannot be met is refused with a log line, never ignored.
 
+use channel::wire::{INLINE, LONGEST};
 use ffi::{
     Errno, flags,
     info::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr},
@@ -10,11 +11,7 @@ use ffi::{
     sys,
 };
 
-use crate::{
-    channel::{segment::BUFFER, wire::INLINE},
-    mr_mode,
-    params::api_at_least,
-};
+use crate::{mr_mode, params::api_at_least};
 
 /// Name of the fabric.
 pub(crate) const FABRIC: &str = "tcam";
@@ -110,7 +107,7 @@ pub(crate) fn inject_size(eager_size: usize) -> usize {
 /// Longest read or write that no other overtakes, even where the kernel refuses to
 /// copy between processes.
 fn order_size(eager_size: usize) -> usize {
-    eager_size.clamp(INLINE, BUFFER) - IOV_LIMIT * size_of::<RemotePart>()
+    eager_size.clamp(INLINE, LONGEST) - IOV_LIMIT * size_of::<RemotePart>()
 }
 
 /// All that is offered, as `fi_getinfo` answers without hints.

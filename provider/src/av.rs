@@ -12,6 +12,7 @@ use std::{
     },
 };
 
+use channel::address::{pack, unpack};
 use ffi::{
     Errno, Result, flags,
     object::{Bindable, Bound, Object},
@@ -22,11 +23,11 @@ use ffi::{
     },
     sys,
 };
+use host::{publish, shared_av::SharedAddresses};
 use parking_lot::Mutex;
 
 use crate::{
-    address::{self, pack, unpack},
-    channel::{publish, shared_av::SharedAddresses},
+    address,
     domain::{Domain, OfDomain},
     eq::EventQueue,
     peers::Words,

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use channel::address::pack;
 use ffi::{
     Context, Errno, Result, flags,
     info::Info,
@@ -21,9 +22,7 @@ use ffi::{
 };
 
 use crate::{
-    address::{self, pack},
-    attr,
-    channel::segment::Segment,
+    address, attr,
     cntr::Counter,
     domain::{Domain, OfDomain},
     engine::Engine,
@@ -90,7 +89,7 @@ impl Endpoint {
         let (name, told) = (address.port().to_string(), address.to_string());
         trace::start(&mut engine.device.own, params, &domain.peers, &name, &told)?;
         engine.draft = report::begin(params, told, opened);
-        engine.show(&held.own);
+        engine.show();
         tracing::info!("endpoint {address}");
         let auto = domain.device.is_some();
         let port = Arc::new(Port::new(held, engine, opened, domain.locked, auto));
@@ -105,11 +104,11 @@ impl Endpoint {
 
     /// Starts an operation that goes to a peer.
     #[inline]
-    fn transmit(&self, work: impl FnOnce(&mut Engine, &Segment) -> Result<()>) -> Result<()> {
+    fn transmit(&self, work: impl FnOnce(&mut Engine) -> Result<()>) -> Result<()> {
         match &mut *self.port.engine.lock() {
             Some(engine) => {
                 engine.idle.starts();
-                let sent = work(engine, &self.port.own);
+                let sent = work(engine);
                 engine.wants_room = sent == Err(Errno::EAGAIN);
                 if sent.is_ok() {
                     engine.idle.acted();
@@ -143,9 +142,9 @@ impl Endpoint {
     fn is_settled(&self) -> bool {
         let mut engine = self.port.engine.lock();
         let Some(engine) = &mut *engine else { return true };
-        engine.progress(&self.port.own);
-        engine.look_around(&self.port.own);
-        engine.deferred.is_empty() && !engine.outbox.is_lent(&self.port.own) && !engine.has_copies()
+        engine.progress();
+        engine.look_around();
+        engine.deferred.is_empty() && !engine.home.is_lent() && !engine.has_copies()
     }
 
     /// Lets peers take what was sent: buffers that they have not emptied, copies that they have
@@ -167,15 +166,14 @@ impl Endpoint {
 impl Start for Endpoint {
     fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
         self.with(|engine| {
-            let own = &self.port.own;
             let selective = engine.tx.selective;
             engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
             engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
             let started = match op {
-                Op::Send(op) => engine.send(own, op),
-                Op::Recv(op) => engine.recv(own, op),
-                Op::Rma(op) => engine.rma(own, op),
-                Op::Atomic(op) => engine.atomic(own, op),
+                Op::Send(op) => engine.send(op),
+                Op::Recv(op) => engine.recv(op),
+                Op::Rma(op) => engine.rma(op),
+                Op::Atomic(op) => engine.atomic(op),
             };
             let work = std::mem::take(&mut engine.work);
             engine.tx.selective = selective;
@@ -212,7 +210,7 @@ impl Object for Endpoint {
         }
         self.port.own.close();
         if let Some(mut engine) = engine {
-            engine.retreat(&self.port.own, Instant::now() + LINGER);
+            engine.retreat(Instant::now() + LINGER);
             engine.end_receives();
             engine.device.leave();
             if let Some(av) = &engine.av {
@@ -268,8 +266,8 @@ impl Object for Endpoint {
                 }
                 engine.enabled = true;
                 engine.set_processes(addresses);
-                engine.update_population(&self.port.own);
-                engine.show(&self.port.own);
+                engine.update_population();
+                engine.show();
                 self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.port))
             }
             Control::GetOpsFlag(value) => {
@@ -347,7 +345,7 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&Op::Send(Send { flags, ..op.clone() }));
         }
-        self.transmit(|engine, own| engine.send(own, op))
+        self.transmit(|engine| engine.send(op))
     }
 
     #[inline(always)]
@@ -360,7 +358,7 @@ impl ops::ep::Endpoint for Endpoint {
         match &mut *self.port.engine.lock() {
             Some(engine) => {
                 engine.idle.starts();
-                let posted = engine.recv(&self.port.own, op);
+                let posted = engine.recv(op);
                 self.port.wake_device(engine);
                 posted
             }
@@ -373,7 +371,7 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&Op::Rma(Rma { flags, ..op.clone() }));
         }
-        self.transmit(|engine, own| engine.rma(own, op))
+        self.transmit(|engine| engine.rma(op))
     }
 
     fn atomic(&self, op: &Atomic) -> Result<()> {
@@ -381,7 +379,7 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&Op::Atomic(Atomic { flags, ..op.clone() }));
         }
-        self.transmit(|engine, own| engine.atomic(own, op))
+        self.transmit(|engine| engine.atomic(op))
     }
 
     fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()> {

@@ -8,6 +8,13 @@ use std::{
     time::Instant,
 };
 
+use channel::{
+    address::pack,
+    contract::Settings,
+    shm::segment::Segment,
+    testing::{self, Writer},
+    wire::{Header, INLINE, Kind, TAGGED},
+};
 use ffi::{
     Buffer, Context,
     atomic::{Datatype, Form, Op},
@@ -25,14 +32,8 @@ use ffi::{
 };
 
 use crate::{
-    address::{self, pack},
-    attr,
+    address, attr,
     av::AddressVector,
-    channel::{
-        ring::Sender,
-        segment::Segment,
-        wire::{Header, INLINE, Kind},
-    },
     domain::Domain,
     engine::{Engine, liveness::INTERVAL},
     fabric::Fabric,
@@ -44,8 +45,8 @@ fn address_of(port: u16) -> SocketAddrV4 {
 }
 
 /// The segment and the state of an endpoint.
-pub(crate) fn endpoint(port: u16) -> (Segment, Engine) {
-    let own = Segment::create(address_of(port)).unwrap();
+pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
+    let own = Arc::new(Segment::create(address_of(port)).unwrap());
     let info: Info = attr::offer(8192, 0, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
     let address = pack(address_of(port));
@@ -112,12 +113,12 @@ const HEALTHY_BITS: u64 = 1 << 60;
 
 struct Play {
     ports: Ports,
-    own: Segment,
+    own: Arc<Segment>,
     engine: Engine,
     peer: Segment,
     healthy: Segment,
     memory: Window,
-    sender: Sender,
+    sender: Writer,
     /// Whether somebody wrote into our own segment, so that anything may be lost.
     damaged: bool,
 }
@@ -128,12 +129,11 @@ impl Play {
         let (own, mut engine) = endpoint(ports.own);
         let peer = Segment::create(address_of(ports.peer)).unwrap();
         let healthy = Segment::create(address_of(ports.healthy)).unwrap();
-        let (opened, file) = Segment::open(ports.own).unwrap();
         for (number, who) in [peer.identity(), healthy.identity()].into_iter().enumerate() {
-            assert_eq!(opened.enter(&file, who), Ok(number as u16));
+            assert_eq!(testing::enter(ports.own, who), Ok(number as u16));
         }
         // The kernel's copy takes addresses of who asks, which are our own here.
-        engine.kernel_copy = false;
+        engine.home.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
         let window = memory.clone();
         let attr = mr::Attr { window, access, offset: 0, requested_key: KEY, flags: 0 };
@@ -141,7 +141,7 @@ impl Play {
         if let Some(av) = &engine.av {
             assert_eq!(av.insert_one(&address::to_bytes(address_of(ports.peer))), Some(0));
         }
-        let sender = Sender::new(own.identity());
+        let sender = Writer::new(&own);
         Self { ports, own, engine, peer, healthy, memory: memory.clone(), sender, damaged: false }
     }
 
@@ -160,7 +160,7 @@ impl Play {
             context: Context(usize::from(how >> 3 & 3)),
             flags: OpFlags::Given(if how & 1 == 0 { multi } else { 0 }),
         };
-        let _ = self.engine.recv(&self.own, &recv);
+        let _ = self.engine.recv(&recv);
     }
 
     fn remote(len: usize) -> RemoteParts {
@@ -184,14 +184,14 @@ impl Play {
                     context,
                     flags,
                 };
-                self.engine.rma(&self.own, &op)
+                self.engine.rma(&op)
             }
             2 => {
                 let ack = if how & 4 != 0 { flags::DELIVERY_COMPLETE } else { 0 };
                 let tag = (how & 8 != 0).then_some(1);
                 let flags = OpFlags::Given(ack);
                 let op = Send { buffer, dest: 0, tag, data: None, context, flags };
-                self.engine.send(&self.own, &op)
+                self.engine.send(&op)
             }
             _ => {
                 let operand =
@@ -208,7 +208,7 @@ impl Play {
                     context,
                     flags,
                 };
-                self.engine.atomic(&self.own, &op)
+                self.engine.atomic(&op)
             }
         };
     }
@@ -252,14 +252,14 @@ impl Play {
             0..6 => self.slot(input),
             6 => self.post(input),
             7..9 => self.operate(input),
-            9 => self.peer.scribble(input.offset(), input.word()),
+            9 => testing::scribble(&self.peer, input.offset(), input.word()),
             10 => {
-                self.own.scribble(input.offset(), input.word());
+                testing::scribble(&self.own, input.offset(), input.word());
                 self.damaged = true;
             }
             11 => {
                 self.engine.checked -= INTERVAL;
-                self.engine.look_around(&self.own);
+                self.engine.look_around();
             }
             12 => drop(self.engine.cancel(Context(usize::from(input.byte() & 3)))),
             _ => self.progress(),
@@ -269,7 +269,7 @@ impl Play {
     /// As long as there is some, which there may always be once heads and tails are wrong.
     fn progress(&mut self) {
         for _ in 0..100 {
-            if self.engine.progress(&self.own) == Progress::None {
+            if self.engine.progress() == Progress::None {
                 return;
             }
         }
@@ -277,11 +277,11 @@ impl Play {
 
     /// Messages of the healthy peer arrive, each once and in order.
     fn check(&mut self) {
-        let mut sender = Sender::new(self.own.identity());
+        let mut sender = Writer::new(&self.own);
         for count in 0..3 {
             let header = Header {
                 kind: Kind::Inline,
-                flags: crate::channel::wire::TAGGED,
+                flags: TAGGED,
                 peer: 1,
                 count: 0,
                 bits: HEALTHY_BITS | count,
@@ -290,7 +290,7 @@ impl Play {
                 op: 0,
             };
             self.progress();
-            assert!(sender.push(&self.healthy, &self.own, &header, |_| ()), "no room");
+            assert!(sender.push(&self.healthy, &self.own, &header), "no room");
         }
         self.progress();
         // The other peer may well have written these bits.

@@ -2,6 +2,10 @@
 //! An endpoint whose peer writes anything into its ring: no panic, no access
 //! outside of the segments, and messages of others still arrive.
 
+use channel::{
+    testing::{self, Writer},
+    wire::INLINE,
+};
 use ffi::{
     Buffer, Context, flags,
     memory::Window,
@@ -13,13 +17,12 @@ use ffi::{
 use proptest::prelude::*;
 
 use crate::{
-    channel::{ring::Sender, segment::Segment, wire::INLINE},
     engine::Engine,
     fuzzing::{endpoint, survive},
     wait::pollable::Progress,
 };
 
-fn post(engine: &mut Engine, own: &Segment, tag: Option<(u64, u64)>) {
+fn post(engine: &mut Engine, tag: Option<(u64, u64)>) {
     let recv = Recv {
         buffer: Buffer::default(),
         source: u64::MAX,
@@ -27,7 +30,7 @@ fn post(engine: &mut Engine, own: &Segment, tag: Option<(u64, u64)>) {
         context: Context(7),
         flags: OpFlags::Default,
     };
-    engine.recv(own, &recv).unwrap();
+    engine.recv(&recv).unwrap();
 }
 
 /// Words a peer may write: any, and such as get past the first checks.
@@ -70,8 +73,7 @@ proptest! {
     fn anything_in_the_ring_is_survived(slots in prop::collection::vec((words(), payload()), 1..300)) {
         let (own, mut engine) = endpoint(91);
         let (peer, _) = endpoint(92);
-        let (opened, file) = Segment::open(91).unwrap();
-        prop_assert_eq!(opened.enter(&file, peer.identity()), Ok(0));
+        prop_assert_eq!(testing::enter(91, peer.identity()), Ok(0));
         let memory: &'static mut [u8] = vec![0; 64].leak();
         let (before, region) = memory.split_at_mut(16);
         let (region, after) = region.split_at_mut(32);
@@ -80,14 +82,14 @@ proptest! {
         for requested_key in 0..8 {
             engine.domain.regions.register(&mr::Attr { requested_key, ..attr.clone() }).unwrap();
         }
-        let mut sender = Sender::new(own.identity());
+        let mut sender = Writer::new(&own);
         for (index, (words, payload)) in slots.iter().enumerate() {
             if index % 3 == 0 {
-                post(&mut engine, &own, Some((0, u64::MAX)));
-                post(&mut engine, &own, None);
+                post(&mut engine, Some((0, u64::MAX)));
+                post(&mut engine, None);
             }
             prop_assert!(sender.push_words(&peer, &own, *words, payload));
-            while engine.progress(&own) == Progress::Some {}
+            while engine.progress() == Progress::Some {}
         }
         prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));
         prop_assert_eq!(engine.device.own.tagged.counters().check(), Ok(()));

@@ -12,7 +12,6 @@ mod address;
 mod attr;
 mod av;
 mod bind;
-mod channel;
 mod cntr;
 mod cq;
 mod device;
@@ -36,7 +35,7 @@ mod srx;
 mod stx;
 mod wait;
 
-#[cfg(any(test, fuzzing))]
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 
 #[cfg(test)]

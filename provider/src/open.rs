@@ -14,11 +14,11 @@ use ffi::{
     },
     sys,
 };
+use host::{census, node_pool, shared_av};
 use parking_lot::Mutex;
 
 use crate::{
     av::AddressVector,
-    channel::{census, node_pool, shared_av},
     cntr::Counter,
     cq::CompletionQueue,
     domain::Domain,

@@ -11,9 +11,10 @@ use std::{
     },
 };
 
+use channel::address::{pack, unpack};
 use parking_lot::Mutex;
 
-use crate::address::{self, pack, unpack};
+use crate::address;
 
 /// An array that grows without moving: readers need no lock.
 ///

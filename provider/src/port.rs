@@ -5,23 +5,24 @@
 use std::{
     net::SocketAddrV4,
     os::fd::BorrowedFd,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use channel::shm::{
+    bell::{self, Bell},
+    segment::Segment,
+};
 use ffi::{
     Errno, Result,
     serial::{Serial, SerialGuard},
 };
-use host::children::Unshared;
+use host::{children::Unshared, endpoint::own_count};
 use nic::report::WrittenAt;
 use parking_lot::Mutex;
 
 use crate::{
     address,
-    channel::{
-        bell::{self, Bell},
-        segment::{self, Segment},
-    },
     engine::Engine,
     record::{exit::AtExit, report},
     wait::{
@@ -40,7 +41,7 @@ pub(crate) struct Port {
     /// peers say that it is in another `/dev/shm`.
     socket: Mutex<Option<Unshared>>,
     /// Our segment; atomics, used without the lock.
-    pub(crate) own: Segment,
+    pub(crate) own: Arc<Segment>,
     /// None once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
     pub(crate) bell: Bell,
@@ -83,7 +84,7 @@ const PORTS: usize = 16;
 pub(crate) struct Held {
     socket: Unshared,
     pub(crate) address: SocketAddrV4,
-    pub(crate) own: Segment,
+    pub(crate) own: Arc<Segment>,
 }
 
 /// Holds a port and makes its segment.
@@ -94,7 +95,9 @@ pub(crate) fn hold(wanted: SocketAddrV4) -> Result<Held> {
         let (socket, address) = address::hold_port(wanted)?;
         match Segment::create(address) {
             Err(Errno::EADDRINUSE) if tries > 0 => {}
-            made => return Ok(Held { socket: Unshared::new(socket), address, own: made? }),
+            made => {
+                return Ok(Held { socket: Unshared::new(socket), address, own: Arc::new(made?) });
+            }
         }
     }
 }
@@ -106,7 +109,7 @@ impl Port {
     /// Makes progress, and the copies that come of it without the lock.
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
-        let mut progress = state.progress(&self.own);
+        let mut progress = state.progress();
         let mut next = state.next_copy();
         while let Some(copy) = next {
             drop(engine);
@@ -114,7 +117,7 @@ impl Port {
             engine = self.engine.lock();
             // Who closes the endpoint waits for the copy.
             let Some(state) = &mut *engine else { return Progress::None };
-            state.copied(&self.own, &copy, copied);
+            state.copied(&copy, copied);
             progress = Progress::Some;
             next = state.next_copy();
         }
@@ -145,7 +148,7 @@ impl Port {
     fn hand_over(&self, engine: &Engine) {
         if engine.device_sleeps {
             Bell::hand_over(&self.own);
-            if engine.goes_on() || engine.receiver.peek(&self.own).is_some() {
+            if engine.goes_on() || engine.has_arrivals() {
                 bell::wake(&self.own);
             }
         }
@@ -160,7 +163,7 @@ impl Port {
     }
 
     fn longest_sleep(&self) -> Duration {
-        self.engine.lock().as_mut().map_or(Duration::MAX, |engine| engine.longest_sleep(&self.own))
+        self.engine.lock().as_mut().map_or(Duration::MAX, Engine::longest_sleep)
     }
 }
 
@@ -171,7 +174,7 @@ impl Pollable for Port {
             return self.progress_beside_device();
         }
         match &mut *self.engine.lock() {
-            Some(engine) => engine.progress(&self.own),
+            Some(engine) => engine.progress(),
             None => Progress::None,
         }
     }
@@ -181,7 +184,7 @@ impl Pollable for Port {
             && let Some(mut engine) = self.engine.try_lock()
             && let Some(engine) = &mut *engine
         {
-            engine.progress(&self.own);
+            engine.progress();
         }
     }
 
@@ -193,19 +196,19 @@ impl Pollable for Port {
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
             pollers::note_poller();
-            engine.look_around(&self.own);
+            engine.look_around();
         }
         if pause != Pause::Spin {
             engine.idle.rested(caller);
             // Nor may one endpoint sleep while a message is for another that this thread
             // polls next.
-            let yields = gives_way && (engine.waits_for_room() || segment::own_count() > 1);
+            let yields = gives_way && (engine.waits_for_room() || own_count() > 1);
             return if yields { Pause::Yield } else { pause };
         }
         self.take_over(engine);
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
-            engine.receiver.peek(&self.own).is_some()
+            engine.has_arrivals()
         });
         // What came is for the caller.
         if !came {
@@ -217,7 +220,7 @@ impl Pollable for Port {
 
     fn look_around(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
-            engine.look_around(&self.own);
+            engine.look_around();
         }
     }
 
@@ -264,14 +267,14 @@ impl Pollable for Port {
         let Some(engine) = &mut *engine else { return Duration::MAX };
         engine.device_sleeps = true;
         let longest = self.bell.arm_device(&self.own);
-        longest.min(engine.longest_sleep(&self.own))
+        longest.min(engine.longest_sleep())
     }
 
     fn device_awake(&self) {
         if let Some(engine) = &mut *self.engine.lock() {
             engine.device_sleeps = false;
             Bell::take_over(&self.own);
-            engine.look_around(&self.own);
+            engine.look_around();
         }
     }
 }

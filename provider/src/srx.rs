@@ -30,6 +30,7 @@ use ffi::{
     },
     sys,
 };
+use host::{endpoint::Owner, node_pool::NodePool};
 use matching::Source;
 use nic::{
     device::Device,
@@ -41,7 +42,6 @@ use slab::Slab;
 
 use crate::{
     attr,
-    channel::{node_pool::NodePool, owner::Owner},
     device::{
         carried::{Kept, RecvOp},
         directed::Directed,
@@ -128,7 +128,7 @@ impl SharedReceive {
     fn with_member<T>(
         &self,
         holder: Option<u32>,
-        work: impl FnOnce(&mut Engine, &Port) -> Result<T>,
+        work: impl FnOnce(&mut Engine) -> Result<T>,
     ) -> Result<T> {
         let port = {
             let members = self.members.lock();
@@ -140,7 +140,7 @@ impl SharedReceive {
         let port = port.ok_or(Errno::EOPBADSTATE)?;
         let mut engine = port.engine.lock();
         let engine = engine.as_mut().ok_or(Errno::EOPBADSTATE)?;
-        let done = work(engine, &port);
+        let done = work(engine);
         port.wake_device(engine);
         done
     }
@@ -149,13 +149,13 @@ impl SharedReceive {
         if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
-        self.with_member(None, |engine, _| engine.source_of_address(address))
+        self.with_member(None, |engine| engine.source_of_address(address))
     }
 
     /// Has a member, if one is left, look at the peer that a posted receive names.
     fn watch(&self, source: Source) {
         if !source.is_any() {
-            let _ = self.with_member(None, |engine, _| {
+            let _ = self.with_member(None, |engine| {
                 engine.watch(source);
                 Ok(())
             });
@@ -166,8 +166,8 @@ impl SharedReceive {
     /// the message with it.
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
         let (op, last) = (grant.data.clone(), grant.last);
-        let delivered = self.with_member(Some(message.holder), |engine, port| {
-            engine.deliver_kept(&port.own, grant, envelope, message);
+        let delivered = self.with_member(Some(message.holder), |engine| {
+            engine.deliver_kept(grant, envelope, message);
             Ok(())
         });
         if delivered.is_err() {
@@ -182,8 +182,8 @@ impl SharedReceive {
         if probe == tagged::Probe::TakeClaimed {
             let claimed = self.shared.state.lock().device.tagged.claimed(op.context.0 as u64);
             let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
-            return self.with_member(Some(kept.holder), |engine, port| {
-                engine.give_claimed(&port.own, op, given, envelope, kept);
+            return self.with_member(Some(kept.holder), |engine| {
+                engine.give_claimed(op, given, envelope, kept);
                 Ok(())
             });
         }
@@ -195,8 +195,8 @@ impl SharedReceive {
         let source = self.source_key(op.source, true)?;
         let found = probe.find(&mut self.shared.state.lock().device, op, source)?;
         let holder = found.as_ref().map(|found| found.holder);
-        self.with_member(holder, |engine, port| {
-            engine.probed(&port.own, op, found);
+        self.with_member(holder, |engine| {
+            engine.probed(op, found);
             Ok(())
         })
     }
@@ -354,7 +354,7 @@ impl ops::ep::Endpoint for SharedReceive {
     }
 
     fn cancel(&self, context: Context) -> Result<()> {
-        self.with_member(None, |engine, _| engine.cancel(context))
+        self.with_member(None, |engine| engine.cancel(context))
     }
 
     fn name(&self) -> Result<Vec<u8>> {

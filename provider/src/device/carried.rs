@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What the device carries for each receive and each message that no receive waited for.
 
+use channel::bytes::Remote;
 use ffi::{Buffer, Context};
-
-use crate::channel::bytes::Remote;
 
 /// A posted receive, as the device carries it.
 #[derive(Debug)]

@@ -4,21 +4,19 @@
 use std::{sync::Arc, time::Instant};
 
 use ffi::{Errno, Result};
+use host::{endpoint::Owner, node_pool::NodePool};
 use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
 use nic::{config, config::DeviceConfig, device::Device, params::Params};
 
-use crate::{
-    channel::{node_pool::NodePool, owner::Owner},
-    device::{
-        carried::{Kept, RecvOp},
-        clock::Monotonic,
-        clusters,
-        directed::Directed,
-        pace::Spin,
-        tag_layout::tag_layout,
-    },
+use crate::device::{
+    carried::{Kept, RecvOp},
+    clock::Monotonic,
+    clusters,
+    directed::Directed,
+    pace::Spin,
+    tag_layout::tag_layout,
 };
 
 /// The timing model, if anything costs something.
@@ -35,7 +33,8 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
     let number = |name| u32::try_from(params.number(name)).map_err(|_| Errno::EINVAL);
     let share = Share { reserved: number("pool_reserved")?, max: number("pool_max")? };
     let (entries, engines) = (number("pool_entries")?, number("pool_engines")?);
-    NodePool::join(entries, engines, share, owner).map(|pool| Some(Arc::new(pool)))
+    let pool = NodePool::join(entries, engines, share, owner)?;
+    Ok(Some(Arc::new(pool)))
 }
 
 /// A device, and the number of processes that it was told of.

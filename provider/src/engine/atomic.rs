@@ -3,6 +3,11 @@
 //! They travel as writes do, with what they work on; what was there comes back as
 //! the answer of a read.
 
+use channel::{
+    bytes::SharedBytes,
+    contract::{Payload, Sent},
+    wire::{Header, Kind, LONGEST},
+};
 use ffi::{
     Errno, Result,
     atomic::{self, Datatype, Form, Op},
@@ -13,18 +18,10 @@ use ffi::{
     },
 };
 
-use crate::{
-    channel::{
-        bytes::SharedBytes,
-        outbox::{Payload, Sent},
-        segment::{BUFFER, Segment},
-        wire::{Header, Kind},
-    },
-    engine::{
-        Engine,
-        ops::{OpKind, SendOp},
-        request::{Served, request},
-    },
+use crate::engine::{
+    Engine,
+    ops::{OpKind, SendOp},
+    request::{Served, request},
 };
 
 /// Form, datatype and operation in the `bits` of a request.
@@ -56,8 +53,8 @@ pub(crate) fn answers(bits: u64) -> bool {
 
 impl Engine {
     /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
-    pub(crate) fn atomic(&mut self, own: &Segment, op: &Atomic) -> Result<()> {
-        let start = self.start(own, op.peer, op.flags, op.operand.len())?;
+    pub(crate) fn atomic(&mut self, op: &Atomic) -> Result<()> {
+        let start = self.start(op.peer, op.flags, op.operand.len())?;
         let peer = start.peer;
         let kind = OpKind::of_atomic(op.form);
         let number = self.track(SendOp {
@@ -71,7 +68,7 @@ impl Engine {
             work: self.work,
             age: 0,
         });
-        let sent = self.send_atomic(own, peer, op, number);
+        let sent = self.send_atomic(peer, op, number);
         if sent != Ok(true) {
             self.untrack(number);
             return sent.and(Err(Errno::EAGAIN));
@@ -82,12 +79,12 @@ impl Engine {
         Ok(())
     }
 
-    fn send_atomic(&mut self, own: &Segment, peer: u32, op: &Atomic, number: u64) -> Result<bool> {
+    fn send_atomic(&mut self, peer: u32, op: &Atomic, number: u64) -> Result<bool> {
         let parts = op.remote.as_slice();
         let data = [op.operand.clone(), op.compare.clone()];
         let mut header = request(Kind::Atomic, &op.remote, number);
         header.bits = pack(op.form, op.datatype, op.op);
-        let sent = self.push(own, peer, header, Payload::Frame(parts, &data))?;
+        let sent = self.push(peer, header, Payload::Frame(parts, &data))?;
         Ok(sent == Sent::Yes)
     }
 
@@ -126,4 +123,4 @@ impl Engine {
 }
 
 // Operand, comparison and four parts fit a buffer.
-const _: () = assert!(2 * MAX_BYTES + 4 * 24 <= BUFFER);
+const _: () = assert!(2 * MAX_BYTES + 4 * 24 <= LONGEST);

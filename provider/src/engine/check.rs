@@ -18,12 +18,12 @@ use ffi::{
 };
 use nic::message::{Envelope, Grant};
 
+use channel::{
+    way::{Body, Inbox},
+    wire::{CHECKED, Header},
+};
+
 use crate::{
-    channel::{
-        bytes::SharedBytes,
-        segment::Segment,
-        wire::{CHECKED, Header},
-    },
     device::carried::{About, RecvOp},
     engine::Engine,
 };
@@ -40,9 +40,11 @@ fn of(buffer: &Buffer) -> u32 {
     })
 }
 
-/// Whether the buffer that a frame lies in is not what its sender put there.
-pub(crate) fn is_frame_damaged(header: &Header, check: u32, bytes: SharedBytes<'_>) -> bool {
-    let is_damaged = header.flags & CHECKED != 0 && crc32c::crc32c(&bytes.keep()) != check;
+/// Whether the buffer that a frame lies in is not what its sender put there. What lies in a slot is
+/// checked with it.
+pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> bool {
+    let is_checked = header.flags & CHECKED != 0 && body.is_lent();
+    let is_damaged = is_checked && crc32c::crc32c(&body.bytes().keep()) != check;
     if is_damaged {
         tracing::error!("FI_TCAM_CHECK: a buffer does not hold what was put into it");
     }
@@ -96,8 +98,8 @@ impl Engine {
 
     /// Whether the next slot, which has checksums, is what its sender put there.
     #[cold]
-    pub(crate) fn is_slot_whole(&mut self, own: &Segment) -> bool {
-        let check = self.receiver.check(own);
+    pub(crate) fn is_slot_whole(&mut self, inbox: &Inbox) -> bool {
+        let check = inbox.check();
         self.slot_check = check.unwrap_or_default();
         check.is_some()
     }

@@ -3,6 +3,13 @@
 
 use std::sync::Arc;
 
+use channel::{
+    address::unpack,
+    contract::{Payload, Sent, Settings},
+    shm::segment::Segment,
+    testing::{self, scribble},
+    wire::{Header, Kind, TAGGED},
+};
 use ffi::{
     Context, Errno,
     memory::Window,
@@ -13,23 +20,12 @@ use ffi::{
     },
 };
 
-use crate::{
-    address::unpack,
-    channel::{
-        outbox::{Payload, Sent},
-        segment::{LENGTH, Segment},
-        wire::{Header, Kind, TAGGED},
-    },
-    cq::CompletionQueue,
-    engine::Engine,
-    fuzzing::endpoint,
-    wait::pollable::Progress,
-};
+use crate::{cq::CompletionQueue, engine::Engine, fuzzing::endpoint, wait::pollable::Progress};
 
 const MESSAGE: &[u8] = b"what was sent, and longer than nothing";
 
 /// An endpoint that reports somewhere and has checksums.
-fn checked(port: u16) -> (Segment, Engine, Arc<CompletionQueue>) {
+fn checked(port: u16) -> (Arc<Segment>, Engine, Arc<CompletionQueue>) {
     let (own, mut engine) = endpoint(port);
     let attr = Attr {
         size: 0,
@@ -41,15 +37,13 @@ fn checked(port: u16) -> (Segment, Engine, Arc<CompletionQueue>) {
     let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
     engine.rx.cq = Some(Arc::clone(&cq));
     engine.check = true;
+    engine.home.set(Settings { checks: true, copies: true });
     (own, engine, cq)
 }
 
-/// The buffer that is taken first.
-const FIRST: usize = 0;
-
-/// Sends a message through a buffer; answers the buffer.
-fn send(own: &Segment, engine: &mut Engine, to: u32) -> usize {
-    engine.link_to(own, to).unwrap();
+/// Sends a message through a buffer, the first.
+fn send(engine: &mut Engine, to: u32) {
+    engine.link_to(to).unwrap();
     let message = Window::from(&mut *MESSAGE.to_vec().leak());
     let header = Header {
         kind: Kind::Buffered,
@@ -63,15 +57,14 @@ fn send(own: &Segment, engine: &mut Engine, to: u32) -> usize {
     };
     engine.link(to).unwrap().set_check(crc32c::crc32c(MESSAGE));
     let part = message.part(0, MESSAGE.len()).unwrap();
-    assert_eq!(engine.push(own, to, header, Payload::Part(&part)), Ok(Sent::Yes));
-    FIRST
+    assert_eq!(engine.push(to, header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 
 /// How a message ends whose sender and receiver are given; the way may be tampered with.
 fn end_of(
     ports: [u16; 2],
     expected: bool,
-    tamper: impl FnOnce(&Segment, &Segment, usize),
+    tamper: impl FnOnce(&Segment, &Segment),
 ) -> Option<Errno> {
     let (own, mut engine, cq) = checked(ports[0]);
     let (there, mut sender, _) = checked(ports[1]);
@@ -85,15 +78,15 @@ fn end_of(
             context: Context(1),
             flags: OpFlags::Default,
         };
-        engine.recv(&own, &recv).unwrap();
+        engine.recv(&recv).unwrap();
     };
     if expected {
         post(&mut engine);
     }
     let to = sender.domain.peers.number(unpack(engine.address));
-    let buffer = send(&there, &mut sender, to);
-    tamper(&own, &there, buffer);
-    while engine.progress(&own) == Progress::Some {}
+    send(&mut sender, to);
+    tamper(&own, &there);
+    while engine.progress() == Progress::Some {}
     if !expected {
         post(&mut engine);
     }
@@ -103,18 +96,14 @@ fn end_of(
 #[test]
 fn what_arrives_as_it_was_sent_is_no_error() {
     for (ports, expected) in [([161, 162], true), ([163, 164], false)] {
-        assert_eq!(end_of(ports, expected, |_, _, _| ()), None);
+        assert_eq!(end_of(ports, expected, |_, _| ()), None);
     }
 }
 
 #[test]
 fn a_byte_that_changes_in_a_buffer_is_an_error() {
     for (ports, expected) in [([165, 166], true), ([167, 168], false)] {
-        let end = end_of(ports, expected, |_, there, buffer| {
-            let byte = there.buffer(buffer);
-            let at = there.buffer(0).addr();
-            there.scribble(byte.addr() - at + there.offset_of_buffers(), 0);
-        });
+        let end = end_of(ports, expected, |_, there| scribble(there, testing::BUFFER, 0));
         assert_eq!(end, Some(Errno::ECRC));
     }
 }
@@ -122,8 +111,8 @@ fn a_byte_that_changes_in_a_buffer_is_an_error() {
 #[test]
 fn a_word_that_changes_in_a_slot_is_an_error() {
     for (port, word) in (171..).step_by(2).zip(1..6) {
-        let end = end_of([port, port + 1], true, |own, _, _| {
-            own.scribble((own.offset_of_ring() + word * 8) % LENGTH, 0x0003_0000_4102);
+        let end = end_of([port, port + 1], true, |own, _| {
+            scribble(own, testing::RING + word * 8, 0x0003_0000_4102);
         });
         assert_eq!(end, Some(Errno::ECRC), "word {word}");
     }

@@ -2,6 +2,7 @@
 //! How an operation ends: on a completion queue, on counters, and for the deferred
 //! work that it may be.
 
+use channel::wire;
 use ffi::{
     Context, Errno, flags,
     ops::{
@@ -12,7 +13,6 @@ use ffi::{
 use nic::message::{Envelope, Grant};
 
 use crate::{
-    channel::wire,
     device::carried::RecvOp,
     engine::{
         Engine,

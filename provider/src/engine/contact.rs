@@ -21,16 +21,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ffi::{Errno, Result};
-use host::owner::Look;
+
+use channel::{address::unpack, contract::is_short, identity::Identity, way::Link, wire::Header};
 
 use crate::{
     absence, address,
-    channel::{
-        identity::Identity,
-        link::Link,
-        segment::{Liveness, Segment},
-        wire::Header,
-    },
     engine::{Engine, state::UNKNOWN},
 };
 
@@ -41,11 +36,6 @@ pub(crate) enum Unknown {
     Unlisted,
     /// It cannot be opened now.
     Short,
-}
-
-/// Whether an error says that this process or host lacks something for now.
-fn is_short(errno: Errno) -> bool {
-    host::directory::is_short(&std::io::Error::from_raw_os_error(errno.get()))
 }
 
 /// Says once what is lacking.
@@ -92,8 +82,8 @@ impl Engine {
     /// # Errors
     /// Nobody is there, or `EAGAIN`: it cannot be opened yet.
     #[inline]
-    pub(crate) fn link_to(&mut self, own: &Segment, peer: u32) -> Result<()> {
-        if self.is_open(peer) { Ok(()) } else { self.meet(own, peer) }
+    pub(crate) fn link_to(&mut self, peer: u32) -> Result<()> {
+        if self.is_open(peer) { Ok(()) } else { self.meet(peer) }
     }
 
     /// The endpoint that is known at a peer's address.
@@ -106,11 +96,11 @@ impl Engine {
     /// Whether there is a link to a peer that has not closed.
     #[inline]
     fn is_open(&self, peer: u32) -> bool {
-        matches!(self.links.get(peer as usize), Some(Some(link)) if link.segment().is_open())
+        matches!(self.links.get(peer as usize), Some(Some(link)) if link.is_open())
     }
 
     #[cold]
-    fn meet(&mut self, own: &Segment, peer: u32) -> Result<()> {
+    fn meet(&mut self, peer: u32) -> Result<()> {
         let address = self.domain.peers.address(peer);
         if !address::is_local(*address.ip()) {
             tracing::warn!("{address} is on another host, and there is no network channel");
@@ -118,8 +108,8 @@ impl Engine {
         }
         // What somebody sent that was there before is handled before its successor is met.
         let parted = match self.who_is_at(peer) {
-            Some(gone) => self.part(own, peer, gone),
-            None => self.has_received_all(own),
+            Some(gone) => self.part(peer, gone),
+            None => self.has_received_all(),
         };
         if !parted {
             return Err(Errno::EAGAIN);
@@ -128,7 +118,7 @@ impl Engine {
             // A successor sent already, and may have closed since.
             return if self.is_open(peer) { Ok(()) } else { Err(Errno::EAGAIN) };
         }
-        match Link::open(own, address.port()) {
+        match self.home.open(address.port()) {
             Ok(link) => {
                 self.take_link(peer, link);
                 Ok(())
@@ -147,10 +137,7 @@ impl Engine {
         }
     }
 
-    fn take_link(&mut self, peer: u32, mut link: Link) {
-        if self.check {
-            link.add_checks();
-        }
+    fn take_link(&mut self, peer: u32, link: Link) {
         let index = peer as usize;
         if self.links.len() <= index {
             self.links.resize_with(index + 1, || None);
@@ -161,7 +148,7 @@ impl Engine {
     }
 
     /// Drops the link to a peer, and the number it had in our list.
-    pub(crate) fn drop_link(&mut self, own: &Segment, peer: u32) {
+    pub(crate) fn drop_link(&mut self, peer: u32) {
         let index = peer as usize;
         if let Some(link) = self.links.get_mut(index)
             && link.take().is_some()
@@ -171,7 +158,7 @@ impl Engine {
         }
         if let Some(Some((number, who))) = self.numbers.get_mut(index).map(Option::take) {
             self.sources[usize::from(number)] = UNKNOWN;
-            own.strike(number, who);
+            self.home.strike(number, who);
         }
         if self.epochs.len() <= index {
             self.epochs.resize(index + 1, 0);
@@ -181,23 +168,19 @@ impl Engine {
 
     /// Who sent a slot.
     #[inline]
-    pub(crate) fn source_of(
-        &mut self,
-        own: &Segment,
-        header: &Header,
-    ) -> std::result::Result<u32, Unknown> {
+    pub(crate) fn source_of(&mut self, header: &Header) -> std::result::Result<u32, Unknown> {
         match self.sources.get(usize::from(header.peer)) {
             Some(&peer) if peer != UNKNOWN => Ok(peer),
-            _ => self.learn_source(own, header.peer),
+            _ => self.learn_source(header.peer),
         }
     }
 
     #[cold]
-    fn learn_source(&mut self, own: &Segment, number: u16) -> std::result::Result<u32, Unknown> {
-        let who = own.listed(number).ok_or(Unknown::Unlisted)?;
+    fn learn_source(&mut self, number: u16) -> std::result::Result<u32, Unknown> {
+        let who = self.home.listed(number).ok_or(Unknown::Unlisted)?;
         let peer = self.peer_at(who.port());
         if self.who_is_at(peer) != Some(who) {
-            let opened = Link::open_only(own, who);
+            let opened = self.home.open_only(who);
             if let Err(errno) = opened
                 && is_short(errno)
             {
@@ -209,7 +192,7 @@ impl Engine {
                 return Err(Unknown::Unlisted);
             }
             if self.who_is_at(peer).is_some() {
-                self.forget(own, peer);
+                self.forget(peer);
             }
             match opened {
                 Ok(link) => self.take_link(peer, link),
@@ -237,46 +220,29 @@ impl Engine {
 
     /// The peer at a port of this host.
     fn peer_at(&self, port: u16) -> u32 {
-        let mut address = address::unpack(self.address);
+        let mut address = unpack(self.address);
         address.set_port(port);
         self.domain.peers.number(address)
     }
 
-    /// Whether one that sends to us lives: it may hold a position of our ring.
-    pub(crate) fn may_intend(&self, own: &Segment, who: Identity) -> bool {
-        let intends = |segment: &Segment| {
-            self.receiver.is_intent_of(own, segment)
-                && segment.liveness(Look::Closely) == Liveness::Alive
-        };
-        let peer = self.peer_at(who.port());
-        match self.links.get(peer as usize).and_then(Option::as_deref) {
-            Some(link) if link.identity() == who => intends(link.segment()),
-            _ => match Segment::open_only(who) {
-                Ok((segment, _)) => intends(&segment),
-                // Nothing is known of it: it may live.
-                Err(errno) => is_short(errno),
-            },
-        }
-    }
-
     /// Gives back the numbers of some that entered our list and are gone without a message.
-    pub(crate) fn strike_silent(&mut self, own: &Segment, most: usize) {
-        let page = self.next_page % own.list_pages();
+    pub(crate) fn strike_silent(&mut self, most: usize) {
+        let page = self.next_page % self.home.list_parts();
         self.next_page = page + 1;
         let unknown = |sources: &[u32], number: u16| {
             sources.get(usize::from(number)).is_none_or(|&peer| peer == UNKNOWN)
         };
-        let silent = own.listed_in(page).into_iter();
+        let silent = self.home.listed_in(page).into_iter();
         let silent = silent.filter(|&(number, _)| unknown(&self.sources, number));
         let gone = |&(_, who): &(u16, Identity)| {
-            let opened = Segment::open_only(who);
+            let opened = self.home.open_only(who);
             opened.err().is_some_and(|errno| !is_short(errno))
         };
         let gone: Vec<_> = silent.take(most).filter(gone).collect();
         // What they sent before they went may be in the ring.
-        if !gone.is_empty() && self.has_received_all(own) {
+        if !gone.is_empty() && self.has_received_all() {
             for (number, who) in gone.into_iter().filter(|&(n, _)| unknown(&self.sources, n)) {
-                own.strike(number, who);
+                self.home.strike(number, who);
             }
         }
     }

@@ -23,15 +23,12 @@
 
 use ffi::{Errno, Result, ops::ep::Send};
 
-use crate::{
-    channel::{
-        bytes::Remote,
-        copy::{self, CopyError},
-        segment::{BUFFER, Segment},
-        wire::{ACK, COPIED, Header},
-    },
-    engine::{Engine, ops::OpKind},
+use channel::{
+    bytes::Remote,
+    wire::{ACK, COPIED, Header, LONGEST},
 };
+
+use crate::engine::{Engine, ops::OpKind};
 
 /// Operations under way with which nothing more is copied: 4 MiB at most.
 const MOST: usize = 1024;
@@ -41,19 +38,18 @@ impl Engine {
     #[cold]
     pub(crate) fn send_copied(
         &mut self,
-        own: &Segment,
         peer: u32,
         op: &Send,
         mut header: Header,
         report: bool,
     ) -> Result<()> {
         let waits = header.flags & ACK != 0;
-        if waits || self.sends.len() >= MOST || !self.outbox.is_stuck() {
+        if waits || self.sends.len() >= MOST || !self.home.is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
         header.flags |= COPIED;
-        self.send_rendezvous(own, peer, &kept, header, false)?;
+        self.send_rendezvous(peer, &kept, header, false)?;
         let kind = if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg };
         self.complete_kind(kind, report, op.context, self.work);
         Ok(())
@@ -72,11 +68,7 @@ impl Engine {
         header: &Header,
         remote: &Remote,
     ) -> Option<Box<[u8]>> {
-        let len = usize::try_from(header.len).ok().filter(|&len| len <= BUFFER)?;
-        let kernel_copy = self.kernel_copy;
-        let link = self.link(from).ok().filter(|link| kernel_copy && !link.kernel_refuses)?;
-        let read = copy::read_whole(link.segment().image(), remote, len);
-        link.kernel_refuses |= read == Err(CopyError::Refused);
-        read.ok().filter(|_| link.segment().is_open())
+        let len = usize::try_from(header.len).ok().filter(|&len| len <= LONGEST)?;
+        self.link(from).ok()?.read_whole(remote, len).ok()
     }
 }

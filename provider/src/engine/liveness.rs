@@ -3,24 +3,17 @@
 //! theirs stays behind. Looked at while there is nothing else to do, and now and then
 //! while there is.
 
-use std::{
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
+use channel::{identity::Identity, shm::bell::Bell, way::Liveness, wire::TAGGED};
 use ffi::Errno;
-use host::owner::Look;
+use host::{
+    cores::{self, Cores},
+    owner::Look,
+};
 use matching::Source;
 
 use crate::{
-    channel::{
-        bell::Bell,
-        cores::{self, Cores},
-        identity::Identity,
-        publish,
-        segment::{Liveness, Segment},
-        wire::TAGGED,
-    },
     device::carried::Body,
     engine::Engine,
     wait::{idle::RETRY, pollable::Progress, pollers},
@@ -50,16 +43,16 @@ const LOOK_AROUND: Duration = Duration::from_millis(250);
 
 impl Engine {
     /// Longest sleep that misses nothing but messages; none if there is one.
-    pub(crate) fn longest_sleep(&mut self, own: &Segment) -> Duration {
+    pub(crate) fn longest_sleep(&mut self) -> Duration {
         if self.is_short {
             return RETRY;
         }
-        if !self.copies.is_empty() || self.receiver.peek(own).is_some() {
+        if !self.copies.is_empty() || self.has_arrivals() {
             return Duration::ZERO;
         }
         if self.wants_room {
             let full = self.links.iter().flatten().any(|link| !link.has_room());
-            self.wants_room = full || !self.outbox.has_room(own);
+            self.wants_room = full || !self.home.has_room();
         }
         if self.waits_for_room() {
             return RETRY;
@@ -78,36 +71,36 @@ impl Engine {
     }
 
     /// Looks at some peers and at how crowded the host is, if it is time.
-    pub(crate) fn look_around(&mut self, own: &Segment) {
+    pub(crate) fn look_around(&mut self) {
         let now = Instant::now();
         let since = now - self.checked;
         if since < INTERVAL {
             if self.draft.as_ref().is_some_and(|draft| draft.is_due(now)) {
-                self.show(own);
+                self.show();
             }
             return;
         }
         self.checked = now;
-        self.show(own);
+        self.show();
         self.device.lock().idle();
-        self.skip_stuck(own);
-        self.update_population(own);
+        self.skip_stuck();
+        self.update_population();
         host::directory::look_around();
         for (peer, gone) in std::mem::take(&mut self.passing) {
-            if !self.part(own, peer, gone) {
+            if !self.part(peer, gone) {
                 self.passing.push((peer, gone));
             }
         }
-        self.meet_awaited(own);
+        self.meet_awaited();
         self.end_leaving(now);
         if let Some(pool) = &self.node_pool {
             pool.look_around();
         }
-        self.look_at_some(own, since);
+        self.look_at_some(since);
     }
 
     /// Looks at the peers whose turn it is after so long a time.
-    fn look_at_some(&mut self, own: &Segment, since: Duration) {
+    fn look_at_some(&mut self, since: Duration) {
         let peers = self.linked.len();
         let due = (peers as f64 * since.div_duration_f64(ROUND)).ceil() as usize;
         for _ in 0..due.max(PEERS_A_LOOK).min(peers) {
@@ -116,25 +109,25 @@ impl Engine {
             let closely = round % CLOSE == 0 || peers <= FEW;
             // Fewer may be left by now.
             if let Some(&peer) = self.linked.get(at) {
-                self.look_at(own, peer, if closely { Look::Closely } else { Look::Briefly });
+                self.look_at(peer, if closely { Look::Closely } else { Look::Briefly });
             }
         }
-        self.look_at_closed(own);
+        self.look_at_closed();
         // Few are silent, and to open one takes 20 us: 256 ranks of a core cannot do that often.
         if self.silent_checked.elapsed() >= ROUND {
             self.silent_checked = Instant::now();
-            self.strike_silent(own, SILENT_A_ROUND);
+            self.strike_silent(SILENT_A_ROUND);
         }
     }
 
     /// Counts who else polls on the processors that this thread may run on.
-    pub(crate) fn update_population(&mut self, own: &Segment) {
+    pub(crate) fn update_population(&mut self) {
         let allowed = Cores::of_thread();
-        own.show_cores(&allowed);
+        self.own.show_cores(&allowed);
         let (population, cores) = self.census.population(&allowed, pollers::pollers());
         let ask: fn() -> bool = cores::is_one_idle;
         self.idle.set_population(population, cores, (cores == cores::online()).then_some(ask));
-        Bell::set_crowded(own, self.idle.is_crowded());
+        Bell::set_crowded(&self.own, self.idle.is_crowded());
     }
 
     /// Has the peer looked at that a receive names: it may die before anything else was
@@ -157,21 +150,21 @@ impl Engine {
 
     /// Opens the segments of peers that receives wait for. A peer that was never there, or
     /// was seen to close, may come yet; receives from one that is gone otherwise fail.
-    fn meet_awaited(&mut self, own: &Segment) {
+    fn meet_awaited(&mut self) {
         let (before, after) = (..self.awaited_next, self.awaited_next..);
         let turns = self.awaited.range(after).chain(self.awaited.range(before));
         let due: Vec<u32> = turns.copied().take(PEERS_A_LOOK).collect();
         for peer in due {
             self.awaited_next = peer + 1;
             let address = self.domain.peers.address(peer);
-            if publish::is_there(address.port()) {
+            if self.home.is_there(address.port()) {
                 // One that cannot be linked, another version's or one with too many peers,
                 // will not be at the next look.
-                match self.link_to(own, peer) {
+                match self.link_to(peer) {
                     Err(Errno::ECONNREFUSED | Errno::EAGAIN) => {}
                     _ => _ = self.awaited.remove(&peer),
                 }
-            } else if self.domain.peers.was_seen(peer) && self.has_received_all(own) {
+            } else if self.domain.peers.was_seen(peer) && self.has_received_all() {
                 self.awaited.remove(&peer);
                 tracing::warn!("{address} is gone, and receives wait for it");
                 self.end_directed(peer);
@@ -180,73 +173,65 @@ impl Engine {
     }
 
     /// Takes what was sent before; false if some of it is still being written.
-    pub(crate) fn has_received_all(&mut self, own: &Segment) -> bool {
-        let end = own.tail().load(Ordering::Acquire);
-        while self.receiver.position() < end && self.receive(own) == Progress::Some {}
-        self.receiver.position() >= end
+    pub(crate) fn has_received_all(&mut self) -> bool {
+        let ends = self.inboxes.each_ref().map(|inbox| inbox.as_ref().map(|inbox| inbox.end()));
+        let has_all = |engine: &Self| {
+            let mut inboxes = engine.inboxes.iter().zip(&ends);
+            inboxes.all(|(inbox, end)| inbox.as_ref().map(|inbox| inbox.position()) >= *end)
+        };
+        while !has_all(self) && self.receive() == Progress::Some {}
+        has_all(self)
     }
 
-    /// Goes past a position that was claimed an interval ago by nobody who lives.
-    fn skip_stuck(&mut self, own: &Segment) {
-        let position = self.receiver.position();
-        let stands =
-            |engine: &Self| engine.receiver.peek(own).is_none() && engine.receiver.is_claimed(own);
-        let stuck = stands(self).then_some(position);
-        let before = std::mem::replace(&mut self.stuck, stuck);
-        // Who intended it and has gone on since has filled it.
-        if stuck.is_some() && before == stuck && !self.is_intended(own) && stands(self) {
-            tracing::warn!("a message is lost, its sender died while it wrote it");
-            self.receiver.skip(own);
+    /// Goes past what was begun an interval ago by somebody who died since.
+    fn skip_stuck(&mut self) {
+        for inbox in self.inboxes.iter_mut().flatten() {
+            if inbox.skip_stuck() {
+                tracing::warn!("a message is lost, its sender died while it wrote it");
+            }
         }
     }
 
-    /// Whether a living peer, also one that nothing has come from yet, announced the claim
-    /// of the position our ring stands at.
-    fn is_intended(&self, own: &Segment) -> bool {
-        let mut senders = (0..own.list_pages()).flat_map(|page| own.listed_in(page));
-        senders.any(|(_, who)| self.may_intend(own, who))
-    }
-
-    fn look_at(&mut self, own: &Segment, peer: u32, look: Look) {
+    fn look_at(&mut self, peer: u32, look: Look) {
         let Some(Some(link)) = self.links.get(peer as usize) else { return };
         if link.liveness(look) != Liveness::Alive {
             let gone = link.identity();
-            self.part(own, peer, gone);
+            self.part(peer, gone);
         }
     }
 
     /// Parts with those that say that they are gone, for which a look into the segment is enough:
     /// what they held of memory is free only then.
-    fn look_at_closed(&mut self, own: &Segment) {
+    fn look_at_closed(&mut self) {
         let from = self.closed_next.min(self.linked.len());
         let to = (from + STATES_A_LOOK).min(self.linked.len());
         self.closed_next = if to == self.linked.len() { 0 } else { to };
         let closed = |&peer: &u32| {
             let link = self.links.get(peer as usize)?.as_deref()?;
-            (!link.segment().is_open()).then(|| (peer, link.identity()))
+            (!link.is_open()).then(|| (peer, link.identity()))
         };
         let closed: Vec<_> = self.linked[from..to].iter().filter_map(closed).collect();
         for (peer, gone) in closed {
-            self.part(own, peer, gone);
+            self.part(peer, gone);
         }
     }
 
     /// Handles what an endpoint sent that is gone, and forgets it; false if that cannot be yet,
     /// since somebody is in the midst of a message before it.
-    pub(crate) fn part(&mut self, own: &Segment, peer: u32, gone: Identity) -> bool {
-        if !self.has_received_all(own) {
+    pub(crate) fn part(&mut self, peer: u32, gone: Identity) -> bool {
+        if !self.has_received_all() {
             return false;
         }
         // Its successor may have sent as well, and was met.
         if self.who_is_at(peer) == Some(gone) {
-            self.forget(own, peer);
+            self.forget(peer);
         }
         true
     }
 
     /// Ends everything that waits for the endpoint at a peer's address, which is gone, and all
     /// that it sent was handled.
-    pub(crate) fn forget(&mut self, own: &Segment, peer: u32) {
+    pub(crate) fn forget(&mut self, peer: u32) {
         let address = self.domain.peers.address(peer);
         let link = self.links.get(peer as usize).and_then(Option::as_deref);
         let end = link.map(|link| link.liveness(Look::Briefly));
@@ -289,12 +274,12 @@ impl Engine {
                 tracing::warn!("{lost} long messages of {address} are lost with it");
             }
         }
-        self.outbox.reclaim(own, peer);
-        self.drop_link(own, peer);
+        self.home.reclaim(peer);
+        self.drop_link(peer);
         if end == Some(Liveness::Closed) {
             // It may come back, at the same address.
             self.domain.peers.saw_close(peer);
-        } else if end.is_some() && !publish::is_there(address.port()) {
+        } else if end.is_some() && !self.home.is_there(address.port()) {
             // What names the address may otherwise come from whoever is there now.
             self.end_directed(peer);
         }

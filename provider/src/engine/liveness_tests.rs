@@ -3,20 +3,18 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4},
-    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
+use channel::{
+    identity::Identity,
+    testing::{self, Writer},
+    wire::{Header, Kind},
+};
 use ffi::{Buffer, Context, ops::ep::rma::RemoteParts};
 use matching::Source;
 
 use crate::{
-    channel::{
-        identity::Identity,
-        ring::Sender,
-        segment::Segment,
-        wire::{Header, Kind},
-    },
     engine::{
         Engine,
         ops::{OpKind, SendOp},
@@ -30,10 +28,9 @@ fn address(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
 }
 
-/// Enters a peer into a list, as it does before it sends.
-fn enter(own: &Segment, number: u16, who: Identity) {
-    let (opened, file) = Segment::open(own.port()).unwrap();
-    assert_eq!(opened.enter(&file, who), Ok(number));
+/// How many slots of the ring are done with.
+fn position(engine: &Engine) -> u64 {
+    engine.inboxes[0].as_ref().unwrap().position()
 }
 
 fn header(number: u16) -> Header {
@@ -42,9 +39,9 @@ fn header(number: u16) -> Header {
 }
 
 /// An operation towards a peer that answers nothing.
-fn wait_for(engine: &mut Engine, own: &Segment, port: u16) -> u64 {
+fn wait_for(engine: &mut Engine, port: u16) -> u64 {
     let peer = engine.domain.peers.number(address(port));
-    engine.link_to(own, peer).unwrap();
+    engine.link_to(peer).unwrap();
     engine.track(SendOp {
         kind: OpKind::Msg,
         peer,
@@ -62,16 +59,16 @@ fn wait_for(engine: &mut Engine, own: &Segment, port: u16) -> u64 {
 fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
     let (own, mut engine) = endpoint(121);
     let (living, _other) = endpoint(122);
-    enter(&own, 0, living.identity());
+    assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
     // The dead one entered its identity and claimed a position; its file is gone.
-    enter(&own, 1, Identity::new(123).unwrap());
-    own.tail().store(1, Ordering::Relaxed);
-    assert!(Sender::new(own.identity()).push(&living, &own, &header(0), |_| ()));
+    assert_eq!(testing::enter(own.port(), Identity::new(123).unwrap()), Ok(1));
+    testing::claim(&own);
+    assert!(Writer::new(&own).push(&living, &own, &header(0)));
     let started = Instant::now();
-    while engine.receiver.position() < 2 {
+    while position(&engine) < 2 {
         assert!(started.elapsed() < LONGEST, "the ring stands still");
-        engine.look_around(&own);
-        engine.progress(&own);
+        engine.look_around();
+        engine.progress();
     }
     assert_eq!(engine.channels.shm.received, 1);
 }
@@ -80,36 +77,36 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
 fn a_claim_of_the_living_is_waited_for() {
     let (own, mut engine) = endpoint(124);
     let (living, _other) = endpoint(125);
-    enter(&own, 0, living.identity());
+    assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
     // Between claim and turn.
-    living.intent().store(u64::from(own.identity().ring()) << 32, Ordering::Release);
-    own.tail().store(1, Ordering::Relaxed);
+    testing::intend(&living, &own);
+    testing::claim(&own);
     let started = Instant::now();
     while started.elapsed() < Duration::from_millis(300) {
-        engine.look_around(&own);
-        engine.progress(&own);
+        engine.look_around();
+        engine.progress();
     }
-    assert_eq!(engine.receiver.position(), 0);
+    assert_eq!(position(&engine), 0);
 }
 
 #[test]
 fn a_death_is_noticed_while_messages_of_others_come() {
     let (own, mut engine) = endpoint(126);
     let (living, _other) = endpoint(127);
-    enter(&own, 0, living.identity());
-    let (dying, _its_engine) = endpoint(128);
-    let number = wait_for(&mut engine, &own, 128);
+    assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
+    let (dying, its_engine) = endpoint(128);
+    let number = wait_for(&mut engine, 128);
     let to = engine.domain.peers.number(address(128));
-    engine.outbox.take_all(&own, to);
+    engine.home.take_all(to);
     // Its file goes with it.
-    drop(dying);
-    let (mut sender, started) = (Sender::new(own.identity()), Instant::now());
+    drop((dying, its_engine));
+    let (mut sender, started) = (Writer::new(&own), Instant::now());
     while engine.is_send_to(to, number) {
         assert!(started.elapsed() < LONGEST, "the death is not noticed");
-        assert!(sender.push(&living, &own, &header(0), |_| ()));
-        engine.progress(&own);
+        assert!(sender.push(&living, &own, &header(0)));
+        engine.progress();
     }
-    assert!(!engine.outbox.is_lent(&own), "the dead has buffers");
+    assert!(!engine.home.is_lent(), "the dead has buffers");
 }
 
 #[test]
@@ -119,16 +116,16 @@ fn a_peer_is_awaited_until_it_was_there() {
     engine.watch(Source::new(peer));
     let look = |engine: &mut Engine| {
         engine.checked -= super::INTERVAL;
-        engine.look_around(&own);
+        engine.look_around();
     };
     look(&mut engine);
     assert!(engine.awaited.contains(&peer), "it may come yet");
     // It came, and went while nobody looked.
     engine.domain.peers.saw(peer);
-    own.tail().store(1, Ordering::Relaxed);
+    testing::claim(&own);
     look(&mut engine);
     assert!(engine.awaited.contains(&peer), "a message is being written");
-    own.tail().store(0, Ordering::Relaxed);
+    testing::unclaim(&own);
     look(&mut engine);
     assert!(!engine.awaited.contains(&peer));
     let (_living, _other) = endpoint(130);

@@ -9,12 +9,12 @@ use ffi::{
 use nic::message::{Envelope, Grant, Post};
 use nic::trace;
 
+use channel::{
+    contract::{Payload, Sent},
+    wire::{ACK, DATA, Header, Kind, LONGEST, TAGGED},
+};
+
 use crate::{
-    channel::{
-        outbox::{Payload, Sent},
-        segment::{BUFFER, Segment},
-        wire::{ACK, DATA, Header, Kind, TAGGED},
-    },
     device::{
         carried::{Body, Kept, RecvOp},
         receive::{RecvDefaults, receive_of},
@@ -40,7 +40,7 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
 impl Engine {
     /// Any form of `fi_send` and `fi_tsend`.
     #[inline]
-    pub(crate) fn send(&mut self, own: &Segment, op: &Send) -> Result<()> {
+    pub(crate) fn send(&mut self, op: &Send) -> Result<()> {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
@@ -61,7 +61,7 @@ impl Engine {
         let ack = !silent && op_flags & (flags::DELIVERY_COMPLETE | flags::MATCH_COMPLETE) != 0;
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = av.peer(op.dest).ok_or(Errno::EINVAL)?;
-        self.link_to(own, peer)?;
+        self.link_to(peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
         }
@@ -82,10 +82,10 @@ impl Engine {
             op: 0,
         };
         self.note_message(peer, &op.buffer);
-        let sent = if self.outbox.fits(len) || len <= self.eager_size.min(BUFFER) || inject {
-            self.send_eager::<false>(own, peer, op, header, report, inject)
+        let sent = if self.home.fits(len) || len <= self.eager_size.min(LONGEST) || inject {
+            self.send_eager::<false>(peer, op, header, report, inject)
         } else {
-            self.send_longer(own, peer, op, header, report)
+            self.send_longer(peer, op, header, report)
         };
         if self.records_sends && sent.is_ok() {
             self.record_send(peer, op);
@@ -101,18 +101,11 @@ impl Engine {
 
     /// A message that need not go through a buffer.
     #[inline(never)]
-    fn send_longer(
-        &mut self,
-        own: &Segment,
-        peer: u32,
-        op: &Send,
-        header: Header,
-        report: bool,
-    ) -> Result<()> {
-        if op.buffer.len() <= (EAGER_AT_TIMES * self.eager_size).min(BUFFER) {
-            return self.send_eager::<true>(own, peer, op, header, report, false);
+    fn send_longer(&mut self, peer: u32, op: &Send, header: Header, report: bool) -> Result<()> {
+        if op.buffer.len() <= (EAGER_AT_TIMES * self.eager_size).min(LONGEST) {
+            return self.send_eager::<true>(peer, op, header, report, false);
         }
-        self.send_rendezvous(own, peer, op, header, report)
+        self.send_rendezvous(peer, op, header, report)
     }
 
     /// A message that its receiver need not read from where it is, or only if that is quicker.
@@ -121,7 +114,6 @@ impl Engine {
     #[inline(never)]
     fn send_eager<const IF_QUICK: bool>(
         &mut self,
-        own: &Segment,
         peer: u32,
         op: &Send,
         mut header: Header,
@@ -136,15 +128,15 @@ impl Engine {
         if waits {
             header.op = self.track_send(peer, op, report);
         }
-        let sent = self.push(own, peer, header, payload);
+        let sent = self.push(peer, header, payload);
         if sent != Ok(Sent::Yes) {
             if waits {
                 self.untrack(header.op);
                 header.op = 0;
             }
             return match sent? {
-                Sent::NoBuffer if inject => self.send_copied(own, peer, op, header, report),
-                Sent::NoBuffer => self.send_rendezvous(own, peer, op, header, report),
+                Sent::NoBuffer if inject => self.send_copied(peer, op, header, report),
+                Sent::NoBuffer => self.send_rendezvous(peer, op, header, report),
                 _ => Err(Errno::EAGAIN),
             };
         }
@@ -159,14 +151,13 @@ impl Engine {
 
     pub(crate) fn send_rendezvous(
         &mut self,
-        own: &Segment,
         peer: u32,
         op: &Send,
         mut header: Header,
         report: bool,
     ) -> Result<()> {
         header.op = self.track_send(peer, op, report);
-        if self.push(own, peer, header, Payload::Where(&op.buffer))? == Sent::Yes {
+        if self.push(peer, header, Payload::Where(&op.buffer))? == Sent::Yes {
             return Ok(());
         }
         self.untrack(header.op);
@@ -205,7 +196,7 @@ impl Engine {
     /// Any form of `fi_recv` and `fi_trecv`. Inlined by force, like what it calls: an
     /// operation that is copied from call to call waits for the store buffer each time.
     #[inline(always)]
-    pub(crate) fn recv(&mut self, own: &Segment, op: &Recv) -> Result<()> {
+    pub(crate) fn recv(&mut self, op: &Recv) -> Result<()> {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
@@ -216,7 +207,7 @@ impl Engine {
         if let OpFlags::Given(given) = op.flags
             && given & PROBE_FLAGS != 0
         {
-            return self.probe(own, op, given);
+            return self.probe(op, given);
         }
         let defaults = RecvDefaults {
             op_flags: self.rx.op_flags,
@@ -232,7 +223,7 @@ impl Engine {
         let mut posted = device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
             self.flow.posted(tagged);
-            self.has_posted(own);
+            self.has_posted();
             return Ok(());
         }
         loop {
@@ -240,7 +231,7 @@ impl Engine {
                 Post::Pending => return Ok(()),
                 Post::HeldBack => self.flow.hold_post(tagged)?,
                 Post::Matched { grant, envelope, message, again } => {
-                    self.deliver_kept(own, grant, &envelope, message);
+                    self.deliver_kept(grant, &envelope, message);
                     if !again {
                         return Ok(());
                     }
@@ -253,7 +244,6 @@ impl Engine {
     /// Gives a kept message to its receive.
     pub(crate) fn deliver_kept(
         &mut self,
-        own: &Segment,
         grant: Grant<RecvOp>,
         envelope: &Envelope,
         message: Kept,
@@ -266,11 +256,11 @@ impl Engine {
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, received);
                 if about.flags & ACK != 0 && message.epoch == self.epoch(envelope.source) {
-                    self.answer(own, envelope.source, Kind::Done, about.op, 0);
+                    self.answer(envelope.source, Kind::Done, about.op, 0);
                 }
             }
             Body::Remote(remote) if message.epoch == self.epoch(envelope.source) => {
-                self.fetch(own, grant, envelope, about, &remote);
+                self.fetch(grant, envelope, about, &remote);
             }
             Body::Remote(_) => {
                 let tagged = about.flags & TAGGED != 0;

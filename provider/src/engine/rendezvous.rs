@@ -16,15 +16,14 @@
 use ffi::Errno;
 use nic::message::{Envelope, Grant};
 
+use channel::{
+    bytes::{Remote, SharedBytes},
+    contract::{Payload, Sent},
+    way::CopyError,
+    wire::{Header, Kind, LONGEST, TAGGED},
+};
+
 use crate::{
-    channel::{
-        bytes::Remote,
-        copy::{self, CopyError},
-        link::Link,
-        outbox::{Payload, Sent},
-        segment::{BUFFER, Segment},
-        wire::{Header, Kind, TAGGED},
-    },
     device::carried::{About, RecvOp},
     engine::{
         Engine,
@@ -37,23 +36,16 @@ use crate::{
 /// a thread that waits for the lock.
 const UNLOCKED: usize = 64 * 1024;
 
-/// What was read is the message only if its sender had not closed its endpoint meanwhile, and then
-/// done something else with that memory.
-fn still_there(link: &Link, copied: Result<(), CopyError>) -> Result<(), CopyError> {
-    if link.segment().is_open() { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
-}
-
 impl Engine {
     /// Tells a sender about its operation.
-    pub(crate) fn answer(&mut self, own: &Segment, peer: u32, kind: Kind, op: u64, len: u64) {
+    pub(crate) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
         let header = Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len, op };
-        self.reply(own, peer, header);
+        self.reply(peer, header);
     }
 
     /// Gets a matched message out of its sender's memory.
     pub(crate) fn fetch(
         &mut self,
-        own: &Segment,
         grant: Grant<RecvOp>,
         envelope: &Envelope,
         about: About,
@@ -63,38 +55,20 @@ impl Engine {
         let len = usize::try_from(envelope.len).unwrap_or(usize::MAX);
         let to = grant.data.buffer.part(grant.offset as usize, len);
         let wanted = to.len();
-        let kernel_copy = self.kernel_copy;
         // One part of a multi-receive buffer may be the one that gives it back.
         let later = self.domain.device.is_some() && wanted >= UNLOCKED && !grant.data.multi;
         let epoch = self.epoch(peer);
         let copied = match self.link(peer) {
-            Ok(link) if later && kernel_copy && !link.kernel_refuses => {
-                let image = link.segment().image();
-                let remote = *remote;
-                self.copies.push_back(LongCopy {
-                    image,
-                    remote,
-                    to,
-                    grant,
-                    envelope: *envelope,
-                    epoch,
-                    about,
-                });
+            Ok(link) if later && let Some(copier) = link.copier() => {
+                let (remote, envelope) = (*remote, *envelope);
+                let copy = LongCopy { copier, remote, to, grant, envelope, epoch, about };
+                self.copies.push_back(copy);
                 return;
             }
-            Ok(link) if kernel_copy && !link.kernel_refuses => {
-                let copied = copy::read(link.segment().image(), remote, &to);
-                if copied == Err(CopyError::Refused) {
-                    tracing::info!("the kernel refuses to copy between processes, using buffers");
-                    link.kernel_refuses = true;
-                }
-                still_there(link, copied)
-            }
-            Ok(_) if wanted == 0 => Ok(()),
-            Ok(_) => Err(CopyError::Refused),
+            Ok(link) => link.read(remote, &to),
             Err(errno) => Err(CopyError::Failed(errno)),
         };
-        self.fetched(own, grant, envelope, about, wanted, copied);
+        self.fetched(grant, envelope, about, wanted, copied);
     }
 
     /// The next message that is copied without the lock. An endpoint that closes begins no more.
@@ -105,26 +79,21 @@ impl Engine {
     }
 
     /// A copy was made without the lock; its sender may have gone meanwhile.
-    pub(crate) fn copied(&mut self, own: &Segment, copy: &LongCopy, copied: Result<(), CopyError>) {
+    pub(crate) fn copied(&mut self, copy: &LongCopy, copied: Result<(), CopyError>) {
         self.copying -= 1;
         let LongCopy { grant, envelope, about, to, .. } = copy;
         let is_there = copy.epoch == self.epoch(envelope.source);
         let copied = match (copied, self.link(envelope.source)) {
             _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
-            (Err(CopyError::Refused), Ok(link)) => {
-                link.kernel_refuses = true;
-                Err(CopyError::Refused)
-            }
             (_, Err(errno)) => Err(CopyError::Failed(errno)),
-            (copied, Ok(link)) => still_there(link, copied),
+            (copied, Ok(link)) => link.confirm(copied),
         };
-        self.fetched(own, grant.clone(), envelope, *about, to.len(), copied);
+        self.fetched(grant.clone(), envelope, *about, to.len(), copied);
     }
 
     /// Goes on when a long message was copied or was not.
     fn fetched(
         &mut self,
-        own: &Segment,
         grant: Grant<RecvOp>,
         envelope: &Envelope,
         about: About,
@@ -140,7 +109,7 @@ impl Engine {
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, wanted);
                 // `len` tells the sender which channel it was.
-                self.answer(own, peer, Kind::Done, op, 1);
+                self.answer(peer, Kind::Done, op, 1);
             }
             Err(CopyError::Refused) => {
                 let transfer = self.transfers.insert(Transfer {
@@ -160,12 +129,12 @@ impl Engine {
                     len: wanted as u64,
                     op,
                 };
-                self.reply(own, peer, header);
+                self.reply(peer, header);
             }
             Err(CopyError::Failed(errno)) => {
                 let tagged = message_flags & TAGGED != 0;
                 self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, errno);
-                self.answer(own, peer, Kind::Failed, op, errno.get() as u64);
+                self.answer(peer, Kind::Failed, op, errno.get() as u64);
             }
         }
     }
@@ -218,7 +187,7 @@ impl Engine {
         if matches!(kind, OpKind::Read | OpKind::Write)
             && let Ok(link) = self.link(from)
         {
-            link.refused_there = true;
+            link.note_pull();
         }
         self.channels.copy_pipeline.sent += 1;
         self.channels.copy_pipeline.sent_bytes += len as u64;
@@ -232,11 +201,11 @@ impl Engine {
 
     /// Puts parts of the sends that go through buffers under way; answers
     /// whether any was.
-    pub(crate) fn pump(&mut self, own: &Segment) -> bool {
+    pub(crate) fn pump(&mut self) -> bool {
         let mut progress = false;
         for _ in 0..self.streams.len() {
             let Some(mut stream) = self.streams.pop_front() else { break };
-            progress |= self.pump_stream(own, &mut stream);
+            progress |= self.pump_stream(&mut stream);
             if stream.offset < stream.len {
                 self.streams.push_back(stream);
             }
@@ -244,15 +213,15 @@ impl Engine {
         progress
     }
 
-    fn pump_stream(&mut self, own: &Segment, stream: &mut Stream) -> bool {
+    fn pump_stream(&mut self, stream: &mut Stream) -> bool {
         let key = (stream.op & u64::from(u32::MAX)) as usize;
         if matches!(self.sends[key].kind, OpKind::Read | OpKind::Write) {
-            return self.pump_rma(own, stream);
+            return self.pump_rma(stream);
         }
         let buffer = self.sends[key].buffer.clone();
         let start = stream.offset;
         while stream.offset < stream.len {
-            let part = buffer.part(stream.offset, BUFFER.min(stream.len - stream.offset));
+            let part = buffer.part(stream.offset, LONGEST.min(stream.len - stream.offset));
             let header = Header {
                 kind: Kind::Chunk,
                 flags: 0,
@@ -263,7 +232,7 @@ impl Engine {
                 len: part.len() as u64,
                 op: stream.transfer,
             };
-            if self.push(own, stream.peer, header, Payload::Part(&part)) != Ok(Sent::Yes) {
+            if self.push(stream.peer, header, Payload::Part(&part)) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += part.len();
@@ -272,23 +241,21 @@ impl Engine {
     }
 
     /// A part of a message that comes through buffers.
-    pub(crate) fn chunk(&mut self, own: &Segment, from: u32, header: &Header) {
+    pub(crate) fn chunk(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
         let Self { transfers, links, .. } = self;
         let link = links.get(from as usize).and_then(Option::as_deref);
-        let Some(link) = link else { return };
+        let Some(body) = link.and_then(|link| link.body(header, payload)) else { return };
         let key = usize::try_from(header.op).unwrap_or(usize::MAX);
         let transfer = transfers.get_mut(key).filter(|transfer| transfer.envelope.source == from);
-        let (Some(bytes), Some(transfer)) = (link.buffer(header.count, header.len), transfer)
-        else {
+        let Some(transfer) = transfer else {
             tracing::warn!("a part of a message that nobody waits for");
-            link.free_buffer(header.count);
             return;
         };
         let offset = usize::try_from(header.data).unwrap_or(usize::MAX).min(transfer.wanted);
         let room = (header.len as usize).min(transfer.wanted - offset);
         let to = transfer.grant.data.buffer.part(transfer.grant.offset as usize + offset, room);
-        transfer.received += bytes.first(room).deliver(&to);
-        link.free_buffer(header.count);
+        transfer.received += body.bytes().first(room).deliver(&to);
+        drop(body);
         if transfer.received < transfer.wanted {
             return;
         }
@@ -298,7 +265,7 @@ impl Engine {
         let about = done.about;
         self.slot_check = about.check;
         self.complete_recv(&done.grant, &done.envelope, about.flags, about.data, done.wanted);
-        self.answer(own, from, Kind::Done, done.about.op, 2);
+        self.answer(from, Kind::Done, done.about.op, 2);
     }
 
     /// Ends the receives of a shared context that long messages are coming into: the endpoint that

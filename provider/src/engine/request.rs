@@ -3,10 +3,9 @@
 
 use ffi::ops::ep::rma::RemoteParts;
 
-use crate::{
-    channel::wire::{Header, Kind, PART},
-    regions::Target,
-};
+use channel::wire::{Header, Kind, PART};
+
+use crate::regions::Target;
 
 /// What became of a request.
 #[derive(Debug)]

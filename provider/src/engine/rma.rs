@@ -25,6 +25,11 @@
 
 use std::{slice, time::Instant};
 
+use channel::{
+    bytes::SharedBytes,
+    contract::{Payload, Sent},
+    wire::{DATA, Header, Kind, LONGEST, PART, PIECES},
+};
 use ffi::{
     Errno, Result, flags,
     ops::ep::{OpFlags, rma::Rma},
@@ -33,12 +38,6 @@ use ffi::{
 use super::request::{Start, request};
 use crate::{
     attr,
-    channel::{
-        bytes::SharedBytes,
-        outbox::{Payload, Sent},
-        segment::{BUFFER, Segment},
-        wire::{DATA, Frame, Header, INLINE, Kind, PART, PIECES},
-    },
     engine::{
         Engine,
         check::is_frame_damaged,
@@ -48,7 +47,7 @@ use crate::{
 };
 
 /// Bytes of one piece where the kernel refuses to copy.
-const PIECE: usize = BUFFER - 256;
+const PIECE: usize = LONGEST - 256;
 /// Bytes asked for and not answered yet where the kernel refuses to copy: the
 /// peer keeps answers that find no buffer in memory of its own.
 const READ_AHEAD: usize = 16 * PIECE;
@@ -66,13 +65,7 @@ pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
 impl Engine {
     /// What every operation on a peer's memory begins with; `len` bytes go to the peer.
     #[inline]
-    pub(crate) fn start(
-        &mut self,
-        own: &Segment,
-        peer: u64,
-        op_flags: OpFlags,
-        len: usize,
-    ) -> Result<Start> {
+    pub(crate) fn start(&mut self, peer: u64, op_flags: OpFlags, len: usize) -> Result<Start> {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
@@ -93,7 +86,7 @@ impl Engine {
         }
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = av.peer(peer).ok_or(Errno::EINVAL)?;
-        self.link_to(own, peer)?;
+        self.link_to(peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
         }
@@ -117,13 +110,11 @@ impl Engine {
 
     /// Waits, once the endpoint is closed, until no peer copies from or to the memory of
     /// operations that are not complete.
-    pub(crate) fn retreat(&self, own: &Segment, end: Instant) {
+    pub(crate) fn retreat(&self, end: Instant) {
         let of_memory = |op: &SendOp| matches!(op.kind, OpKind::Read | OpKind::Write);
         for (_, op) in self.sends.iter().filter(|(_, op)| of_memory(op)) {
             let Some(Some(link)) = self.links.get(op.peer as usize) else { continue };
-            while link.segment().reaches(own) && Instant::now() < end {
-                std::thread::yield_now();
-            }
+            link.settle(&self.own, end);
         }
     }
 
@@ -134,12 +125,12 @@ impl Engine {
     }
 
     /// Any form of `fi_read` and `fi_write`.
-    pub(crate) fn rma(&mut self, own: &Segment, op: &Rma) -> Result<()> {
+    pub(crate) fn rma(&mut self, op: &Rma) -> Result<()> {
         let len = op.buffer.len();
         if op.remote.len() != len as u64 {
             return Err(Errno::EINVAL);
         }
-        let start = self.start(own, op.peer, op.flags, if op.write { len } else { 0 })?;
+        let start = self.start(op.peer, op.flags, if op.write { len } else { 0 })?;
         let peer = start.peer;
         let number = self.track(SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },
@@ -153,9 +144,9 @@ impl Engine {
             age: 0,
         });
         let sent = if op.write {
-            self.write(own, peer, op, number, start.inject)
+            self.write(peer, op, number, start.inject)
         } else {
-            self.read(own, peer, op, number)
+            self.read(peer, op, number)
         };
         if sent.is_err() {
             self.untrack(number);
@@ -167,14 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    fn write(
-        &mut self,
-        own: &Segment,
-        peer: u32,
-        op: &Rma,
-        number: u64,
-        inject: bool,
-    ) -> Result<()> {
+    fn write(&mut self, peer: u32, op: &Rma, number: u64, inject: bool) -> Result<()> {
         let parts = op.remote.as_slice();
         let len = op.buffer.len();
         let frame_len = size_of_val(parts) + len;
@@ -182,10 +166,10 @@ impl Engine {
         header.bits = len as u64;
         header.data = op.data.unwrap_or(0);
         header.flags = if op.data.is_some() { DATA } else { 0 };
-        let short = inject || frame_len <= self.eager_size.min(BUFFER);
-        if short || self.outbox.fits(frame_len) {
+        let short = inject || frame_len <= self.eager_size.min(LONGEST);
+        if short || self.home.fits(frame_len) {
             let data = slice::from_ref(&op.buffer);
-            match self.push(own, peer, header, Payload::Frame(parts, data))? {
+            match self.push(peer, header, Payload::Frame(parts, data))? {
                 Sent::Yes => return Ok(()),
                 Sent::NoRoom => return Err(Errno::EAGAIN),
                 Sent::NoBuffer => {}
@@ -199,11 +183,11 @@ impl Engine {
         if in_pieces {
             header.flags |= PIECES;
         }
-        let sent = self.push(own, peer, header, Payload::Segments(parts, &op.buffer))?;
+        let sent = self.push(peer, header, Payload::Segments(parts, &op.buffer))?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
-    fn read(&mut self, own: &Segment, peer: u32, op: &Rma, number: u64) -> Result<()> {
+    fn read(&mut self, peer: u32, op: &Rma, number: u64) -> Result<()> {
         let len = op.buffer.len();
         if len > self.eager_size.min(PIECE) && self.goes_in_pieces(peer)? {
             self.stream(number, peer, 0, len);
@@ -211,17 +195,16 @@ impl Engine {
         }
         let header = request(Kind::Read, &op.remote, number);
         let parts = op.remote.as_slice();
-        let sent = self.push(own, peer, header, Payload::Segments(parts, &op.buffer))?;
+        let sent = self.push(peer, header, Payload::Segments(parts, &op.buffer))?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
     fn goes_in_pieces(&mut self, peer: u32) -> Result<bool> {
-        let refused_there = self.link(peer)?.refused_there;
-        Ok(refused_there || !self.kernel_copy)
+        Ok(self.link(peer)?.goes_in_pieces())
     }
 
     /// Puts pieces of an operation under way; answers whether any was.
-    pub(crate) fn pump_rma(&mut self, own: &Segment, stream: &mut Stream) -> bool {
+    pub(crate) fn pump_rma(&mut self, stream: &mut Stream) -> bool {
         let key = (stream.op & u64::from(u32::MAX)) as usize;
         let op = self.sends[key].clone();
         let start = stream.offset;
@@ -243,7 +226,7 @@ impl Engine {
             let data = [op.buffer.part(stream.offset, len)];
             let data = if write { &data[..] } else { &[] };
             let payload = Payload::Frame(parts.as_slice(), data);
-            if self.push(own, stream.peer, header, payload) != Ok(Sent::Yes) {
+            if self.push(stream.peer, header, payload) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += len;
@@ -253,27 +236,20 @@ impl Engine {
 
     /// What one of our reads brings, or a part of it.
     pub(crate) fn answered(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
-        let frame = Frame::unpack(header.count);
         let Some(Some(link)) = self.links.get(from as usize) else { return };
-        let whole = frame.buffer.and_then(|buffer| link.buffer(buffer.into(), BUFFER as u64));
+        let body = link.body(header, payload);
         let is_damaged =
-            whole.is_some_and(|whole| is_frame_damaged(header, self.slot_check, whole));
-        let bytes = match frame.buffer {
-            None => (header.len <= INLINE as u64).then(|| payload.first(header.len as usize)),
-            Some(buffer) => link.buffer(u32::from(buffer), header.len),
-        };
+            body.as_ref().is_some_and(|body| is_frame_damaged(header, self.slot_check, body));
         let key = (header.op & u64::from(u32::MAX)) as usize;
         let ours = self.is_send_to(from, header.op)
             && matches!(self.sends[key].kind, OpKind::Read | OpKind::Fetch);
-        if let (true, Some(bytes)) = (ours, bytes) {
+        let body = body.filter(|body| header.len <= body.bytes().len() as u64);
+        if let (true, Some(body)) = (ours, body) {
             let offset = usize::try_from(header.data).unwrap_or(usize::MAX);
-            let to = self.sends[key].buffer.part(offset, bytes.len());
-            bytes.first(to.len()).deliver(&to);
+            let to = self.sends[key].buffer.part(offset, header.len as usize);
+            body.bytes().first(to.len()).deliver(&to);
         } else {
             tracing::warn!("an answer to a read that is not under way");
-        }
-        if let Some(buffer) = frame.buffer {
-            link.free_buffer(u32::from(buffer));
         }
         if !ours {
             return;

@@ -12,7 +12,16 @@ use std::{
     time::Instant,
 };
 
+use channel::{
+    contract::{Payload, Sent, Settings},
+    home::{Home, Inboxes},
+    identity::Identity,
+    shm::segment::Segment,
+    way::Link,
+    wire::Header,
+};
 use ffi::{Errno, Result, flags, info::Info};
+use host::{census::Census, node_pool::NodePool};
 use matching::Source;
 use nic::report::ChannelCounters;
 use slab::Slab;
@@ -20,16 +29,6 @@ use slab::Slab;
 use crate::{
     attr,
     av::AddressVector,
-    channel::{
-        census::Census,
-        identity::Identity,
-        link::Link,
-        node_pool::NodePool,
-        outbox::{Outbox, Payload, Sent},
-        ring::Receiver,
-        segment::Segment,
-        wire::Header,
-    },
     device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
     engine::{
@@ -84,8 +83,10 @@ pub(crate) struct Engine {
 
     /// Our own address as peers list it.
     pub(crate) address: u64,
-    pub(crate) receiver: Receiver,
-    pub(crate) outbox: Outbox,
+    /// What it has in shared memory: its identity, its bell, its counters.
+    pub(crate) own: Arc<Segment>,
+    pub(crate) home: Home,
+    pub(crate) inboxes: Inboxes,
     /// By peer number, which stands for an address: the endpoint that is there.
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// The peers that have links.
@@ -98,8 +99,6 @@ pub(crate) struct Engine {
     pub(crate) awaited_next: u32,
     /// Peers that are gone, and when receives of a shared context that name them fail.
     pub(crate) leaving: Vec<(Instant, u32)>,
-    /// Position of our ring that was claimed and not filled at the last look.
-    pub(crate) stuck: Option<u64>,
     /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
     pub(crate) sources: Vec<u32>,
     /// By peer number: under which number in our list the endpoint there sends, if it has sent.
@@ -149,7 +148,6 @@ pub(crate) struct Engine {
     pub(crate) check: bool,
     /// That of what goes with the slot, or of the kept message, that is handled.
     pub(crate) slot_check: u32,
-    pub(crate) kernel_copy: bool,
     pub(crate) idle: Idle,
     pub(crate) census: Census,
     pub(crate) checked: Instant,
@@ -177,7 +175,7 @@ impl Engine {
         domain: &Arc<Domain>,
         info: &Info,
         address: u64,
-        own: &Segment,
+        own: &Arc<Segment>,
         opened: Instant,
     ) -> Result<Self> {
         let params = &domain.params;
@@ -186,6 +184,8 @@ impl Engine {
         let (device, processes) = make::device(params, directed, node_pool.as_ref(), opened)?;
         let eager_size = params.number("eager_size");
         let check = params.text("check") == "on";
+        let copies = params.text("kernel_copy") == "auto";
+        let home = Home::new(own, Settings { checks: check, copies });
         let reports = |op_flags| Side { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
@@ -204,15 +204,15 @@ impl Engine {
             node_pool,
             processes,
             address,
-            receiver: Receiver::default(),
-            outbox: Outbox::new(check),
+            own: Arc::clone(own),
+            inboxes: home.inboxes(),
+            home,
             links: Vec::new(),
             linked: Vec::new(),
             epochs: Vec::new(),
             awaited: BTreeSet::new(),
             awaited_next: 0,
             leaving: Vec::new(),
-            stuck: None,
             sources: Vec::new(),
             numbers: Vec::new(),
             passing: Vec::new(),
@@ -242,7 +242,6 @@ impl Engine {
             records_sends: trace::records_sends(params),
             check,
             slot_check: 0,
-            kernel_copy: params.text("kernel_copy") == "auto",
             idle: Idle::new(match params.text("idle") {
                 "spin" => Policy::Spin,
                 "yield" => Policy::Yield,
@@ -270,29 +269,29 @@ impl Engine {
         }
     }
 
+    /// Whether something has come that was not handled.
+    #[inline]
+    pub(crate) fn has_arrivals(&self) -> bool {
+        self.inboxes.iter().flatten().any(|inbox| !inbox.is_empty())
+    }
+
     /// Sends a slot and what goes with it, if there is room.
     ///
     /// # Errors
     /// `ECONNABORTED` if the peer is gone.
     #[inline(always)]
-    pub(crate) fn push(
-        &mut self,
-        own: &Segment,
-        peer: u32,
-        header: Header,
-        payload: Payload<'_>,
-    ) -> Result<Sent> {
+    pub(crate) fn push(&mut self, peer: u32, header: Header, payload: Payload<'_>) -> Result<Sent> {
         match self.links.get_mut(peer as usize) {
-            Some(Some(link)) => Ok(self.outbox.send(own, link, peer, header, payload)),
+            Some(Some(link)) => Ok(self.home.send(link, peer, header, payload)),
             _ => Err(Errno::ECONNABORTED),
         }
     }
 
     /// Sends a control message, now or when the peer's ring has room.
     #[inline(never)]
-    pub(crate) fn reply(&mut self, own: &Segment, peer: u32, header: Header) {
+    pub(crate) fn reply(&mut self, peer: u32, header: Header) {
         let sent = self.deferred.is_empty()
-            && match self.push(own, peer, header, Payload::Nothing) {
+            && match self.push(peer, header, Payload::Nothing) {
                 Ok(sent) => sent == Sent::Yes,
                 // Nobody is left to answer to.
                 Err(_) => return,
@@ -304,7 +303,7 @@ impl Engine {
 
     /// Tries the control messages that found a full ring again. None passes another to the
     /// same peer: the last part of an answer says that all have come.
-    pub(crate) fn flush_deferred(&mut self, own: &Segment) {
+    pub(crate) fn flush_deferred(&mut self) {
         let mut blocked = Vec::new();
         for _ in 0..self.deferred.len() {
             let Some((peer, header, bytes)) = self.deferred.pop_front() else { break };
@@ -312,7 +311,7 @@ impl Engine {
                 self.deferred.push_back((peer, header, bytes));
                 continue;
             }
-            let sent = self.push(own, peer, header, Payload::Bytes(&bytes));
+            let sent = self.push(peer, header, Payload::Bytes(&bytes));
             if sent.is_ok_and(|sent| sent != Sent::Yes) {
                 blocked.push(peer);
                 self.deferred.push_back((peer, header, bytes));

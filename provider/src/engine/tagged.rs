@@ -9,6 +9,7 @@
 //! | CLAIM           | receives what was set aside under the context           |
 //! | CLAIM, DISCARD  | drops what was set aside under the context              |
 
+use channel::wire::{ACK, CHECKED, DATA, Kind};
 use ffi::{
     Errno, Result, flags,
     ops::cq::{Completion, Failure},
@@ -19,10 +20,6 @@ use nic::device::{AlreadyClaimed, Device};
 use nic::message::{Envelope, Grant};
 
 use crate::{
-    channel::{
-        segment::Segment,
-        wire::{ACK, CHECKED, DATA, Kind},
-    },
     device::carried::{Body, Kept, RecvOp},
     engine::Engine,
 };
@@ -104,25 +101,25 @@ impl Probe {
 
 impl Engine {
     /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
-    pub(crate) fn probe(&mut self, own: &Segment, op: &Recv, op_flags: u64) -> Result<()> {
+    pub(crate) fn probe(&mut self, op: &Recv, op_flags: u64) -> Result<()> {
         let probe = Probe::read(op, op_flags)?;
         if probe == Probe::TakeClaimed {
             let claimed = self.device.lock().tagged.claimed(op.context.0 as u64);
             let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
-            self.give_claimed(own, op, op_flags, envelope, kept);
+            self.give_claimed(op, op_flags, envelope, kept);
             return Ok(());
         }
         // What lies in the ring has arrived, too.
-        self.receive(own);
-        self.has_probed(own);
+        self.receive();
+        self.has_probed();
         let source = self.source_key(op.source, true)?;
         let found = probe.find(&mut self.device.lock(), op, source)?;
-        self.probed(own, op, found);
+        self.probed(op, found);
         Ok(())
     }
 
     /// Reports what a probe found.
-    pub(crate) fn probed(&mut self, own: &Segment, op: &Recv, found: Option<Found>) {
+    pub(crate) fn probed(&mut self, op: &Recv, found: Option<Found>) {
         let mut completion = Completion {
             context: op.context,
             flags: flags::RECV | flags::TAGGED,
@@ -135,7 +132,7 @@ impl Engine {
             return;
         };
         if let Some(kept) = dropped {
-            self.drop_kept(own, envelope.source, &kept);
+            self.drop_kept(envelope.source, &kept);
         }
         completion.len = envelope.len as usize;
         completion.tag = envelope.bits;
@@ -152,7 +149,6 @@ impl Engine {
     /// Receives or drops what was claimed.
     pub(crate) fn give_claimed(
         &mut self,
-        own: &Segment,
         op: &Recv,
         op_flags: u64,
         envelope: Envelope,
@@ -168,20 +164,20 @@ impl Engine {
         };
         let grant = Grant { data, offset: 0, last: true };
         if op_flags & flags::DISCARD != 0 {
-            self.drop_kept(own, envelope.source, &kept);
+            self.drop_kept(envelope.source, &kept);
             let nothing = Envelope { len: 0, ..envelope };
             let about = kept.about;
             self.complete_recv(&grant, &nothing, about.flags & !CHECKED, about.data, 0);
         } else {
-            self.deliver_kept(own, grant, &envelope, kept);
+            self.deliver_kept(grant, &envelope, kept);
         }
     }
 
     /// Tells the sender of a message that is dropped that it is done with.
-    fn drop_kept(&mut self, own: &Segment, peer: u32, kept: &Kept) {
+    fn drop_kept(&mut self, peer: u32, kept: &Kept) {
         let is_awaited = kept.about.flags & ACK != 0 || matches!(kept.body, Body::Remote(_));
         if is_awaited && kept.epoch == self.epoch(peer) {
-            self.answer(own, peer, Kind::Done, kept.about.op, 0);
+            self.answer(peer, Kind::Done, kept.about.op, 0);
         }
     }
 }

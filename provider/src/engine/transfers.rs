@@ -4,14 +4,12 @@
 use ffi::Buffer;
 use nic::message::{Envelope, Grant};
 
-use crate::{
-    channel::{
-        bytes::Remote,
-        copy::{self, CopyError},
-        image::Image,
-    },
-    device::carried::{About, RecvOp},
+use channel::{
+    bytes::Remote,
+    way::{Copier, CopyError},
 };
+
+use crate::device::carried::{About, RecvOp};
 
 /// A receive that gets its message through buffers.
 #[derive(Debug)]
@@ -40,7 +38,7 @@ pub(crate) struct Stream {
 /// A matched message that is copied without the lock.
 #[derive(Debug)]
 pub(crate) struct LongCopy {
-    pub(super) image: Image,
+    pub(super) copier: Copier,
     pub(super) remote: Remote,
     pub(super) to: Buffer,
     pub(super) grant: Grant<RecvOp>,
@@ -51,6 +49,6 @@ pub(crate) struct LongCopy {
 
 impl LongCopy {
     pub(crate) fn make(&self) -> Result<(), CopyError> {
-        copy::read(self.image, &self.remote, &self.to)
+        self.copier.read(&self.remote, &self.to)
     }
 }

@@ -10,6 +10,7 @@ use std::{
     time::Instant,
 };
 
+use host::draft::{Draft, INTERVAL};
 use nic::{
     live::{Live, LiveContext},
     params::Params,
@@ -19,7 +20,6 @@ use parking_lot::Mutex;
 use tempfile::NamedTempFile;
 
 use crate::{
-    channel::draft::{Draft, INTERVAL},
     device::clusters,
     job::{self, expand},
     params,

@@ -13,6 +13,7 @@ use std::{
 };
 
 use ffi::{Errno, Result};
+use host::tape::{Tape, WINDOW};
 use matching::{Key, Source, TagLayout};
 use nic::{
     device::Device,
@@ -25,7 +26,6 @@ use nic::{
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
-    channel::tape::{Tape, WINDOW},
     device::carried::{Kept, RecvOp},
     job,
     params::libfabric_version,

@@ -22,6 +22,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use ffi::{Errno, Result};
+use host::signals;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
@@ -30,7 +31,6 @@ use super::{
     set::sleep_on,
     triggers::Triggers,
 };
-use crate::channel::copy;
 
 /// Longest look for another message before a sleep.
 const SPIN: Duration = Duration::from_micros(20);
@@ -91,7 +91,7 @@ impl DeviceThread {
                 ports: Vec::new(),
                 triggers: Arc::clone(triggers),
             };
-            let thread = copy::without_signals(|| {
+            let thread = signals::without_signals(|| {
                 std::thread::Builder::new().name("tcam-device".to_owned()).spawn(move || {
                     while ffi::guard::thread(|| worker.run()).is_err() {
                         std::thread::sleep(AFTER_PANIC);

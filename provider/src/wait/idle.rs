@@ -4,7 +4,7 @@
 //! With a core for everyone who polls a poll spins: a message is seen 0.1 us after it
 //! was sent. A caller that does nothing but poll (MPICH yields the core, 0.3 us and more,
 //! after each poll that finds nothing) is kept a moment inside of it. With more of them
-//! than cores they may run on ([`crate::channel::census`]) the one that has the message to
+//! than cores they may run on ([`host::census`]) the one that has the message to
 //! send is waiting for this core: a poll sleeps, once many found nothing, until a sender
 //! rings (see `channel::link`).
 //!

@@ -2,7 +2,7 @@
 //! What a queue or counter makes progress on when it is read, and how it sleeps.
 //!
 //! Two things end a sleep: a message in the ring of one of the endpoints, for which
-//! its sender rings ([`crate::channel::bell`]), and what this process itself reports
+//! its sender rings ([`channel::shm::bell`]), and what this process itself reports
 //! here, for which [`WaitSet::ring`] does. Both are armed before the sleeper looks a
 //! last time.
 //!
@@ -21,7 +21,9 @@ use std::{
     time::Duration,
 };
 
+use channel::shm::bell::SETTLED;
 use ffi::{Errno, Result, object::Control, ops::WaitObj, serial::Serial};
+use host::endpoint::own_count;
 use parking_lot::Mutex;
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, epoll, eventfd, poll},
@@ -37,7 +39,6 @@ use super::{
     pollable::{Pollable, Progress},
     triggers::Triggers,
 };
-use crate::channel::{bell::SETTLED, segment};
 
 /// Polls that spin before a sleep, about 15 us.
 const SPINS: u32 = 10;
@@ -260,7 +261,7 @@ impl WaitSet {
     /// Whether another poll would find something.
     pub(crate) fn pause(&self, ready: impl Fn() -> bool) -> bool {
         let ports = self.ports.lock();
-        let several = segment::own_count() > 1;
+        let several = own_count() > 1;
         let caller = if several { Caller::PollsSeveral } else { Caller::Polls };
         let mut pause = Pause::None;
         for port in &*ports {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Addresses of endpoints as words.
+
+use std::net::SocketAddrV4;
+
+/// An address as one word that is never zero.
+#[must_use]
+pub fn pack(address: SocketAddrV4) -> u64 {
+    1 << 63 | u64::from(address.ip().to_bits()) << 16 | u64::from(address.port())
+}
+
+/// The address of a word that [`pack`] made.
+#[must_use]
+pub fn unpack(word: u64) -> SocketAddrV4 {
+    SocketAddrV4::new(((word >> 16) as u32).into(), word as u16)
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Bytes that a peer wrote, where they lie: in a slot of a ring or in a buffer.
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::{marker::PhantomData, ptr};
+
+use ffi::{
+    Buffer, memory,
+    ops::ep::rma::{RemotePart, RemoteParts},
+};
+
+use crate::lines;
+
+/// Segments of a rendezvous message, as the wire has them.
+pub type Remote = [memory::Segment; memory::IOV_LIMIT];
+
+/// Bytes of a mapped segment, or read from a peer. A peer may write them meanwhile if it
+/// misbehaves: what is copied out is then any bytes, and never looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedBytes<'a> {
+    start: *const u8,
+    len: usize,
+    segment: PhantomData<&'a [u8]>,
+}
+
+impl<'a> From<&'a [u8]> for SharedBytes<'a> {
+    /// Bytes that nobody shares.
+    fn from(bytes: &'a [u8]) -> Self {
+        Self { start: bytes.as_ptr(), len: bytes.len(), segment: PhantomData }
+    }
+}
+
+impl<'a> SharedBytes<'a> {
+    /// # Safety
+    /// `len` bytes from `start` on lie in a mapping that outlives the result.
+    #[inline]
+    pub(crate) unsafe fn new(start: *mut u8, len: usize) -> SharedBytes<'a> {
+        Self { start: start.cast_const(), len, segment: PhantomData }
+    }
+
+    /// The first `len` bytes.
+    #[inline]
+    pub fn first(self, len: usize) -> Self {
+        Self { len: len.min(self.len), ..self }
+    }
+
+    /// What follows the first `len` bytes.
+    #[inline]
+    pub fn skip(self, len: usize) -> Self {
+        let len = len.min(self.len);
+        // SAFETY: within the bytes or just behind them.
+        Self { start: unsafe { self.start.add(len) }, len: self.len - len, ..self }
+    }
+
+    /// How many bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Has them fetched, to be copied soon.
+    #[inline]
+    pub fn expect(self) {
+        lines::expect_reads(self.start, self.len);
+    }
+
+    /// Copies into memory of our own, as much as there is room for.
+    pub fn copy_to(self, to: &mut [u8]) {
+        // SAFETY: `len` bytes of a mapping that outlives self, which no slice overlaps.
+        unsafe { ptr::copy_nonoverlapping(self.start, to.as_mut_ptr(), self.len.min(to.len())) };
+    }
+
+    /// The parts of our memory that a frame begins with; none if they cannot be.
+    pub fn parts(self, count: u8) -> Option<RemoteParts> {
+        let count = usize::from(count);
+        if count > memory::IOV_LIMIT || self.len < count * size_of::<RemotePart>() {
+            return None;
+        }
+        RemoteParts::new((0..count).map(|index| {
+            // SAFETY: long enough, and read as the integers it is made of.
+            unsafe { self.start.cast::<RemotePart>().add(index).read_unaligned() }
+        }))
+        .ok()
+    }
+
+    /// Copies into a buffer of the application; answers how many bytes fitted.
+    #[inline]
+    pub fn deliver(self, to: &Buffer) -> usize {
+        // SAFETY: `len` bytes of a mapping that outlives self.
+        unsafe { to.fill_from(self.start, self.len) }
+    }
+
+    /// Copies into memory of our own.
+    pub fn keep(self) -> Box<[u8]> {
+        let mut bytes = Vec::with_capacity(self.len);
+        // SAFETY: `len` bytes of a mapping, and as many of capacity, which the
+        // copy makes initialised.
+        unsafe {
+            ptr::copy_nonoverlapping(self.start, bytes.as_mut_ptr(), self.len);
+            bytes.set_len(self.len);
+        }
+        bytes.into_boxed_slice()
+    }
+
+    /// The `count` segments that a rendezvous slot lists for a message of `len`
+    /// bytes; none if they cannot be.
+    pub fn remote(self, count: u32, len: u64) -> Option<Remote> {
+        if self.len < size_of::<Remote>() {
+            return None;
+        }
+        // SAFETY: long enough, and read as the integers it is made of.
+        let remote = unsafe { self.start.cast::<Remote>().read_unaligned() };
+        let listed = remote.get(..count as usize)?;
+        let total = listed.iter().try_fold(0_usize, |sum, part| sum.checked_add(part.len))?;
+        (total as u64 == len).then(|| {
+            let mut checked = Remote::default();
+            checked[..listed.len()].copy_from_slice(listed);
+            checked
+        })
+    }
+}

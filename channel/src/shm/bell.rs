@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The bell of an endpoint: who sleeps until a message comes is woken by its sender.
+//!
+//! ```text
+//! owner    sleeps |= 1, bell |= how it sleeps; fence; nothing in the ring: sleep
+//! sender   turn of the slot; sleeps != 0: fence; swap(bell, 0) != 0: wake it so
+//! ```
+//!
+//! One of the two sees the other: the owner the turn, or the sender the bell. That
+//! takes a fence for each message, so senders only do it where the owner may sleep
+//! (`sleeps`). A sender that looked there before the owner set it for the first time
+//! has stored its turn long since when [`SETTLED`] is over, and no sleep is longer
+//! until then.
+//!
+//! The bell is rung by a futex, or, for who sleeps on a file descriptor, with an empty
+//! datagram to a socket of the owner. That socket is in the private directory of the user
+//! ([`host::directory`]): nobody else can ring it, or take its place. Who sends it anything else
+//! only wakes us. The bell stays set as long as the socket is empty: [`Bell::arm_socket`] first
+//! empties it.
+//!
+//! Rejected: an event descriptor (the sender had to be given it), a datagram to the
+//! endpoint's port (slower, and hosts without a loopback interface have none), an abstract socket
+//! (every user of the host can ring it, and have the owner awake all the time).
+
+use std::{
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    path::Path,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ffi::Result;
+use parking_lot::Mutex;
+use rustix::{
+    fs::Timespec,
+    fs::{Mode, chmod, unlink},
+    io::Errno,
+    net::{
+        AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recv,
+        sendto, socket_with,
+    },
+    thread::futex,
+};
+
+use host::names::bell_of;
+
+use super::{
+    protocol::{self, Flags as _},
+    segment::Segment,
+};
+
+/// Bits of the bell: threads sleep on the word itself.
+const FUTEX: u32 = 1;
+/// Somebody sleeps on the socket.
+const SOCKET: u32 = 2;
+/// The device thread does ([`crate::device_thread`]), unless a thread of the application
+/// looks after the endpoint.
+const DEVICE: u32 = 4;
+
+/// Bits of `sleeps`: those who poll outnumber cores, so that polls sleep.
+const CROWDED: u32 = 1;
+/// Somebody has waited for this endpoint.
+const WAITED: u32 = 2;
+
+/// Datagrams that are taken from the socket at a time: more than its queue holds.
+const MOST_RINGS: usize = 1024;
+
+/// Longest sleep until every sender knows that we sleep.
+pub const SETTLED: Duration = Duration::from_millis(1);
+
+/// The owner's end.
+#[derive(Debug, Default)]
+pub struct Bell {
+    state: Mutex<State>,
+    socket: OnceLock<OwnedFd>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Threads that sleep on the word.
+    sleepers: u32,
+    /// When somebody first waited.
+    since: Option<Instant>,
+}
+
+impl Bell {
+    /// Says that messages are rung for from now on; answers the longest sleep.
+    fn announce(own: &Segment, state: &mut State) -> Duration {
+        let since = *state.since.get_or_insert_with(|| {
+            own.sleeps().fetch_or(WAITED, Ordering::SeqCst);
+            Instant::now()
+        });
+        if since.elapsed() > SETTLED { Duration::MAX } else { SETTLED }
+    }
+
+    /// Before a sleep on the word: then, if the ring is empty, [`Bell::sleep`], and
+    /// [`Bell::disarm`] in any case. Answers the longest sleep.
+    pub fn arm(&self, own: &Segment) -> Duration {
+        let mut state = self.state.lock();
+        state.sleepers += 1;
+        protocol::arm(own.bell(), FUTEX);
+        Self::announce(own, &mut state)
+    }
+
+    /// Sleeps until the bell rings, at most so long.
+    pub fn sleep(own: &Segment, at_most: Duration) {
+        let word = own.bell().load(Ordering::Relaxed);
+        if word & FUTEX != 0 {
+            sleep_at(own.bell(), word, at_most);
+        }
+    }
+
+    /// After [`Bell::arm`].
+    pub fn disarm(&self, own: &Segment) {
+        let mut state = self.state.lock();
+        state.sleepers -= 1;
+        if state.sleepers == 0 {
+            own.bell().fetch_and(!FUTEX, Ordering::Relaxed);
+        }
+    }
+
+    /// Before a sleep on [`Bell::socket`]: empties it. Answers the longest sleep.
+    pub fn arm_socket(&self, own: &Segment) -> Duration {
+        self.empty();
+        protocol::arm(own.bell(), SOCKET);
+        Self::announce(own, &mut self.state.lock())
+    }
+
+    /// The same for the device thread.
+    pub fn arm_device(&self, own: &Segment) -> Duration {
+        self.empty();
+        Self::hand_over(own);
+        Self::announce(own, &mut self.state.lock())
+    }
+
+    /// From now on messages wake the device thread.
+    pub fn hand_over(own: &Segment) {
+        protocol::arm(own.bell(), DEVICE);
+    }
+
+    /// From now on they do not.
+    pub fn take_over(own: &Segment) {
+        own.bell().fetch_and(!DEVICE, Ordering::Relaxed);
+    }
+
+    fn empty(&self) {
+        if let Some(socket) = self.socket.get() {
+            let is_emptied = |_: &usize| recv(socket, &mut [0_u8; 1], RecvFlags::DONTWAIT).is_err();
+            // Who rings all the time, which no peer in good health does, must not keep us here.
+            let _ = (0..MOST_RINGS).find(is_emptied);
+        }
+    }
+
+    /// The socket that becomes readable when the bell rings.
+    ///
+    /// # Errors
+    /// There is none to be had.
+    pub fn socket(&self, own: &Segment) -> Result<BorrowedFd<'_>> {
+        let _once = self.state.lock();
+        if self.socket.get().is_none() {
+            let socket = socket_at(&bell_of(own.port())).map_err(std::io::Error::from)?;
+            let _ = self.socket.set(socket);
+        }
+        self.socket.get().map(|socket| socket.as_fd()).ok_or(ffi::Errno::EOTHER)
+    }
+
+    /// Whether polls may sleep because endpoints outnumber cores.
+    pub fn set_crowded(own: &Segment, crowded: bool) {
+        if crowded {
+            own.sleeps().fetch_or(CROWDED, Ordering::Relaxed);
+        } else {
+            own.sleeps().fetch_and(!CROWDED, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Wakes who sleeps at an endpoint, after its ring was given something.
+#[inline]
+pub fn ring(segment: &Segment) {
+    if protocol::must_ring(segment.sleeps(), segment.bell()) {
+        wake(segment);
+    }
+}
+
+/// Wakes who sleeps at an endpoint.
+#[cold]
+pub fn wake(segment: &Segment) {
+    let how = segment.bell().take();
+    if how & FUTEX != 0 {
+        wake_at(segment.bell());
+    }
+    // A thread that is woken makes progress itself.
+    if how & SOCKET != 0 || how & (DEVICE | FUTEX) == DEVICE {
+        knock(&bell_of(segment.port()));
+    }
+}
+
+/// Sleeps until `bell` is no longer what it was, or for a while.
+fn sleep_at(bell: &AtomicU32, was: u32, at_most: Duration) {
+    let timeout = Timespec {
+        tv_sec: at_most.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: i64::from(at_most.subsec_nanos()) as _,
+    };
+    // Every result means the same: look again.
+    let _ = futex::wait(bell, futex::Flags::empty(), was, Some(&timeout));
+}
+
+/// Wakes all who sleep at a bell.
+#[cold]
+fn wake_at(bell: &AtomicU32) {
+    let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
+}
+
+/// A socket in a place of ours. What is there was left by an earlier endpoint of our port.
+fn socket_at(place: &Path) -> rustix::io::Result<OwnedFd> {
+    let socket = unnamed_socket()?;
+    let address = SocketAddrUnix::new(place)?;
+    if bind(&socket, &address) == Err(Errno::ADDRINUSE) {
+        unlink(place)?;
+        bind(&socket, &address)?;
+    }
+    chmod(place, Mode::RUSR | Mode::WUSR)?;
+    Ok(socket)
+}
+
+fn unnamed_socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)
+}
+
+/// Sends an empty datagram to the socket in a place. One whose queue is full is awake.
+fn knock(place: &Path) {
+    static SENDER: OnceLock<OwnedFd> = OnceLock::new();
+    let sender = match SENDER.get() {
+        Some(sender) => sender,
+        None => match unnamed_socket() {
+            Ok(socket) => SENDER.get_or_init(|| socket),
+            // Without a descriptor the sleeper wakes by itself, and is rung the next time.
+            Err(_) => return,
+        },
+    };
+    if let Ok(address) = SocketAddrUnix::new(place) {
+        let _ = sendto(sender, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL, &address);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use super::*;
+
+    fn segment(port: u16) -> Segment {
+        Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
+    }
+
+    fn is_readable(socket: BorrowedFd<'_>) -> bool {
+        let mut fds = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut fds, Some(&rustix::fs::Timespec::default())).unwrap() == 1
+    }
+
+    #[test]
+    fn a_socket_is_rung_once_for_each_time_it_was_armed() {
+        let (own, bell) = (segment(111), Bell::default());
+        let socket = bell.socket(&own).unwrap();
+        ring(&own);
+        assert!(!is_readable(socket), "nobody sleeps");
+        assert_eq!(bell.arm_socket(&own), SETTLED);
+        assert!(!is_readable(socket));
+        ring(&own);
+        assert!(is_readable(socket));
+        assert_eq!(own.bell().load(Ordering::Relaxed), 0);
+        bell.arm_socket(&own);
+        assert!(!is_readable(socket), "emptied");
+    }
+
+    #[test]
+    fn the_last_to_wake_takes_the_bell_down() {
+        let (own, bell) = (segment(112), Bell::default());
+        bell.arm(&own);
+        bell.arm(&own);
+        bell.disarm(&own);
+        assert_eq!(own.bell().load(Ordering::Relaxed), FUTEX);
+        bell.disarm(&own);
+        assert_eq!(own.bell().load(Ordering::Relaxed), 0);
+        std::thread::sleep(2 * SETTLED);
+        assert_eq!(bell.arm(&own), Duration::MAX);
+    }
+
+    #[test]
+    fn no_ring_is_lost_between_looking_and_sleeping() {
+        const ROUNDS: u64 = 20_000;
+        let (own, bell) = (segment(113), Bell::default());
+        bell.arm(&own);
+        bell.disarm(&own);
+        std::thread::sleep(2 * SETTLED);
+        // The tail stands for the ring: it says how many messages there are.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    own.tail().store(round, Ordering::Release);
+                    ring(&own);
+                    while own.head().load(Ordering::Acquire) < round {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut longest = Duration::ZERO;
+            for round in 1..=ROUNDS {
+                let started = Instant::now();
+                while own.tail().load(Ordering::Acquire) < round {
+                    bell.arm(&own);
+                    if own.tail().load(Ordering::Acquire) < round {
+                        Bell::sleep(&own, Duration::from_secs(5));
+                    }
+                    bell.disarm(&own);
+                }
+                longest = longest.max(started.elapsed());
+                own.head().store(round, Ordering::Release);
+            }
+            assert!(longest < Duration::from_secs(4), "slept {longest:?}");
+        });
+    }
+
+    #[test]
+    fn what_an_earlier_endpoint_left_is_no_obstacle() {
+        let own = segment(114);
+        let place = bell_of(114);
+        let left = socket_at(&place).unwrap();
+        let bell = Bell::default();
+        let socket = bell.socket(&own).unwrap();
+        drop(left);
+        bell.arm_socket(&own);
+        ring(&own);
+        assert!(is_readable(socket));
+        drop(own);
+        assert!(!place.exists());
+        knock(&place);
+    }
+
+    #[test]
+    fn who_rings_all_the_time_keeps_nobody_awake() {
+        let (own, bell) = (segment(115), Bell::default());
+        bell.socket(&own).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    knock(&bell_of(115));
+                }
+            });
+            (0..100).for_each(|_| bell.empty());
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The buffers of an endpoint's own segment: filled here, emptied and given
+//! back by the receiver.
+
+use std::{
+    collections::VecDeque,
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use super::segment::{BUFFERS, Segment};
+
+/// How long no buffer comes back before receivers are taken to be busy with something else:
+/// longer than those at work take, and than one that waits for a core.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// Which buffers are free and which a receiver has.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    free: Vec<usize>,
+    lent: VecDeque<usize>,
+    /// The peer that each was taken for.
+    peers: [u32; BUFFERS],
+    /// When one was first wanted in vain, since one was free.
+    wanted: Option<Instant>,
+}
+
+impl Buffers {
+    pub(crate) fn new() -> Self {
+        Self {
+            free: (0..BUFFERS).rev().collect(),
+            lent: VecDeque::with_capacity(BUFFERS),
+            peers: [0; BUFFERS],
+            wanted: None,
+        }
+    }
+
+    /// A free buffer, marked as lent to a peer; the one that came back last is warm in
+    /// the cache and comes first.
+    pub(crate) fn take(&mut self, own: &Segment, peer: u32) -> Option<usize> {
+        match self.lent.front() {
+            Some(&oldest) if is_back(own, oldest) => {
+                self.lent.pop_front();
+                self.free.push(oldest);
+            }
+            _ => {}
+        }
+        if self.free.is_empty() {
+            self.collect(own);
+        }
+        let Some(buffer) = self.free.pop() else {
+            self.wanted.get_or_insert_with(Instant::now);
+            return None;
+        };
+        self.wanted = None;
+        own.buffer_state(buffer).store(1, Ordering::Relaxed);
+        self.lent.push_back(buffer);
+        self.peers[buffer] = peer;
+        Some(buffer)
+    }
+
+    /// Takes back what a peer has that is gone.
+    pub(crate) fn reclaim(&mut self, own: &Segment, peer: u32) {
+        for &buffer in self.lent.iter().filter(|&&buffer| self.peers[buffer] == peer) {
+            own.buffer_state(buffer).store(0, Ordering::Release);
+        }
+    }
+
+    /// Takes back the buffer that was taken last and not sent.
+    pub(crate) fn untake(&mut self, own: &Segment) {
+        if let Some(buffer) = self.lent.pop_back() {
+            own.buffer_state(buffer).store(0, Ordering::Relaxed);
+            self.free.push(buffer);
+        }
+    }
+
+    /// Whether none was free for a while, all along.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.wanted.is_some_and(|since| since.elapsed() >= PATIENCE)
+    }
+
+    /// Whether a buffer is free.
+    pub(crate) fn has_room(&mut self, own: &Segment) -> bool {
+        self.collect(own);
+        !self.free.is_empty()
+    }
+
+    /// Whether the receiver has given back what was taken last. To ask for all would have their
+    /// lines go to and fro while receivers give others back.
+    pub(crate) fn last_is_back(&self, own: &Segment) -> bool {
+        self.lent.back().is_none_or(|&last| is_back(own, last))
+    }
+
+    /// Whether receivers still have buffers.
+    pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
+        self.collect(own);
+        !self.lent.is_empty()
+    }
+
+    fn collect(&mut self, own: &Segment) {
+        let Self { free, lent, .. } = self;
+        lent.retain(|&buffer| {
+            let back = is_back(own, buffer);
+            if back {
+                free.push(buffer);
+            }
+            !back
+        });
+    }
+}
+
+fn is_back(own: &Segment, buffer: usize) -> bool {
+    own.buffer_state(buffer).load(Ordering::Acquire) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use super::*;
+
+    #[test]
+    fn buffers_run_out_and_come_back() {
+        let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 81)).unwrap();
+        let mut buffers = Buffers::new();
+        let taken: Vec<_> = std::iter::from_fn(|| buffers.take(&own, 1)).collect();
+        assert_eq!(taken.len(), BUFFERS);
+        own.buffer_state(taken[5]).store(0, Ordering::Release);
+        assert_eq!(buffers.take(&own, 2), Some(taken[5]));
+        assert_eq!(buffers.take(&own, 2), None);
+        buffers.untake(&own);
+        assert_eq!(buffers.take(&own, 3), Some(taken[5]));
+        assert!(buffers.is_lent(&own) && !buffers.last_is_back(&own));
+        own.buffer_state(taken[5]).store(0, Ordering::Release);
+        assert!(buffers.last_is_back(&own) && buffers.is_lent(&own));
+    }
+
+    #[test]
+    fn the_dead_give_back_what_they_have_and_no_more() {
+        let own = Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 82)).unwrap();
+        let mut buffers = Buffers::new();
+        for peer in 0..BUFFERS as u32 {
+            buffers.take(&own, peer % 2);
+        }
+        buffers.reclaim(&own, 1);
+        let back: Vec<_> = std::iter::from_fn(|| buffers.take(&own, 0)).collect();
+        assert_eq!(back.len(), BUFFERS / 2);
+        buffers.reclaim(&own, 0);
+        assert!(!buffers.is_lent(&own));
+    }
+}

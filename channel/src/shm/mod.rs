@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Shared memory: one segment an endpoint in `/dev/shm`.
+//!
+//! - [`segment`]: what lies where; [`senders`]: who sends to an endpoint.
+//! - [`outbox`], [`link`]: the sending end, which chooses between slot and buffer ([`buffers`]).
+//! - [`ring`], [`inbox`]: the ring of slots, and its receiving end.
+//! - [`fills`]: messages of a medium length take whichever way is quicker, through buffers or
+//!   by kernel copy.
+//! - [`copy`]: long messages are read out of the sender's memory with `process_vm_readv` once they
+//!   are matched; long reads are written into the reader's with `process_vm_writev`. [`image`] tells
+//!   whose memory that is. An endpoint that closes waits for copies of its memory ([`reach`]).
+//! - [`bell`]: senders wake who sleeps until a message comes.
+//! - [`protocol`]: the steps of rings, of lists of senders and of bells, which loom checks.
+//!
+//! Memory is a constant an endpoint (1.3 MiB), and 8 bytes a peer beyond 512.
+//!
+//! ```text
+//!  sender                                          receiver
+//!  [ segment ]                                     [ segment ]
+//!    buffers --- 3. copy out, free the buffer ---->  user memory
+//!    ^ 1. copy in                                    ring
+//!    `------- 2. slot: header, buffer number ------> [slot][slot][slot]..
+//! ```
+
+pub mod bell;
+pub(crate) mod buffers;
+pub mod copy;
+mod fills;
+pub(crate) mod image;
+pub(crate) mod inbox;
+pub(crate) mod link;
+pub(crate) mod outbox;
+pub(crate) mod protocol;
+mod reach;
+pub(crate) mod ring;
+pub mod segment;
+mod senders;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The steps of a ring and of a bell on words that threads share, apart from where these
+//! words lie: in a segment, or in a model that loom takes through every interleaving.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// A word of a ring.
+pub(crate) trait Word {
+    fn load(&self, order: Ordering) -> u64;
+    fn store(&self, value: u64, order: Ordering);
+    /// Stores `new` (acquire and release) if the word is `current`; what it was otherwise.
+    fn replace(&self, current: u64, new: u64) -> Result<u64, u64>;
+}
+
+impl Word for AtomicU64 {
+    #[inline]
+    fn load(&self, order: Ordering) -> u64 {
+        self.load(order)
+    }
+
+    #[inline]
+    fn store(&self, value: u64, order: Ordering) {
+        self.store(value, order);
+    }
+
+    #[inline]
+    fn replace(&self, current: u64, new: u64) -> Result<u64, u64> {
+        self.compare_exchange_weak(current, new, Ordering::AcqRel, Ordering::Relaxed)
+    }
+}
+
+/// The words of a ring.
+pub(crate) trait Ring {
+    type Word: Word;
+    const SLOTS: u64;
+
+    /// Next position that a sender may claim.
+    fn tail(&self) -> &Self::Word;
+    /// First position that the owner has not consumed, as last published.
+    fn head(&self) -> &Self::Word;
+    /// The turn of the slot at a position.
+    fn turn(&self, position: u64) -> &Self::Word;
+}
+
+/// The claim of a ring ([`crate::identity::Identity::ring`]) at a position, as one word that is
+/// not zero for any port but 0.
+pub(crate) fn intent(ring: u32, position: u64) -> u64 {
+    u64::from(ring) << 32 | u64::from(position as u32)
+}
+
+/// Claims the next position of a ring, announced as `own`; none if it is full. `head` is
+/// the sender's copy of the ring's.
+#[inline]
+pub(crate) fn claim<R: Ring>(ring: &R, own: &R::Word, name: u32, head: &mut u64) -> Option<u64> {
+    let mut position = ring.tail().load(Ordering::Relaxed);
+    loop {
+        // A damaged head or tail makes this wrong, never unsafe: positions
+        // are taken modulo the ring's length.
+        if position.wrapping_sub(*head) >= R::SLOTS {
+            *head = ring.head().load(Ordering::Acquire);
+            if position.wrapping_sub(*head) >= R::SLOTS {
+                // What was announced in vain is nobody's claim of ours.
+                own.store(0, Ordering::Release);
+                return None;
+            }
+        }
+        // Who sees a later intent sees the turn of what was claimed before.
+        own.store(intent(name, position), Ordering::Release);
+        match ring.tail().replace(position, position.wrapping_add(1)) {
+            Ok(_) => return Some(position),
+            Err(now) => position = now,
+        }
+    }
+}
+
+/// Hands a position that was claimed and written to the owner.
+#[inline]
+pub(crate) fn fill<R: Ring>(ring: &R, position: u64) {
+    ring.turn(position).store(position.wrapping_add(1), Ordering::Release);
+}
+
+/// Whether the position that the owner stands at is filled.
+#[inline]
+pub(crate) fn is_filled<R: Ring>(ring: &R, position: u64) -> bool {
+    ring.turn(position).load(Ordering::Acquire) == position.wrapping_add(1)
+}
+
+/// Whether the position that the owner stands at was claimed.
+pub(crate) fn is_claimed<R: Ring>(ring: &R, position: u64) -> bool {
+    ring.tail().load(Ordering::Acquire).wrapping_sub(position).wrapping_sub(1) < R::SLOTS
+}
+
+/// Whether a sender announced the claim of a position of a ring.
+pub(crate) fn is_intent(announced: &impl Word, name: u32, position: u64) -> bool {
+    announced.load(Ordering::Acquire) == intent(name, position)
+}
+
+/// Lets senders use what is before a position.
+#[inline]
+pub(crate) fn give_back<R: Ring>(ring: &R, position: u64) {
+    ring.head().store(position, Ordering::Release);
+}
+
+/// The words of a list of senders.
+pub(crate) trait List {
+    type Word: Word;
+    const NUMBERS: u64;
+
+    /// Where a free number is looked for first: none below it is free, as far as known.
+    fn next(&self) -> &Self::Word;
+    /// Behind the highest number that was ever given.
+    fn end(&self) -> &Self::Word;
+    /// Who has a number; 0 if nobody.
+    fn entry(&self, number: u64) -> &Self::Word;
+}
+
+/// Enters a sender at the first number that is found free; none if there is no such number. Each
+/// is made ready before it is looked at.
+///
+/// The end is raised first: whoever is killed in here leaves nothing behind it that the owner
+/// would not come across. `next` may pass over a number that is given back at the same time; it is
+/// found again when no other is free.
+pub(crate) fn enter<L: List, E>(
+    list: &L,
+    who: u64,
+    mut make_ready: impl FnMut(u64) -> Result<(), E>,
+) -> Result<Option<u64>, E> {
+    let first = list.next().load(Ordering::Acquire);
+    for step in 0..L::NUMBERS {
+        let number = first.wrapping_add(step) % L::NUMBERS;
+        make_ready(number)?;
+        if list.entry(number).load(Ordering::Relaxed) != 0 {
+            continue;
+        }
+        change(list.end(), |end| (end <= number).then_some(number + 1));
+        if change(list.entry(number), |now| (now == 0).then_some(who)) {
+            change(list.next(), |next| (next == first).then_some(number + 1));
+            return Ok(Some(number));
+        }
+    }
+    Ok(None)
+}
+
+/// Gives the number of a sender back that is gone.
+pub(crate) fn strike<L: List>(list: &L, number: u64, who: u64) {
+    if change(list.entry(number), |now| (now == who).then_some(0)) {
+        change(list.next(), |next| (next > number).then_some(number));
+    }
+}
+
+/// Changes a word, unless it is as it should be; whether it was changed.
+fn change(word: &impl Word, to: impl Fn(u64) -> Option<u64>) -> bool {
+    let mut now = word.load(Ordering::Acquire);
+    while let Some(new) = to(now) {
+        match word.replace(now, new) {
+            Ok(_) => return true,
+            Err(other) => now = other,
+        }
+    }
+    false
+}
+
+/// A word of a bell.
+pub(crate) trait Flags {
+    fn load(&self) -> u32;
+    fn add(&self, flags: u32);
+    /// Takes all flags off.
+    fn take(&self) -> u32;
+    /// A fence between all that was stored and all that is loaded after it.
+    fn fence();
+}
+
+impl Flags for AtomicU32 {
+    #[inline]
+    fn load(&self) -> u32 {
+        self.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn add(&self, flags: u32) {
+        self.fetch_or(flags, Ordering::SeqCst);
+    }
+
+    #[inline]
+    fn take(&self) -> u32 {
+        self.swap(0, Ordering::AcqRel)
+    }
+
+    #[inline]
+    fn fence() {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The owner is about to sleep: after this it looks a last time.
+#[inline]
+pub(crate) fn arm<F: Flags>(bell: &F, how: u32) {
+    bell.add(how);
+    F::fence();
+}
+
+/// Whether an owner must be woken that was given something before.
+#[inline]
+pub(crate) fn must_ring<F: Flags>(sleeps: &F, bell: &F) -> bool {
+    sleeps.load() != 0 && {
+        F::fence();
+        bell.load() != 0
+    }
+}
+
+#[cfg(test)]
+#[path = "protocol_tests.rs"]
+mod tests;

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The shared segment of an endpoint: a file in the directory of its user
+//! ([`host::directory`]).
+//!
+//! ```text
+//!  0      header: identity, incarnation | started, process namespace | state | senders | tail |
+//!         head | bell | sleeps | intent | reach | cores
+//!  2 K    counters for `tcam watch`
+//!  4 K    buffer states: 64 words, a line each
+//!  8 K    ring: 1024 slots of 256 bytes
+//!  264 K  buffers: 64 of 16 KiB
+//!  1288 K senders: 65,536 words, the identity of each endpoint that sends here
+//!  1800 K end
+//! ```
+//!
+//! The owner holds a lock on the file (`flock`) as long as it lives, however it
+//! dies: who gets the lock knows that the owner is gone and removes the file ([`host::owner`]).
+//! The pages are reserved when the file is made, so that a full `/dev/shm` is an
+//! error then and not a `SIGBUS` later; of the list of senders only the first page, the others as
+//! they are needed ([`super::senders`]).
+//!
+//! Rejected: locks of POSIX (the first descriptor that is closed releases them, whoever
+//! opened it) or process ids in the header alone (another process namespace has others).
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::{
+    fs::File,
+    io,
+    net::SocketAddrV4,
+    os::unix::fs::{FileExt as _, MetadataExt as _},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering, fence},
+};
+
+use ffi::Errno;
+use host::{
+    cores::{self, Cores},
+    directory::{self, Directory},
+    endpoint::{OwnEndpoint, Owner},
+    memory::give_memory,
+    names::{name_of, namespace},
+    owner::{self, Look, PROCESS_NAMESPACE},
+    publish::{self, remove_files, take_name},
+};
+use memmap2::{MmapOptions, MmapRaw};
+pub(crate) use nic::live::PEERS;
+use nic::live::{
+    self, ADDRESS, CLOSED, CORES, DEAD, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
+    PROCESSES, STARTED, STATE,
+};
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+
+use super::image::Image;
+use crate::{
+    address::pack,
+    bytes::SharedBytes,
+    identity::Identity,
+    lines::LINE,
+    wire::{INLINE, LONGEST, PAYLOAD, SLOT},
+};
+
+/// Slots of a ring; a power of two.
+pub(crate) const SLOTS: u64 = 1024;
+/// Buffers of a segment.
+pub(crate) const BUFFERS: usize = 64;
+/// Bytes of a buffer.
+pub(crate) const BUFFER: usize = LONGEST;
+
+pub(super) const SENDERS_NEXT: usize = 3 * LINE;
+pub(super) const SENDERS_END: usize = SENDERS_NEXT + 8;
+const TAIL: usize = 4 * LINE;
+const HEAD: usize = 6 * LINE;
+const BELL_WORD: usize = 8 * LINE;
+const SLEEPS: usize = 10 * LINE;
+const INTENT: usize = 12 * LINE;
+const REACH: usize = 14 * LINE;
+const BUFFER_STATES: usize = live::PAGE;
+pub(crate) const RING: usize = BUFFER_STATES + BUFFERS * LINE;
+pub(crate) const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
+/// Where the list of senders is.
+pub(super) const SENDERS: usize = BUFFER_AREA + BUFFERS * BUFFER;
+/// Bytes that are reserved at once.
+const RESERVED: usize = SENDERS + live::PAGE;
+/// Length of a segment in bytes.
+pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
+const _: () = assert!(RESERVED == live::SEGMENT);
+const _: () = assert!(REACH < CORES && CORES + 8 * cores::WORDS <= live::COUNTERS);
+
+/// What is known of a segment's owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It holds its segment.
+    Alive,
+    /// It closed its endpoint.
+    Closed,
+    /// It died without closing.
+    Dead,
+}
+
+/// A mapped segment, of this endpoint or of a peer.
+#[derive(Debug)]
+pub struct Segment {
+    map: MmapRaw,
+    inode: u64,
+    identity: Identity,
+    /// The owner's file with its lock.
+    lock: Option<File>,
+    counted: Option<OwnEndpoint>,
+}
+
+// SAFETY: the mapping is shared with other processes anyway; every access goes
+// through atomics or raw copies whose callers state why they do not overlap.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Makes the segment of an endpoint with this address.
+    ///
+    /// # Errors
+    /// `EADDRINUSE` if a live endpoint has the port, `EACCES` if another user is in the way,
+    /// `ENOSPC` if `/dev/shm` is full.
+    pub fn create(address: SocketAddrV4) -> Result<Self, Errno> {
+        let new = format!("{NEW}{}.{}", namespace(), address.port());
+        let file = directory::behind_streams(take_name(&new)?)?;
+        let made = Self::reserve(&file, address)
+            .and_then(|segment| Ok(publish::publish(&new, address.port()).map(|()| segment)?));
+        if made.is_err()
+            && let Ok(directory) = Directory::open()
+        {
+            let _ = directory.remove(&new);
+        }
+        let mut segment = made?;
+        segment.lock = Some(file);
+        segment.counted = Some(OwnEndpoint::new());
+        Ok(segment)
+    }
+
+    fn reserve(file: &File, address: SocketAddrV4) -> Result<Self, Errno> {
+        give_memory(file, RESERVED, "segment")?;
+        let again = fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64);
+        if again == Err(rustix::io::Errno::OPNOTSUPP) {
+            // Nor could senders reserve the rest.
+            give_memory(file, LENGTH, "segment")?;
+        }
+        ftruncate(file, LENGTH as u64).map_err(io::Error::from)?;
+        let identity = Identity::new(address.port())?;
+        let segment = Self::map(file, identity)?;
+        segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
+        let image = Image::own()?;
+        segment.word32(PID).store(image.pid, Ordering::Relaxed);
+        segment.word(IMAGE).store(image.at, Ordering::Relaxed);
+        segment.word(IMAGE + 8).store(image.word, Ordering::Relaxed);
+        segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
+        segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
+        segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
+        segment.show_cores(&Cores::of_thread());
+        segment.word(IDENTITY).store(MAGIC, Ordering::Relaxed);
+        segment.word32(STATE).store(OPEN, Ordering::Release);
+        Ok(segment)
+    }
+
+    fn map(file: &File, identity: Identity) -> Result<Self, Errno> {
+        let map = MmapOptions::new().len(LENGTH).map_raw(file).map_err(|error| {
+            if error.kind() != io::ErrorKind::WouldBlock {
+                return error.into();
+            }
+            // Callers would try again for ever.
+            tracing::error!(
+                "no more memory may be locked, as the program wants of all that it maps \
+                 (mlockall): raise ulimit -l"
+            );
+            Errno::ENOMEM
+        })?;
+        let inode = file.metadata()?.ino();
+        Ok(Self { map, inode, identity, lock: None, counted: None })
+    }
+
+    /// Opens the segment of the endpoint that holds a port of this host.
+    ///
+    /// # Errors
+    /// `ECONNREFUSED` nobody has it, `EACCES` another user is in the way, `EPROTO` it
+    /// is damaged or of another version of tcam.
+    pub(crate) fn open(port: u16) -> Result<(Self, File), Errno> {
+        let name = name_of(port);
+        let opened = Directory::open().and_then(|directory| directory.file(&name));
+        let file = match opened {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Errno::ECONNREFUSED);
+            }
+            opened => opened?,
+        };
+        // A file shorter than the mapping would be a SIGBUS later.
+        if file.metadata()?.len() != LENGTH as u64 {
+            tracing::warn!("{name} has a wrong length");
+            return Err(Errno::EPROTO);
+        }
+        let mut words = [0; 8];
+        file.read_exact_at(&mut words, INCARNATION as u64)?;
+        let identity = Identity::of_word(u64::from_ne_bytes(words));
+        let Some(identity) = identity.filter(|identity| identity.port() == port) else {
+            tracing::warn!("{name} is damaged or of another version of tcam");
+            return Err(Errno::EPROTO);
+        };
+        let segment = Self::map(&file, identity)?;
+        match segment.word32(STATE).load(Ordering::Acquire) {
+            OPEN => {}
+            CLOSED | DEAD => return Err(Errno::ECONNREFUSED),
+            _ => return Err(Errno::EPROTO),
+        }
+        if segment.word(IDENTITY).load(Ordering::Relaxed) != MAGIC {
+            tracing::warn!("{name} is damaged or of another version of tcam");
+            return Err(Errno::EPROTO);
+        }
+        Ok((segment, file))
+    }
+
+    /// Opens the segment of one endpoint, and of no other that has its port since.
+    ///
+    /// # Errors
+    /// As [`Segment::open`]; `ECONNREFUSED` if it is gone.
+    pub fn open_only(who: Identity) -> Result<(Self, File), Errno> {
+        let (segment, file) = Self::open(who.port())?;
+        if segment.identity == who { Ok((segment, file)) } else { Err(Errno::ECONNREFUSED) }
+    }
+
+    /// Tells the endpoint from every other there ever was at its port.
+    #[inline]
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The owner's file.
+    pub(super) fn file(&self) -> Option<&File> {
+        self.lock.as_ref()
+    }
+
+    /// Whether its owner has not closed it. One that dies closes nothing.
+    pub fn is_open(&self) -> bool {
+        self.word32(STATE).load(Ordering::Acquire) == OPEN
+    }
+
+    /// Whether the owner of this (opened) segment still lives.
+    pub fn liveness(&self, look: Look) -> Liveness {
+        let state = || self.word32(STATE).load(Ordering::Acquire);
+        match state() {
+            CLOSED => return Liveness::Closed,
+            DEAD => return Liveness::Dead,
+            _ => {}
+        }
+        let started = self.word(STARTED).load(Ordering::Relaxed);
+        let process = self.is_of_our_processes().then(|| (self.pid(), started));
+        match owner::lives(&name_of(self.port()), self.inode, process, look) {
+            true => Liveness::Alive,
+            // It may have closed while we looked.
+            false if state() == CLOSED => Liveness::Closed,
+            false => Liveness::Dead,
+        }
+    }
+
+    /// Whether this process made the segment: a child that was forked has it,
+    /// too, and must leave it alone.
+    pub fn is_ours(&self) -> bool {
+        self.lock.is_some() && self.pid() == std::process::id()
+    }
+
+    /// Tells peers that the endpoint is closed.
+    pub fn close(&self) {
+        self.word32(STATE).store(CLOSED, Ordering::Release);
+    }
+
+    /// Removes the file of an own segment whose process exits without closing:
+    /// peers that still map it see it closed.
+    pub fn abandon(&self) {
+        if self.is_ours() {
+            self.close();
+            remove_files(self.port());
+        }
+    }
+
+    /// Names the endpoint whose segment this is.
+    pub fn owner(&self) -> Owner {
+        Owner {
+            port: self.port(),
+            inode: self.inode,
+            pid: self.pid(),
+            started: self.word(STARTED).load(Ordering::Relaxed),
+        }
+    }
+
+    /// The port of the endpoint.
+    pub fn port(&self) -> u16 {
+        self.identity.port()
+    }
+
+    /// Tells the segment from all others there are.
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Whose memory the owner's is.
+    pub(crate) fn image(&self) -> Image {
+        let word = |at| self.word(at).load(Ordering::Relaxed);
+        Image { pid: self.pid(), at: word(IMAGE), word: word(IMAGE + 8) }
+    }
+
+    /// Process id of the owner, in its process namespace.
+    pub(crate) fn pid(&self) -> u32 {
+        self.word32(PID).load(Ordering::Relaxed)
+    }
+
+    /// Whether the owner's process id means the owner here: in another process namespace it
+    /// is that of another process, or of this one.
+    pub(crate) fn is_of_our_processes(&self) -> bool {
+        let namespace = self.word(PROCESSES).load(Ordering::Relaxed);
+        namespace != 0 && namespace == *PROCESS_NAMESPACE
+    }
+
+    /// Shows what the endpoint counted to who looks ([`nic::live`]).
+    pub fn show(&self, live: &Live) {
+        let word = |number: usize| self.word(live::COUNTERS + 8 * number);
+        let turn = word(1).load(Ordering::Relaxed) & !1;
+        word(1).store(turn + 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (value, number) in live.to_words().into_iter().zip(2..) {
+            word(number).store(value, Ordering::Relaxed);
+        }
+        word(0).store(live::VERSION, Ordering::Relaxed);
+        word(1).store(turn.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Tells which processors the owner may run on ([`host::census`]).
+    pub fn show_cores(&self, cores: &Cores) {
+        for (index, &word) in cores.words().iter().enumerate() {
+            self.word(CORES + 8 * index).store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// The segment whose owner's memory the owner of this one copies from or to
+    /// ([`super::reach`]).
+    pub(super) fn reach_word(&self) -> &AtomicU64 {
+        self.word(REACH)
+    }
+
+    /// Next position of the ring that a sender may claim.
+    pub(crate) fn tail(&self) -> &AtomicU64 {
+        self.word(TAIL)
+    }
+
+    /// First position that the owner has not consumed, as last published.
+    pub(crate) fn head(&self) -> &AtomicU64 {
+        self.word(HEAD)
+    }
+
+    /// How the owner sleeps, if it does (see [`super::bell`]).
+    pub(crate) fn bell(&self) -> &AtomicU32 {
+        self.word32(BELL_WORD)
+    }
+
+    /// Not zero if the owner may sleep at all.
+    pub(crate) fn sleeps(&self) -> &AtomicU32 {
+        self.word32(SLEEPS)
+    }
+
+    /// The position the owner is about to claim elsewhere (see [`super::ring`]).
+    pub(crate) fn intent(&self) -> &AtomicU64 {
+        self.word(INTENT)
+    }
+
+    /// Zero if the buffer is free.
+    pub(crate) fn buffer_state(&self, buffer: usize) -> &AtomicU32 {
+        self.word32(BUFFER_STATES + buffer % BUFFERS * LINE)
+    }
+
+    /// First byte of a buffer of [`BUFFER`] bytes.
+    pub(crate) fn buffer(&self, buffer: usize) -> *mut u8 {
+        // SAFETY: within the mapping for every number.
+        unsafe { self.base().add(BUFFER_AREA + buffer % BUFFERS * BUFFER) }
+    }
+
+    /// The first `len` bytes of a buffer; none if there is no such buffer.
+    pub(crate) fn buffer_bytes(&self, buffer: usize, len: u64) -> Option<SharedBytes<'_>> {
+        // SAFETY: within the mapping, which the result borrows.
+        (buffer < BUFFERS && len <= BUFFER as u64)
+            .then(|| unsafe { SharedBytes::new(self.buffer(buffer), len as usize) })
+    }
+
+    /// The payload of the slot at a position.
+    #[inline]
+    pub(crate) fn payload(&self, position: u64) -> SharedBytes<'_> {
+        // SAFETY: within the slot, whose mapping the result borrows.
+        unsafe { SharedBytes::new(self.slot(position).add(PAYLOAD), INLINE) }
+    }
+
+    /// First byte of the slot at a position of the ring.
+    #[inline]
+    pub(crate) fn slot(&self, position: u64) -> *mut u8 {
+        // SAFETY: within the mapping for every position.
+        unsafe { self.base().add(RING + (position % SLOTS) as usize * SLOT) }
+    }
+
+    /// Writes a word anywhere, as any process of this user may.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn scribble(&self, offset: usize, value: u64) {
+        self.word(offset % LENGTH / 8 * 8).store(value, Ordering::Release);
+    }
+
+    fn base(&self) -> *mut u8 {
+        self.map.as_mut_ptr()
+    }
+
+    #[inline]
+    pub(super) fn word(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset + 8 <= LENGTH);
+        // SAFETY: aligned and within the mapping, which lives as long as self.
+        // Only atomics are ever referenced; other processes use them as such.
+        unsafe { AtomicU64::from_ptr(self.base().add(offset).cast()) }
+    }
+
+    #[inline]
+    fn word32(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset.is_multiple_of(4) && offset + 4 <= LENGTH);
+        // SAFETY: as in `word`.
+        unsafe { AtomicU32::from_ptr(self.base().add(offset).cast()) }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+/// A pointer to a slot's words as atomics.
+///
+/// # Safety
+/// `slot` came from [`Segment::slot`] of a mapping that outlives the result.
+#[inline]
+pub(crate) unsafe fn slot_word<'a>(slot: *mut u8, index: usize) -> &'a AtomicU64 {
+    debug_assert!(index < SLOT / 8);
+    // SAFETY: slots are aligned to their size and `index` is within one.
+    unsafe { AtomicU64::from_ptr(slot.cast::<u64>().add(index)) }
+}
+
+#[cfg(test)]
+#[path = "segment_tests.rs"]
+mod tests;

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The list of those who send to an endpoint, in its segment: a slot says who sent it by a number
+//! in this list.
+//!
+//! ```text
+//! who sends   enters its identity at the first free number
+//! the owner   learns who it is with the first slot that has the number; gives the number back
+//!             once that one is gone and all its slots were handled
+//! ```
+//!
+//! So a number belongs to one incarnation of one endpoint as long as anything of it is in the
+//! ring. The list has a number for each port there is, and cannot be full with the living.
+//!
+//! Only the first page is there from the start. Who needs another reserves it first: a full
+//! `/dev/shm` is an error then, and no `SIGBUS`. The owner reads these as a file: a damaged
+//! slot may name any number, and to look at a page that is not there would ask for memory as well.
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt as _,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use ffi::Errno;
+use nic::live::PAGE;
+use rustix::{
+    fs::{FallocateFlags, fallocate},
+    io::retry_on_intr,
+};
+
+use super::{
+    protocol::{self, List},
+    segment::{PEERS, SENDERS, SENDERS_END, SENDERS_NEXT, Segment},
+};
+use crate::identity::Identity;
+
+/// Numbers of a page.
+pub(crate) const PAGE_OF: usize = PAGE / 8;
+
+impl List for Segment {
+    type Word = AtomicU64;
+    const NUMBERS: u64 = PEERS as u64;
+
+    fn next(&self) -> &AtomicU64 {
+        self.word(SENDERS_NEXT)
+    }
+
+    fn end(&self) -> &AtomicU64 {
+        self.word(SENDERS_END)
+    }
+
+    fn entry(&self, number: u64) -> &AtomicU64 {
+        self.word(SENDERS + number as usize % PEERS * 8)
+    }
+}
+
+impl Segment {
+    /// Enters an endpoint into the list of this one, a peer, whose open file is given.
+    ///
+    /// # Errors
+    /// `ENOSPC` if `/dev/shm` is full, `EPROTO` if the list is: with living ones it cannot be.
+    pub(crate) fn enter(&self, file: &File, who: Identity) -> Result<u16, Errno> {
+        let number = protocol::enter(self, who.word(), |number| reserve(file, number))?;
+        number.map(|number| number as u16).ok_or_else(|| {
+            tracing::warn!("the endpoint at port {} has no number for another sender", self.port());
+            Errno::EPROTO
+        })
+    }
+
+    /// Who sends to this endpoint, our own, under a number.
+    pub(crate) fn listed(&self, number: u16) -> Option<Identity> {
+        if usize::from(number) < PAGE_OF {
+            // There from the start, also for a program that has closed all its descriptors.
+            return Identity::of_word(self.entry(number.into()).load(Ordering::Acquire));
+        }
+        let mut word = [0; 8];
+        let at = SENDERS + usize::from(number) * 8;
+        self.file()?.read_exact_at(&mut word, at as u64).ok()?;
+        Identity::of_word(u64::from_ne_bytes(word))
+    }
+
+    /// Those who send to this endpoint, our own, of a page of the list.
+    pub(crate) fn listed_in(&self, page: usize) -> Vec<(u16, Identity)> {
+        let mut words = [0; PAGE];
+        let at = SENDERS + page % self.list_pages() * PAGE;
+        if self.file().is_none_or(|file| file.read_exact_at(&mut words, at as u64).is_err()) {
+            return Vec::new();
+        }
+        let first = (at - SENDERS) / 8;
+        let words = words.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word));
+        let entries = (first..).zip(words);
+        let who = |(number, word)| Some((number as u16, Identity::of_word(word)?));
+        entries.filter_map(who).collect()
+    }
+
+    /// Pages of the list of this endpoint that numbers were given of.
+    pub(crate) fn list_pages(&self) -> usize {
+        let end = self.end().load(Ordering::Acquire).min(PEERS as u64) as usize;
+        end.div_ceil(PAGE_OF).max(1)
+    }
+
+    /// Gives the number of a sender back that is gone, all whose slots were handled.
+    pub(crate) fn strike(&self, number: u16, who: Identity) {
+        protocol::strike(self, number.into(), who.word());
+    }
+}
+
+/// Has the memory of a number there before anybody touches it.
+fn reserve(file: &File, number: u64) -> Result<(), Errno> {
+    if number < PAGE_OF as u64 {
+        return Ok(());
+    }
+    let at = SENDERS as u64 + number * 8 / PAGE as u64 * PAGE as u64;
+    let given = retry_on_intr(|| fallocate(file, FallocateFlags::KEEP_SIZE, at, PAGE as u64));
+    match given {
+        // Where nothing can be reserved the owner wrote to all of it.
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
+        Err(error) => Err(io::Error::from(error).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use super::*;
+
+    fn segment(port: u16) -> Segment {
+        Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_given_back_and_the_lowest_is_next() {
+        let own = segment(151);
+        let (peer, file) = Segment::open(151).unwrap();
+        let who: Vec<_> = (1..=5).map(|port| Identity::new(port).unwrap()).collect();
+        let enter = |who: Identity| peer.enter(&file, who).unwrap();
+        assert_eq!(who[..4].iter().map(|&who| enter(who)).collect::<Vec<_>>(), [0, 1, 2, 3]);
+        own.strike(1, who[2]);
+        assert_eq!(own.listed(1), Some(who[1]), "another's number");
+        own.strike(1, who[1]);
+        assert_eq!(own.listed(1), None);
+        assert_eq!(enter(who[4]), 1);
+        assert_eq!(
+            (own.listed(1), own.listed(4), own.listed(u16::MAX)),
+            (Some(who[4]), None, None)
+        );
+        let listed = own.listed_in(0);
+        assert_eq!(listed, [(0, who[0]), (1, who[4]), (2, who[2]), (3, who[3])]);
+    }
+
+    #[test]
+    fn the_list_grows_to_as_many_as_there_are_ports_and_no_further() {
+        let own = segment(152);
+        let (peer, file) = Segment::open(152).unwrap();
+        for number in 0..PEERS {
+            let who = Identity::of_word(number as u64 + 1).unwrap();
+            assert_eq!(usize::from(peer.enter(&file, who).unwrap()), number);
+        }
+        let one_more = Identity::new(9).unwrap();
+        assert_eq!(peer.enter(&file, one_more), Err(Errno::EPROTO));
+        own.strike(40_000, Identity::of_word(40_001).unwrap());
+        assert_eq!(peer.enter(&file, one_more), Ok(40_000));
+        assert_eq!(own.list_pages(), PEERS / PAGE_OF);
+        assert_eq!(own.listed_in(1)[0].0 as usize, PAGE_OF);
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What only tests and fuzzers do: peers that are no endpoints and write what they like into a
+//! segment.
+
+use std::sync::atomic::Ordering;
+
+use ffi::Errno;
+
+use crate::{
+    identity::Identity,
+    shm::{
+        protocol,
+        ring::{Receiver, Sender},
+        segment::{self, BUFFERS, LENGTH, Segment},
+    },
+    wire::{Header, INLINE},
+};
+
+/// Payload of a slot, as words.
+pub type Payload = [u64; INLINE / 8];
+
+/// Enters somebody into the list of senders of the endpoint at a port; answers the number.
+///
+/// # Errors
+/// As of [`crate::home::Home::open`].
+pub fn enter(port: u16, who: Identity) -> Result<u16, Errno> {
+    let (segment, file) = Segment::open(port)?;
+    segment.enter(&file, who)
+}
+
+/// Writes slots into a ring.
+#[derive(Debug)]
+pub struct Writer(Sender);
+
+impl Writer {
+    /// To the ring of this segment.
+    #[must_use]
+    pub fn new(to: &Segment) -> Self {
+        Self(Sender::new(to.identity()))
+    }
+
+    /// A slot without payload; whether there was room.
+    pub fn push(&mut self, own: &Segment, to: &Segment, header: &Header) -> bool {
+        self.0.push(own, to, header, |_| ())
+    }
+
+    /// A slot with any words and any payload.
+    pub fn push_words(
+        &mut self,
+        own: &Segment,
+        to: &Segment,
+        words: [u64; 5],
+        payload: &Payload,
+    ) -> bool {
+        self.0.push_words(own, to, words, payload)
+    }
+}
+
+/// Claims the first position of a ring, and never fills it.
+pub fn claim(to: &Segment) {
+    to.tail().store(1, Ordering::Relaxed);
+}
+
+/// Nobody has claimed a position of a ring.
+pub fn unclaim(to: &Segment) {
+    to.tail().store(0, Ordering::Relaxed);
+}
+
+/// Says that `own` is about to claim the first position of a ring.
+pub fn intend(own: &Segment, to: &Segment) {
+    own.intent().store(protocol::intent(to.identity().ring(), 0), Ordering::Release);
+}
+
+/// The headers that a ring has had from its first slot on; none where a slot is nonsense.
+#[must_use]
+pub fn slots(of: &Segment) -> Vec<Option<Header>> {
+    let mut receiver = Receiver::default();
+    let next = || {
+        let slot = receiver.peek(of);
+        receiver.release();
+        slot.map(|slot| slot.header)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+/// All buffers are back.
+pub fn free_buffers(own: &Segment) {
+    (0..BUFFERS).for_each(|buffer| own.buffer_state(buffer).store(0, Ordering::Release));
+}
+
+/// Writes a word anywhere, as any process of this user may.
+pub fn scribble(segment: &Segment, offset: usize, value: u64) {
+    segment.scribble(offset % LENGTH, value);
+}
+
+/// Where the first slot is, in bytes.
+pub const RING: usize = segment::RING;
+/// Where the first buffer is, which is taken first.
+pub const BUFFER: usize = segment::BUFFER_AREA;

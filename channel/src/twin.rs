@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A channel within one process, for tests: the same promises as shared memory, few places, and
+//! faults where a test wants them.
+//!
+//! ```text
+//! Net    ends by port
+//! End    what came: at most PLACES parcels | who sends here | whether it is open | its faults
+//! Link   puts a parcel, header and all that goes with it, into the peer's end
+//! ```
+//!
+//! A network sends a payload behind its header, as this does: no message is in a buffer of its
+//! sender. Whoever dies keeps silent from there on; what it sent before arrives.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+};
+
+use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
+use host::owner::Look;
+use nic::live::{CLOSED, DEAD, OPEN};
+use parking_lot::Mutex;
+
+use crate::{
+    bytes::{Remote, SharedBytes},
+    contract::{Payload, Sent, Settings},
+    identity::Identity,
+    shm::{
+        copy::{self, CopyError, Direction},
+        image::Image,
+        ring::Slot,
+        segment::Liveness,
+    },
+    wire::{CHECKED, Frame, Header, Kind},
+};
+
+/// Parcels that an end has room for.
+pub const PLACES: usize = 16;
+
+/// Where something goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The end opens a link.
+    Open,
+    /// The end sends a slot of this kind.
+    Send(Kind),
+    /// The end copies from a peer's memory or to it.
+    Copy,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The peer takes no more for now.
+    Full,
+    /// There is no buffer for what goes with the slot.
+    NoBuffer,
+    /// Memory is not copied, now or ever.
+    Refuse,
+    /// The copy or the link fails.
+    Fail(Errno),
+    /// A byte of what goes with the slot changes; of the slot, if nothing does.
+    Damage,
+    /// The end dies before it does this.
+    Die,
+}
+
+/// Ends that find each other by their ports.
+#[derive(Debug, Default)]
+pub struct Net(Mutex<HashMap<u16, Arc<End>>>);
+
+/// What was sent in one slot.
+#[derive(Debug)]
+struct Parcel {
+    words: [u64; 5],
+    payload: Box<[u8]>,
+    /// Of the payload, as its sender says.
+    check: u32,
+    /// Of the words and the payload.
+    sum: u32,
+}
+
+fn sum(words: &[u64; 5], payload: &[u8]) -> u32 {
+    words
+        .iter()
+        .fold(crc32c::crc32c(payload), |sum, word| crc32c::crc32c_append(sum, &word.to_ne_bytes()))
+}
+
+/// An endpoint in the net.
+#[derive(Debug)]
+pub struct End {
+    net: Arc<Net>,
+    identity: Identity,
+    state: AtomicU32,
+    came: Mutex<VecDeque<Parcel>>,
+    /// How many ever came.
+    count: AtomicU64,
+    senders: Mutex<Vec<Option<Identity>>>,
+    faults: Mutex<Vec<(Phase, u32, Fault)>>,
+}
+
+impl Net {
+    /// Makes an end.
+    pub fn end(self: &Arc<Self>, identity: Identity) -> Arc<End> {
+        let end = Arc::new(End {
+            net: Arc::clone(self),
+            identity,
+            state: AtomicU32::new(OPEN),
+            came: Mutex::default(),
+            count: AtomicU64::new(0),
+            senders: Mutex::default(),
+            faults: Mutex::default(),
+        });
+        self.0.lock().insert(identity.port(), Arc::clone(&end));
+        end
+    }
+}
+
+impl End {
+    /// Has something go wrong once, after as many times that it goes well.
+    pub fn inject(&self, phase: Phase, after: u32, fault: Fault) {
+        self.faults.lock().push((phase, after, fault));
+    }
+
+    /// Whether all that was to go wrong has.
+    pub fn has_failed(&self) -> bool {
+        self.faults.lock().is_empty()
+    }
+
+    /// Its process dies.
+    pub fn die(&self) {
+        self.leave(DEAD);
+    }
+
+    /// It closes.
+    pub fn close(&self) {
+        self.leave(CLOSED);
+    }
+
+    fn leave(&self, state: u32) {
+        self.state.store(state, Ordering::Release);
+        let mut ends = self.net.0.lock();
+        if ends.get(&self.identity.port()).is_some_and(|end| end.identity == self.identity) {
+            ends.remove(&self.identity.port());
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OPEN
+    }
+
+    /// What goes wrong now, if anything does.
+    fn fault(&self, phase: Phase) -> Option<Fault> {
+        let mut faults = self.faults.lock();
+        let due = faults.iter_mut().position(|(at, after, _)| {
+            *at == phase && {
+                let is_due = *after == 0;
+                *after = after.saturating_sub(1);
+                is_due
+            }
+        })?;
+        let (.., fault) = faults.remove(due);
+        drop(faults);
+        if fault == Fault::Die {
+            self.die();
+        }
+        Some(fault)
+    }
+
+    pub(crate) fn inbox(self: &Arc<Self>) -> Inbox {
+        Inbox { own: Arc::clone(self), current: None, released: 0 }
+    }
+
+    pub(crate) fn is_there(&self, port: u16) -> bool {
+        self.net.0.lock().contains_key(&port)
+    }
+
+    pub(crate) fn open(self: &Arc<Self>, port: u16, settings: Settings) -> Result<Link, Errno> {
+        if let Some(Fault::Fail(errno)) = self.fault(Phase::Open) {
+            return Err(errno);
+        }
+        let peer = self.net.0.lock().get(&port).cloned().ok_or(Errno::ECONNREFUSED)?;
+        let number = peer.enter(self.identity);
+        let Settings { checks, copies } = settings;
+        Ok(Link { own: Arc::clone(self), peer, number, check: 0, checks, copies, pieces: !copies })
+    }
+
+    pub(crate) fn open_only(
+        self: &Arc<Self>,
+        who: Identity,
+        settings: Settings,
+    ) -> Result<Link, Errno> {
+        let link = self.open(who.port(), settings)?;
+        if link.identity() == who { Ok(link) } else { Err(Errno::ECONNREFUSED) }
+    }
+
+    fn enter(&self, who: Identity) -> u16 {
+        let mut senders = self.senders.lock();
+        let free = senders.iter().position(Option::is_none);
+        let number = free.unwrap_or_else(|| {
+            senders.push(None);
+            senders.len() - 1
+        });
+        senders[number] = Some(who);
+        number as u16
+    }
+
+    pub(crate) fn listed(&self, number: u16) -> Option<Identity> {
+        self.senders.lock().get(usize::from(number)).copied().flatten()
+    }
+
+    pub(crate) fn strike(&self, number: u16, who: Identity) {
+        let mut senders = self.senders.lock();
+        let entry = senders.get_mut(usize::from(number)).filter(|entry| **entry == Some(who));
+        if let Some(entry) = entry {
+            *entry = None;
+        }
+    }
+}
+
+/// A peer in the net.
+#[derive(Debug)]
+pub struct Link {
+    own: Arc<End>,
+    peer: Arc<End>,
+    number: u16,
+    check: u32,
+    checks: bool,
+    copies: bool,
+    pieces: bool,
+}
+
+impl Link {
+    pub(crate) fn identity(&self) -> Identity {
+        self.peer.identity
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.peer.is_open()
+    }
+
+    pub(crate) fn liveness(&self, _: Look) -> Liveness {
+        match self.peer.state.load(Ordering::Acquire) {
+            CLOSED => Liveness::Closed,
+            DEAD => Liveness::Dead,
+            _ => Liveness::Alive,
+        }
+    }
+
+    pub(crate) fn has_room(&self) -> bool {
+        self.peer.came.lock().len() < PLACES
+    }
+
+    pub(crate) fn set_check(&mut self, check: u32) {
+        self.check = check;
+    }
+
+    pub(crate) fn body<'a>(
+        &self,
+        header: &Header,
+        payload: SharedBytes<'a>,
+    ) -> Option<(SharedBytes<'a>, Option<&'a AtomicU32>)> {
+        let is_whole = !matches!(header.kind, Kind::Chunk | Kind::Answer | Kind::Inline)
+            || header.len <= payload.len() as u64;
+        is_whole.then_some((payload, None))
+    }
+
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        let (own, peer) = (Arc::clone(&self.own), Arc::clone(&self.peer));
+        self.copies.then_some(Memory { own, peer })
+    }
+
+    pub(crate) fn goes_in_pieces(&self) -> bool {
+        self.pieces
+    }
+
+    pub(crate) fn note_pull(&mut self) {
+        self.pieces = true;
+    }
+
+    pub(crate) fn confirm(&mut self, copied: Result<(), CopyError>) -> Result<(), CopyError> {
+        self.copies &= copied != Err(CopyError::Refused);
+        if self.is_open() { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
+    }
+
+    pub(crate) fn exchange<'a>(
+        &self,
+        direction: Direction,
+        remote: &Remote,
+        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
+    ) -> Result<(), CopyError> {
+        let memory = self.memory().ok_or(CopyError::Refused)?;
+        let image = memory.image()?;
+        pieces
+            .into_iter()
+            .try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
+    }
+
+    pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
+        let bytes = bytes_of(&mut header, payload);
+        let fault = self.own.fault(Phase::Send(header.kind));
+        match fault {
+            Some(Fault::Full) => return Sent::NoRoom,
+            Some(Fault::NoBuffer) => return Sent::NoBuffer,
+            _ => {}
+        }
+        if !self.own.is_open() || !self.peer.is_open() {
+            // Who is dead notices nothing, and nobody reads what the dead are sent.
+            return Sent::Yes;
+        }
+        let mut came = self.peer.came.lock();
+        if came.len() >= PLACES {
+            return Sent::NoRoom;
+        }
+        header.peer = self.number;
+        header.flags |= if self.checks { CHECKED } else { 0 };
+        let (mut words, mut payload) = (header.words(), bytes);
+        let sum = sum(&words, &payload);
+        if fault == Some(Fault::Damage) {
+            match payload.first_mut() {
+                Some(first) => *first ^= 1,
+                None => words[4] ^= 1,
+            }
+        }
+        let check = std::mem::take(&mut self.check);
+        came.push_back(Parcel { words, payload, check, sum });
+        self.peer.count.fetch_add(1, Ordering::Release);
+        Sent::Yes
+    }
+}
+
+/// What goes with a header, behind it.
+fn bytes_of(header: &mut Header, payload: Payload<'_>) -> Box<[u8]> {
+    let read = |buffers: &[Buffer]| {
+        let mut bytes = vec![0; buffers.iter().map(Buffer::len).sum()];
+        let mut at = 0;
+        for buffer in buffers {
+            at += buffer.read_to(&mut bytes[at..]);
+        }
+        bytes
+    };
+    let parts_of = |parts: &[RemotePart]| -> Vec<u8> {
+        let words = parts.iter().flat_map(|part| [part.addr, part.len, part.key]);
+        words.flat_map(u64::to_ne_bytes).collect()
+    };
+    let segments_of = |buffer: &Buffer| -> Vec<u8> {
+        let mut remote = Remote::default();
+        remote[..buffer.segments().len()].copy_from_slice(buffer.segments());
+        remote.iter().flat_map(|part| [part.addr, part.len]).flat_map(usize::to_ne_bytes).collect()
+    };
+    match payload {
+        Payload::Nothing => Box::default(),
+        Payload::Message(message) | Payload::IfQuick(message) => {
+            header.kind = Kind::Inline;
+            read(std::slice::from_ref(message)).into()
+        }
+        Payload::Part(part) => read(std::slice::from_ref(part)).into(),
+        Payload::Frame(parts, data) => {
+            header.count = Frame { parts: parts.len() as u8, ..Frame::default() }.pack();
+            [parts_of(parts), read(data)].concat().into()
+        }
+        Payload::Bytes(bytes) => {
+            header.count = 0;
+            bytes.into()
+        }
+        Payload::Where(message) => {
+            header.kind = Kind::Rendezvous;
+            header.count = message.segments().len() as u32;
+            segments_of(message).into()
+        }
+        Payload::Segments(parts, here) => {
+            let (parts_count, segments) = (parts.len() as u8, here.segments().len() as u8);
+            header.count = Frame { parts: parts_count, segments, buffer: None }.pack();
+            [parts_of(parts), segments_of(here)].concat().into()
+        }
+    }
+}
+
+/// The memory of an end that another copies from: that of this process.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    own: Arc<End>,
+    peer: Arc<End>,
+}
+
+impl Memory {
+    /// Whose memory it is, unless a copy is to go wrong.
+    fn image(&self) -> Result<Image, CopyError> {
+        match self.own.fault(Phase::Copy) {
+            Some(Fault::Refuse) => return Err(CopyError::Refused),
+            Some(Fault::Fail(errno)) => return Err(CopyError::Failed(errno)),
+            _ => {}
+        }
+        // It may die while it is copied from.
+        let _ = self.peer.fault(Phase::Copy);
+        if !self.peer.is_open() {
+            return Err(CopyError::Failed(Errno::ECONNABORTED));
+        }
+        Image::own().map_err(CopyError::Failed)
+    }
+
+    pub(crate) fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+        copy::read(self.image()?, remote, to)
+    }
+
+    pub(crate) fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
+        copy::read_whole(self.image()?, remote, len)
+    }
+}
+
+/// What came to an end.
+#[derive(Debug)]
+pub struct Inbox {
+    own: Arc<End>,
+    current: Option<Parcel>,
+    released: u64,
+}
+
+impl Inbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.current.is_none() && self.own.came.lock().is_empty()
+    }
+
+    pub(crate) fn peek(&mut self) -> Option<Slot> {
+        if self.current.is_none() {
+            self.current = self.own.came.lock().pop_front();
+        }
+        self.current.as_ref().map(|parcel| Slot { header: Header::read(parcel.words) })
+    }
+
+    pub(crate) fn payload(&self) -> SharedBytes<'_> {
+        self.current.as_ref().map_or(&[][..], |parcel| &*parcel.payload).into()
+    }
+
+    pub(crate) fn check(&self) -> Option<u32> {
+        let parcel = self.current.as_ref()?;
+        (parcel.sum == sum(&parcel.words, &parcel.payload)).then_some(parcel.check)
+    }
+
+    pub(crate) fn expect_more(&self) {}
+
+    pub(crate) fn release(&mut self) {
+        self.current = None;
+        self.released += 1;
+    }
+
+    pub(crate) fn publish(&mut self) {}
+
+    pub(crate) fn position(&self) -> u64 {
+        self.released
+    }
+
+    pub(crate) fn end(&self) -> u64 {
+        self.own.count.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn skip_stuck(&mut self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Who else is on this host: endpoints are counted, and what dead ones left is removed.
+
+use std::{
+    os::unix::fs::FileExt as _,
+    time::{Duration, Instant, SystemTime},
+};
+
+use nic::live::{BELL, CLAIM, CORES, LEFT, NEW, SEGMENT_NAME};
+
+use crate::{
+    cores::{self, Cores, WHOLE},
+    directory::Directory,
+    endpoint::own_count,
+    names::prefix,
+    owner::{remove_if_dead, remove_if_unclaimed},
+};
+
+/// Removes what owners left that died, in whichever network namespace, and counts the endpoints
+/// of this one that live.
+pub fn clean_up() -> usize {
+    let Ok(directory) = Directory::open() else { return 0 };
+    let names = |prefix| directory.names(prefix).into_iter().flatten();
+    names(LEFT).for_each(|name| remove_if_unclaimed(&directory, &name));
+    for name in names(CLAIM).chain(names(NEW)) {
+        let _ = remove_if_dead(&directory, &name);
+    }
+    let own = prefix();
+    let living = names(SEGMENT_NAME).filter(|name| !remove_if_dead(&directory, name));
+    let living = living.filter(|name| name.starts_with(&own)).count();
+    for name in names(BELL) {
+        let segment = name.replacen(BELL, SEGMENT_NAME, 1);
+        if directory.inode(&segment).is_none() {
+            let _ = directory.remove(&name);
+        }
+    }
+    living
+}
+
+/// Time between two counts, for each endpoint there is: with as many endpoints that count,
+/// all of them together read so many entries a second, however many they are.
+const COUNT: Duration = Duration::from_millis(2);
+
+/// Two changes of a directory within this time may bear the same date.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Time after which it is counted in any case: clocks may stand still or be set back.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// How many endpoints there are.
+///
+/// Reading the directory takes a microsecond an entry, reading where its owner may run another
+/// two, and longer if others do. 256 ranks that did the first 20 times a second did little else
+/// (2 cores): it is read when it has changed, and the less often the more there are.
+#[derive(Debug, Default)]
+pub struct Census {
+    endpoints: usize,
+    /// How much time of our processors they take, if a thread polls each all the time, in
+    /// [`WHOLE`].
+    load: usize,
+    /// The processors for which that was counted.
+    cores: Cores,
+    /// When it was last counted.
+    counted: Option<Instant>,
+    /// When the directory had last changed then, if that was some time before.
+    changed: Option<SystemTime>,
+}
+
+impl Census {
+    /// Threads of this user and network namespace that poll endpoints on these processors, and how
+    /// many these are. Who may run elsewhere as well counts in part. Or, if they have less of it,
+    /// all threads that poll, and the processors that may be busy at a time ([`cores::quota`]).
+    ///
+    /// The endpoints of others are taken to be polled as ours are, by `pollers` threads: one polls
+    /// both endpoints of a rank of Open MPI, and elsewhere each may have a thread of its own.
+    pub fn population(&mut self, cores: &Cores, pollers: usize) -> (usize, usize) {
+        self.count(cores);
+        let own = own_count().max(1);
+        let pollers = pollers.clamp(1, own);
+        let here = ((self.load * pollers).div_ceil(own * WHOLE), cores.count());
+        let all = ((self.endpoints * pollers).div_ceil(own), cores::quota());
+        more_crowded(here, all)
+    }
+
+    fn count(&mut self, cores: &Cores) {
+        let rest = COUNT * u32::try_from(self.endpoints).unwrap_or(u32::MAX);
+        let since = self.counted.map_or(Duration::MAX, |counted| counted.elapsed());
+        if since < rest.min(LONGEST) {
+            return;
+        }
+        // Without a descriptor to read it with, it is as it was.
+        let Ok(directory) = Directory::open() else { return };
+        let changed = directory.changed();
+        let is_known = changed.is_some() && changed == self.changed && *cores == self.cores;
+        if is_known && since < LONGEST {
+            return;
+        }
+        let settled = |at: &SystemTime| at.elapsed().is_ok_and(|since| since > TICK);
+        let mut changed = changed.filter(settled);
+        let Ok(segments) = directory.names(&prefix()) else { return };
+        (self.load, self.endpoints) = (0, 0);
+        for name in segments {
+            let theirs = cores_of(&directory, &name);
+            if theirs.is_none() {
+                // It has just been made.
+                changed = None;
+            }
+            self.load += theirs.map_or(WHOLE, |theirs| theirs.share(cores));
+            self.endpoints += 1;
+        }
+        self.cores = *cores;
+        self.changed = changed;
+        self.counted = Some(Instant::now());
+    }
+}
+
+/// Of two numbers of threads, with the processors for them, the one with fewer for each.
+fn more_crowded(a: (usize, usize), b: (usize, usize)) -> (usize, usize) {
+    if a.0.saturating_mul(b.1) < b.0.saturating_mul(a.1) { b } else { a }
+}
+
+/// The processors that the owner of a segment may run on, if it says so.
+fn cores_of(directory: &Directory, name: &str) -> Option<Cores> {
+    let mut bytes = [0; 8 * cores::WORDS];
+    directory.file(name).ok()?.read_exact_at(&mut bytes, CORES as u64).ok()?;
+    let mut words = [0; cores::WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u64::from_ne_bytes(*bytes);
+    }
+    Some(Cores::from_words(words)).filter(|cores| !cores.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, io::Write as _, thread::sleep};
+
+    use super::{CORES, COUNT, Census, Cores, TICK, WHOLE, more_crowded};
+    use crate::{directory, names::name_of};
+
+    /// Files such as endpoints have that may run on these processors.
+    fn segments(ports: std::ops::Range<u16>, cores: &Cores) -> Vec<File> {
+        let made = ports.map(|port| {
+            let mut file = directory::create_locked(&name_of(port)).unwrap();
+            file.write_all(&[0; CORES]).unwrap();
+            cores.words().iter().for_each(|word| file.write_all(&word.to_ne_bytes()).unwrap());
+            file
+        });
+        made.collect()
+    }
+
+    /// Other tests have segments at the same time, but not so many.
+    #[test]
+    fn endpoints_that_come_are_counted_in_time() {
+        let here = Cores::of_thread();
+        let mut census = Census::default();
+        let few = segments(900..902, &here);
+        census.count(&here);
+        assert!(census.load >= few.len() * WHOLE);
+        let many = segments(902..922, &here);
+        (0..10).for_each(|_| {
+            sleep(TICK + COUNT * 4);
+            census.count(&here);
+        });
+        assert!(census.load >= (few.len() + many.len()) * WHOLE);
+        drop((few, many));
+        super::clean_up();
+    }
+
+    #[test]
+    fn a_quota_counts_where_it_is_less() {
+        assert_eq!(more_crowded((1, 1), (16, 2)), (16, 2));
+        assert_eq!(more_crowded((2, 1), (4, 2)), (2, 1));
+        assert_eq!(more_crowded((3, 1), (4, 2)), (3, 1));
+        assert_eq!(more_crowded((1, 64), (16, usize::MAX)), (1, 64));
+    }
+}

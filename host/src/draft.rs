@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The report of an open endpoint, beside where it will be: `BASE.PID.N.draft` (see `nic::draft`).
+//! It is there when the process crashes, is killed or calls `_exit`, and when the disk has no room
+//! for the report in the end, since its own room was taken when the endpoint was opened.
+//!
+//! Mapped, and its descriptor closed: what is written outlives the process, no system call is made
+//! for it, and a program that closes descriptors it does not know gets nothing written into its own
+//! files. The file is written once before it is mapped, so that a full disk is an error then and not
+//! a `SIGBUS` later.
+//!
+//! Rejected: counters that live in the file. Every engine would have to know of it; as it is, what
+//! came in the last [`INTERVAL`] before a crash, or after the last poll, may be missing.
+#![allow(unsafe_code, reason = "a shared mapping is raw memory")]
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use memmap2::{MmapOptions, MmapRaw};
+use nic::{
+    draft::{EXTENSION, LENGTH, MAGIC, SLOT, place, put},
+    report::Report,
+};
+
+/// Time from one draft to the next.
+pub const INTERVAL: Duration = Duration::from_millis(10);
+
+/// A draft; it goes with this value unless it is [kept](Draft::keep).
+#[derive(Debug)]
+pub struct Draft {
+    map: MmapRaw,
+    path: PathBuf,
+    turn: u64,
+    /// What was put last.
+    slot: Vec<u8>,
+    pid: u32,
+    stays: bool,
+}
+
+impl Draft {
+    /// Begins the draft of the report that will be `base.json`.
+    ///
+    /// # Errors
+    /// The file cannot be made, or the disk has no room for it.
+    pub fn create(base: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (number, pid) = (COUNT.fetch_add(1, Ordering::Relaxed), std::process::id());
+        let mut path = base.as_os_str().to_owned();
+        path.push(format!(".{pid}.{number}.{EXTENSION}"));
+        let path = PathBuf::from(path);
+        if let Some(directory) = path.parent().filter(|parent| *parent != Path::new("")) {
+            std::fs::create_dir_all(directory)?;
+        }
+        // What an earlier process of this number left, or somebody else's link.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).custom_flags(libc::O_NOFOLLOW);
+        let begun = options.open(&path).and_then(Self::begin);
+        let map = begun.inspect_err(|_| drop(std::fs::remove_file(&path)))?;
+        Ok(Self { map, path, turn: 0, slot: Vec::new(), pid, stays: false })
+    }
+
+    fn begin(mut file: File) -> io::Result<MmapRaw> {
+        let mut bytes = MAGIC.to_vec();
+        bytes.resize(LENGTH, 0);
+        file.write_all(&bytes)?;
+        MmapOptions::new().len(LENGTH).map_raw(&file)
+    }
+
+    /// Puts what was counted up to now.
+    pub fn put(&mut self, report: &mut Report) {
+        // A child that was forked has the same.
+        if self.pid != std::process::id() {
+            return;
+        }
+        let turn = self.turn + 1;
+        if let Err(error) = put(report, turn, &mut self.slot) {
+            return tracing::debug!("{}: {error}", self.path.display());
+        }
+        let length = self.slot.len().min(SLOT);
+        // SAFETY: the file has LENGTH bytes, which are mapped as long as we live, and both slots of
+        // SLOT bytes are in them; nothing here refers to them. Others who have the file mapped may
+        // read them meanwhile, and find by the checksum that they do not belong together.
+        unsafe {
+            let to = self.map.as_mut_ptr().add(place(turn));
+            to.copy_from_nonoverlapping(self.slot.as_ptr(), length);
+        }
+        self.turn = turn;
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Leaves it where it is.
+    pub fn keep(mut self) {
+        self.stays = true;
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.stays && self.pid == std::process::id() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nic::report::{FORMAT, VERSION};
+
+    use super::*;
+
+    #[test]
+    fn a_draft_has_the_last_report_and_goes_unless_it_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut draft = Draft::create(&directory.path().join("3")).unwrap();
+        let path = draft.path().to_owned();
+        let read = || nic::draft::report(&std::fs::read(&path).unwrap());
+        assert!(read().is_none());
+        let mut report =
+            Report { format: FORMAT.to_owned(), version: VERSION, ..Report::default() };
+        for pid in 1..4 {
+            report.pid = pid;
+            draft.put(&mut report);
+            assert_eq!(read().unwrap().unwrap().pid, pid);
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), LENGTH as u64);
+        let other = Draft::create(&directory.path().join("3")).unwrap();
+        assert_ne!(other.path(), path);
+        drop(other);
+        draft.keep();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_is_not_followed_and_nothing_is_left_where_there_is_no_room() {
+        assert!(Draft::create(Path::new("/proc/none/0")).is_err());
+        let directory = tempfile::tempdir().unwrap();
+        let precious = directory.path().join("precious");
+        std::fs::write(&precious, "precious").unwrap();
+        for number in 0..20 {
+            let name = format!("0.{}.{number}.{EXTENSION}", std::process::id());
+            std::os::unix::fs::symlink(&precious, directory.path().join(name)).unwrap();
+        }
+        Draft::create(&directory.path().join("0")).unwrap().keep();
+        assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Names of what processes of this network namespace find each other by (see [`crate::directory`]).
+
+use std::path::PathBuf;
+#[cfg(not(any(test, feature = "testing")))]
+use std::{
+    os::unix::fs::MetadataExt as _,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::directory;
+use nic::live::{BELL, SEGMENT_NAME};
+
+/// Number of the network namespace, in which ports are numbered: that in which this was
+/// first asked for.
+#[cfg(not(any(test, feature = "testing")))]
+#[must_use]
+pub fn namespace() -> u64 {
+    static NAMESPACE: AtomicU64 = AtomicU64::new(0);
+    let known = NAMESPACE.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let number = std::fs::metadata("/proc/self/ns/net").map_or(0, |meta| meta.ino());
+    NAMESPACE.store(number, Ordering::Relaxed);
+    number
+}
+
+/// Has a process that a test starts find the segments of that test.
+#[cfg(any(test, feature = "testing"))]
+pub const SPACE: &str = "TCAM_TEST_SPACE";
+
+/// Tests use ports of their choice: those of other programs, and of the same tests run at the
+/// same time, are elsewhere.
+#[cfg(any(test, feature = "testing"))]
+#[must_use]
+pub fn namespace() -> u64 {
+    let inherited = std::env::var(SPACE).ok().and_then(|space| space.parse().ok());
+    inherited.unwrap_or_else(|| std::process::id().into())
+}
+
+/// What the names of the segments of this network namespace begin with.
+#[must_use]
+pub fn prefix() -> String {
+    format!("{SEGMENT_NAME}{}.", namespace())
+}
+
+/// The name of the segment of a port (see [`crate::directory`]).
+#[must_use]
+pub fn name_of(port: u16) -> String {
+    format!("{}{port}", prefix())
+}
+
+/// The place of the socket that the owner of a port sleeps on.
+#[must_use]
+pub fn bell_of(port: u16) -> PathBuf {
+    directory::path().join(format!("{BELL}{}.{port}", namespace()))
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The pool of table entries that the endpoints of a user on this host share: a file
+//! for each size of pool, with the words of a [`Ledger`] for each of its engines. Endpoints are
+//! given to the engines in turn.
+//!
+//! ```text
+//!  0      header: identity | entries | engines | endpoints that joined
+//!  64     state
+//!  4 K    members: 1024 lines: word | pid, port | inode | started | reserved, max
+//!  68 K   the next engine, without a header, or the end
+//! ```
+//!
+//! Every member holds the file locked, shared (`flock`): who gets it alone knows
+//! that nobody is left, and makes the words anew or removes the file. Joining,
+//! leaving and returning what a dead member held are done by one at a time, under
+//! the file's record lock (`fcntl`); taking entries and giving them back needs no
+//! lock. A member lives as long as its endpoint's segment does.
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::MetadataExt as _,
+    sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering},
+};
+
+use matching::pool::{EntryPool, Ledger, MAX_MEMBERS, Refusal, Share, Words};
+use memmap2::{MmapOptions, MmapRaw};
+use parking_lot::Mutex;
+use rustix::{
+    fs::{FlockOperation, fcntl_lock, flock, ftruncate},
+    io::{Errno, retry_on_intr},
+};
+
+use crate::{directory::Directory, endpoint::Owner, memory::give_memory, names::namespace};
+
+const IDENTITY: usize = 0;
+const ENTRIES: usize = 8;
+const ENGINES: usize = 16;
+const JOINED: usize = 24;
+const STATE: usize = 64;
+const MEMBERS: usize = 4096;
+const MEMBER: usize = 64;
+/// Bytes of an engine.
+const LENGTH: usize = MEMBERS + MAX_MEMBERS as usize * MEMBER;
+
+/// Words of a member.
+const WORD: usize = 0;
+const PROCESS: usize = 8;
+const INODE: usize = 16;
+const STARTED: usize = 24;
+const SHARE: usize = 32;
+
+/// "tcampol" and the version of this layout.
+const MAGIC: u64 = u64::from_be_bytes(*b"tcampol\x02");
+
+/// Members looked at each time.
+const MEMBERS_A_LOOK: usize = 8;
+
+/// Record locks belong to a process, and closing any of its files ends them: its
+/// threads take turns, from before they open the file until it is closed or unlocked.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The only one that adds and removes members, as long as it lives.
+struct Only<'a>(&'a File);
+
+impl<'a> Only<'a> {
+    fn lock(file: &'a File, how: FlockOperation) -> io::Result<Self> {
+        // Programs have signals of their own.
+        retry_on_intr(|| fcntl_lock(file, how))?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Only<'_> {
+    fn drop(&mut self) {
+        let _ = fcntl_lock(self.0, FlockOperation::Unlock);
+    }
+}
+
+/// The mapped file, and the engine that is looked at.
+#[derive(Debug)]
+struct Map {
+    bytes: MmapRaw,
+    engine: usize,
+}
+
+impl Map {
+    /// A word of the header.
+    fn header(&self, offset: usize) -> &AtomicU64 {
+        self.at(offset)
+    }
+
+    /// A word of the engine.
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        self.at(self.engine * LENGTH + offset)
+    }
+
+    fn at(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes.len());
+        // SAFETY: aligned and within the mapping, which lives as long as self.
+        // Only atomics are ever referenced; other processes use them as such.
+        unsafe { AtomicU64::from_ptr(self.bytes.as_mut_ptr().add(offset).cast()) }
+    }
+
+    fn field(&self, number: u16, offset: usize) -> &AtomicU64 {
+        self.word(MEMBERS + usize::from(number % MAX_MEMBERS) * MEMBER + offset)
+    }
+
+    /// Who has a number; none if nobody.
+    fn owner(&self, number: u16) -> Option<Owner> {
+        let process = self.field(number, PROCESS).load(Ordering::Acquire);
+        (process != 0).then(|| Owner {
+            pid: (process >> 32) as u32,
+            port: process as u16,
+            inode: self.field(number, INODE).load(Ordering::Relaxed),
+            started: self.field(number, STARTED).load(Ordering::Relaxed),
+        })
+    }
+
+    fn share(&self, number: u16) -> Share {
+        let share = self.field(number, SHARE).load(Ordering::Relaxed);
+        Share { reserved: (share >> 32) as u32, max: share as u32 }
+    }
+
+    fn set_owner(&self, number: u16, owner: &Owner, share: Share) {
+        let share = u64::from(share.reserved) << 32 | u64::from(share.max);
+        self.field(number, SHARE).store(share, Ordering::Relaxed);
+        self.field(number, INODE).store(owner.inode, Ordering::Relaxed);
+        self.field(number, STARTED).store(owner.started, Ordering::Relaxed);
+        let process = u64::from(owner.pid) << 32 | 1 << 16 | u64::from(owner.port);
+        self.field(number, PROCESS).store(process, Ordering::Release);
+    }
+
+    fn clear_owner(&self, number: u16) {
+        self.field(number, PROCESS).store(0, Ordering::Release);
+    }
+}
+
+impl Words for Map {
+    type Word = AtomicU64;
+
+    fn state(&self) -> &AtomicU64 {
+        self.word(STATE)
+    }
+
+    fn member(&self, number: u16) -> &AtomicU64 {
+        self.field(number, WORD)
+    }
+}
+
+/// What the names of pools begin with.
+const NAMES: &str = "pool.";
+
+fn name_of(entries: u32, engines: u32) -> String {
+    match engines {
+        1 => format!("{NAMES}{}.{entries}", namespace()),
+        _ => format!("{NAMES}{}.{entries}x{engines}", namespace()),
+    }
+}
+
+/// Removes the pools that nobody is a member of.
+pub fn clean_up() {
+    let Ok(directory) = Directory::open() else { return };
+    for name in directory.names(NAMES).into_iter().flatten() {
+        let _turn = TURN.lock();
+        if let Ok(file) = directory.file(&name) {
+            remove_if_alone(&directory, &file, &name);
+        }
+    }
+}
+
+/// Removes a pool without members.
+fn remove_if_alone(directory: &Directory, file: &File, name: &str) {
+    let alone = fcntl_lock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
+        && flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    // Who waits for the lock sees that its file is unlinked and starts over.
+    if alone && file.metadata().is_ok_and(|meta| meta.nlink() > 0) {
+        let _ = directory.remove(name);
+    }
+}
+
+/// An endpoint's membership of the pool.
+#[derive(Debug)]
+pub struct NodePool {
+    ledger: Ledger<Map>,
+    /// Of its engine.
+    entries: u32,
+    number: u16,
+    share: Share,
+    name: String,
+    /// With the shared lock; none once it left.
+    file: Mutex<Option<File>>,
+    /// The process that joined: a child that was forked is no member.
+    pid: u32,
+    /// Member that the next look begins with.
+    next: AtomicU16,
+    said: AtomicBool,
+}
+
+impl NodePool {
+    /// Makes an endpoint a member of an engine of the pool of `entries`, which is made if need be.
+    ///
+    /// # Errors
+    /// `EACCES` another user's file is in the way, `EPROTO` the file is damaged,
+    /// `ENOSPC` `/dev/shm` or the pool is full, `EINVAL` more would be reserved than
+    /// there is.
+    pub fn join(entries: u32, engines: u32, share: Share, owner: &Owner) -> io::Result<Self> {
+        let name = name_of(entries, engines);
+        loop {
+            let _turn = TURN.lock();
+            let directory = Directory::make()?;
+            let file = match directory.file_or_new(&name) {
+                // The directory went with its last file.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.inspect_err(|error| {
+                    tracing::error!("cannot open the pool {name}: {error}");
+                })?,
+            };
+            let only = Only::lock(&file, FlockOperation::LockExclusive)?;
+            if file.metadata()?.nlink() == 0 {
+                continue;
+            }
+            let joined = Self::join_file(&file, [entries, engines], &name, share, owner);
+            if joined.is_err() {
+                remove_if_alone(&directory, &file, &name);
+            }
+            drop(only);
+            let (ledger, number) = joined?;
+            return Ok(Self {
+                ledger,
+                entries: entries / engines,
+                number,
+                share,
+                name,
+                file: Mutex::new(Some(file)),
+                pid: std::process::id(),
+                next: AtomicU16::new(0),
+                said: AtomicBool::new(false),
+            });
+        }
+    }
+
+    fn join_file(
+        file: &File,
+        [entries, engines]: [u32; 2],
+        name: &str,
+        share: Share,
+        owner: &Owner,
+    ) -> io::Result<(Ledger<Map>, u16)> {
+        let damaged = |_| -> io::Error {
+            tracing::error!("the pool {name} is damaged or of another version of tcam");
+            Errno::PROTO.into()
+        };
+        let length = LENGTH * engines as usize;
+        let fresh = flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if fresh {
+            // Whatever is left of a pool without members.
+            ftruncate(file, 0).map_err(io::Error::from)?;
+            give_memory(file, length, "pool")?;
+        }
+        // A file shorter than the mapping would be a SIGBUS later.
+        if file.metadata()?.len() != length as u64 {
+            return Err(damaged(Refusal::Damaged));
+        }
+        let mut map = Map { bytes: MmapOptions::new().len(length).map_raw(file)?, engine: 0 };
+        if fresh {
+            map.header(ENTRIES).store(u64::from(entries), Ordering::Relaxed);
+            map.header(ENGINES).store(u64::from(engines), Ordering::Relaxed);
+            map.header(IDENTITY).store(MAGIC, Ordering::Relaxed);
+        }
+        flock(file, FlockOperation::NonBlockingLockShared).map_err(io::Error::from)?;
+        let told = [IDENTITY, ENTRIES, ENGINES].map(|at| map.header(at).load(Ordering::Relaxed));
+        if told != [MAGIC, entries.into(), engines.into()] {
+            return Err(damaged(Refusal::Damaged));
+        }
+        let joined = map.header(JOINED).fetch_add(1, Ordering::Relaxed);
+        map.engine = (joined % u64::from(engines)) as usize;
+        let entries = entries / engines;
+        let ledger = Ledger::new(map, entries);
+        for number in 0..MAX_MEMBERS {
+            return_dead(&ledger, entries, number).map_err(damaged)?;
+        }
+        let map = ledger.words();
+        let (taken, free): (Vec<u16>, Vec<u16>) =
+            (0..MAX_MEMBERS).partition(|&number| map.owner(number).is_some());
+        let reserved = taken.iter().map(|&number| u64::from(map.share(number).reserved));
+        let reserved = reserved.sum::<u64>() + u64::from(share.reserved);
+        if reserved > u64::from(entries) {
+            let members = taken.len() + 1;
+            tracing::error!(
+                "FI_TCAM_POOL_RESERVED={}: {members} endpoints would reserve {reserved} entries of \
+                 a pool of {entries}",
+                share.reserved
+            );
+            return Err(Errno::INVAL.into());
+        }
+        let Some(&number) = free.first() else {
+            tracing::error!("{MAX_MEMBERS} endpoints share the pool: there is no room for more");
+            return Err(Errno::NOSPC.into());
+        };
+        map.set_owner(number, owner, share);
+        ledger.join(number, share).map_err(damaged)?;
+        Ok((ledger, number))
+    }
+
+    /// Returns what some members that died held, if any did.
+    pub fn look_around(&self) {
+        let map = self.ledger.words();
+        let first = self.next.load(Ordering::Relaxed);
+        let members = (0..MAX_MEMBERS).map(|step| (first + step) % MAX_MEMBERS);
+        let members = members.filter(|&number| number != self.number);
+        for number in members.filter(|&number| map.owner(number).is_some()).take(MEMBERS_A_LOOK) {
+            self.next.store((number + 1) % MAX_MEMBERS, Ordering::Relaxed);
+            if map.owner(number).is_some_and(|owner| !owner.lives())
+                && let Some(file) = &*self.file.lock()
+                && let Some(_turn) = TURN.try_lock()
+                && let Ok(_only) = Only::lock(file, FlockOperation::NonBlockingLockExclusive)
+                && return_dead(&self.ledger, self.entries, number).is_err()
+            {
+                self.say_damaged();
+            }
+        }
+    }
+
+    /// Gives everything back; the last member removes the file.
+    pub fn leave(&self) {
+        if self.pid != std::process::id() {
+            return;
+        }
+        let _turn = TURN.lock();
+        let Some(file) = self.file.lock().take() else { return };
+        let Ok(_only) = Only::lock(&file, FlockOperation::LockExclusive) else { return };
+        if self.ledger.leave(self.number, self.share).is_err() {
+            self.say_damaged();
+        }
+        self.ledger.words().clear_owner(self.number);
+        if let Ok(directory) = Directory::open() {
+            remove_if_alone(&directory, &file, &self.name);
+        }
+    }
+
+    #[cold]
+    fn say_damaged(&self) {
+        if !self.said.swap(true, Ordering::Relaxed) {
+            tracing::error!("the pool {} is damaged: it gives no entries", self.name);
+        }
+    }
+
+    fn check(&self, done: Result<(), Refusal>) -> Result<(), Refusal> {
+        if done == Err(Refusal::Damaged) {
+            self.say_damaged();
+        }
+        done
+    }
+}
+
+/// Returns what a member held if it died. The caller is the only one who may.
+fn return_dead(ledger: &Ledger<Map>, entries: u32, number: u16) -> Result<(), Refusal> {
+    let map = ledger.words();
+    let Some(owner) = map.owner(number).filter(|owner| !owner.lives()) else { return Ok(()) };
+    tracing::info!("returning the entries of process {}, which died", owner.pid);
+    let share = map.share(number);
+    if share.reserved > entries {
+        return Err(Refusal::Damaged);
+    }
+    ledger.leave(number, share)?;
+    map.clear_owner(number);
+    Ok(())
+}
+
+impl EntryPool for NodePool {
+    fn take(&self) -> Result<(), Refusal> {
+        self.check(self.ledger.take(self.number, self.share))
+    }
+
+    fn give_back(&self) {
+        let _ = self.check(self.ledger.give_back(self.number, self.share));
+    }
+
+    fn is_half_taken(&self) -> bool {
+        self.ledger.is_half_taken()
+    }
+}
+
+impl Drop for NodePool {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(test)]
+#[path = "node_pool_tests.rs"]
+mod tests;

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A named address vector: addresses that processes of a user share (`fi_av(3)`).
+//!
+//! ```text
+//! 0    header: identity | used
+//! 64   the fi_addr_t of each address: its index, or FI_ADDR_NOTAVAIL
+//!      the addresses, packed; 0 where there is none
+//! ```
+//!
+//! Whoever made the file holds a lock on it and removes it, as with segments. It has
+//! room for so many addresses and no more: applications have a pointer into it.
+#![allow(unsafe_code, reason = "shared memory is raw memory")]
+
+use std::{
+    fs::File,
+    io,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use crate::{
+    directory::{self, Directory},
+    owner::remove_if_dead,
+};
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::io::Errno;
+
+use crate::{memory::give_memory, names::namespace};
+
+/// What the names of vectors begin with.
+const NAMES: &str = "av.";
+
+/// "tcam-av" and the version of this layout.
+const MAGIC: u64 = u64::from_be_bytes(*b"tcam-av\x01");
+const USED: usize = 8;
+const HEADER: usize = 64;
+/// Bytes of an address: the `fi_addr_t`, and where it leads.
+const ENTRY: usize = 16;
+/// Addresses that there is always room for.
+const LEAST: usize = 1024;
+/// Most addresses.
+const MOST: usize = 1 << 24;
+/// Longest name.
+const NAME: usize = 128;
+
+/// A mapped vector.
+#[derive(Debug)]
+pub struct SharedAddresses {
+    map: MmapRaw,
+    capacity: usize,
+    writable: bool,
+    /// The maker's file with its lock, and the process.
+    made: Option<(File, String, u32)>,
+}
+
+// SAFETY: the mapping is shared with other processes anyway; every access is atomic.
+unsafe impl Sync for SharedAddresses {}
+
+impl SharedAddresses {
+    /// Opens the vector with a name, which is made if there is none and it is not only
+    /// to be read.
+    ///
+    /// # Errors
+    /// `EINVAL` for a name that is none, `ENOENT` if it is only to be read and not there,
+    /// `EPROTO` if it is damaged, `ENOSPC` if `/dev/shm` is full.
+    pub fn open(name: &str, count: usize, read_only: bool) -> io::Result<Self> {
+        if name.is_empty() || name.len() > NAME || name.contains('/') {
+            tracing::info!("{name:?} is no name for an address vector");
+            return Err(Errno::INVAL.into());
+        }
+        let name = format!("{NAMES}{}.{name}", namespace());
+        loop {
+            match Directory::open().and_then(|directory| {
+                _ = remove_if_dead(&directory, &name);
+                Self::open_made(&directory, &name, read_only)
+            }) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !read_only => {}
+                opened => return opened,
+            }
+            match Self::make(name.clone(), count.clamp(LEAST, MOST)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made,
+            }
+        }
+    }
+
+    fn make(name: String, capacity: usize) -> io::Result<Self> {
+        let file = directory::create_locked(&name)?;
+        let length = HEADER + capacity * ENTRY;
+        let map = give_memory(&file, length, "shared address vector")
+            .and_then(|()| MmapOptions::new().len(length).map_raw(&file))
+            .inspect_err(|_| remove(&name))?;
+        let made = Some((file, name, std::process::id()));
+        let addresses = Self { map, capacity, writable: true, made };
+        for index in 0..capacity {
+            addresses.word(HEADER + index * 8).store(u64::MAX, Ordering::Relaxed);
+        }
+        addresses.word(0).store(MAGIC, Ordering::Release);
+        Ok(addresses)
+    }
+
+    fn open_made(directory: &Directory, name: &str, read_only: bool) -> io::Result<Self> {
+        let file = directory.file(name)?;
+        // Its maker may be at it.
+        for _ in 0..1000 {
+            let length = file.metadata()?.len() as usize;
+            if length > HEADER {
+                let capacity = (length - HEADER) / ENTRY;
+                let mut options = MmapOptions::new();
+                options.len(HEADER + capacity * ENTRY);
+                let map = if read_only {
+                    options.map_raw_read_only(&file)
+                } else {
+                    options.map_raw(&file)
+                }?;
+                let addresses = Self { map, capacity, writable: !read_only, made: None };
+                if addresses.word(0).load(Ordering::Acquire) == MAGIC {
+                    return Ok(addresses);
+                }
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        tracing::warn!("{name} is damaged or of another version of tcam");
+        Err(Errno::PROTO.into())
+    }
+
+    /// Whether addresses may be inserted and removed here.
+    pub fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Indices given out so far.
+    pub fn used(&self) -> usize {
+        (self.word(USED).load(Ordering::Acquire) as usize).min(self.capacity)
+    }
+
+    /// An index that nobody had before; none if there is no room.
+    pub fn claim(&self) -> Option<usize> {
+        let next = |used: u64| (used < self.capacity as u64).then_some(used + 1);
+        let used = self.word(USED).fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+        used.ok().map(|used| used as usize)
+    }
+
+    /// The address at an index, 0 if there is none.
+    pub fn get(&self, index: usize) -> u64 {
+        if index < self.capacity { self.address(index).load(Ordering::Acquire) } else { 0 }
+    }
+
+    /// Sets the address at an index that was claimed; 0 removes it.
+    pub fn set(&self, index: usize, address: u64) {
+        if index < self.capacity && self.writable {
+            self.address(index).store(address, Ordering::Release);
+            let number = if address == 0 { u64::MAX } else { index as u64 };
+            self.word(HEADER + index * 8).store(number, Ordering::Release);
+        }
+    }
+
+    /// Where the application finds the `fi_addr_t` of each address (`map_addr`).
+    pub fn map_addr(&self) -> usize {
+        self.map.as_ptr() as usize + HEADER
+    }
+
+    fn address(&self, index: usize) -> &AtomicU64 {
+        self.word(HEADER + (self.capacity + index) * 8)
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= HEADER + self.capacity * ENTRY);
+        // SAFETY: aligned and within the mapping, which lives as long as self. A mapping
+        // that may only be read is only loaded from: `claim` and `set` check.
+        unsafe { AtomicU64::from_ptr(self.map.as_mut_ptr().add(offset).cast()) }
+    }
+}
+
+impl Drop for SharedAddresses {
+    fn drop(&mut self) {
+        if let Some((_, name, pid)) = &self.made
+            && *pid == std::process::id()
+        {
+            remove(name);
+        }
+    }
+}
+
+fn remove(name: &str) {
+    if let Ok(directory) = Directory::open() {
+        let _ = directory.remove(name);
+    }
+}
+
+/// Removes the vectors of makers that died.
+pub fn clean_up() {
+    let Ok(directory) = Directory::open() else { return };
+    for name in directory.names(NAMES).into_iter().flatten() {
+        let _ = remove_if_dead(&directory, &name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(opened: io::Result<SharedAddresses>) -> Option<Errno> {
+        Errno::from_io_error(&opened.unwrap_err())
+    }
+
+    #[test]
+    fn who_reads_sees_what_is_inserted_and_the_maker_takes_it_away() {
+        let name = format!("test-{}", std::process::id());
+        assert_eq!(refusal(SharedAddresses::open(&name, 0, true)), Some(Errno::NOENT));
+        let made = SharedAddresses::open(&name, 3, false).unwrap();
+        let other = SharedAddresses::open(&name, 0, false).unwrap();
+        let reader = SharedAddresses::open(&name, 0, true).unwrap();
+        assert_eq!((made.claim(), other.claim(), reader.used()), (Some(0), Some(1), 2));
+        other.set(1, 7);
+        assert_eq!((made.get(1), reader.get(1), reader.get(0), reader.get(LEAST)), (7, 7, 0, 0));
+        while made.claim().is_some() {}
+        assert_eq!(reader.used(), LEAST);
+        drop(made);
+        assert_eq!(refusal(SharedAddresses::open(&name, 0, true)), Some(Errno::NOENT));
+        assert_eq!(reader.get(1), 7, "still mapped");
+    }
+
+    #[test]
+    fn names_and_files_that_are_none() {
+        for name in ["", "a/b", &"x".repeat(NAME + 1)] {
+            assert_eq!(refusal(SharedAddresses::open(name, 0, false)), Some(Errno::INVAL));
+        }
+        let name = format!("damaged-{}", std::process::id());
+        let made = SharedAddresses::open(&name, 0, false).unwrap();
+        made.word(0).store(1, Ordering::Relaxed);
+        assert_eq!(refusal(SharedAddresses::open(&name, 0, true)), Some(Errno::PROTO));
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Signals of the application, which its own threads handle.
+#![allow(unsafe_code, reason = "system calls")]
+
+/// Does something that starts a thread, which is to get no signals: the application
+/// has handlers for its own.
+pub fn without_signals<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are initialised by the calls that fill them, and live as long.
+    unsafe {
+        let mut all = std::mem::zeroed();
+        let mut before = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        let masked = libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) == 0;
+        let result = work();
+        if masked {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        }
+        result
+    }
+}

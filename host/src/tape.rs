@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A file that is written a record at a time through a mapping of its window (see
+//! `nic::trace`), so that a killed process leaves what it wrote: no system call but one
+//! for each [`WINDOW`].
+//!
+//! The window is written once before it is mapped, so that a full disk is an error
+//! then and not a `SIGBUS` later. Behind the youngest record there is a zero word, which
+//! is written before it, so the window is never cleared.
+//!
+//! Rejected: the whole file mapped, part by part (25 to 35 ns a record of 32 bytes against
+//! 16: a page fault for each 4 KiB, which file systems make dear), a buffer that is not
+//! the file's (a killed process takes it along).
+#![allow(unsafe_code, reason = "a shared mapping is raw memory")]
+
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    os::{fd::AsRawFd as _, unix::fs::OpenOptionsExt as _},
+    path::Path,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use crate::directory::behind_streams;
+use memmap2::{MmapOptions, MmapRaw};
+use nic::trace::{End, FILL, HEADER, MOST_AGAIN, STATE, Sink, Stop, WORD, again, state};
+
+/// Bytes of the window; a multiple of the page size.
+pub const WINDOW: usize = 64 * 1024;
+const WORDS: usize = WINDOW / WORD;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Tape {
+    file: File,
+    /// Header and window.
+    map: MmapRaw,
+    /// Words in the window.
+    used: usize,
+    /// What the last of them repeats, if it is such a record; 0.
+    again: u32,
+    /// Where the next window is appended.
+    end: u64,
+    laps: u64,
+    /// Largest length of the file.
+    max: u64,
+}
+
+impl Tape {
+    /// A new file that begins with `header`, of [`HEADER`] bytes, which says that it
+    /// has a window of [`WINDOW`], and grows to `max` bytes at most.
+    ///
+    /// # Errors
+    /// The file exists or cannot be made, or the disk is full.
+    pub fn create(path: &Path, header: &[u8], max: u64) -> io::Result<Self> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)?;
+        // A file with less than a header would take the place of an earlier recording.
+        behind_streams(file)
+            .and_then(|file| Self::begin(file, header, max))
+            .inspect_err(|_| drop(std::fs::remove_file(path)))
+    }
+
+    fn begin(mut file: File, header: &[u8], max: u64) -> io::Result<Self> {
+        assert_eq!(header.len(), HEADER);
+        file.write_all(header)?;
+        file.write_all(&[0; WINDOW])?;
+        let map = MmapOptions::new().len(HEADER + WINDOW).populate().map_raw(&file)?;
+        Ok(Self { file, map, used: 0, again: 0, end: (HEADER + WINDOW) as u64, laps: 0, max })
+    }
+
+    /// Appends what the window holds, and begins it again.
+    #[cold]
+    fn append(&mut self) -> Result<(), Stop> {
+        let end = self.end + WINDOW as u64;
+        let stop = if end > self.max {
+            Some(Stop::Size)
+        } else if let Err(error) = self.write_window() {
+            tracing::debug!("a trace cannot grow: {error}");
+            // A part of it may be there; readers take the rest from the window.
+            Some(Stop::Disk)
+        } else {
+            None
+        };
+        if let Some(stop) = stop {
+            self.tell(End::Stopped(stop));
+            return Err(stop);
+        }
+        self.word(HEADER / WORD).store(0, Ordering::Relaxed);
+        self.laps += 1;
+        self.tell(End::Open);
+        self.end = end;
+        (self.used, self.again) = (0, 0);
+        Ok(())
+    }
+
+    fn write_window(&self) -> io::Result<()> {
+        let mut done = 0;
+        while done < WINDOW {
+            // SAFETY: the window is mapped as long as we live. The kernel reads it, so
+            // that others may write to the file meanwhile is no race of ours.
+            let written = unsafe {
+                let from = self.map.as_ptr().add(HEADER + done).cast();
+                let at = (self.end + done as u64) as libc::off_t;
+                libc::pwrite(self.file.as_raw_fd(), from, WINDOW - done, at)
+            };
+            match usize::try_from(written) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(more) => done += more,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing comes any more.
+    pub fn close(self) {
+        self.tell(End::Closed);
+    }
+
+    /// Writes the end of the header.
+    fn tell(&self, end: End) {
+        for (word, at) in state(self.laps, end).into_iter().zip((HEADER - STATE) / WORD..) {
+            self.word(at).store(word.to_le(), Ordering::Release);
+        }
+    }
+
+    /// A record that does not fit into what is left of the window.
+    #[cold]
+    fn put_next<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
+        // The first of them ends what is read, until it is written.
+        for at in (self.used..WORDS).rev() {
+            self.word(HEADER / WORD + at).store(FILL.to_le(), Ordering::Release);
+        }
+        self.append()?;
+        self.put(words)
+    }
+
+    /// Writes a record of one word, if the window has room.
+    #[inline]
+    pub fn has_put(&mut self, word: u32) -> bool {
+        let (at, end) = (self.used, self.used + 1);
+        if end >= WORDS {
+            return false;
+        }
+        self.word(HEADER / WORD + end).store(0, Ordering::Release);
+        self.word(HEADER / WORD + at).store(word.to_le(), Ordering::Release);
+        (self.used, self.again) = (end, 0);
+        true
+    }
+
+    /// Writes that the last operation was asked once more, if the window has room.
+    #[inline]
+    pub fn has_repeated(&mut self) -> bool {
+        let count = self.again + 1;
+        if !(2..=MOST_AGAIN).contains(&count) {
+            let begun = self.has_put(again(1));
+            self.again = u32::from(begun);
+            return begun;
+        }
+        self.again = count;
+        self.word(HEADER / WORD + self.used - 1).store(again(count).to_le(), Ordering::Release);
+        true
+    }
+
+    /// A word of header and window.
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU32 {
+        assert!(at < (HEADER + WINDOW) / WORD);
+        // SAFETY: header and window are mapped as long as we live, and the word lies in
+        // them, aligned. Others may map the file: all access is atomic.
+        unsafe { &*self.map.as_mut_ptr().cast::<AtomicU32>().add(at) }
+    }
+}
+
+impl Sink for Tape {
+    /// It is in the file then, and the tape is done with.
+    type Error = Stop;
+
+    fn put<const N: usize>(&mut self, words: [u32; N]) -> Result<(), Stop> {
+        let (first, end) = (self.used, self.used + N);
+        if end >= WORDS {
+            return self.put_next(words);
+        }
+        let word = |at| self.word(HEADER / WORD + at);
+        word(end).store(0, Ordering::Release);
+        for (further, at) in words[1..].iter().zip(first + 1..) {
+            word(at).store(further.to_le(), Ordering::Release);
+        }
+        word(first).store(words[0].to_le(), Ordering::Release);
+        (self.used, self.again) = (end, 0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nic::trace::{Encoder, Header, Op, Reader};
+
+    use super::*;
+
+    /// Words of a cancel, which the tests write. They do not fill a window evenly.
+    const CANCEL: usize = 3;
+    const RECORDS: usize = WORDS / CANCEL;
+
+    fn path(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("tcam-tape-{}-{name}", std::process::id()))
+    }
+
+    fn header() -> Vec<u8> {
+        Header { window: WINDOW as u32, ..Header::default() }.to_bytes()
+    }
+
+    fn ops(bytes: &[u8]) -> Vec<Op> {
+        Reader::new(bytes).unwrap().map(|op| op.unwrap().1).collect()
+    }
+
+    fn push(tape: &mut Tape, number: u64) -> Result<(), Stop> {
+        Encoder::default().op(tape, &Op::Cancel(number))
+    }
+
+    #[test]
+    fn windows_follow_each_other() {
+        let path = path("windows");
+        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        let mut count = 0;
+        for more in [5, RECORDS as u64 - 5, 1, 2 * RECORDS as u64 + 7] {
+            (count..count + more).for_each(|number| push(&mut tape, number).unwrap());
+            count += more;
+            // As a killed process leaves it.
+            let bytes = std::fs::read(&path).unwrap();
+            assert!(ops(&bytes).into_iter().eq((0..count).map(Op::Cancel)));
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn killed_while_it_appends_a_process_loses_nothing() {
+        let path = path("killed");
+        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        let count = 2 * RECORDS as u64;
+        (0..count).for_each(|number| push(&mut tape, number).unwrap());
+        let mut before = std::fs::read(&path).unwrap();
+        push(&mut tape, count).unwrap();
+        let after = std::fs::read(&path).unwrap();
+        let whole = |bytes: &[u8]| ops(bytes).into_iter().eq((0..count).map(Op::Cancel));
+        assert!(whole(&before));
+        // The window is filled up, from its end.
+        let end = HEADER + WINDOW;
+        assert_eq!(after[after.len() - WORD..], FILL.to_le_bytes());
+        before[end - WORD..end].copy_from_slice(&FILL.to_le_bytes());
+        assert!(whole(&before));
+        // Any part of the window is written.
+        for part in [0, 1, WORD, 77 * WORD + 2, after.len() - before.len()] {
+            let mut bytes = before.clone();
+            bytes.extend_from_slice(&after[before.len()..before.len() + part]);
+            assert!(whole(&bytes), "{part} bytes");
+        }
+        // All of it, and the window begins again.
+        let mut bytes = before.clone();
+        bytes.extend_from_slice(&after[before.len()..]);
+        bytes[HEADER..HEADER + WORD].fill(0);
+        assert!(whole(&bytes));
+        bytes[HEADER - STATE..HEADER].copy_from_slice(&after[HEADER - STATE..HEADER]);
+        assert!(whole(&bytes));
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn what_follows_the_youngest_record_is_not_read() {
+        let path = path("youngest");
+        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        // The window is full of ones.
+        for _ in 0..=WORDS / 7 {
+            tape.put([u32::MAX; 7]).unwrap();
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let zero = HEADER + 7 * WORD;
+        assert_eq!(bytes[zero..zero + 2 * WORD], [0, 0, 0, 0, 255, 255, 255, 255]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn repetitions_take_no_room_and_begin_anew_with_each_window() {
+        let path = path("repetitions");
+        let mut tape = Tape::create(&path, &header(), u64::MAX).unwrap();
+        push(&mut tape, 7).unwrap();
+        for count in 1..=2 * MOST_AGAIN as usize + 3 {
+            assert!(tape.has_repeated());
+            // As a killed process leaves it.
+            assert_eq!(ops(&std::fs::read(&path).unwrap()).len(), count + 1);
+        }
+        assert_eq!(tape.used, CANCEL + 3);
+        // Up to the window's last word, behind which a zero must fit.
+        while tape.has_put(FILL) {}
+        assert!(!tape.has_repeated());
+        let before = ops(&std::fs::read(&path).unwrap()).len();
+        push(&mut tape, 8).unwrap();
+        assert!(tape.has_repeated() && tape.has_repeated());
+        let all = ops(&std::fs::read(&path).unwrap());
+        assert_eq!(all[before..], [Op::Cancel(8); 3]);
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn the_size_allowed_ends_it_and_says_so() {
+        let path = path("size");
+        let max = (HEADER + 2 * WINDOW) as u64;
+        let mut tape = Tape::create(&path, &header(), max).unwrap();
+        let written = (0..).take_while(|&number| push(&mut tape, number).is_ok()).count();
+        assert_eq!(written, 2 * RECORDS);
+        drop(tape);
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.len() as u64 <= max);
+        let ops = ops(&bytes);
+        assert_eq!((ops.len(), ops.last()), (written + 1, Some(&Op::Stop(Stop::Size))));
+        std::fs::remove_file(&path).unwrap();
+    }
+}
