@@ -26,3 +26,6 @@ pub mod testing;
 pub mod twin;
 pub mod way;
 pub mod wire;
+
+#[cfg(test)]
+mod conformance_tests;

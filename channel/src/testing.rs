@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use ffi::Errno;
+use rustix::fs::{FlockOperation, flock};
 
 use crate::{
     identity::Identity,
@@ -86,6 +87,15 @@ pub fn slots(of: &Segment) -> Vec<Option<Header>> {
 /// All buffers are back.
 pub fn free_buffers(own: &Segment) {
     (0..BUFFERS).for_each(|buffer| own.buffer_state(buffer).store(0, Ordering::Release));
+}
+
+/// The owner of a segment is gone without having closed it, as far as others see.
+///
+/// # Panics
+/// It is no own segment.
+pub fn die(own: &Segment) {
+    let file = own.file().expect("an own segment");
+    flock(file, FlockOperation::Unlock).expect("the lock is ours");
 }
 
 /// Writes a word anywhere, as any process of this user may.

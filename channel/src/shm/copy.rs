@@ -122,8 +122,8 @@ unsafe fn read_with_word(
     match unsafe { transfer(libc::process_vm_readv, image.pid, locals, remotes, begun) } {
         Ok(0) => Ok(0),
         Ok(read @ WORD..) if word == image.word => match read - WORD {
-            // The word can be read and what is wanted cannot.
-            0 if !there.is_empty() => Err(CopyError::Failed(Errno::EIO)),
+            // The word can be read and what is wanted cannot, or is not there.
+            0 if !local.is_empty() => Err(CopyError::Failed(Errno::EIO)),
             read => Ok(read),
         },
         // The word is another, or not even the memory is there.

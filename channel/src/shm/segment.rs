@@ -228,7 +228,7 @@ impl Segment {
     }
 
     /// The owner's file.
-    pub(super) fn file(&self) -> Option<&File> {
+    pub(crate) fn file(&self) -> Option<&File> {
         self.lock.as_ref()
     }
 

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What every way promises, over each of them.
+
+use std::{
+    net::{Ipv4Addr, SocketAddrV4},
+    sync::Arc,
+};
+
+use ffi::{Buffer, Errno, memory::Window, ops::ep::rma::RemotePart};
+use host::owner::Look;
+
+use crate::{
+    contract::{Payload, Sent, Settings},
+    home::{Home, Inboxes},
+    shm::segment::Segment,
+    testing,
+    twin::{End, Fault, Net, Phase},
+    way::{CopyError, Direction, Inbox, Link, Liveness},
+    wire::{CHECKED, Frame, Header, Kind, LONGEST},
+};
+
+/// The ways, and a net for the second.
+fn ways() -> [Option<Arc<Net>>; 2] {
+    [None, Some(Arc::default())]
+}
+
+/// An endpoint without all that is above its channels.
+struct Endpoint {
+    own: Arc<Segment>,
+    end: Option<Arc<End>>,
+    home: Home,
+    inboxes: Inboxes,
+    links: Vec<Link>,
+}
+
+const COPIES: Settings = Settings { checks: false, copies: true };
+
+impl Endpoint {
+    fn new(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> Self {
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        let own = Arc::new(Segment::create(address).unwrap());
+        let mut home = Home::new(&own, settings);
+        let end = net.map(|net| net.end(own.identity()));
+        if let Some(end) = &end {
+            home.join(end);
+        }
+        let inboxes = home.inboxes();
+        Self { own, end, home, inboxes, links: Vec::new() }
+    }
+
+    fn port(&self) -> u16 {
+        self.own.port()
+    }
+
+    /// Opens a link: the first to the first peer, and so on.
+    fn meet(&mut self, peer: &Self) {
+        self.links.push(self.home.open(peer.port()).unwrap());
+    }
+
+    fn send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
+        self.home.send(&mut self.links[0], 0, header, payload)
+    }
+
+    fn inbox(&mut self) -> &mut Inbox {
+        let way = usize::from(self.end.is_some());
+        self.inboxes[way].as_mut().unwrap()
+    }
+
+    /// The next slot with a copy of what goes with it; its sender is the first peer.
+    fn take(&mut self) -> Option<(Header, Vec<u8>)> {
+        let way = usize::from(self.end.is_some());
+        let inbox = self.inboxes[way].as_mut().unwrap();
+        let header = inbox.peek()?.header.unwrap();
+        let body = self.links[0].body(&header, inbox.payload()).unwrap();
+        let bytes = body.bytes().keep().into_vec();
+        drop(body);
+        inbox.release();
+        inbox.publish();
+        Some((header, bytes))
+    }
+
+    fn close(&mut self) {
+        if let Some(end) = &self.end {
+            end.close();
+        }
+        self.own.close();
+    }
+
+    fn die(&mut self) {
+        if let Some(end) = &self.end {
+            end.die();
+        }
+        testing::die(&self.own);
+    }
+}
+
+/// Two that have met, over each way. Ports are the test's own.
+fn pairs(port: u16, settings: Settings) -> impl Iterator<Item = (Endpoint, Endpoint)> {
+    ways().into_iter().zip([port, port + 2]).map(move |(net, port)| {
+        let mut one = Endpoint::new(net.as_ref(), port, settings);
+        let mut other = Endpoint::new(net.as_ref(), port + 1, settings);
+        one.meet(&other);
+        other.meet(&one);
+        (one, other)
+    })
+}
+
+fn header(kind: Kind, bits: u64, len: usize) -> Header {
+    Header { kind, flags: 0, peer: 0, count: 0, bits, data: !bits, len: len as u64, op: bits << 7 }
+}
+
+/// Bytes that are told from those of other messages, in memory that stays.
+fn message(number: u64, len: usize) -> (Vec<u8>, Buffer) {
+    let bytes: Vec<u8> = (0..len).map(|at| (at as u64 * 31 + number * 7 + 1) as u8).collect();
+    let window = Window::from(&mut *bytes.clone().leak());
+    (bytes, window.part(0, len).unwrap())
+}
+
+fn room(len: usize) -> (Window, Buffer) {
+    let window = Window::from(&mut *vec![0; len].leak());
+    let buffer = window.part(0, len).unwrap();
+    (window, buffer)
+}
+
+fn read(buffer: &Buffer) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.len()];
+    buffer.read_to(&mut bytes);
+    bytes
+}
+
+/// Lengths around those at which a way changes what it does.
+const LENGTHS: [usize; 12] = [0, 1, 8, 63, 64, 199, 200, 201, 208, 209, 4096, LONGEST];
+
+#[test]
+fn messages_of_all_lengths_arrive_in_order_and_whole() {
+    for settings in [COPIES, Settings { checks: true, copies: true }] {
+        let port = if settings.checks { 205 } else { 201 };
+        for (mut one, mut other) in pairs(port, settings) {
+            let (mut sent, mut taken) = (Vec::new(), 0);
+            for round in 0..600_u64 {
+                let len = LENGTHS[(round * 5 % 12) as usize];
+                let (bytes, buffer) = message(round, len);
+                let header = header(Kind::Inline, round, len);
+                while one.send(header, Payload::Message(&buffer)) != Sent::Yes {
+                    assert!(taken < sent.len(), "no room, and all was taken");
+                    check(&mut other, &sent, &mut taken);
+                }
+                sent.push(bytes);
+                if round % 7 == 0 {
+                    check(&mut other, &sent, &mut taken);
+                }
+            }
+            while taken < sent.len() {
+                check(&mut other, &sent, &mut taken);
+            }
+            assert!(other.take().is_none() && other.inbox().is_empty());
+            assert_eq!((other.inbox().position(), other.inbox().end()), (600, 600));
+            assert!(!one.home.is_lent());
+        }
+    }
+}
+
+/// The next message is the one that was sent next.
+fn check(to: &mut Endpoint, sent: &[Vec<u8>], taken: &mut usize) {
+    let Some((header, bytes)) = to.take() else { return };
+    assert_eq!((header.bits, header.data), (*taken as u64, !(*taken as u64)));
+    assert_eq!(header.op, header.bits << 7);
+    assert!(matches!(header.kind, Kind::Inline | Kind::Buffered));
+    assert_eq!(header.len as usize, sent[*taken].len());
+    assert!(bytes.get(..sent[*taken].len()) == Some(&sent[*taken]), "message {taken}");
+    *taken += 1;
+}
+
+#[test]
+fn requests_and_their_answers_arrive_whole() {
+    for (mut one, mut other) in pairs(209, COPIES) {
+        for (number, len) in (0..).zip([0, 8, 100, 5000, LONGEST - 200]) {
+            let parts = [RemotePart { addr: 1, len: len as u64, key: 2 }; 2];
+            let (mut bytes, buffer) = message(number, len);
+            let data = [buffer.part(0, len / 2), buffer.part(len / 2, len)];
+            let sent = one.send(header(Kind::Write, number, len), Payload::Frame(&parts, &data));
+            assert_eq!(sent, Sent::Yes);
+            let (header_, body) = other.take().unwrap();
+            let frame = Frame::unpack(header_.count);
+            assert_eq!((frame.parts, frame.segments), (2, 0));
+            let parts = size_of_val(&parts);
+            assert!(body[parts..].starts_with(&bytes), "frame of {len}");
+            let sent = one.send(header(Kind::Answer, number, len), Payload::Bytes(&bytes));
+            assert_eq!(sent, Sent::Yes);
+            assert!(other.take().unwrap().1.starts_with(&bytes), "answer of {len}");
+            bytes.clear();
+        }
+    }
+}
+
+#[test]
+fn long_messages_are_read_from_where_they_are_or_come_as_parts() {
+    for (mut one, mut other) in pairs(213, COPIES) {
+        for (number, len) in (0..).zip([0, 1, LONGEST - 1, LONGEST + 1, 100_000, 5_000_000]) {
+            let (bytes, buffer) = message(number, len);
+            let rendezvous = header(Kind::Rendezvous, number, len);
+            assert_eq!(one.send(rendezvous, Payload::Where(&buffer)), Sent::Yes);
+            let way = usize::from(other.end.is_some());
+            let inbox = other.inboxes[way].as_mut().unwrap();
+            let offer = inbox.peek().unwrap().header.unwrap();
+            assert_eq!((offer.kind, offer.len), (Kind::Rendezvous, len as u64));
+            let remote = inbox.payload().remote(offer.count, offer.len).unwrap();
+            inbox.release();
+            inbox.publish();
+            let (_window, to) = room(len);
+            other.links[0].read(&remote, &to).unwrap();
+            assert!(read(&to) == bytes, "{len} bytes read");
+            assert!(*other.links[0].read_whole(&remote, len).unwrap() == bytes);
+            let mut came = Vec::new();
+            for at in (0..len).step_by(LONGEST) {
+                let part = buffer.part(at, LONGEST);
+                let chunk = header(Kind::Chunk, number, part.len());
+                assert_eq!(one.send(chunk, Payload::Part(&part)), Sent::Yes);
+                came.extend(other.take().unwrap().1);
+            }
+            assert!(came == bytes, "{len} bytes in parts");
+        }
+    }
+}
+
+#[test]
+fn pieces_are_copied_both_ways() {
+    for (mut one, mut other) in pairs(217, COPIES) {
+        let (bytes, there) = message(3, 10_000);
+        let parts = [RemotePart { addr: 0, len: 10_000, key: 0 }];
+        let sent = one.send(header(Kind::Write, 0, 10_000), Payload::Segments(&parts, &there));
+        assert_eq!(sent, Sent::Yes);
+        let (header, body) = other.take().unwrap();
+        let frame = Frame::unpack(header.count);
+        assert_eq!((frame.parts, frame.segments), (1, 1));
+        let payload = crate::bytes::SharedBytes::from(&body[size_of_val(&parts)..]);
+        let remote = payload.remote(1, 10_000).unwrap();
+        let (_window, here) = room(10_000);
+        let own = Arc::clone(&other.own);
+        let pieces = [(0, here.part(0, 10)), (10, here.part(10, 10_000))];
+        let pieces = || pieces.iter().map(|(at, piece)| (*at, piece));
+        let link = &other.links[0];
+        link.exchange(&own, Direction::Read, &remote, pieces()).unwrap();
+        assert!(read(&here) == bytes);
+        assert_eq!(here.fill(&[7; 10_000]), 10_000);
+        link.exchange(&own, Direction::Write, &remote, pieces()).unwrap();
+        assert!(read(&there) == [7; 10_000]);
+        one.close();
+        let after = link.exchange(&own, Direction::Read, &remote, pieces());
+        assert_eq!(after, Err(CopyError::Failed(Errno::ECONNABORTED)));
+    }
+}
+
+#[test]
+fn who_finds_no_room_loses_nothing_and_goes_on_when_there_is_some() {
+    for (mut one, mut other) in pairs(221, COPIES) {
+        for len in [0, 8, LONGEST] {
+            let (bytes, buffer) = message(0, len);
+            let mut sent = 0;
+            while one.send(header(Kind::Inline, sent, len), Payload::Message(&buffer)) == Sent::Yes
+            {
+                sent += 1;
+                assert!(sent < 100_000, "there is no end");
+            }
+            assert!(sent >= 16, "few places");
+            for taken in 0..sent {
+                let (header, body) = other.take().unwrap();
+                assert_eq!(header.bits, taken);
+                assert!(body[..len] == bytes);
+            }
+            assert!(other.take().is_none() && one.links[0].has_room() && one.home.has_room());
+            let again = one.send(header(Kind::Inline, 0, len), Payload::Message(&buffer));
+            assert_eq!(again, Sent::Yes);
+            other.take().unwrap();
+        }
+    }
+}
+
+#[test]
+fn where_nothing_may_be_copied_it_is_refused() {
+    let none = Settings { checks: false, copies: false };
+    for (_one, mut other) in pairs(225, none) {
+        let (_window, to) = room(10);
+        let own = Arc::clone(&other.own);
+        let link = &mut other.links[0];
+        assert!(link.copier().is_none() && link.goes_in_pieces());
+        let remote = crate::bytes::Remote::default();
+        assert_eq!(link.read(&remote, &to), Err(CopyError::Refused));
+        assert_eq!(link.read_whole(&remote, 10), Err(CopyError::Refused));
+        let pieces = [(0, &to)];
+        assert_eq!(link.exchange(&own, Direction::Read, &remote, pieces), Err(CopyError::Refused));
+    }
+    for (_one, mut other) in pairs(229, COPIES) {
+        assert!(!other.links[0].goes_in_pieces());
+        other.links[0].note_pull();
+        assert!(other.links[0].goes_in_pieces());
+    }
+}
+
+#[test]
+fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
+    for dies in [false, true] {
+        let port = if dies { 237 } else { 233 };
+        for (mut one, mut other) in pairs(port, COPIES) {
+            let (bytes, buffer) = message(1, 300);
+            assert_eq!(one.links[0].liveness(Look::Closely), Liveness::Alive);
+            for number in 0..5 {
+                let sent = one.send(header(Kind::Inline, number, 300), Payload::Message(&buffer));
+                assert_eq!(sent, Sent::Yes);
+                let back = other.send(header(Kind::Inline, number, 300), Payload::Message(&buffer));
+                assert_eq!(back, Sent::Yes);
+            }
+            let gone = one.links[0].identity();
+            let other = if dies {
+                other.die();
+                Some(other)
+            } else {
+                other.close();
+                drop(other);
+                None
+            };
+            let expected = if dies { Liveness::Dead } else { Liveness::Closed };
+            assert_eq!(one.links[0].liveness(Look::Closely), expected);
+            assert!(!one.links[0].is_open());
+            // What it sent before arrives; what it had is back.
+            for number in 0..5 {
+                let (header, body) = one.take().unwrap();
+                assert_eq!(header.bits, number);
+                assert!(body[..300] == bytes);
+            }
+            one.home.reclaim(0);
+            assert!(!one.home.is_lent());
+            let (_window, to) = room(10);
+            let read = one.links[0].read(&crate::bytes::Remote::default(), &to);
+            assert!(matches!(read, Err(CopyError::Failed(_))));
+            assert_eq!(one.home.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
+            assert!(!one.home.is_there(gone.port()));
+            drop(other);
+        }
+    }
+}
+
+#[test]
+fn an_endpoint_is_told_from_the_next_at_its_port() {
+    for (net, port) in ways().into_iter().zip([241, 243]) {
+        let mut one = Endpoint::new(net.as_ref(), port, COPIES);
+        let first = Endpoint::new(net.as_ref(), port + 1, COPIES);
+        one.meet(&first);
+        let gone = one.links[0].identity();
+        assert!(one.home.is_there(port + 1));
+        let mut first = first;
+        first.close();
+        drop(first);
+        let _second = Endpoint::new(net.as_ref(), port + 1, COPIES);
+        assert_eq!(one.home.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
+        let now = one.home.open(port + 1).unwrap().identity();
+        assert_ne!(now, gone);
+        assert_eq!(one.home.open_only(now).unwrap().identity(), now);
+    }
+}
+
+#[test]
+fn a_slot_says_who_sent_it() {
+    for (net, port) in ways().into_iter().zip([245, 250]) {
+        let mut to = Endpoint::new(net.as_ref(), port, COPIES);
+        let mut senders: Vec<_> =
+            (1..4).map(|at| Endpoint::new(net.as_ref(), port + at, COPIES)).collect();
+        for sender in &mut senders {
+            sender.meet(&to);
+        }
+        to.meet(&senders[0]);
+        for (number, sender) in (0..).zip(&mut senders) {
+            let sent = sender.send(header(Kind::Done, number, 0), Payload::Nothing);
+            assert_eq!(sent, Sent::Yes);
+        }
+        for sender in &senders {
+            let (header, _) = to.take().unwrap();
+            let who = sender.own.identity();
+            assert_eq!(to.home.listed(header.peer), Some(who));
+            to.home.strike(header.peer, who);
+            assert_eq!(to.home.listed(header.peer), None);
+        }
+    }
+}
+
+#[test]
+fn many_senders_lose_nothing_and_keep_their_order() {
+    const EACH: u64 = 5000;
+    for (net, port) in ways().into_iter().zip([255, 259]) {
+        let mut to = Endpoint::new(net.as_ref(), port, COPIES);
+        let senders: Vec<_> =
+            (1..4).map(|at| Endpoint::new(net.as_ref(), port + at, COPIES)).collect();
+        to.meet(&senders[0]);
+        std::thread::scope(|scope| {
+            for mut sender in senders {
+                sender.meet(&to);
+                scope.spawn(move || {
+                    let (_, buffer) = message(1, 24);
+                    for count in 0..EACH {
+                        let header = header(Kind::Inline, count, 24);
+                        while sender.send(header, Payload::Message(&buffer)) != Sent::Yes {
+                            std::thread::yield_now();
+                        }
+                    }
+                    // What is in its buffers stays until it was read.
+                    sender
+                });
+            }
+            let mut next = [0; 3];
+            for _ in 0..3 * EACH {
+                let (header, bytes) = loop {
+                    match to.take() {
+                        Some(taken) => break taken,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                let of = usize::from(header.peer);
+                assert_eq!((header.bits, &bytes[..24]), (next[of], &*message(1, 24).0));
+                next[of] += 1;
+            }
+            assert_eq!(next, [EACH; 3]);
+        });
+    }
+}
+
+#[test]
+fn a_slot_that_changes_on_its_way_is_noticed() {
+    let checks = Settings { checks: true, copies: true };
+    for (mut one, mut other) in pairs(263, checks) {
+        let (_, buffer) = message(1, 40);
+        for damage in [false, true] {
+            one.links[0].set_check(77);
+            if damage && let Some(end) = &one.end {
+                end.inject(Phase::Send(Kind::Inline), 0, Fault::Damage);
+            }
+            let sent = one.send(header(Kind::Inline, 0, 40), Payload::Message(&buffer));
+            assert_eq!(sent, Sent::Yes);
+            if damage && other.end.is_none() {
+                testing::scribble(&other.own, testing::RING + 256 + 48, 0);
+            }
+            let inbox = other.inbox();
+            let header = inbox.peek().unwrap().header.unwrap();
+            assert_eq!(header.flags & CHECKED, CHECKED);
+            assert_eq!(inbox.check(), if damage { None } else { Some(77) });
+            inbox.release();
+            inbox.publish();
+        }
+    }
+}
