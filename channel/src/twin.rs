@@ -100,6 +100,8 @@ pub struct End {
     count: AtomicU64,
     senders: Mutex<Vec<Option<Identity>>>,
     faults: Mutex<Vec<(Phase, u32, Fault)>>,
+    /// What it has gone through.
+    phases: Mutex<Vec<Phase>>,
 }
 
 impl Net {
@@ -113,6 +115,7 @@ impl Net {
             count: AtomicU64::new(0),
             senders: Mutex::default(),
             faults: Mutex::default(),
+            phases: Mutex::default(),
         });
         self.0.lock().insert(identity.port(), Arc::clone(&end));
         end
@@ -128,6 +131,11 @@ impl End {
     /// Whether all that was to go wrong has.
     pub fn has_failed(&self) -> bool {
         self.faults.lock().is_empty()
+    }
+
+    /// The phases it has gone through since this was asked last.
+    pub fn phases(&self) -> Vec<Phase> {
+        std::mem::take(&mut self.phases.lock())
     }
 
     /// Its process dies.
@@ -152,11 +160,21 @@ impl End {
         self.state.load(Ordering::Acquire) == OPEN
     }
 
+    /// Whether its process has died.
+    pub fn is_dead(&self) -> bool {
+        self.state.load(Ordering::Acquire) == DEAD
+    }
+
     /// What goes wrong now, if anything does.
     fn fault(&self, phase: Phase) -> Option<Fault> {
+        self.phases.lock().push(phase);
+        self.fault_that(phase, |_| true)
+    }
+
+    fn fault_that(&self, phase: Phase, may_be: impl Fn(Fault) -> bool) -> Option<Fault> {
         let mut faults = self.faults.lock();
-        let due = faults.iter_mut().position(|(at, after, _)| {
-            *at == phase && {
+        let due = faults.iter_mut().position(|(at, after, fault)| {
+            *at == phase && may_be(*fault) && {
                 let is_due = *after == 0;
                 *after = after.saturating_sub(1);
                 is_due
@@ -395,7 +413,7 @@ impl Memory {
             _ => {}
         }
         // It may die while it is copied from.
-        let _ = self.peer.fault(Phase::Copy);
+        let _ = self.peer.fault_that(Phase::Copy, |fault| fault == Fault::Die);
         if !self.peer.is_open() {
             return Err(CopyError::Failed(Errno::ECONNABORTED));
         }

@@ -235,3 +235,14 @@ impl ops::cq::CompletionQueue for CompletionQueue {
         self.attr.threshold
     }
 }
+
+#[cfg(test)]
+impl CompletionQueue {
+    /// The next entry, without progress.
+    pub(crate) fn next(&self) -> Option<std::result::Result<Completion, Failure>> {
+        if let Ok(failure) = ffi::ops::cq::CompletionQueue::read_error(self, 0) {
+            return Some(Err(failure));
+        }
+        self.queue.lock().completions.pop_front().map(Ok)
+    }
+}

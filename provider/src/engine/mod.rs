@@ -32,3 +32,10 @@ pub(crate) mod tagged;
 mod transfers;
 
 pub(crate) use state::Engine;
+
+#[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
+mod pairs;
+#[cfg(test)]
+mod way_tests;

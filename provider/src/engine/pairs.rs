@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Two endpoints that know each other, over each way, and what one asks of the other: for tests.
+
+use std::{fmt::Debug, sync::Arc};
+
+use channel::{
+    address::unpack,
+    contract::Settings,
+    shm::segment::Segment,
+    testing,
+    twin::{End, Net},
+};
+use ffi::{
+    Buffer, Context, Errno, Result,
+    atomic::{Datatype, Form, Op},
+    flags,
+    memory::Window,
+    ops::{
+        WaitObj,
+        cq::{Attr, Completion, Failure, Format},
+        ep::{
+            OpFlags, Recv, Send,
+            atomic::Atomic,
+            rma::{RemotePart, RemoteParts, Rma},
+        },
+        mr,
+    },
+};
+
+use crate::{
+    address,
+    cq::CompletionQueue,
+    engine::{Engine, liveness::INTERVAL},
+    fuzzing::endpoint,
+};
+
+/// Steps after which nothing more is expected.
+pub(super) const STEPS: usize = 2000;
+pub(super) const KEY: u64 = 5;
+pub(super) const TAG: u64 = 7;
+pub(super) const AT_ONE: Context = Context(1);
+pub(super) const AT_OTHER: Context = Context(2);
+
+/// An endpoint and what it reported.
+pub(super) struct Node {
+    pub(super) own: Arc<Segment>,
+    pub(super) end: Option<Arc<End>>,
+    pub(super) engine: Engine,
+    pub(super) cq: Arc<CompletionQueue>,
+    pub(super) reported: Vec<std::result::Result<Completion, Failure>>,
+}
+
+impl Node {
+    pub(super) fn new(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> Self {
+        let (own, mut engine) = endpoint(port);
+        let end = net.map(|net| net.end(own.identity()));
+        engine.check = settings.checks;
+        engine.home.set(settings);
+        if let Some(end) = &end {
+            engine.home.join(end);
+            engine.inboxes = engine.home.inboxes();
+        }
+        let (format, wait_obj) = (Format::Tagged, WaitObj::None);
+        let attr = Attr { size: 0, flags: 0, format, wait_obj, threshold: false };
+        let cq = Arc::new(CompletionQueue::open(&engine.domain, &attr).unwrap());
+        engine.rx.cq = Some(Arc::clone(&cq));
+        engine.tx.cq = Some(Arc::clone(&cq));
+        Self { own, end, engine, cq, reported: Vec::new() }
+    }
+
+    /// Lists a peer: the first address.
+    pub(super) fn list(&mut self, peer: &Self) {
+        let bytes = address::to_bytes(unpack(peer.engine.address));
+        assert_eq!(self.engine.av.as_ref().unwrap().insert_one(&bytes), Some(0));
+    }
+
+    pub(super) fn step(&mut self) {
+        self.engine.progress();
+        self.reported.extend(std::iter::from_fn(|| self.cq.next()));
+    }
+
+    pub(super) fn look(&mut self) {
+        self.engine.checked -= INTERVAL;
+        self.engine.look_around();
+        self.step();
+    }
+
+    pub(super) fn has_reported(&self, context: Context) -> Option<std::result::Result<(), Errno>> {
+        self.reported.iter().find_map(|entry| match entry {
+            Ok(completion) => (completion.context == context).then_some(Ok(())),
+            Err(failure) => (failure.completion.context == context).then_some(Err(failure.errno)),
+        })
+    }
+
+    pub(super) fn has_failed_with(&self, errno: Errno) -> bool {
+        self.reported.iter().any(|entry| entry.is_err_and(|failure| failure.errno == errno))
+    }
+
+    pub(super) fn die(&self) {
+        if let Some(end) = &self.end {
+            end.die();
+        }
+        testing::die(&self.own);
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.is_dead())
+    }
+
+    /// Nothing is under way.
+    pub(super) fn is_at_rest(&mut self) -> bool {
+        let engine = &mut self.engine;
+        engine.sends.is_empty()
+            && engine.transfers.is_empty()
+            && engine.streams.is_empty()
+            && engine.deferred.is_empty()
+            && !engine.home.is_lent()
+    }
+}
+
+/// What one asks of the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Send,
+    SendAndHear,
+    Write,
+    Read,
+    Fetch,
+}
+
+pub(super) const ALL: [What; 5] =
+    [What::Send, What::SendAndHear, What::Write, What::Read, What::Fetch];
+
+/// An operation, where its bytes go, and what they are to be.
+pub(super) struct Operation {
+    pub(super) what: What,
+    pub(super) from: Buffer,
+    pub(super) to: Buffer,
+    pub(super) expected: Vec<u8>,
+}
+
+/// Memory that stays.
+pub(super) fn memory(bytes: &[u8]) -> (Window, Buffer) {
+    let window = Window::from(&mut *bytes.to_vec().leak());
+    let buffer = window.part(0, bytes.len()).unwrap();
+    (window, buffer)
+}
+
+pub(super) fn read(buffer: &Buffer) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.len()];
+    assert_eq!(buffer.read_to(&mut bytes), bytes.len());
+    bytes
+}
+
+impl Operation {
+    /// Gets the other ready.
+    pub(super) fn prepare(what: What, len: usize, other: &mut Node) -> Self {
+        let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8 + 1).collect();
+        let (from_window, from) = memory(&bytes);
+        let (to_window, to) = memory(&vec![0; len]);
+        let window = match what {
+            What::Send | What::SendAndHear => {
+                let recv = Recv {
+                    buffer: to.clone(),
+                    source: 0,
+                    tag: Some((TAG, 0)),
+                    context: AT_OTHER,
+                    flags: OpFlags::Default,
+                };
+                other.engine.recv(&recv).unwrap();
+                return Self { what, from, to, expected: bytes };
+            }
+            What::Write => to_window,
+            What::Read | What::Fetch => from_window,
+        };
+        let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
+        let attr = mr::Attr { window, access, offset: 0, requested_key: KEY, flags: 0 };
+        other.engine.domain.regions.register(&attr).unwrap();
+        Self { what, from, to, expected: bytes }
+    }
+
+    pub(super) fn start(&self, one: &mut Node) -> Result<()> {
+        let part = RemotePart { addr: 0, len: self.expected.len() as u64, key: KEY };
+        let (remote, context) = (RemoteParts::new([part])?, AT_ONE);
+        match self.what {
+            What::Send | What::SendAndHear => {
+                let hear =
+                    if self.what == What::SendAndHear { flags::DELIVERY_COMPLETE } else { 0 };
+                one.engine.send(&Send {
+                    buffer: self.from.clone(),
+                    dest: 0,
+                    tag: Some(TAG),
+                    data: None,
+                    context,
+                    flags: OpFlags::Given(hear),
+                })
+            }
+            What::Write | What::Read => {
+                let write = self.what == What::Write;
+                let buffer = if write { &self.from } else { &self.to };
+                one.engine.rma(&Rma {
+                    write,
+                    remote,
+                    buffer: buffer.clone(),
+                    peer: 0,
+                    data: None,
+                    context,
+                    flags: OpFlags::Default,
+                })
+            }
+            What::Fetch => one.engine.atomic(&Atomic {
+                form: Form::Fetch,
+                datatype: Datatype::Uint64,
+                op: Op::Sum,
+                remote,
+                result: self.to.clone(),
+                operand: memory(&vec![0; self.expected.len()]).1,
+                compare: Buffer::default(),
+                peer: 0,
+                context,
+                flags: OpFlags::Default,
+            }),
+        }
+    }
+
+    pub(super) fn is_received(&self) -> bool {
+        matches!(self.what, What::Send | What::SendAndHear)
+    }
+
+    /// Whether the bytes are there that somebody was told of.
+    pub(super) fn check(&self, case: &dyn Debug) {
+        assert!(read(&self.to) == self.expected, "wrong bytes: {case:?}");
+    }
+}
+
+/// Two that know each other, over each way.
+pub(super) fn pair(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [Node; 2] {
+    let mut nodes = [port, port + 1].map(|port| Node::new(net, port, settings));
+    let [one, other] = &mut nodes;
+    one.list(other);
+    other.list(one);
+    nodes
+}
+
+/// The same once each has had a message of the other.
+pub(super) fn friends(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> [Node; 2] {
+    let mut nodes = pair(net, port, settings);
+    for _ in 0..2 {
+        let [one, other] = &mut nodes;
+        let hello = Operation::prepare(What::Send, 8, other);
+        hello.start(one).unwrap();
+        other.step();
+        one.step();
+        assert_eq!(other.has_reported(AT_OTHER), Some(Ok(())));
+        nodes.iter_mut().for_each(|node| node.reported.clear());
+        nodes.reverse();
+    }
+    nodes
+}
+
+pub(super) fn starts(operation: &Operation, one: &mut Node, other: &mut Node) {
+    for _ in 0..STEPS {
+        match operation.start(one) {
+            Err(Errno::EAGAIN) => {}
+            started => return started.unwrap(),
+        }
+        other.step();
+        one.step();
+    }
+    panic!("it is to be tried again for ever");
+}
+
+pub(super) fn lengths(what: What) -> &'static [usize] {
+    match what {
+        What::Fetch => &[8, 256, 4096],
+        _ => &[0, 8, 207, 209, 4096, 8192, 16_384, 16_385, 300_000, 5_000_000],
+    }
+}
+
+pub(super) const SETTINGS: [Settings; 3] = [
+    Settings { checks: false, copies: true },
+    Settings { checks: false, copies: false },
+    Settings { checks: true, copies: true },
+];
+
+pub(super) fn ways() -> [Option<Arc<Net>>; 2] {
+    [None, Some(Arc::default())]
+}
+
+/// What is left when the other is dead: all operations end, and whoever is told of success has the
+/// bytes.
+pub(super) fn survive(
+    survivor: &mut Node,
+    context: Context,
+    operation: &Operation,
+    case: &dyn Debug,
+) {
+    let is_asked = context == AT_ONE || operation.is_received();
+    for _ in 0..STEPS {
+        let is_told = !is_asked || survivor.has_reported(context).is_some();
+        if is_told && survivor.is_at_rest() {
+            break;
+        }
+        survivor.look();
+    }
+    assert!(survivor.is_at_rest(), "something waits for ever: {case:?}");
+    if is_asked {
+        let end = survivor.has_reported(context);
+        assert!(end.is_some(), "nobody says how it ended: {case:?}");
+        // A send that nobody is to hear of says nothing of the bytes.
+        if end == Some(Ok(())) && (context == AT_OTHER || operation.what != What::Send) {
+            operation.check(case);
+        }
+    }
+}
