@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! /dev/shm/tcam.USER/                     mode 0700
-//!     segment.NAMESPACE.PORT              an endpoint (provider, channel/segment)
+//!     segment.NAMESPACE.PORT              an endpoint (channel/src/shm/segment.rs)
 //!     new.NAMESPACE.PORT                  one that is being made
 //!     bell.NAMESPACE.PORT                 the socket that it sleeps on
 //!     left.NAMESPACE.PORT-INODE           what a dead endpoint left to `tcam run`

@@ -2,7 +2,7 @@
 //! Checksums of what travels (`FI_TCAM_CHECK=on`).
 //!
 //! ```text
-//! every slot           words and payload           slots of a ring (channel/ring)
+//! every slot           words and payload           slots of a ring (channel/src/shm/ring)
 //! a message            its bytes, in the memory of who sends it and of who received it,
 //!                      whichever way they took
 //! reads, writes,       the buffer that they go through; what the kernel copies has none,

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Messages of up to so many times `FI_TCAM_EAGER_SIZE` go through a buffer while these are quick
-/// to fill (`channel/fills.rs`).
+/// to fill (`channel/src/shm/fills.rs`).
 const EAGER_AT_TIMES: usize = 4;
 
 const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS

@@ -6,7 +6,7 @@
 //! after each poll that finds nothing) is kept a moment inside of it. With more of them
 //! than cores they may run on ([`host::census`]) the one that has the message to
 //! send is waiting for this core: a poll sleeps, once many found nothing, until a sender
-//! rings (see `channel::link`).
+//! rings (`channel::shm::bell`).
 //!
 //! `MPI_Wait` and a program that computes for 0.1 us between two `MPI_Test` look the same
 //! from here, and what such a program computes is what others wait for. So nobody is kept
