@@ -16,9 +16,12 @@ cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
 say "Circles of files, imports up a floor"
 python3 tests/floors.py
-say "Unit tests"
+say "Unit tests, and the build of what is tested next"
+cargo test --quiet --workspace --no-run
+build_tcam >"$target/build.log" 2>&1 &
+build=$!
 cargo test --quiet --workspace
-build_tcam
+wait "$build" || { cat "$target/build.log" >&2; fail "The build failed."; }
 say "fi_info"
 tests/fi_info.sh
 say "C clients of the provider"
