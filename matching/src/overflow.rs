@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What happens when a table is full.
 
+use strum::{Display, EnumString, VariantArray, VariantNames};
+
 /// What happens when the table is full (`FI_TCAM_OVERFLOW`), because NICs differ.
+#[derive(Display, EnumString, VariantArray, VariantNames)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownOverflow, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overflow {
     /// The element goes to the host; the oldest host element is promoted when a
@@ -22,28 +26,13 @@ pub enum Overflow {
 
 impl Overflow {
     /// Every model.
-    pub const ALL: [Self; 4] = [Self::Spill, Self::Prefix, Self::Sticky, Self::FlowControl];
-
-    /// Name, as in `FI_TCAM_OVERFLOW`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Spill => "spill",
-            Self::Prefix => "prefix",
-            Self::Sticky => "sticky",
-            Self::FlowControl => "flow-control",
-        }
-    }
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+    /// Their names.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Whether what waits on the host enters the table when a slot frees.
     pub(crate) const fn promotes(self) -> bool {
         matches!(self, Self::Spill | Self::FlowControl)
-    }
-}
-
-impl std::fmt::Display for Overflow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -61,14 +50,9 @@ pub struct Leave {
 
 /// Not the name of an [`Overflow`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no overflow model: there are {all}", all = Overflow::ALL.map(Overflow::name).join(", "))]
+#[error("`{0}` is no overflow model: there are {all}", all = Overflow::NAMES.join(", "))]
 pub struct UnknownOverflow(String);
 
-impl std::str::FromStr for Overflow {
-    type Err = UnknownOverflow;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|overflow| overflow.name() == name);
-        found.ok_or_else(|| UnknownOverflow(name.to_owned()))
-    }
+fn unknown(name: &str) -> UnknownOverflow {
+    UnknownOverflow(name.to_owned())
 }

@@ -25,6 +25,8 @@ mod fields;
 mod kind;
 mod operations;
 
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
+
 use crate::{Key, Source};
 use fields::Field;
 pub(crate) use fields::{Fields, Wildcards};
@@ -32,6 +34,8 @@ pub use kind::{CollectiveId, Traffic};
 use operations::operation_name;
 
 /// How the MPI in use lays out its match bits (`FI_TCAM_TAG_LAYOUT`).
+#[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownLayout, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagLayout {
     /// MPICH with completion-queue data: the source is not in the bits.
@@ -41,10 +45,13 @@ pub enum TagLayout {
     /// Intel MPI 2021.
     IntelMpi,
     /// Open MPI, `ofi_tag_full`, which it takes where there is completion-queue data.
+    #[strum(serialize = "openmpi")]
     OpenMpi,
     /// Open MPI, `ofi_tag_1`.
+    #[strum(serialize = "openmpi-tag-1")]
     OpenMpiTag1,
     /// Open MPI, `ofi_tag_2`.
+    #[strum(serialize = "openmpi-tag-2")]
     OpenMpiTag2,
     /// Unknown: everything is point-to-point.
     #[default]
@@ -67,28 +74,14 @@ pub struct Told {
 
 impl TagLayout {
     /// Every layout.
-    pub const ALL: [Self; 7] = [
-        Self::Mpich,
-        Self::MpichSourceInTag,
-        Self::IntelMpi,
-        Self::OpenMpi,
-        Self::OpenMpiTag1,
-        Self::OpenMpiTag2,
-        Self::Opaque,
-    ];
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+    /// Their names.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Name, as in `FI_TCAM_TAG_LAYOUT`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Mpich => "mpich",
-            Self::MpichSourceInTag => "mpich-source-in-tag",
-            Self::IntelMpi => "intel-mpi",
-            Self::OpenMpi => "openmpi",
-            Self::OpenMpiTag1 => "openmpi-tag-1",
-            Self::OpenMpiTag2 => "openmpi-tag-2",
-            Self::Opaque => "opaque",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Whether everything that a pattern can match is collective, as counters have it.
@@ -189,24 +182,13 @@ impl Classifier {
     }
 }
 
-impl std::fmt::Display for TagLayout {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// Not the name of a [`TagLayout`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no tag layout: there are {all}", all = TagLayout::ALL.map(TagLayout::name).join(", "))]
+#[error("`{0}` is no tag layout: there are {all}", all = TagLayout::NAMES.join(", "))]
 pub struct UnknownLayout(String);
 
-impl std::str::FromStr for TagLayout {
-    type Err = UnknownLayout;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|layout| layout.name() == name);
-        found.ok_or_else(|| UnknownLayout(name.to_owned()))
-    }
+fn unknown(name: &str) -> UnknownLayout {
+    UnknownLayout(name.to_owned())
 }
 
 #[cfg(test)]
@@ -332,7 +314,7 @@ mod tests {
 
     #[test]
     fn names_are_parsed() {
-        for layout in TagLayout::ALL {
+        for &layout in TagLayout::ALL {
             assert_eq!(layout.name().parse(), Ok(layout));
         }
         let error = "mpi".parse::<TagLayout>().unwrap_err().to_string();

@@ -126,7 +126,7 @@ fn op(layout: TagLayout, of: Use) -> BoxedStrategy<Op> {
 /// A layout and operations with its match bits.
 fn sequence(length: usize) -> impl Strategy<Value = (TagLayout, Vec<Op>)> {
     let of = prop_oneof![Just(Use::Posted), Just(Use::Unexpected), Just(Use::Both)];
-    let layout = prop::sample::select(&TagLayout::ALL[..]);
+    let layout = prop::sample::select(TagLayout::ALL);
     (layout, of).prop_flat_map(move |(layout, of)| {
         (Just(layout), prop::collection::vec(op(layout, of), 0..length))
     })
@@ -353,17 +353,17 @@ fn replay_everywhere(entries: usize, (layout, ops): &(TagLayout, Vec<Op>)) {
             eprintln!("SKIPPED: this processor has no {kernel}");
         }
     }
-    for overflow in Overflow::ALL {
+    for &overflow in Overflow::ALL {
         for pool in [None, Some(8)] {
             let with = With { refusals: false, pool };
             let counters = |table| replay(OffloadConfig { table, overflow, ..usual }, with, ops);
             assert_eq!(counters(TableKind::Index), counters(TableKind::Cam));
         }
     }
-    for queue in Queue::ALL {
+    for &queue in Queue::ALL {
         let engine_config = EngineConfig { queue, ..engine_config };
-        for engine in HostEngine::ALL {
-            for overflow in Overflow::ALL {
+        for &engine in HostEngine::ALL {
+            for &overflow in Overflow::ALL {
                 let leave = Leave { takes_along: true, ..Leave::default() };
                 let config = OffloadConfig { engine, engine_config, overflow, leave, ..usual };
                 replay(config, With::default(), ops);
@@ -431,7 +431,7 @@ fn engines_make_queues_for_the_sequences() {
     for _ in 0..8 {
         let strategy = prop::collection::vec(op(TagLayout::Mpich, Use::Posted), 1200);
         let ops = strategy.new_tree(&mut runner).unwrap().current();
-        for queue in Queue::ALL {
+        for &queue in Queue::ALL {
             let [usual, counters] = [100, 4].map(|theta| {
                 let layout = TagLayout::Mpich;
                 let engine_config = EngineConfig { queue, layout, theta, ..Default::default() };

@@ -94,7 +94,8 @@ impl Phase {
 #[cfg_attr(miri, ignore = "takes hours there")]
 fn long_queues_do_as_the_list_does() {
     let kernels: Vec<Kernel> = Kernel::available().collect();
-    for (seed, engine) in (1..=20).flat_map(|seed| HostEngine::ALL.map(|engine| (seed, engine))) {
+    let engines = |seed| HostEngine::ALL.iter().map(move |&engine| (seed, engine));
+    for (seed, engine) in (1..=20).flat_map(engines) {
         let random = &mut Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let layout = random.of(&[TagLayout::Mpich, TagLayout::Opaque]);
         let theta = random.of(&[4, 512]);

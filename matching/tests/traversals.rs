@@ -41,7 +41,7 @@ fn calls(mut queue: Offload, bits: u64, sources: u32, calls: u32) -> QueueCounte
 
 #[test]
 fn a_list_traverses_all_that_is_older() {
-    for storage in Queue::ALL {
+    for &storage in Queue::ALL {
         let counted = calls(queue(HostEngine::List, storage, true), MESSAGE, 64, 2).traversals;
         let sum = 2 * (64 * 65 / 2);
         assert_eq!((counted.entries, counted.in_a_list, counted.hit.total()), (sum, sum, 128));
@@ -50,7 +50,7 @@ fn a_list_traverses_all_that_is_older() {
 
 #[test]
 fn an_array_of_ranks_traverses_only_the_source() {
-    for storage in Queue::ALL {
+    for &storage in Queue::ALL {
         let counted = calls(queue(HostEngine::RankArray, storage, true), MESSAGE, 64, 2).traversals;
         assert_eq!((counted.entries, counted.in_a_list), (128, 2 * (64 * 65 / 2)));
     }
@@ -66,8 +66,8 @@ fn queues_for_collectives_are_traversed_in_place_of_the_list() {
 
 #[test]
 fn counting_leaves_the_engine_as_it_is() {
-    for engine in HostEngine::ALL {
-        for storage in Queue::ALL {
+    for &engine in HostEngine::ALL {
+        for &storage in Queue::ALL {
             for bits in [MESSAGE, COLLECTIVE] {
                 let [plain, counted] =
                     [false, true].map(|depths| calls(queue(engine, storage, depths), bits, 200, 6));

@@ -154,7 +154,7 @@ proptest! {
     fn device_and_two_lists_agree(
         ops in proptest::collection::vec(op(), 0..200),
         entries in prop_oneof![Just(0_usize), Just(1), Just(7), Just(64)],
-        overflow in prop::sample::select(&Overflow::ALL[..]),
+        overflow in prop::sample::select(Overflow::ALL),
         shared in any::<bool>(),
         refuse in any::<bool>(),
     ) {
@@ -234,7 +234,7 @@ proptest! {
 
 #[test]
 fn receives_that_break_a_promise_are_matched_and_counted() {
-    for engine in HostEngine::ALL {
+    for &engine in HostEngine::ALL {
         let mut config = config(0);
         for queue in [&mut config.prq, &mut config.umq] {
             queue.engine = engine;

@@ -80,7 +80,7 @@ proptest! {
     #[test]
     fn a_trace_answers_for_every_configuration(
         ops in proptest::collection::vec(op(), 0..OPS),
-        recorded in (0..9_usize, proptest::sample::select(&Overflow::ALL[..])),
+        recorded in (0..9_usize, proptest::sample::select(Overflow::ALL)),
     ) {
         let recorded = config(recorded.0, HostEngine::List, recorded.1);
         let trace = Memory::default();
@@ -96,8 +96,8 @@ proptest! {
         prop_assert_eq!(play(&recorded, &read).counters(), live.counters());
         let matched = read.iter().filter(|op| !matches!(op, Op::Send(_)));
         prop_assert_eq!(play(&recorded, matched).counters(), live.counters());
-        for overflow in Overflow::ALL {
-            for (at, engine) in HostEngine::ALL.into_iter().enumerate() {
+        for &overflow in Overflow::ALL {
+            for (at, &engine) in HostEngine::ALL.iter().enumerate() {
                 let entries = [0, 3, 64][at % 3];
                 let other = config(entries, engine, overflow);
                 let counters = play(&other, &read).counters();

@@ -23,13 +23,14 @@ pub(crate) struct Names {
 impl Contender {
     /// Every engine that needs no file of an earlier run, on every storage.
     pub(crate) fn all() -> Vec<Self> {
-        let engines = HostEngine::ALL.into_iter().filter(|engine| !needs_file(*engine));
-        engines.flat_map(|engine| Queue::ALL.map(|queue| Self { engine, queue })).collect()
+        let engines = HostEngine::ALL.iter().copied().filter(|engine| !needs_file(*engine));
+        let on_each = |engine| Queue::ALL.iter().map(move |&queue| Self { engine, queue });
+        engines.flat_map(on_each).collect()
     }
 
     /// Engines that are not judged, as they need such a file.
     pub(crate) fn left_out() -> Vec<HostEngine> {
-        HostEngine::ALL.into_iter().filter(|engine| needs_file(*engine)).collect()
+        HostEngine::ALL.iter().copied().filter(|engine| needs_file(*engine)).collect()
     }
 
     pub(crate) fn names(self) -> Names {

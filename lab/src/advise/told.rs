@@ -162,7 +162,7 @@ fn answers(run: &Run, models: &Models) -> Vec<ToldAnswer> {
     }
     let mut told = Vec::new();
     for question in Question::all() {
-        for queue in matching::Queue::ALL {
+        for &queue in matching::Queue::ALL {
             let other = Contender { engine: question.against, queue };
             let Some(answer) = run.answer(question, other, models) else { continue };
             let ns = |engine| run.counts(other.with(engine))?.measured_ns;

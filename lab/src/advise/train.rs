@@ -42,7 +42,7 @@ pub(crate) fn asked(samples: &[Sample], predicted: &Predicted, question: Questio
             let (_, predicted) = *predicted[at].iter().find(|(other, _)| *other == of)?;
             Some((cost, Side { work: &cost.work, predicted }))
         };
-        for queue in Queue::ALL {
+        for &queue in Queue::ALL {
             let own = side(Contender { engine: question.engine, queue });
             let other = side(Contender { engine: question.against, queue });
             if let (Some((own, own_side)), Some((other, other_side))) = (own, other)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 use super::fill::{self, Class, Makeup, Peer, Window};
 use super::outcome::Queue;
@@ -20,7 +21,8 @@ const EARLY: f64 = 0.01;
 const LINES: usize = 24;
 
 /// Value of `--by`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum By {
     Communicator,
     /// Tag and communicator, or collective operation.
@@ -33,16 +35,6 @@ pub(crate) enum By {
 }
 
 impl By {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Communicator => "communicator",
-            Self::Tag => "tag",
-            Self::Peer => "peer",
-            Self::Kind => "kind",
-            Self::Phase => "phase",
-        }
-    }
-
     /// The group of a class.
     fn group(self, class: &Class) -> String {
         match self {
@@ -144,7 +136,7 @@ impl Groups {
         let mark = |queue| fill::worst(makeups, queue).map_or(0, |makeup| makeup.of(queue).mark);
         let rank = |queue| fill::worst(makeups, queue).and_then(|makeup| makeup.rank);
         Self {
-            by: by.name(),
+            by: by.into(),
             times_early_s: makeups.iter().map(|of| of.slack).fold(0.0, f64::max),
             prq_rank: rank(Queue::Prq),
             prq_high_water: mark(Queue::Prq),

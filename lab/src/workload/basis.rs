@@ -3,10 +3,12 @@
 //! agree.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// How a figure came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Basis {
     /// Timed on this machine.
     Measured,
@@ -23,15 +25,8 @@ pub(crate) enum Basis {
 }
 
 impl Basis {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Fitted => "fitted",
-            Self::Capped => "capped",
-            Self::Predicted => "predicted",
-            Self::Bounded => "bounded",
-            Self::Given => "given",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -111,7 +111,7 @@ fn auto(options: &Options) {
     let only = |stream: &Stream| stream.name.contains(&options.only);
     let (mut rows, mut near) = (0, 0);
     for stream in kinds.into_iter().flat_map(|streams| streams(1)).filter(only) {
-        for queue in Queue::ALL {
+        for &queue in Queue::ALL {
             let run = |engines: &[HostEngine], time| {
                 measure::all(&stream, time, |stream, to| auto::visit(stream, queue, engines, to))
             };

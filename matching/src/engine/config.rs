@@ -1,52 +1,49 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Which engine, and its parameters.
 
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
+
 use super::queue::Queue;
 use crate::TagLayout;
 
-macro_rules! host_engines {
-    ($($(#[$note:meta])* $engine:ident = $name:literal,)*) => {
-        /// The engine to use (`FI_TCAM_HOST_ENGINE`).
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum HostEngine {
-            $($(#[$note])* $engine,)*
-        }
-
-        impl HostEngine {
-            /// Every engine.
-            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$engine),*];
-
-            /// Name, as in `FI_TCAM_HOST_ENGINE`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$engine => $name,)*
-                }
-            }
-        }
-    };
-}
-
-host_engines! {
+/// The engine to use (`FI_TCAM_HOST_ENGINE`).
+#[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownEngine, parse_err_fn = unknown)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HostEngine {
     /// One linked list in age order, as MPICH's.
-    List = "list",
+    List,
     /// A list a source, as Open MPI's.
-    RankArray = "rank-array",
+    RankArray,
     /// Queues for collective elements, a list for the others.
-    ColList = "col-list",
+    ColList,
     /// A list for collective elements, queues for partners.
-    ListPnp = "list-pnp",
+    ListPnp,
     /// Queues for both.
     #[default]
-    ColPnp = "col-pnp",
+    ColPnp,
     /// A queue for each cluster of sources.
-    Kmeans = "kmeans",
+    Kmeans,
     /// A hash table of those without wildcards.
-    Hash = "hash",
+    Hash,
     /// A hash table for each combination of wildcards.
-    NewMadeleine = "newmadeleine",
+    #[strum(serialize = "newmadeleine")]
+    NewMadeleine,
     /// One of the others, chosen by what comes.
-    Auto = "auto",
+    Auto,
+}
+
+impl HostEngine {
+    /// Every engine.
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+    /// Their names.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
+
+    /// Name, as in `FI_TCAM_HOST_ENGINE`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Which queue of a receive context an engine is behind.
@@ -95,22 +92,11 @@ impl Default for EngineConfig {
     }
 }
 
-impl std::fmt::Display for HostEngine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// Not the name of a [`HostEngine`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no host engine: there are {all}", all = HostEngine::ALL.map(HostEngine::name).join(", "))]
+#[error("`{0}` is no host engine: there are {all}", all = HostEngine::NAMES.join(", "))]
 pub struct UnknownEngine(String);
 
-impl std::str::FromStr for HostEngine {
-    type Err = UnknownEngine;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|engine| engine.name() == name);
-        found.ok_or_else(|| UnknownEngine(name.to_owned()))
-    }
+fn unknown(name: &str) -> UnknownEngine {
+    UnknownEngine(name.to_owned())
 }

@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn long_queues_move_to_the_hash_table_and_short_ones_back() {
-        for storage in Queue::ALL {
+        for &storage in Queue::ALL {
             let mut queue = queue(storage);
             play(&mut queue, 2, Source::new(1), 200);
             assert_eq!(engines(&queue.counters()), [""; 0], "short ones stay in the list");

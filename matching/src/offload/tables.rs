@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The table of a queue: the index or the CAM, chosen when the queue is made.
 
+use strum::{Display, EnumString, VariantNames};
 use ternary_cam::{Cam, Entry, Full, Handle, Hit, Kernel, Key, Table, TableError};
 
 /// What the table of a queue is (`FI_TCAM_TABLE`). Both find the same and count the same.
+#[derive(Display, EnumString, VariantNames)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownTable, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TableKind {
     /// An index of the entries: the quicker one.
@@ -14,37 +17,17 @@ pub enum TableKind {
 }
 
 impl TableKind {
-    /// Every table.
-    pub const ALL: [Self; 2] = [Self::Index, Self::Cam];
-
-    /// Name, as in `FI_TCAM_TABLE`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Index => "index",
-            Self::Cam => "cam",
-        }
-    }
-}
-
-impl std::fmt::Display for TableKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
-    }
+    /// Every name.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 }
 
 /// Not the name of a [`TableKind`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no table: there are {all}", all = TableKind::ALL.map(TableKind::name).join(", "))]
+#[error("`{0}` is no table: there are {all}", all = TableKind::NAMES.join(", "))]
 pub struct UnknownTable(String);
 
-impl std::str::FromStr for TableKind {
-    type Err = UnknownTable;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|table| table.name() == name);
-        found.ok_or_else(|| UnknownTable(name.to_owned()))
-    }
+fn unknown(name: &str) -> UnknownTable {
+    UnknownTable(name.to_owned())
 }
 
 /// The table of a queue. Where time counts, who uses it knows that it is the index
@@ -140,8 +123,8 @@ mod tests {
 
     #[test]
     fn names_are_parsed() {
-        for table in TableKind::ALL {
-            assert_eq!(table.name().parse(), Ok(table));
+        for name in TableKind::NAMES {
+            assert_eq!(name.parse::<TableKind>().unwrap().to_string(), *name);
         }
         assert_eq!(
             "tcam".parse::<TableKind>().unwrap_err().to_string(),

@@ -26,19 +26,19 @@ fn device(bytes: [u8; 6]) -> DeviceConfig {
     let params = Params::from_lookup(|name| {
         Some(match name {
             "prq_entries" | "umq_entries" => entries.to_string(),
-            "host_engine" => pick(&HostEngine::ALL, engine).to_string(),
+            "host_engine" => pick(HostEngine::NAMES, engine).to_owned(),
             // There are none: every source is in the default cluster.
             "clusters" => "unread".to_owned(),
-            "queue" => pick(&Queue::ALL, queue).to_string(),
-            "table" => pick(&TableKind::ALL, queue / 2).to_string(),
-            "overflow" => pick(&Overflow::ALL, overflow).to_string(),
+            "queue" => pick(Queue::NAMES, queue).to_owned(),
+            "table" => pick(TableKind::NAMES, queue / 2).to_owned(),
+            "overflow" => pick(Overflow::NAMES, overflow).to_owned(),
             "refuse" => pick(&["none", "any-source", "non-contiguous"], refuse).to_owned(),
             "theta" => "4".to_owned(),
             "host_entry_ns" => "1".to_owned(),
             _ => return None,
         })
     });
-    let layout = pick(&TagLayout::ALL, layout);
+    let layout = pick(TagLayout::ALL, layout);
     let mut config = DeviceConfig::from_params(&params.expect("these are allowed"), layout);
     (config.prq.depths, config.umq.depths) = (true, true);
     config

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The parameters: what `fi_info -e`, the man page and `tcam` tell of them.
 
+use matching::{HostEngine, Overflow, Queue, TableKind};
+
 use super::values::{NONE, Param, Values};
 use crate::{models, timings};
 
@@ -27,7 +29,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "overflow",
-        values: Values::Words(&["spill", "prefix", "sticky", "flow-control"]),
+        values: Values::Words(Overflow::NAMES),
         default: "spill",
         help: "What happens when a table is full: spill to the host engine, the oldest element there \
                is promoted when an entry frees; prefix: nothing enters the table while the host \
@@ -124,17 +126,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "host_engine",
-        values: Values::Words(&[
-            "list",
-            "rank-array",
-            "col-list",
-            "list-pnp",
-            "col-pnp",
-            "kmeans",
-            "hash",
-            "newmadeleine",
-            "auto",
-        ]),
+        values: Values::Words(HostEngine::NAMES),
         default: "col-pnp",
         help: "Software engine that matches what does not fit the table: one list (MPICH), a list \
                a source (Open MPI), queues for collective operations (COL), for partners (PNP) or \
@@ -156,7 +148,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "queue",
-        values: Values::Words(&["packed", "linked"]),
+        values: Values::Words(Queue::NAMES),
         default: "packed",
         help: "Queues of the host engine: packed, arrays searched by the compare kernel; or \
                linked, lists as in the papers.",
@@ -204,7 +196,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "table",
-        values: Values::Words(&["index", "cam"]),
+        values: Values::Words(TableKind::NAMES),
         default: "index",
         help: "How tables find their entries: index, by a hash of what is compared; or cam, every \
                entry compared as a NIC does it. Both find and count the same.",

@@ -97,7 +97,8 @@ pub(crate) struct Reproduce {
 }
 
 /// The papers there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 enum Paper {
     /// COL+PNP: dedicated queues for collective operations and partners
     Colpnp,
@@ -117,12 +118,8 @@ enum Measured {
 
 impl Paper {
     /// Of its page and numbers.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Colpnp => "colpnp",
-            Self::Kmeans => "kmeans",
-            Self::Hash => "hash",
-        }
+    fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Reads what an earlier run stored.

@@ -64,7 +64,7 @@ mod tests {
             let element = Element { bits, ignore: ignores.0, source: sources.0, token: 0 };
             let key = Key { bits: other, ignore: ignores.1, source: of };
             prop_assert!(element.matches(&key));
-            for layout in TagLayout::ALL {
+            for &layout in TagLayout::ALL {
                 let fields = layout.fields();
                 let own = Key { bits, ignore: ignores.0, source: sources.0 };
                 let (a, b) = (Print::new(&fields, &own), Print::new(&fields, &key));

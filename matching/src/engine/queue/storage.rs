@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! How queues are stored.
 
+use strum::{Display, EnumString, IntoStaticStr, VariantArray, VariantNames};
+
 /// How the queues of an engine are stored (`FI_TCAM_QUEUE`).
+#[derive(Display, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "kebab-case", parse_err_ty = UnknownQueue, parse_err_fn = unknown)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queue {
     /// Arrays searched by the compare kernel of the table.
@@ -13,36 +17,24 @@ pub enum Queue {
 
 impl Queue {
     /// Every storage.
-    pub const ALL: [Self; 2] = [Self::Packed, Self::Linked];
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+    /// Their names.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
 
     /// Name, as in `FI_TCAM_QUEUE`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Packed => "packed",
-            Self::Linked => "linked",
-        }
-    }
-}
-
-impl std::fmt::Display for Queue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// Not the name of a [`Queue`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no queue: there are {all}", all = Queue::ALL.map(Queue::name).join(", "))]
+#[error("`{0}` is no queue: there are {all}", all = Queue::NAMES.join(", "))]
 pub struct UnknownQueue(String);
 
-impl std::str::FromStr for Queue {
-    type Err = UnknownQueue;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|queue| queue.name() == name);
-        found.ok_or_else(|| UnknownQueue(name.to_owned()))
-    }
+fn unknown(name: &str) -> UnknownQueue {
+    UnknownQueue(name.to_owned())
 }
 
 #[cfg(test)]
@@ -51,7 +43,7 @@ mod tests {
 
     #[test]
     fn names_are_parsed() {
-        for queue in Queue::ALL {
+        for &queue in Queue::ALL {
             assert_eq!(queue.name().parse(), Ok(queue));
         }
         assert_eq!(
