@@ -16,7 +16,7 @@ use crate::{
     testing,
     twin::{End, Fault, Net, Phase},
     way::{CopyError, Direction, Inbox, Link, Liveness},
-    wire::{CHECKED, Frame, Header, Kind, LONGEST},
+    wire::{Flags, Frame, Header, Kind, LONGEST},
 };
 
 /// The ways, and a net for the second.
@@ -106,7 +106,8 @@ fn pairs(port: u16, settings: Settings) -> impl Iterator<Item = (Endpoint, Endpo
 }
 
 fn header(kind: Kind, bits: u64, len: usize) -> Header {
-    Header { kind, flags: 0, peer: 0, count: 0, bits, data: !bits, len: len as u64, op: bits << 7 }
+    let flags = Flags::empty();
+    Header { kind, flags, peer: 0, count: 0, bits, data: !bits, len: len as u64, op: bits << 7 }
 }
 
 /// Bytes that are told from those of other messages, in memory that stays.
@@ -440,7 +441,7 @@ fn a_slot_that_changes_on_its_way_is_noticed() {
             }
             let inbox = other.inbox();
             let header = inbox.peek().unwrap().header.unwrap();
-            assert_eq!(header.flags & CHECKED, CHECKED);
+            assert!(header.flags.contains(Flags::CHECKED));
             assert_eq!(inbox.check(), if damage { None } else { Some(77) });
             inbox.release();
             inbox.publish();

@@ -34,7 +34,7 @@ use crate::{
         ring::Slot,
         segment::Liveness,
     },
-    wire::{CHECKED, Frame, Header, Kind},
+    wire::{Flags, Frame, Header, Kind},
 };
 
 /// Parcels that an end has room for.
@@ -334,7 +334,9 @@ impl Link {
             return Sent::NoRoom;
         }
         header.peer = self.number;
-        header.flags |= if self.checks { CHECKED } else { 0 };
+        if self.checks {
+            header.flags |= Flags::CHECKED;
+        }
         let (mut words, mut payload) = (header.words(), bytes);
         let sum = sum(&words, &payload);
         if fault == Some(Fault::Damage) {

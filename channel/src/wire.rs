@@ -76,24 +76,26 @@ impl Kind {
     }
 }
 
-/// The message is tagged.
-pub const TAGGED: u8 = 1;
-/// `data` is remote CQ data.
-pub const DATA: u8 = 2;
-/// The sender waits for [`Kind::Done`] of an eager message.
-pub const ACK: u8 = 4;
-
-/// The operation goes on: nothing is answered or counted before its last part.
-pub const PART: u8 = 8;
-
-/// The application was told of this [`Kind::Rendezvous`] when it was copied; see `inject`.
-pub const COPIED: u8 = 16;
-
-/// A [`Kind::Write`] that is to go through buffers: it is only checked, as a whole, before.
-pub const PIECES: u8 = 32;
-
-/// The slot has checksums.
-pub const CHECKED: u8 = 64;
+bitflags::bitflags! {
+    /// What a slot says besides its kind. Bits without a name stay as they came.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Flags: u8 {
+        /// The message is tagged.
+        const TAGGED = 1;
+        /// `data` is remote CQ data.
+        const DATA = 2;
+        /// The sender waits for [`Kind::Done`] of an eager message.
+        const ACK = 4;
+        /// The operation goes on: nothing is answered or counted before its last part.
+        const PART = 8;
+        /// The application was told of this [`Kind::Rendezvous`] when it was copied; see `inject`.
+        const COPIED = 16;
+        /// A [`Kind::Write`] that is to go through buffers: it is only checked, as a whole, before.
+        const PIECES = 32;
+        /// The slot has checksums.
+        const CHECKED = 64;
+    }
+}
 
 /// Where the checksums are.
 pub(crate) const CHECKS: usize = SLOT - 8;
@@ -139,8 +141,8 @@ impl Frame {
 pub struct Header {
     /// What the slot is.
     pub kind: Kind,
-    /// [`TAGGED`], [`DATA`], [`ACK`], [`PART`], [`COPIED`], [`PIECES`], [`CHECKED`].
-    pub flags: u8,
+    /// What else it says.
+    pub flags: Flags,
     /// The sender's number in the receiver's list of senders.
     pub peer: u16,
     /// Depends on the kind.
@@ -159,14 +161,14 @@ impl Header {
     /// Whether it is of a tagged message.
     #[inline]
     pub fn is_tagged(&self) -> bool {
-        self.flags & TAGGED != 0
+        self.flags.contains(Flags::TAGGED)
     }
 
     /// The words that follow `turn`.
     #[inline]
     pub fn words(&self) -> [u64; 5] {
         let first = u64::from(self.kind as u8)
-            | u64::from(self.flags) << 8
+            | u64::from(self.flags.bits()) << 8
             | u64::from(self.peer) << 16
             | u64::from(self.count) << 32;
         [first, self.bits, self.data, self.len, self.op]
@@ -178,7 +180,7 @@ impl Header {
         let [first, bits, data, len, op] = words;
         Some(Self {
             kind: Kind::read(first as u8)?,
-            flags: (first >> 8) as u8,
+            flags: Flags::from_bits_retain((first >> 8) as u8),
             peer: (first >> 16) as u16,
             count: (first >> 32) as u32,
             bits,
@@ -198,7 +200,7 @@ mod tests {
         for kind in 1..=11 {
             let header = Header {
                 kind: Kind::read(kind).unwrap(),
-                flags: TAGGED | ACK,
+                flags: Flags::from_bits_retain(0x85),
                 peer: 0xfffe,
                 count: 0xdead_beef,
                 bits: 1,

@@ -13,7 +13,7 @@ use channel::{
     contract::Settings,
     shm::segment::Segment,
     testing::{self, Writer},
-    wire::{Header, INLINE, Kind, TAGGED},
+    wire::{Flags, Header, INLINE, Kind},
 };
 use ffi::{
     Buffer, Context,
@@ -281,7 +281,7 @@ impl Play {
         for count in 0..3 {
             let header = Header {
                 kind: Kind::Inline,
-                flags: TAGGED,
+                flags: Flags::TAGGED,
                 peer: 1,
                 count: 0,
                 bits: HEALTHY_BITS | count,

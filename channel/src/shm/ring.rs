@@ -37,7 +37,7 @@ use crate::{
     bytes::SharedBytes,
     identity::Identity,
     lines,
-    wire::{CHECKED, CHECKS, Header, PAYLOAD, SLOT},
+    wire::{CHECKS, Flags, Header, PAYLOAD, SLOT},
 };
 
 impl Ring for Segment {
@@ -82,7 +82,7 @@ impl Sender {
 
     /// From now on slots have checksums.
     pub(crate) fn add_checks(&mut self) {
-        self.checked = u64::from(CHECKED) << 8;
+        self.checked = u64::from(Flags::CHECKED.bits()) << 8;
     }
 
     /// The checksum of what goes with the next slot.
@@ -302,7 +302,8 @@ mod tests {
     use crate::wire::Kind;
 
     fn header(bits: u64) -> Header {
-        Header { kind: Kind::Inline, flags: 0, peer: 0, count: 8, bits, data: 0, len: 8, op: 0 }
+        let (kind, flags) = (Kind::Inline, Flags::empty());
+        Header { kind, flags, peer: 0, count: 8, bits, data: 0, len: 8, op: 0 }
     }
 
     fn segment(port: u16) -> Segment {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What the device carries for each receive and each message that no receive waited for.
 
-use channel::bytes::Remote;
+use channel::{bytes::Remote, wire::Flags};
 use ffi::{Buffer, Context};
 
 /// A posted receive, as the device carries it.
@@ -58,7 +58,7 @@ pub(crate) enum Body {
 /// What completes a long message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
-    pub(crate) flags: u8,
+    pub(crate) flags: Flags,
     /// Remote CQ data.
     pub(crate) data: u64,
     /// Operation of the sender.

@@ -20,7 +20,7 @@ use nic::message::{Envelope, Grant};
 
 use channel::{
     way::{Body, Inbox},
-    wire::{CHECKED, Header},
+    wire::{Flags, Header},
 };
 
 use crate::{
@@ -43,7 +43,7 @@ fn of(buffer: &Buffer) -> u32 {
 /// Whether the buffer that a frame lies in is not what its sender put there. What lies in a slot is
 /// checked with it.
 pub(crate) fn is_frame_damaged(header: &Header, check: u32, body: &Body<'_>) -> bool {
-    let is_checked = header.flags & CHECKED != 0 && body.is_lent();
+    let is_checked = header.flags.contains(Flags::CHECKED) && body.is_lent();
     let is_damaged = is_checked && crc32c::crc32c(&body.bytes().keep()) != check;
     if is_damaged {
         tracing::error!("FI_TCAM_CHECK: a buffer does not hold what was put into it");

@@ -8,7 +8,7 @@ use channel::{
     contract::{Payload, Sent, Settings},
     shm::segment::Segment,
     testing::{self, scribble},
-    wire::{Header, Kind, TAGGED},
+    wire::{Flags, Header, Kind},
 };
 use ffi::{
     Context, Errno,
@@ -47,7 +47,7 @@ fn send(engine: &mut Engine, to: u32) {
     let message = Window::from(&mut *MESSAGE.to_vec().leak());
     let header = Header {
         kind: Kind::Buffered,
-        flags: TAGGED,
+        flags: Flags::TAGGED,
         peer: 0,
         count: 0,
         bits: 7,

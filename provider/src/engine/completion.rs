@@ -2,7 +2,7 @@
 //! How an operation ends: on a completion queue, on counters, and for the deferred
 //! work that it may be.
 
-use channel::wire;
+use channel::wire::Flags;
 use ffi::{
     Context, Errno, flags,
     ops::{
@@ -28,14 +28,14 @@ impl Engine {
         &mut self,
         grant: &Grant<RecvOp>,
         envelope: &Envelope,
-        message_flags: u8,
+        message_flags: Flags,
         data: u64,
         received: usize,
     ) {
         let op = &grant.data;
         let mut completion_flags = flags::RECV
-            | if message_flags & wire::TAGGED != 0 { flags::TAGGED } else { flags::MSG };
-        if message_flags & wire::DATA != 0 {
+            | if message_flags.contains(Flags::TAGGED) { flags::TAGGED } else { flags::MSG };
+        if message_flags.contains(Flags::DATA) {
             completion_flags |= flags::REMOTE_CQ_DATA;
         }
         if op.multi && self.releases(op, grant.last) {
@@ -50,7 +50,7 @@ impl Engine {
             tag: envelope.bits,
             source: self.address_of(envelope.source),
         };
-        if message_flags & wire::CHECKED != 0 && self.is_damaged(grant, envelope, received) {
+        if message_flags.contains(Flags::CHECKED) && self.is_damaged(grant, envelope, received) {
             self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
             count(self.counters.recv.as_ref(), true);
             self.recv_done(op, completion_flags, true);

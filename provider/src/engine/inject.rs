@@ -25,7 +25,7 @@ use ffi::{Errno, Result, ops::ep::Send};
 
 use channel::{
     bytes::Remote,
-    wire::{ACK, COPIED, Header, LONGEST},
+    wire::{Flags, Header, LONGEST},
 };
 
 use crate::engine::{Engine, ops::OpKind};
@@ -43,12 +43,12 @@ impl Engine {
         mut header: Header,
         report: bool,
     ) -> Result<()> {
-        let waits = header.flags & ACK != 0;
+        let waits = header.flags.contains(Flags::ACK);
         if waits || self.sends.len() >= MOST || !self.home.is_stuck() {
             return Err(Errno::EAGAIN);
         }
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
-        header.flags |= COPIED;
+        header.flags |= Flags::COPIED;
         self.send_rendezvous(peer, &kept, header, false)?;
         let kind = if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg };
         self.complete_kind(kind, report, op.context, self.work);

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use channel::{identity::Identity, shm::bell::Bell, way::Liveness, wire::TAGGED};
+use channel::{identity::Identity, shm::bell::Bell, way::Liveness, wire::Flags};
 use ffi::Errno;
 use host::{
     cores::{self, Cores},
@@ -256,7 +256,7 @@ impl Engine {
             .collect();
         for key in failed {
             let transfer = self.transfers.remove(key);
-            let tagged = transfer.about.flags & TAGGED != 0;
+            let tagged = transfer.about.flags.contains(Flags::TAGGED);
             let bits = transfer.envelope.bits;
             let last = transfer.grant.last;
             self.fail_recv(&transfer.grant.data, tagged, bits, last, Errno::ECONNABORTED);

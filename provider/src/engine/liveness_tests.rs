@@ -9,7 +9,7 @@ use std::{
 use channel::{
     identity::Identity,
     testing::{self, Writer},
-    wire::{Header, Kind},
+    wire::{Flags, Header, Kind},
 };
 use ffi::{Buffer, Context, ops::ep::rma::RemoteParts};
 use matching::Source;
@@ -34,7 +34,7 @@ fn position(engine: &Engine) -> u64 {
 }
 
 fn header(number: u16) -> Header {
-    let (kind, flags, peer) = (Kind::Inline, 0, number);
+    let (kind, flags, peer) = (Kind::Inline, Flags::empty(), number);
     Header { kind, flags, peer, count: 0, bits: 0, data: 0, len: 0, op: 0 }
 }
 

@@ -11,7 +11,7 @@ use nic::trace;
 
 use channel::{
     contract::{Payload, Sent},
-    wire::{ACK, DATA, Header, Kind, LONGEST, TAGGED},
+    wire::{Flags, Header, Kind, LONGEST},
 };
 
 use crate::{
@@ -69,11 +69,13 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
 
+        let mut message_flags = Flags::empty();
+        message_flags.set(Flags::TAGGED, op.tag.is_some());
+        message_flags.set(Flags::DATA, op.data.is_some());
+        message_flags.set(Flags::ACK, ack);
         let header = Header {
             kind: Kind::Inline,
-            flags: if op.tag.is_some() { TAGGED } else { 0 }
-                | if op.data.is_some() { DATA } else { 0 }
-                | if ack { ACK } else { 0 },
+            flags: message_flags,
             peer: 0,
             count: 0,
             bits: op.tag.unwrap_or(0),
@@ -124,7 +126,7 @@ impl Engine {
             false => Payload::Message(&op.buffer),
             true => Payload::IfQuick(&op.buffer),
         };
-        let waits = header.flags & ACK != 0;
+        let waits = header.flags.contains(Flags::ACK);
         if waits {
             header.op = self.track_send(peer, op, report);
         }
@@ -255,7 +257,8 @@ impl Engine {
                 let received = to.fill(&bytes);
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, received);
-                if about.flags & ACK != 0 && message.epoch == self.epoch(envelope.source) {
+                if about.flags.contains(Flags::ACK) && message.epoch == self.epoch(envelope.source)
+                {
                     self.answer(envelope.source, Kind::Done, about.op, 0);
                 }
             }
@@ -263,7 +266,7 @@ impl Engine {
                 self.fetch(grant, envelope, about, &remote);
             }
             Body::Remote(_) => {
-                let tagged = about.flags & TAGGED != 0;
+                let tagged = about.flags.contains(Flags::TAGGED);
                 let (bits, last) = (envelope.bits, grant.last);
                 self.fail_recv(&grant.data, tagged, bits, last, Errno::ECONNABORTED);
             }

@@ -9,7 +9,7 @@ use channel::{
     bytes::SharedBytes,
     home::WAYS,
     way::Inbox,
-    wire::{ACK, CHECKED, COPIED, Header, Kind},
+    wire::{Flags, Header, Kind},
 };
 use host::endpoint::own_count;
 
@@ -124,7 +124,9 @@ impl Engine {
                 inbox.expect_more();
             }
             match slot.header {
-                Some(header) if header.flags & CHECKED != 0 && !self.is_slot_whole(inbox) => {
+                Some(header)
+                    if header.flags.contains(Flags::CHECKED) && !self.is_slot_whole(inbox) =>
+                {
                     self.fail_damaged();
                 }
                 Some(header) => match self.source_of(&header) {
@@ -161,7 +163,7 @@ impl Engine {
         match header.kind {
             Kind::Inline if header.len <= payload.len() as u64 => {
                 let bytes = payload.first(header.len as usize);
-                if self.arrive(from, header, bytes) && header.flags & ACK != 0 {
+                if self.arrive(from, header, bytes) && header.flags.contains(Flags::ACK) {
                     self.answer(from, Kind::Done, header.op, 0);
                 }
             }
@@ -228,7 +230,7 @@ impl Engine {
             }
         };
         self.links[from as usize] = Some(link);
-        if matched && header.flags & ACK != 0 {
+        if matched && header.flags.contains(Flags::ACK) {
             self.answer(from, Kind::Done, header.op, 0);
         }
     }
@@ -238,7 +240,7 @@ impl Engine {
             tracing::warn!("a long message with an impossible length");
             return;
         };
-        if header.flags & COPIED != 0
+        if header.flags.contains(Flags::COPIED)
             && let Some(bytes) = self.read_copy(from, header, &remote)
         {
             self.arrive(from, header, SharedBytes::from(&*bytes));

@@ -20,7 +20,7 @@ use channel::{
     bytes::{Remote, SharedBytes},
     contract::{Payload, Sent},
     way::CopyError,
-    wire::{Header, Kind, LONGEST, TAGGED},
+    wire::{Flags, Header, Kind, LONGEST},
 };
 
 use crate::{
@@ -39,7 +39,8 @@ const UNLOCKED: usize = 64 * 1024;
 impl Engine {
     /// Tells a sender about its operation.
     pub(crate) fn answer(&mut self, peer: u32, kind: Kind, op: u64, len: u64) {
-        let header = Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len, op };
+        let flags = Flags::empty();
+        let header = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op };
         self.reply(peer, header);
     }
 
@@ -121,7 +122,7 @@ impl Engine {
                 });
                 let header = Header {
                     kind: Kind::Pull,
-                    flags: 0,
+                    flags: Flags::empty(),
                     peer: 0,
                     count: 0,
                     bits: 0,
@@ -132,7 +133,7 @@ impl Engine {
                 self.reply(peer, header);
             }
             Err(CopyError::Failed(errno)) => {
-                let tagged = message_flags & TAGGED != 0;
+                let tagged = message_flags.contains(Flags::TAGGED);
                 self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, errno);
                 self.answer(peer, Kind::Failed, op, errno.get() as u64);
             }
@@ -224,7 +225,7 @@ impl Engine {
             let part = buffer.part(stream.offset, LONGEST.min(stream.len - stream.offset));
             let header = Header {
                 kind: Kind::Chunk,
-                flags: 0,
+                flags: Flags::empty(),
                 peer: 0,
                 count: 0,
                 bits: 0,
@@ -279,7 +280,7 @@ impl Engine {
         let transfers = std::mem::take(&mut self.transfers);
         ended.extend(transfers.into_iter().map(|(_, it)| (it.grant, it.envelope, it.about)));
         for (grant, envelope, about) in ended {
-            let tagged = about.flags & TAGGED != 0;
+            let tagged = about.flags.contains(Flags::TAGGED);
             self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, Errno::ECONNABORTED);
         }
     }

@@ -3,7 +3,7 @@
 
 use ffi::ops::ep::rma::RemoteParts;
 
-use channel::wire::{Header, Kind, PART};
+use channel::wire::{Flags, Header, Kind};
 
 use crate::regions::Target;
 
@@ -31,7 +31,8 @@ pub(crate) struct Start {
 /// A request for parts of a peer's memory, with its data in the payload.
 #[inline]
 pub(crate) fn request(kind: Kind, parts: &RemoteParts, op: u64) -> Header {
-    Header { kind, flags: 0, peer: 0, count: 0, bits: 0, data: 0, len: parts.len(), op }
+    let flags = Flags::empty();
+    Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len: parts.len(), op }
 }
 
 /// The answer to a request, with `len` bytes.
@@ -40,7 +41,7 @@ pub(crate) fn answer_to(request: &Header, len: usize) -> Header {
     let data = if request.kind == Kind::Read { request.data } else { 0 };
     Header {
         kind: Kind::Answer,
-        flags: request.flags & PART,
+        flags: request.flags & Flags::PART,
         peer: 0,
         count: 0,
         bits: 0,

@@ -28,7 +28,7 @@ use std::{slice, time::Instant};
 use channel::{
     bytes::SharedBytes,
     contract::{Payload, Sent},
-    wire::{DATA, Header, Kind, LONGEST, PART, PIECES},
+    wire::{Flags, Header, Kind, LONGEST},
 };
 use ffi::{
     Errno, Result, flags,
@@ -165,7 +165,7 @@ impl Engine {
         let mut header = request(Kind::Write, &op.remote, number);
         header.bits = len as u64;
         header.data = op.data.unwrap_or(0);
-        header.flags = if op.data.is_some() { DATA } else { 0 };
+        header.flags = if op.data.is_some() { Flags::DATA } else { Flags::empty() };
         let short = inject || frame_len <= self.eager_size.min(LONGEST);
         if short || self.home.fits(frame_len) {
             let data = slice::from_ref(&op.buffer);
@@ -181,7 +181,7 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         if in_pieces {
-            header.flags |= PIECES;
+            header.flags |= Flags::PIECES;
         }
         let sent = self.push(peer, header, Payload::Segments(parts, &op.buffer))?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
@@ -218,9 +218,9 @@ impl Engine {
             header.bits = stream.len as u64;
             header.data = stream.offset as u64;
             if stream.offset + len < stream.len {
-                header.flags = PART;
+                header.flags = Flags::PART;
             } else if let (true, Some(data)) = (write, op.data) {
-                header.flags = DATA;
+                header.flags = Flags::DATA;
                 header.data = data;
             }
             let data = [op.buffer.part(stream.offset, len)];
@@ -261,7 +261,7 @@ impl Engine {
             }
             return;
         }
-        if header.flags & PART != 0 {
+        if header.flags.contains(Flags::PART) {
             let mut streams = self.streams.iter_mut();
             if let Some(stream) = streams.find(|stream| stream.op == header.op) {
                 // No more than was asked for, whatever the peer says.

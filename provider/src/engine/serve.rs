@@ -5,7 +5,7 @@ use channel::{
     bytes::SharedBytes,
     contract::{Payload, Sent},
     way::{Body, CopyError, Direction, Link},
-    wire::{DATA, Frame, Header, Kind, LONGEST, PART, PIECES},
+    wire::{Flags, Frame, Header, Kind, LONGEST},
 };
 use ffi::{
     Errno, Result, flags,
@@ -36,7 +36,7 @@ impl Engine {
             Some(body) => self.execute(&link, header, &body),
         };
         self.links[from as usize] = Some(link);
-        let whole = header.flags & PART == 0;
+        let whole = !header.flags.contains(Flags::PART);
         match served {
             Ok(Served::Done) if !whole => {}
             Ok(Served::Done) => self.answer(from, Kind::Done, header.op, 0),
@@ -68,7 +68,7 @@ impl Engine {
             Kind::Read => self.serve_read(link, (len, frame), &parts, rest)?,
             _ => self.serve_atomic(header, &parts, rest)?,
         };
-        if !matches!(served, Served::Refused) && header.flags & PART == 0 {
+        if !matches!(served, Served::Refused) && !header.flags.contains(Flags::PART) {
             self.served(header, &parts, len);
         }
         Ok(served)
@@ -87,7 +87,7 @@ impl Engine {
         let counter = if write { &counters.remote_write } else { &counters.remote_read };
         count(counter.as_ref(), false);
         self.domain.regions.count(parts, write);
-        if header.flags & DATA != 0 {
+        if header.flags.contains(Flags::DATA) {
             let completion = Completion {
                 flags: flags::RMA | flags::REMOTE_WRITE | flags::REMOTE_CQ_DATA,
                 len: usize::try_from(header.bits).unwrap_or(len),
@@ -109,7 +109,7 @@ impl Engine {
     ) -> Result<Served> {
         let len = parts.len() as usize;
         let target = self.domain.regions.resolve(parts, flags::REMOTE_WRITE, self.address)?;
-        if header.flags & PIECES != 0 {
+        if header.flags.contains(Flags::PIECES) {
             return Ok(Served::Refused);
         }
         if frame.segments > 0 {

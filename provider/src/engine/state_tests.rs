@@ -3,7 +3,7 @@
 
 use channel::{
     testing,
-    wire::{Header, INLINE, Kind, PART},
+    wire::{Flags, Header, INLINE, Kind},
 };
 
 use crate::fuzzing::endpoint;
@@ -21,12 +21,12 @@ fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
     };
     // No buffer is free for the part; the end would fit a slot.
     engine.home.take_all(peer);
-    engine.deferred.push_back((peer, answer(PART, INLINE + 1), vec![1; INLINE + 1].into()));
-    engine.deferred.push_back((peer, answer(0, 8), vec![2; 8].into()));
+    engine.deferred.push_back((peer, answer(Flags::PART, INLINE + 1), vec![1; INLINE + 1].into()));
+    engine.deferred.push_back((peer, answer(Flags::empty(), 8), vec![2; 8].into()));
     engine.flush_deferred();
     assert!(testing::slots(&there).is_empty() && engine.deferred.len() == 2);
     testing::free_buffers(&own);
     engine.flush_deferred();
-    let flags: Vec<u8> = testing::slots(&there).iter().map(|slot| slot.unwrap().flags).collect();
-    assert_eq!(flags, [PART, 0]);
+    let flags: Vec<_> = testing::slots(&there).iter().map(|slot| slot.unwrap().flags).collect();
+    assert_eq!(flags, [Flags::PART, Flags::empty()]);
 }

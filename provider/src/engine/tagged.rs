@@ -9,7 +9,7 @@
 //! | CLAIM           | receives what was set aside under the context           |
 //! | CLAIM, DISCARD  | drops what was set aside under the context              |
 
-use channel::wire::{ACK, CHECKED, DATA, Kind};
+use channel::wire::{Flags, Kind};
 use ffi::{
     Errno, Result, flags,
     ops::cq::{Completion, Failure},
@@ -41,7 +41,7 @@ pub(crate) enum Probe {
 #[derive(Debug)]
 pub(crate) struct Found {
     envelope: Envelope,
-    flags: u8,
+    flags: Flags,
     data: u64,
     pub(crate) holder: u32,
     /// The message, if it is dropped.
@@ -138,7 +138,7 @@ impl Engine {
         completion.tag = envelope.bits;
         completion.data = data;
         completion.source = self.address_of(envelope.source);
-        if message_flags & DATA != 0 {
+        if message_flags.contains(Flags::DATA) {
             completion.flags |= flags::REMOTE_CQ_DATA;
         }
         if let Some(cq) = &self.rx.cq {
@@ -167,7 +167,7 @@ impl Engine {
             self.drop_kept(envelope.source, &kept);
             let nothing = Envelope { len: 0, ..envelope };
             let about = kept.about;
-            self.complete_recv(&grant, &nothing, about.flags & !CHECKED, about.data, 0);
+            self.complete_recv(&grant, &nothing, about.flags - Flags::CHECKED, about.data, 0);
         } else {
             self.deliver_kept(grant, &envelope, kept);
         }
@@ -175,7 +175,8 @@ impl Engine {
 
     /// Tells the sender of a message that is dropped that it is done with.
     fn drop_kept(&mut self, peer: u32, kept: &Kept) {
-        let is_awaited = kept.about.flags & ACK != 0 || matches!(kept.body, Body::Remote(_));
+        let is_awaited =
+            kept.about.flags.contains(Flags::ACK) || matches!(kept.body, Body::Remote(_));
         if is_awaited && kept.epoch == self.epoch(peer) {
             self.answer(peer, Kind::Done, kept.about.op, 0);
         }
