@@ -5,6 +5,7 @@
 use std::sync::atomic::Ordering;
 
 use ffi::Errno;
+pub use host::names::apart;
 use rustix::fs::{FlockOperation, flock};
 
 use crate::{

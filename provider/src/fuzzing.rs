@@ -46,6 +46,7 @@ fn address_of(port: u16) -> SocketAddrV4 {
 
 /// The segment and the state of an endpoint.
 pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
+    testing::apart();
     let own = Arc::new(Segment::create(address_of(port)).unwrap());
     let info: Info = attr::offer(8192, 0, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());

@@ -118,6 +118,8 @@ impl Segment {
     /// `EADDRINUSE` if a live endpoint has the port, `EACCES` if another user is in the way,
     /// `ENOSPC` if `/dev/shm` is full.
     pub fn create(address: SocketAddrV4) -> Result<Self, Errno> {
+        #[cfg(test)]
+        host::names::apart();
         let new = format!("{NEW}{}.{}", namespace(), address.port());
         let file = directory::behind_streams(take_name(&new)?)?;
         let made = Self::reserve(&file, address)
