@@ -80,7 +80,7 @@ def before_the_start(arguments, traces):
     pipe = PLACE / "pipe"
     os.mkfifo(pipe)
     sets = ["--set=host_engine=kmeans", f"--set=clusters={pipe}"]
-    refused(tcam(arguments, "replay", *sets, traces), "it is no file")
+    refused(tcam(arguments, "replay", *sets, traces), "not a regular file")
 
 
 def left_out(arguments):
