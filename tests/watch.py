@@ -115,7 +115,12 @@ def one_of_two(arguments, programs):
 def ends_at_ctrl_c(arguments):
     """Ctrl-C ends it without a word of complaint."""
     command = [str(arguments.tcam), "watch", "--interval=0.1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    # A shell has what it starts in the background ignore SIGINT, this test included.
+    def heeds():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, preexec_fn=heeds) as child:
         shown = child.stdout.readline()
         child.send_signal(signal.SIGINT)
         rest, errors = child.communicate(timeout=10)
