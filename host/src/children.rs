@@ -48,6 +48,12 @@ impl Unshared {
     }
 }
 
+impl AsFd for Unshared {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 impl Drop for Unshared {
     fn drop(&mut self) {
         if self.pid != std::process::id() {
