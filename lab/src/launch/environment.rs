@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The environment that makes an MPI load tcam.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -33,11 +34,15 @@ const EXCLUDES: &[&str] = &[
 ];
 /// Intel MPI, with a libfabric that is not its own if it has none.
 const INTEL: &[(&str, &str)] = &[("I_MPI_FABRICS", "ofi"), ("I_MPI_OFI_PROVIDER", "tcam")];
-/// More ranks than cores are the normal case here; set unless the user did.
+/// More ranks than cores are the normal case here; set unless the user did. Without `slot` PRRTE puts
+/// all ranks on the first of several hosts.
 const OVERSUBSCRIBE: &[(&str, &str)] = &[
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-    ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"),
+    ("PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"),
 ];
+/// Where Open MPI is told which variables ranks on other hosts get, separated by semicolons; it
+/// hands on its own only.
+const HANDED_ON: &str = "OMPI_MCA_mca_base_env_list";
 /// Open MPI's launchers refuse to run for root without these.
 const ROOT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
@@ -67,6 +72,8 @@ fn for_mpi(mpi: Option<Mpi>, root: bool) -> Vec<(&'static str, &'static str)> {
 #[derive(Debug)]
 pub(crate) struct Environment {
     variables: Vec<(String, OsString)>,
+    /// The value of [`HANDED_ON`], for Open MPI.
+    handed_on: Option<String>,
 }
 
 impl Environment {
@@ -94,7 +101,9 @@ impl Environment {
         for (name, value) in settings.all() {
             variables.push((format!("{PREFIX}{}", name.to_uppercase()), value.into()));
         }
-        Ok(Self { variables })
+        let is_open_mpi = matches!(mpi, Some(Mpi::Open(_)) | None);
+        let handed_on = is_open_mpi.then(|| handed_on(&variables));
+        Ok(Self { variables, handed_on })
     }
 
     /// A command with this environment.
@@ -105,13 +114,38 @@ impl Environment {
             command.env_remove(name);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        // Who names variables with -x names all: Open MPI 4 refuses both ways at once.
+        if let Some(names) = &self.handed_on
+            && !words.iter().any(|word| word == "-x")
+        {
+            command.env(HANDED_ON, names);
+        }
         command
     }
+}
+
+/// The variables of libfabric, ours and those of this environment, behind what the user hands on.
+fn handed_on(ours: &[(String, OsString)]) -> String {
+    let of_user = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let all = ours.iter().map(|(name, _)| name.clone()).chain(of_user);
+    let names: BTreeSet<_> = all.filter(|name| name.starts_with("FI_")).collect();
+    let given = std::env::var(HANDED_ON).into_iter().filter(|given| !given.is_empty());
+    given.chain(names).collect::<Vec<_>>().join(";")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_of_libfabric_go_to_other_hosts() {
+        let ours = ["FI_TCAM_PRQ_ENTRIES", "FI_PROVIDER", "OMPI_MCA_pml"];
+        let ours = ours.map(|name| (name.to_owned(), OsString::new()));
+        let names = handed_on(&ours);
+        let names: Vec<_> = names.split(';').collect();
+        assert!(names.contains(&"FI_PROVIDER") && names.contains(&"FI_TCAM_PRQ_ENTRIES"));
+        assert!(!names.contains(&"OMPI_MCA_pml"), "Open MPI hands these on by itself");
+    }
 
     #[test]
     fn each_mpi_gets_its_own_variables() {
