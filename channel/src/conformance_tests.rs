@@ -2,8 +2,9 @@
 //! What every way promises, over each of them.
 
 use std::{
-    net::{Ipv4Addr, SocketAddrV4},
+    net::{Ipv4Addr, SocketAddrV4, TcpListener},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use ffi::{Buffer, Errno, memory::Window, ops::ep::rma::RemotePart};
@@ -11,23 +12,53 @@ use host::owner::Look;
 
 use crate::{
     contract::{Payload, Sent, Settings},
-    home::{Home, Inboxes},
+    home::{Home, Inboxes, NET},
+    net::end::{self, Net},
     shm::segment::Segment,
     testing,
-    twin::{End, Fault, Net, Phase},
+    twin::{self, End, Fault, Phase},
     way::{CopyError, Direction, Inbox, Link, Liveness},
     wire::{Flags, Frame, Header, Kind, LONGEST},
 };
 
-/// The ways, and a net for the second.
-fn ways() -> [Option<Arc<Net>>; 2] {
-    [None, Some(Arc::default())]
+/// A way between endpoints of a test.
+#[derive(Clone)]
+enum Way {
+    Shm,
+    Twin(Arc<twin::Net>),
+    /// Over a provider of the libfabric that is installed here.
+    Net,
 }
+
+/// Those over which memory is copied from process to process.
+fn near() -> [Way; 2] {
+    [Way::Shm, Way::Twin(Arc::default())]
+}
+
+/// All.
+fn ways() -> [Way; 3] {
+    [Way::Shm, Way::Twin(Arc::default()), Way::Net]
+}
+
+/// The network of an endpoint that holds a port with this socket.
+fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4) -> Arc<Net> {
+    ffi::host::Host::load().expect("a libfabric");
+    let open = |provider| end::open_below(provider, Some("127.0.0.1"));
+    let below = open("tcp").or_else(|_| open("net")).expect("a provider for TCP");
+    let settings = end::Settings { key: 7, timeout: Duration::from_secs(10) };
+    Net::new(below, &settings, socket.into(), own.identity(), address).unwrap()
+}
+
+/// Longest wait for something that was sent over the network.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// An endpoint without all that is above its channels.
 struct Endpoint {
     own: Arc<Segment>,
     end: Option<Arc<End>>,
+    net: Option<Arc<Net>>,
+    /// Those of peers, which have to make progress as well.
+    others: Vec<Arc<Net>>,
     home: Home,
     inboxes: Inboxes,
     links: Vec<Link>,
@@ -36,16 +67,34 @@ struct Endpoint {
 const COPIES: Settings = Settings { checks: false, copies: true };
 
 impl Endpoint {
-    fn new(net: Option<&Arc<Net>>, port: u16, settings: Settings) -> Self {
+    fn new(way: &Way, port: u16, settings: Settings) -> Self {
+        let socket = matches!(way, Way::Net)
+            .then(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
+        let port = socket.as_ref().map_or(port, |socket| socket.local_addr().unwrap().port());
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
-        let mut home = Home::new(&own, settings);
-        let end = net.map(|net| net.end(own.identity()));
+        let net = socket.map(|socket| network(socket, &own, address));
+        let mut home = Home::new(&own, net.clone(), settings);
+        let end = if let Way::Twin(net) = way { Some(net.end(own.identity())) } else { None };
         if let Some(end) = &end {
             home.join(end);
         }
         let inboxes = home.inboxes();
-        Self { own, end, home, inboxes, links: Vec::new() }
+        Self { own, end, net, others: Vec::new(), home, inboxes, links: Vec::new() }
+    }
+
+    /// Does something until it is done, while all whom that takes make progress.
+    fn until<T>(&mut self, mut work: impl FnMut(&mut Self) -> Option<T>) -> Option<T> {
+        let start = Instant::now();
+        loop {
+            match work(self) {
+                None if self.net.is_some() && start.elapsed() < PATIENCE => {
+                    self.others.iter().chain(&self.net).for_each(|net| net.progress());
+                    std::thread::yield_now();
+                }
+                done => return done,
+            }
+        }
     }
 
     fn port(&self) -> u16 {
@@ -54,21 +103,49 @@ impl Endpoint {
 
     /// Opens a link: the first to the first peer, and so on.
     fn meet(&mut self, peer: &Self) {
-        self.links.push(self.home.open(peer.port()).unwrap());
+        let Some(net) = &peer.net else {
+            self.links.push(self.home.open(peer.port()).unwrap());
+            return;
+        };
+        self.others.push(Arc::clone(net));
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, peer.port());
+        let opened = self.until(|it| match it.home.open_far(address) {
+            Err(Errno::EAGAIN) => None,
+            opened => Some(opened),
+        });
+        self.links.push(opened.expect("in time").unwrap());
     }
 
+    /// Sends; over the network as soon as the provider below is connected.
     fn send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
+        let sent = self.until(|it| {
+            let sent = it.try_send(header, payload);
+            (sent == Sent::Yes).then_some(sent)
+        });
+        sent.unwrap_or(Sent::NoRoom)
+    }
+
+    fn try_send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
         self.home.send(&mut self.links[0], 0, header, payload)
     }
 
+    fn way(&self) -> usize {
+        match (&self.end, &self.net) {
+            (Some(_), _) => 2,
+            (_, Some(_)) => NET,
+            _ => 0,
+        }
+    }
+
     fn inbox(&mut self) -> &mut Inbox {
-        let way = usize::from(self.end.is_some());
+        let way = self.way();
         self.inboxes[way].as_mut().unwrap()
     }
 
     /// The next slot with a copy of what goes with it; its sender is the first peer.
     fn take(&mut self) -> Option<(Header, Vec<u8>)> {
-        let way = usize::from(self.end.is_some());
+        let way = self.way();
+        self.until(|it| (!it.inbox().is_empty()).then_some(()))?;
         let inbox = self.inboxes[way].as_mut().unwrap();
         let header = inbox.peek()?.header.unwrap();
         let body = self.links[0].body(&header, inbox.payload()).unwrap();
@@ -96,9 +173,18 @@ impl Endpoint {
 
 /// Two that have met, over each way. Ports are the test's own.
 fn pairs(port: u16, settings: Settings) -> impl Iterator<Item = (Endpoint, Endpoint)> {
-    ways().into_iter().zip([port, port + 2]).map(move |(net, port)| {
-        let mut one = Endpoint::new(net.as_ref(), port, settings);
-        let mut other = Endpoint::new(net.as_ref(), port + 1, settings);
+    pairs_over(ways(), port, settings)
+}
+
+/// The same over some ways.
+fn pairs_over(
+    ways: impl IntoIterator<Item = Way>,
+    port: u16,
+    settings: Settings,
+) -> impl Iterator<Item = (Endpoint, Endpoint)> {
+    ways.into_iter().zip([port, port + 2, 0]).map(move |(way, port)| {
+        let mut one = Endpoint::new(&way, port, settings);
+        let mut other = Endpoint::new(&way, port + 1, settings);
         one.meet(&other);
         other.meet(&one);
         (one, other)
@@ -156,7 +242,7 @@ fn messages_of_all_lengths_arrive_in_order_and_whole() {
             }
             assert!(other.take().is_none() && other.inbox().is_empty());
             assert_eq!((other.inbox().position(), other.inbox().end()), (600, 600));
-            assert!(!one.home.is_lent());
+            assert_eq!(one.until(|it| (!it.home.is_lent()).then_some(())), Some(()));
         }
     }
 }
@@ -201,23 +287,28 @@ fn long_messages_are_read_from_where_they_are_or_come_as_parts() {
             let (bytes, buffer) = message(number, len);
             let rendezvous = header(Kind::Rendezvous, number, len);
             assert_eq!(one.send(rendezvous, Payload::Where(&buffer)), Sent::Yes);
-            let way = usize::from(other.end.is_some());
-            let inbox = other.inboxes[way].as_mut().unwrap();
+            other.until(|it| (!it.inbox().is_empty()).then_some(())).expect("an offer");
+            let inbox = other.inbox();
             let offer = inbox.peek().unwrap().header.unwrap();
             assert_eq!((offer.kind, offer.len), (Kind::Rendezvous, len as u64));
             let remote = inbox.payload().remote(offer.count, offer.len).unwrap();
             inbox.release();
             inbox.publish();
-            let (_window, to) = room(len);
-            other.links[0].read(&remote, &to).unwrap();
-            assert!(read(&to) == bytes, "{len} bytes read");
-            assert!(*other.links[0].read_whole(&remote, len).unwrap() == bytes);
-            let mut came = Vec::new();
-            for at in (0..len).step_by(LONGEST) {
-                let part = buffer.part(at, LONGEST);
-                let chunk = header(Kind::Chunk, number, part.len());
+            if other.net.is_none() {
+                let (_window, to) = room(len);
+                other.links[0].read(&remote, &to).unwrap();
+                assert!(read(&to) == bytes, "{len} bytes read");
+                assert!(*other.links[0].read_whole(&remote, len).unwrap() == bytes);
+            }
+            let mut came: Vec<u8> = Vec::new();
+            while came.len() < len {
+                let (left, most) = (len - came.len(), one.links[0].part_len());
+                let is_last = left <= LONGEST;
+                let part = buffer.part(came.len(), if is_last { left } else { most.min(left - 1) });
+                let mut chunk = header(Kind::Chunk, number, part.len());
+                chunk.flags.set(Flags::PART, !is_last);
                 assert_eq!(one.send(chunk, Payload::Part(&part)), Sent::Yes);
-                came.extend(other.take().unwrap().1);
+                came.extend(&other.take().unwrap().1[..part.len()]);
             }
             assert!(came == bytes, "{len} bytes in parts");
         }
@@ -226,7 +317,7 @@ fn long_messages_are_read_from_where_they_are_or_come_as_parts() {
 
 #[test]
 fn pieces_are_copied_both_ways() {
-    for (mut one, mut other) in pairs(217, COPIES) {
+    for (mut one, mut other) in pairs_over(near(), 217, COPIES) {
         let (bytes, there) = message(3, 10_000);
         let parts = [RemotePart { addr: 0, len: 10_000, key: 0 }];
         let sent = one.send(header(Kind::Write, 0, 10_000), Payload::Segments(&parts, &there));
@@ -258,18 +349,24 @@ fn who_finds_no_room_loses_nothing_and_goes_on_when_there_is_some() {
         for len in [0, 8, LONGEST] {
             let (bytes, buffer) = message(0, len);
             let mut sent = 0;
-            while one.send(header(Kind::Inline, sent, len), Payload::Message(&buffer)) == Sent::Yes
-            {
+            let first = one.send(header(Kind::Inline, sent, len), Payload::Message(&buffer));
+            assert_eq!(first, Sent::Yes);
+            while {
                 sent += 1;
-                assert!(sent < 100_000, "there is no end");
+                let header = header(Kind::Inline, sent, len);
+                one.try_send(header, Payload::Message(&buffer)) == Sent::Yes
+            } {
+                assert!(sent < 1_000_000, "there is no end");
             }
-            assert!(sent >= 16, "few places");
+            assert!(sent >= if one.net.is_some() { 1 } else { 16 }, "few places");
             for taken in 0..sent {
                 let (header, body) = other.take().unwrap();
                 assert_eq!(header.bits, taken);
                 assert!(body[..len] == bytes);
             }
-            assert!(other.take().is_none() && one.links[0].has_room() && one.home.has_room());
+            assert!(other.take().is_none());
+            let has_room = |it: &mut Endpoint| it.links[0].has_room() && it.home.has_room();
+            assert_eq!(one.until(|it| has_room(it).then_some(())), Some(()));
             let again = one.send(header(Kind::Inline, 0, len), Payload::Message(&buffer));
             assert_eq!(again, Sent::Yes);
             other.take().unwrap();
@@ -291,7 +388,7 @@ fn where_nothing_may_be_copied_it_is_refused() {
         let pieces = [(0, &to)];
         assert_eq!(link.exchange(&own, Direction::Read, &remote, pieces), Err(CopyError::Refused));
     }
-    for (_one, mut other) in pairs(229, COPIES) {
+    for (_one, mut other) in pairs_over(near(), 229, COPIES) {
         assert!(!other.links[0].goes_in_pieces());
         other.links[0].note_pull();
         assert!(other.links[0].goes_in_pieces());
@@ -302,7 +399,7 @@ fn where_nothing_may_be_copied_it_is_refused() {
 fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
     for dies in [false, true] {
         let port = if dies { 237 } else { 233 };
-        for (mut one, mut other) in pairs(port, COPIES) {
+        for (mut one, mut other) in pairs_over(near(), port, COPIES) {
             let (bytes, buffer) = message(1, 300);
             assert_eq!(one.links[0].liveness(Look::Closely), Liveness::Alive);
             for number in 0..5 {
@@ -343,16 +440,16 @@ fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
 
 #[test]
 fn an_endpoint_is_told_from_the_next_at_its_port() {
-    for (net, port) in ways().into_iter().zip([241, 243]) {
-        let mut one = Endpoint::new(net.as_ref(), port, COPIES);
-        let first = Endpoint::new(net.as_ref(), port + 1, COPIES);
+    for (way, port) in near().into_iter().zip([241, 243]) {
+        let mut one = Endpoint::new(&way, port, COPIES);
+        let first = Endpoint::new(&way, port + 1, COPIES);
         one.meet(&first);
         let gone = one.links[0].identity();
         assert!(one.home.is_there(port + 1));
         let mut first = first;
         first.close();
         drop(first);
-        let _second = Endpoint::new(net.as_ref(), port + 1, COPIES);
+        let _second = Endpoint::new(&way, port + 1, COPIES);
         assert_eq!(one.home.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
         let now = one.home.open(port + 1).unwrap().identity();
         assert_ne!(now, gone);
@@ -362,10 +459,9 @@ fn an_endpoint_is_told_from_the_next_at_its_port() {
 
 #[test]
 fn a_slot_says_who_sent_it() {
-    for (net, port) in ways().into_iter().zip([245, 250]) {
-        let mut to = Endpoint::new(net.as_ref(), port, COPIES);
-        let mut senders: Vec<_> =
-            (1..4).map(|at| Endpoint::new(net.as_ref(), port + at, COPIES)).collect();
+    for (way, port) in ways().into_iter().zip([245, 250, 0]) {
+        let mut to = Endpoint::new(&way, port, COPIES);
+        let mut senders: Vec<_> = (1..4).map(|at| Endpoint::new(&way, port + at, COPIES)).collect();
         for sender in &mut senders {
             sender.meet(&to);
         }
@@ -374,12 +470,15 @@ fn a_slot_says_who_sent_it() {
             let sent = sender.send(header(Kind::Done, number, 0), Payload::Nothing);
             assert_eq!(sent, Sent::Yes);
         }
-        for sender in &senders {
+        for _ in &senders {
             let (header, _) = to.take().unwrap();
-            let who = sender.own.identity();
-            assert_eq!(to.home.listed(header.peer), Some(who));
+            // Over the network those of several senders come in any order.
+            let who = senders[header.bits as usize].own.identity();
+            let (listed, address) = to.home.listed(header.peer).unwrap();
+            assert_eq!((listed, address.is_some()), (who, to.net.is_some()));
+            assert_eq!(header.is_far(), to.net.is_some());
             to.home.strike(header.peer, who);
-            assert_eq!(to.home.listed(header.peer), None);
+            assert_eq!(to.home.listed(header.peer).is_some(), to.net.is_some());
         }
     }
 }
@@ -387,10 +486,9 @@ fn a_slot_says_who_sent_it() {
 #[test]
 fn many_senders_lose_nothing_and_keep_their_order() {
     const EACH: u64 = 5000;
-    for (net, port) in ways().into_iter().zip([255, 259]) {
-        let mut to = Endpoint::new(net.as_ref(), port, COPIES);
-        let senders: Vec<_> =
-            (1..4).map(|at| Endpoint::new(net.as_ref(), port + at, COPIES)).collect();
+    for (way, port) in ways().into_iter().zip([255, 259, 0]) {
+        let mut to = Endpoint::new(&way, port, COPIES);
+        let senders: Vec<_> = (1..4).map(|at| Endpoint::new(&way, port + at, COPIES)).collect();
         to.meet(&senders[0]);
         std::thread::scope(|scope| {
             for mut sender in senders {
@@ -407,7 +505,7 @@ fn many_senders_lose_nothing_and_keep_their_order() {
                     sender
                 });
             }
-            let mut next = [0; 3];
+            let mut next = std::collections::BTreeMap::new();
             for _ in 0..3 * EACH {
                 let (header, bytes) = loop {
                     match to.take() {
@@ -415,11 +513,11 @@ fn many_senders_lose_nothing_and_keep_their_order() {
                         None => std::thread::yield_now(),
                     }
                 };
-                let of = usize::from(header.peer);
-                assert_eq!((header.bits, &bytes[..24]), (next[of], &*message(1, 24).0));
-                next[of] += 1;
+                let next = next.entry(header.peer).or_insert(0);
+                assert_eq!((header.bits, &bytes[..24]), (*next, &*message(1, 24).0));
+                *next += 1;
             }
-            assert_eq!(next, [EACH; 3]);
+            assert_eq!(next.into_values().collect::<Vec<_>>(), [EACH; 3]);
         });
     }
 }
@@ -429,7 +527,9 @@ fn a_slot_that_changes_on_its_way_is_noticed() {
     let checks = Settings { checks: true, copies: true };
     for (mut one, mut other) in pairs(263, checks) {
         let (_, buffer) = message(1, 40);
-        for damage in [false, true] {
+        // Nobody gets at what is on its way over the network.
+        let damages: &[bool] = if one.net.is_some() { &[false] } else { &[false, true] };
+        for &damage in damages {
             one.links[0].set_check(77);
             if damage && let Some(end) = &one.end {
                 end.inject(Phase::Send(Kind::Inline), 0, Fault::Damage);
@@ -439,6 +539,7 @@ fn a_slot_that_changes_on_its_way_is_noticed() {
             if damage && other.end.is_none() {
                 testing::scribble(&other.own, testing::RING + 256 + 48, 0);
             }
+            other.until(|it| (!it.inbox().is_empty()).then_some(())).expect("a slot");
             let inbox = other.inbox();
             let header = inbox.peek().unwrap().header.unwrap();
             assert!(header.flags.contains(Flags::CHECKED));

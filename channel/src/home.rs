@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! An endpoint's own end of its channels: it opens links, sends, and knows who sends here.
 
-use std::sync::Arc;
+use std::{net::SocketAddrV4, sync::Arc};
 
 use ffi::Errno;
 use host::publish;
@@ -11,13 +11,17 @@ use crate::twin;
 use crate::{
     contract::{Payload, Sent, Settings},
     identity::Identity,
+    net::{self, end::Net},
     shm::{self, outbox::Outbox, segment::Segment},
     way::{Inbox, Link},
-    wire::Header,
+    wire::{FAR, Header},
 };
 
 /// Ways that there are.
-pub const WAYS: usize = if cfg!(any(test, feature = "testing")) { 2 } else { 1 };
+pub const WAYS: usize = if cfg!(any(test, feature = "testing")) { 3 } else { 2 };
+
+/// The one over the network.
+pub const NET: usize = 1;
 
 /// What has come over each way. An inbox is taken out while it is looked at.
 pub type Inboxes = [Option<Box<Inbox>>; WAYS];
@@ -28,18 +32,20 @@ pub struct Home {
     own: Arc<Segment>,
     outbox: Outbox,
     settings: Settings,
+    net: Option<Arc<Net>>,
     #[cfg(any(test, feature = "testing"))]
     twin: Option<Arc<twin::End>>,
 }
 
 impl Home {
-    /// The end of the endpoint that has this segment.
+    /// The end of the endpoint that has this segment, and this network if it has one.
     #[must_use]
-    pub fn new(own: &Arc<Segment>, settings: Settings) -> Self {
+    pub fn new(own: &Arc<Segment>, net: Option<Arc<Net>>, settings: Settings) -> Self {
         Self {
             own: Arc::clone(own),
             outbox: Outbox::new(settings.checks),
             settings,
+            net,
             #[cfg(any(test, feature = "testing"))]
             twin: None,
         }
@@ -50,12 +56,31 @@ impl Home {
     pub fn inboxes(&self) -> Inboxes {
         [
             Some(Box::new(Inbox::Shm(shm::inbox::Inbox::new(&self.own)))),
+            self.net.as_ref().map(|net| Box::new(Inbox::Net(net::inbox::Inbox::new(net)))),
             #[cfg(any(test, feature = "testing"))]
             self.twin.as_ref().map(|end| Box::new(Inbox::Twin(end.inbox()))),
         ]
     }
 
-    /// Opens whichever endpoint holds a port now.
+    /// Whether peers of other hosts can be reached.
+    #[must_use]
+    pub fn has_net(&self) -> bool {
+        self.net.is_some()
+    }
+
+    /// Opens whichever endpoint is at the address of another host now, or of this one where it has no
+    /// segment that we see.
+    ///
+    /// # Errors
+    /// `EAGAIN` as long as it has not said who it is, `ENETUNREACH` without a network, `EACCES` if it
+    /// refuses us, and why it cannot be reached.
+    pub fn open_far(&self, address: SocketAddrV4) -> Result<Link, Errno> {
+        let net = self.net.as_ref().ok_or(Errno::ENETUNREACH)?;
+        let (number, who) = net.meet(address)?;
+        Ok(Link::Net(net::link::Link::new(net, number, who, self.settings)))
+    }
+
+    /// Opens whichever endpoint holds a port of this host now.
     ///
     /// # Errors
     /// `ECONNREFUSED` nobody has it, `EACCES` another user is in the way, `EPROTO` it is damaged or
@@ -80,6 +105,20 @@ impl Home {
         shm::link::Link::open_only(&self.own, peer, self.settings).map(Link::Shm)
     }
 
+    /// Opens who sends here under a number.
+    ///
+    /// # Errors
+    /// As [`Home::open_only`].
+    pub fn open_sender(&self, number: u32, who: Identity) -> Result<Link, Errno> {
+        match self.of_net(number) {
+            None => self.open_only(who),
+            Some(net) => {
+                let link = net::link::Link::new(net, number as u16, who, self.settings);
+                if link.is_open() { Ok(Link::Net(link)) } else { Err(Errno::ECONNREFUSED) }
+            }
+        }
+    }
+
     /// Whether there is an endpoint at a port, of this user.
     #[must_use]
     pub fn is_there(&self, port: u16) -> bool {
@@ -101,6 +140,7 @@ impl Home {
     ) -> Sent {
         match link {
             Link::Shm(link) => self.outbox.send(&self.own, link, peer, header, payload),
+            Link::Net(link) => link.send(header, payload),
             #[cfg(any(test, feature = "testing"))]
             Link::Twin(link) => link.send(header, payload),
         }
@@ -126,7 +166,7 @@ impl Home {
 
     /// Whether receivers have not emptied all that was sent.
     pub fn is_lent(&mut self) -> bool {
-        self.outbox.is_lent(&self.own)
+        self.outbox.is_lent(&self.own) || self.net.as_ref().is_some_and(|net| net.is_lent())
     }
 
     /// Takes back what a peer of this number has that is gone.
@@ -134,20 +174,29 @@ impl Home {
         self.outbox.reclaim(&self.own, peer);
     }
 
-    /// Who sends here under a number.
+    /// Who sends here under a number, and from where if that is not this host.
     #[must_use]
-    pub fn listed(&self, number: u16) -> Option<Identity> {
+    pub fn listed(&self, number: u32) -> Option<(Identity, Option<SocketAddrV4>)> {
+        if let Some(net) = self.of_net(number) {
+            return net.listed(number).map(|(who, address)| (who, Some(address)));
+        }
+        let number = u16::try_from(number).ok()?;
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.twin {
-            return end.listed(number);
+            return Some((end.listed(number)?, None));
         }
-        self.own.listed(number)
+        Some((self.own.listed(number)?, None))
+    }
+
+    /// The network, if the number of a sender is one of its.
+    fn of_net(&self, number: u32) -> Option<&Arc<Net>> {
+        self.net.as_ref().filter(|_| number >= FAR)
     }
 
     /// Those who send here, of a part of the list. Parts are numbered around and around.
     #[must_use]
-    pub fn listed_in(&self, part: usize) -> Vec<(u16, Identity)> {
-        self.own.listed_in(part)
+    pub fn listed_in(&self, part: usize) -> Vec<(u32, Identity)> {
+        self.own.listed_in(part).into_iter().map(|(number, who)| (number.into(), who)).collect()
     }
 
     /// Parts of the list.
@@ -157,12 +206,28 @@ impl Home {
     }
 
     /// Gives the number of a sender back that is gone, all whose slots were handled.
-    pub fn strike(&self, number: u16, who: Identity) {
+    pub fn strike(&self, number: u32, who: Identity) {
+        // Those of the network are gone with their links.
+        let Ok(number) = u16::try_from(number) else { return };
         #[cfg(any(test, feature = "testing"))]
         if let Some(end) = &self.twin {
             return end.strike(number, who);
         }
         self.own.strike(number, who);
+    }
+
+    /// Sees to the network, as is to be done now and then.
+    pub fn look_around(&self) {
+        if let Some(net) = &self.net {
+            net.look_around();
+        }
+    }
+
+    /// Tells peers of other hosts that nothing more is sent.
+    pub fn say_bye(&self) {
+        if let Some(net) = &self.net {
+            net.say_bye();
+        }
     }
 
     /// Messages go within this process from now on.

@@ -333,7 +333,7 @@ impl Link {
         if came.len() >= PLACES {
             return Sent::NoRoom;
         }
-        header.peer = self.number;
+        header.peer = self.number.into();
         if self.checks {
             header.flags |= Flags::CHECKED;
         }
@@ -460,14 +460,10 @@ impl Inbox {
         (parcel.sum == sum(&parcel.words, &parcel.payload)).then_some(parcel.check)
     }
 
-    pub(crate) fn expect_more(&self) {}
-
     pub(crate) fn release(&mut self) {
         self.current = None;
         self.released += 1;
     }
-
-    pub(crate) fn publish(&mut self) {}
 
     pub(crate) fn position(&self) -> u64 {
         self.released
@@ -475,9 +471,5 @@ impl Inbox {
 
     pub(crate) fn end(&self) -> u64 {
         self.own.count.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn skip_stuck(&mut self) -> bool {
-        false
     }
 }

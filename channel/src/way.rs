@@ -28,8 +28,9 @@ use crate::twin;
 use crate::{
     bytes::{Remote, SharedBytes},
     identity::Identity,
+    net,
     shm::{self, copy, image::Image, segment::Segment},
-    wire::Header,
+    wire::{self, Header},
 };
 
 /// What goes with a slot. Dropped, it is given back to who sent it.
@@ -102,6 +103,7 @@ macro_rules! on_way {
     ($self:expr, $way:ident => $call:expr) => {
         match $self {
             Self::Shm($way) => $call,
+            Self::Net($way) => $call,
             #[cfg(any(test, feature = "testing"))]
             Self::Twin($way) => $call,
         }
@@ -114,6 +116,8 @@ macro_rules! on_way {
 pub enum Link {
     /// Over shared memory.
     Shm(shm::link::Link),
+    /// Over the network.
+    Net(net::link::Link),
     /// Within this process.
     #[cfg(any(test, feature = "testing"))]
     Twin(twin::Link),
@@ -136,7 +140,12 @@ impl Link {
     /// Whether the peer lives.
     #[must_use]
     pub fn liveness(&self, look: Look) -> Liveness {
-        on_way!(self, link => link.liveness(look))
+        match self {
+            Self::Shm(link) => link.liveness(look),
+            Self::Net(link) => link.liveness(),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Twin(link) => link.liveness(look),
+        }
     }
 
     /// Whether the peer takes another slot.
@@ -154,8 +163,30 @@ impl Link {
     #[inline]
     #[must_use]
     pub fn body<'a>(&'a self, header: &Header, payload: SharedBytes<'a>) -> Option<Body<'a>> {
-        let (bytes, lent) = on_way!(self, link => link.body(header, payload))?;
+        let (bytes, lent) = match self {
+            Self::Shm(link) => link.body(header, payload),
+            Self::Net(_) => net::link::Link::body(header, payload),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Twin(link) => link.body(header, payload),
+        }?;
         Some(Body { bytes, lent })
+    }
+
+    /// Whether it goes over the network.
+    #[inline]
+    #[must_use]
+    pub fn is_net(&self) -> bool {
+        matches!(self, Self::Net(_))
+    }
+
+    /// Longest part of a message that goes in parts. All but the last of these say that there is more
+    /// to come ([`Flags::PART`](wire::Flags::PART)); the last has at most [`wire::LONGEST`] bytes.
+    #[must_use]
+    pub fn part_len(&self) -> usize {
+        match self {
+            Self::Net(link) => link.part_len(),
+            _ => wire::LONGEST,
+        }
     }
 
     /// What reads out of the peer's memory; none if messages come as parts.
@@ -163,6 +194,7 @@ impl Link {
     pub fn copier(&self) -> Option<Copier> {
         match self {
             Self::Shm(link) => link.image().map(|image| Copier(Memory::Process(image))),
+            Self::Net(_) => None,
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(link) => link.memory().map(|memory| Copier(Memory::Twin(memory))),
         }
@@ -195,12 +227,22 @@ impl Link {
     /// Whether long reads and writes of the peer's memory go in pieces, and are not copied.
     #[must_use]
     pub fn goes_in_pieces(&self) -> bool {
-        on_way!(self, link => link.goes_in_pieces())
+        match self {
+            Self::Shm(link) => link.goes_in_pieces(),
+            Self::Net(_) => true,
+            #[cfg(any(test, feature = "testing"))]
+            Self::Twin(link) => link.goes_in_pieces(),
+        }
     }
 
     /// The peer has pulled one of these, which it could not copy: from now on they go in pieces.
     pub fn note_pull(&mut self) {
-        on_way!(self, link => link.note_pull());
+        match self {
+            Self::Shm(link) => link.note_pull(),
+            Self::Net(_) => {}
+            #[cfg(any(test, feature = "testing"))]
+            Self::Twin(link) => link.note_pull(),
+        }
     }
 
     /// What a [`Copier`] of this peer has read, by the time it has: see [`Link::read`].
@@ -208,7 +250,12 @@ impl Link {
     /// # Errors
     /// As [`Link::read`].
     pub fn confirm(&mut self, copied: Result<(), CopyError>) -> Result<(), CopyError> {
-        on_way!(self, link => link.confirm(copied))
+        match self {
+            Self::Shm(link) => link.confirm(copied),
+            Self::Net(_) => copied,
+            #[cfg(any(test, feature = "testing"))]
+            Self::Twin(link) => link.confirm(copied),
+        }
     }
 
     /// Copies between the peer's memory and ours, piece after piece, each for an offset in the
@@ -225,6 +272,7 @@ impl Link {
     ) -> Result<(), CopyError> {
         match self {
             Self::Shm(link) => link.exchange(own, direction, remote, pieces),
+            Self::Net(_) => Err(CopyError::Refused),
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(link) => link.exchange(direction, remote, pieces),
         }
@@ -240,6 +288,8 @@ impl Link {
     fn reaches(&self, own: &Segment) -> bool {
         match self {
             Self::Shm(link) => link.reaches(own),
+            // Nobody copies from memory here, or to it, but the provider below.
+            Self::Net(_) => false,
             // Its copies are made in the thread that closes.
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(_) => false,
@@ -252,17 +302,26 @@ impl Link {
 pub enum Inbox {
     /// Over shared memory.
     Shm(shm::inbox::Inbox),
+    /// Over the network.
+    Net(net::inbox::Inbox),
     /// Within this process.
     #[cfg(any(test, feature = "testing"))]
     Twin(twin::Inbox),
 }
 
 impl Inbox {
-    /// Whether there is no slot.
+    /// Whether there is no slot. Of the network's this makes progress.
     #[inline]
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub fn is_empty(&mut self) -> bool {
         on_way!(self, inbox => inbox.is_empty())
+    }
+
+    /// Whether it is that of the network.
+    #[inline]
+    #[must_use]
+    pub fn is_net(&self) -> bool {
+        matches!(self, Self::Net(_))
     }
 
     /// The next slot.
@@ -288,7 +347,9 @@ impl Inbox {
     /// Has a slot further on fetched, where several were found.
     #[inline]
     pub fn expect_more(&self) {
-        on_way!(self, inbox => inbox.expect_more());
+        if let Self::Shm(inbox) = self {
+            inbox.expect_more();
+        }
     }
 
     /// Goes on to the next slot.
@@ -300,7 +361,9 @@ impl Inbox {
     /// Lets senders use what was released.
     #[inline]
     pub fn publish(&mut self) {
-        on_way!(self, inbox => inbox.publish());
+        if let Self::Shm(inbox) = self {
+            inbox.publish();
+        }
     }
 
     /// How many slots were released.
@@ -311,13 +374,16 @@ impl Inbox {
 
     /// How many were sent up to now, or are being sent.
     #[must_use]
-    pub fn end(&self) -> u64 {
+    pub fn end(&mut self) -> u64 {
         on_way!(self, inbox => inbox.end())
     }
 
     /// Goes past a slot that a dead sender began; whether there was one. It must stand there at two
     /// calls.
     pub fn skip_stuck(&mut self) -> bool {
-        on_way!(self, inbox => inbox.skip_stuck())
+        match self {
+            Self::Shm(inbox) => inbox.skip_stuck(),
+            _ => false,
+        }
     }
 }

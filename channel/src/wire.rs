@@ -26,6 +26,9 @@ pub const INLINE: usize = SLOT - PAYLOAD;
 /// Most bytes that go at once, whichever way: longer messages go in parts, or stay where they are.
 pub const LONGEST: usize = 16 * 1024;
 
+/// Numbers of senders over the network begin here; those of shared memory end.
+pub const FAR: u32 = 1 << 16;
+
 /// What a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -143,8 +146,9 @@ pub struct Header {
     pub kind: Kind,
     /// What else it says.
     pub flags: Flags,
-    /// The sender's number in the receiver's list of senders.
-    pub peer: u16,
+    /// The sender's number in the receiver's list of senders, 16 bits of it on the wire; from
+    /// [`FAR`] on of those who send over the network.
+    pub peer: u32,
     /// Depends on the kind.
     pub count: u32,
     /// Match bits.
@@ -164,12 +168,18 @@ impl Header {
         self.flags.contains(Flags::TAGGED)
     }
 
+    /// Whether it came over the network.
+    #[inline]
+    pub fn is_far(&self) -> bool {
+        self.peer >= FAR
+    }
+
     /// The words that follow `turn`.
     #[inline]
     pub fn words(&self) -> [u64; 5] {
         let first = u64::from(self.kind as u8)
             | u64::from(self.flags.bits()) << 8
-            | u64::from(self.peer) << 16
+            | u64::from(self.peer as u16) << 16
             | u64::from(self.count) << 32;
         [first, self.bits, self.data, self.len, self.op]
     }
@@ -181,7 +191,7 @@ impl Header {
         Some(Self {
             kind: Kind::read(first as u8)?,
             flags: Flags::from_bits_retain((first >> 8) as u8),
-            peer: (first >> 16) as u16,
+            peer: u32::from((first >> 16) as u16),
             count: (first >> 32) as u32,
             bits,
             data,

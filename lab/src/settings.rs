@@ -27,7 +27,17 @@ const OF_RUNS: &[(&[&str], &str)] = &[
         "a replay holds no message back and fails no receive; `tcam run --set` does",
     ),
     (
-        &["mr", "eager_size", "kernel_copy", "check", "idle"],
+        &[
+            "mr",
+            "eager_size",
+            "kernel_copy",
+            "net",
+            "net_timeout",
+            "poll",
+            "job_key",
+            "check",
+            "idle",
+        ],
         "has no effect on matching, and a replay does nothing else; set it for a run",
     ),
 ];

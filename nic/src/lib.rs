@@ -22,6 +22,7 @@ mod names;
 pub mod origin;
 pub mod params;
 pub mod plain;
+pub mod polling;
 mod receives;
 pub mod replay;
 pub mod report;

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 use matching::timing::EntryCost;
 
-use crate::{models, timings};
+use crate::{models, polling::Polling, timings};
 
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
 
-/// Parameters that say where something is written.
-const PLACES: [&str; 2] = ["report", "trace"];
+/// Parameters that say where something is written, and the one that nobody else is to know.
+const UNTOLD: [&str; 3] = ["report", "trace", "job_key"];
 
 /// A parameter that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -165,6 +165,15 @@ impl Params {
         self.text(name).parse().expect("checked when the parameters were read")
     }
 
+    /// When the network is asked.
+    ///
+    /// # Panics
+    /// Never: the value was checked when the parameters were read.
+    #[must_use]
+    pub fn polling(&self) -> Polling {
+        self.text("poll").parse().expect("checked when the parameters were read")
+    }
+
     /// Whether a [`Values::Set`] parameter has a word.
     #[must_use]
     pub fn has(&self, name: &str, word: &str) -> bool {
@@ -175,7 +184,7 @@ impl Params {
     /// of no experiment.
     #[must_use]
     pub fn recorded(&self) -> BTreeMap<String, String> {
-        let values = self.values.iter().filter(|(name, _)| !PLACES.contains(name));
+        let values = self.values.iter().filter(|(name, _)| !UNTOLD.contains(name));
         values.map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 }
@@ -229,6 +238,9 @@ mod tests {
                 Values::EntryCost => vec!["0".to_owned(), "2.7@64,4.5@1024,5.1@8192".to_owned()],
                 Values::Words(words) | Values::Set(words) => {
                     words.iter().map(|&word| word.to_owned()).collect()
+                }
+                Values::Polling => {
+                    ["auto", "every", "static:", "dynamic:"].map(str::to_owned).into()
                 }
                 Values::Text => Vec::new(),
                 Values::Pattern => ["%r", "%p", "%h", "%%"].map(str::to_owned).into(),

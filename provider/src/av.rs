@@ -208,7 +208,8 @@ impl AddressVector {
         // Another process may have put this peer in another's place.
         self.leave(indices, index);
         let address = self.domain.peers.address(peer);
-        if address::is_local(*address.ip()) && publish::is_there(address.port()) {
+        // Who tells an address has had an endpoint there: one of another host is asked later.
+        if !address::is_local(*address.ip()) || publish::is_there(address.port()) {
             self.domain.peers.saw(peer);
         }
         self.entries.set(index as usize, u64::from(peer) + 1);

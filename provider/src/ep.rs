@@ -81,10 +81,11 @@ impl Endpoint {
             Some(bytes) => address::from_bytes(bytes).ok_or(Errno::EINVAL)?,
             None => SocketAddrV4::new(address::of_this_host(), 0),
         };
-        let held = port::hold(wanted)?;
+        let held = port::hold(wanted, &domain.params)?;
         let address = held.address;
         let opened = Instant::now();
-        let mut engine = Engine::new(domain, info, pack(address), &held.own, opened)?;
+        let mut engine =
+            Engine::new(domain, info, pack(address), &held.own, held.net.clone(), opened)?;
         let params = &domain.params;
         let (name, told) = (address.port().to_string(), address.to_string());
         trace::start(&mut engine.device.own, params, &domain.peers, &name, &told)?;
@@ -144,7 +145,11 @@ impl Endpoint {
         let Some(engine) = &mut *engine else { return true };
         engine.progress();
         engine.look_around();
-        engine.deferred.is_empty() && !engine.home.is_lent() && !engine.has_copies()
+        if !engine.deferred.is_empty() || engine.has_copies() {
+            return false;
+        }
+        engine.home.say_bye();
+        !engine.home.is_lent()
     }
 
     /// Lets peers take what was sent: buffers that they have not emptied, copies that they have

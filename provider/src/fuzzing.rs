@@ -51,7 +51,7 @@ pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
     let info: Info = attr::offer(8192, 0, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
     let address = pack(address_of(port));
-    let mut engine = Engine::new(&domain, &info, address, &own, Instant::now()).unwrap();
+    let mut engine = Engine::new(&domain, &info, address, &own, None, Instant::now()).unwrap();
     let av = AddressVector::open(&domain, &ffi::ops::av::Attr::default(), 0).unwrap();
     engine.av = Some(Arc::new(av));
     engine.enabled = true;

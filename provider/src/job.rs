@@ -24,6 +24,15 @@ const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TA
 /// Where the kernel lists processors: those of the container, if it is one, then the host's.
 const CORES: [&str; 2] = ["/sys/fs/cgroup/cpuset.cpus.effective", "/sys/devices/system/cpu/online"];
 
+/// Where launchers tell how many ranks of the job are on this host.
+const LOCAL_SIZES: [&str; 2] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"];
+
+/// Where Slurm tells how many hosts the ranks that it started itself are on.
+const HOSTS: &str = "SLURM_STEP_NUM_NODES";
+
+/// Where launchers tell the number of the job. PMIx puts that of a spawned part behind an `@`.
+const JOBS: [&str; 2] = ["PMIX_NAMESPACE", "SLURM_JOB_ID"];
+
 /// Name of this host.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -37,6 +46,26 @@ pub(crate) fn rank() -> Option<u32> {
 /// Ranks of the job, as the launcher says.
 pub(crate) fn ranks() -> Option<u32> {
     told(SIZES)
+}
+
+/// Whether the launcher says that the job has ranks on other hosts.
+pub(crate) fn has_several_hosts() -> bool {
+    match (told(LOCAL_SIZES), ranks()) {
+        (Some(here), Some(all)) => here < all,
+        _ => told([HOSTS]).is_some_and(|hosts| hosts > 1),
+    }
+}
+
+/// What processes of one job know: a given key, the number of the job, or else the user.
+pub(crate) fn key(given: &str) -> u64 {
+    if !given.is_empty() {
+        return nic::live::job_of(given);
+    }
+    let job = JOBS.iter().find_map(|name| std::env::var(name).ok());
+    match job {
+        Some(job) => nic::live::job_of(job.split('@').next().unwrap_or_default()),
+        None => nic::live::job_of(&format!("user {}", rustix::process::getuid().as_raw())),
+    }
 }
 
 /// See [`Origin::job`].

@@ -24,6 +24,7 @@ mod init;
 mod job;
 mod mr;
 mod mr_mode;
+mod network;
 mod open;
 mod params;
 mod peers;

@@ -9,21 +9,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use channel::shm::{
-    bell::{self, Bell},
-    segment::Segment,
+use channel::{
+    net::end::Net,
+    shm::{
+        bell::{self, Bell},
+        segment::Segment,
+    },
 };
 use ffi::{
     Errno, Result,
     serial::{Serial, SerialGuard},
 };
 use host::{children::Unshared, endpoint::own_count};
-use nic::report::WrittenAt;
+use nic::{params::Params, report::WrittenAt};
 use parking_lot::Mutex;
 
 use crate::{
     address,
     engine::Engine,
+    network,
     record::{exit::AtExit, report},
     wait::{
         idle::{Caller, Pause, SPINS},
@@ -58,7 +62,7 @@ impl Port {
         locked: bool,
         auto: bool,
     ) -> Self {
-        let Held { socket, address, own } = held;
+        let Held { socket, address, own, net: _ } = held;
         Self {
             address,
             opened,
@@ -85,10 +89,13 @@ pub(crate) struct Held {
     socket: Unshared,
     pub(crate) address: SocketAddrV4,
     pub(crate) own: Arc<Segment>,
+    pub(crate) net: Option<Arc<Net>>,
 }
 
-/// Holds a port and makes its segment.
-pub(crate) fn hold(wanted: SocketAddrV4) -> Result<Held> {
+/// Holds a port, makes its segment, and opens the network if there is to be one.
+pub(crate) fn hold(wanted: SocketAddrV4, params: &Params) -> Result<Held> {
+    let below = network::open_below(params, wanted)?;
+    let wanted = below.as_ref().map_or(wanted, |below| network::address_of(below, wanted));
     let mut tries = if wanted.port() == 0 { PORTS } else { 1 };
     loop {
         tries -= 1;
@@ -96,7 +103,17 @@ pub(crate) fn hold(wanted: SocketAddrV4) -> Result<Held> {
         match Segment::create(address) {
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {
-                return Ok(Held { socket: Unshared::new(socket), address, own: Arc::new(made?) });
+                let own = Arc::new(made?);
+                let listener = below.as_ref().map(|_| socket.try_clone()).transpose()?;
+                let socket = Unshared::new(socket);
+                let net = match below.zip(listener) {
+                    Some((below, listener)) => {
+                        let settings = network::settings(params);
+                        Some(Net::new(below, &settings, listener, own.identity(), address)?)
+                    }
+                    None => None,
+                };
+                return Ok(Held { socket, address, own, net });
             }
         }
     }
@@ -130,7 +147,7 @@ impl Port {
         let Some(state) = &mut *engine else { return Progress::None };
         self.take_over(state);
         let progress = self.progress_unlocked(engine);
-        if let Some(state) = &*self.engine.lock() {
+        if let Some(state) = &mut *self.engine.lock() {
             self.hand_over(state);
         }
         progress
@@ -145,7 +162,7 @@ impl Port {
     }
 
     /// After [`Port::take_over`].
-    fn hand_over(&self, engine: &Engine) {
+    fn hand_over(&self, engine: &mut Engine) {
         if engine.device_sleeps {
             Bell::hand_over(&self.own);
             if engine.goes_on() || engine.has_arrivals() {
@@ -198,6 +215,12 @@ impl Pollable for Port {
             pollers::note_poller();
             engine.look_around();
         }
+        // Who asks the network each time has not the time to look at this host again and again.
+        let spins = pause == Pause::Spin && !(engine.home.has_net() && engine.turns.is_each());
+        if !spins && pause == Pause::Spin {
+            engine.idle.rested(caller);
+            return Pause::None;
+        }
         if pause != Pause::Spin {
             engine.idle.rested(caller);
             // Nor may one endpoint sleep while a message is for another that this thread
@@ -208,7 +231,7 @@ impl Pollable for Port {
         self.take_over(engine);
         let came = (0..SPINS).any(|_| {
             std::hint::spin_loop();
-            engine.has_arrivals()
+            engine.has_near_arrivals()
         });
         // What came is for the caller.
         if !came {
@@ -308,6 +331,7 @@ impl AtExit for Port {
             Some(Some(engine)) => {
                 self.write_report_of(engine, WrittenAt::Exit);
                 engine.device.lock().end_recording();
+                engine.home.say_bye();
                 if let Some(pool) = &engine.node_pool {
                     pool.leave();
                 }

@@ -175,7 +175,7 @@ impl Link {
 
     #[inline(always)]
     fn push(&mut self, own: &Segment, mut header: Header, payload: impl FnOnce(*mut u8)) -> bool {
-        header.peer = self.number;
+        header.peer = self.number.into();
         if !self.sender.push(own, &self.segment, &header, payload) {
             return false;
         }

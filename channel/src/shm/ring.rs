@@ -360,8 +360,8 @@ mod tests {
                     }
                 };
                 receiver.release();
-                assert_eq!(header.bits, next[usize::from(header.peer)]);
-                next[usize::from(header.peer)] += 1;
+                assert_eq!(header.bits, next[header.peer as usize]);
+                next[header.peer as usize] += 1;
             }
             assert_eq!(next, [EACH; 3]);
         });

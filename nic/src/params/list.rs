@@ -310,6 +310,37 @@ pub const PARAMS: &[Param] = &[
                through shared buffers where the kernel refuses, off always does.",
     },
     Param {
+        name: "net",
+        values: Values::Text,
+        default: "auto",
+        help: "How peers of other hosts are reached: over the libfabric provider of this name (tcp, \
+               sockets, udp;ofi_rxd, verbs;ofi_rxm, ...); auto opens tcp where the launcher says \
+               that the job has more than one host; off does without.",
+    },
+    Param {
+        name: "net_timeout",
+        values: Values::Number(0, 86_400),
+        default: "10",
+        help: "Seconds after which a host that acknowledges nothing is gone, and what waits for its \
+               processes fails; 0 waits for ever.",
+    },
+    Param {
+        name: "poll",
+        values: Values::Polling,
+        default: "auto",
+        help: "How often polls ask the network beside shared memory: every time; static:R, once in R \
+               polls; dynamic:H, by the share that each had of the last H messages; or auto, the \
+               less often the more messages came over shared memory since the last over the network.",
+    },
+    Param {
+        name: "job_key",
+        values: Values::Text,
+        default: "",
+        help: "What the processes of a job know, and others must not, to talk to each other over the \
+               network; without one it is the number of the job that the launcher tells (PMIx, \
+               Slurm), or else of the user.",
+    },
+    Param {
         name: "check",
         values: Values::Words(&["off", "on"]),
         default: "off",

@@ -3,6 +3,8 @@
 
 use matching::timing::EntryCost;
 
+use crate::polling::Polling;
+
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
@@ -12,6 +14,8 @@ pub enum Values {
     Decimal(u32, u32),
     /// What entries cost: [`EntryCost`].
     EntryCost,
+    /// When the network is asked: [`Polling`].
+    Polling,
     /// One of these words.
     Words(&'static [&'static str]),
     /// Several of these words, separated by commas, or `none`.
@@ -46,6 +50,7 @@ impl Values {
             Self::Number(low, high) => format!("a whole number from {low} to {high}"),
             Self::Decimal(low, high) => format!("a number from {low} to {high}"),
             Self::EntryCost => EntryCost::ALLOWED.to_owned(),
+            Self::Polling => Polling::ALLOWED.to_owned(),
             Self::Words(words) => words.join(", "),
             Self::Set(words) => format!("{NONE}, or one or more of {}", words.join(",")),
             Self::Text => "any text".to_owned(),
@@ -64,6 +69,7 @@ impl Values {
                 .parse::<f64>()
                 .is_ok_and(|number| (f64::from(*low)..=f64::from(*high)).contains(&number)),
             Self::EntryCost => value.parse::<EntryCost>().is_ok(),
+            Self::Polling => value.parse::<Polling>().is_ok(),
             Self::Words(words) => words.contains(&value),
             Self::Set(words) => value == NONE || value.split(',').all(|word| words.contains(&word)),
             Self::Text => true,

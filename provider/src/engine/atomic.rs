@@ -65,6 +65,7 @@ impl Engine {
             data: None,
             context: op.context,
             report: start.report,
+            acknowledged: true,
             work: self.work,
             age: 0,
         });

@@ -18,7 +18,10 @@
 //! Short of descriptors or memory nobody can be opened: what is sent then is to be sent again
 //! (`FI_EAGAIN`), and a slot stays in the ring until its sender can be opened. Nothing is lost.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    net::SocketAddrV4,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use ffi::{Errno, Result};
 
@@ -71,6 +74,12 @@ impl Engine {
         }
     }
 
+    /// Whether a peer is reached over the network.
+    #[inline]
+    pub(crate) fn is_net(&self, peer: u32) -> bool {
+        matches!(self.links.get(peer as usize), Some(Some(link)) if link.is_net())
+    }
+
     /// Tells an endpoint from others that were, or will be, at its address.
     #[inline]
     pub(crate) fn epoch(&self, peer: u32) -> u32 {
@@ -102,8 +111,9 @@ impl Engine {
     #[cold]
     fn meet(&mut self, peer: u32) -> Result<()> {
         let address = self.domain.peers.address(peer);
-        if !address::is_local(*address.ip()) {
-            tracing::warn!("{address} is on another host, and there is no network channel");
+        let is_far = self.is_far(address);
+        if is_far && !self.home.has_net() {
+            tracing::warn!("{address} is on another host, and FI_TCAM_NET says of no network");
             return Err(Errno::ENETUNREACH);
         }
         // What somebody sent that was there before is handled before its successor is met.
@@ -118,12 +128,14 @@ impl Engine {
             // A successor sent already, and may have closed since.
             return if self.is_open(peer) { Ok(()) } else { Err(Errno::EAGAIN) };
         }
-        match self.home.open(address.port()) {
+        let opened =
+            if is_far { self.home.open_far(address) } else { self.home.open(address.port()) };
+        match opened {
             Ok(link) => {
                 self.take_link(peer, link);
                 Ok(())
             }
-            Err(Errno::ECONNREFUSED) => {
+            Err(Errno::ECONNREFUSED) if !is_far => {
                 absence::explain(address.port());
                 Err(Errno::ECONNREFUSED)
             }
@@ -133,8 +145,20 @@ impl Engine {
                 say_short(errno);
                 Err(Errno::EAGAIN)
             }
-            Err(errno) => Err(errno),
+            Err(errno) => {
+                if errno != Errno::EAGAIN {
+                    tracing::warn!("{address} cannot be reached: {errno}");
+                }
+                Err(errno)
+            }
         }
+    }
+
+    /// Whether an endpoint is reached over the network: on another host, or on this one where we do not
+    /// see its segment.
+    pub(crate) fn is_far(&self, address: SocketAddrV4) -> bool {
+        let is_local = address::is_local(*address.ip());
+        !is_local || self.home.has_net() && !self.home.is_there(address.port())
     }
 
     fn take_link(&mut self, peer: u32, link: Link) {
@@ -157,7 +181,7 @@ impl Engine {
             self.linked.swap_remove(at);
         }
         if let Some(Some((number, who))) = self.numbers.get_mut(index).map(Option::take) {
-            self.sources[usize::from(number)] = UNKNOWN;
+            self.sources[number as usize] = UNKNOWN;
             self.home.strike(number, who);
         }
         if self.epochs.len() <= index {
@@ -169,18 +193,21 @@ impl Engine {
     /// Who sent a slot.
     #[inline]
     pub(crate) fn source_of(&mut self, header: &Header) -> std::result::Result<u32, Unknown> {
-        match self.sources.get(usize::from(header.peer)) {
+        match self.sources.get(header.peer as usize) {
             Some(&peer) if peer != UNKNOWN => Ok(peer),
             _ => self.learn_source(header.peer),
         }
     }
 
     #[cold]
-    fn learn_source(&mut self, number: u16) -> std::result::Result<u32, Unknown> {
-        let who = self.home.listed(number).ok_or(Unknown::Unlisted)?;
-        let peer = self.peer_at(who.port());
+    fn learn_source(&mut self, number: u32) -> std::result::Result<u32, Unknown> {
+        let (who, address) = self.home.listed(number).ok_or(Unknown::Unlisted)?;
+        let peer = match address {
+            None => self.peer_at(who.port()),
+            Some(address) => self.domain.peers.number(address),
+        };
         if self.who_is_at(peer) != Some(who) {
-            let opened = self.home.open_only(who);
+            let opened = self.home.open_sender(number, who);
             if let Err(errno) = opened
                 && is_short(errno)
             {
@@ -206,7 +233,7 @@ impl Engine {
                 }
             }
         }
-        let index = usize::from(number);
+        let index = number as usize;
         if self.sources.len() <= index {
             self.sources.resize(index + 1, UNKNOWN);
         }
@@ -229,12 +256,12 @@ impl Engine {
     pub(crate) fn strike_silent(&mut self, most: usize) {
         let page = self.next_page % self.home.list_parts();
         self.next_page = page + 1;
-        let unknown = |sources: &[u32], number: u16| {
-            sources.get(usize::from(number)).is_none_or(|&peer| peer == UNKNOWN)
+        let unknown = |sources: &[u32], number: u32| {
+            sources.get(number as usize).is_none_or(|&peer| peer == UNKNOWN)
         };
         let silent = self.home.listed_in(page).into_iter();
         let silent = silent.filter(|&(number, _)| unknown(&self.sources, number));
-        let gone = |&(_, who): &(u16, Identity)| {
+        let gone = |&(_, who): &(u32, Identity)| {
             let opened = self.home.open_only(who);
             opened.err().is_some_and(|errno| !is_short(errno))
         };

@@ -14,13 +14,14 @@ impl Engine {
             report.tagged = self.device.own.tagged.counters();
             report.msg = self.device.own.msg.counters();
         }
-        report.channels = [
-            ("shm", self.channels.shm),
-            ("kernel-copy", self.channels.kernel_copy),
-            ("copy-pipeline", self.channels.copy_pipeline),
-            ("rma", self.channels.rma),
-        ]
-        .map(|(name, counters)| (name.to_owned(), counters))
-        .into();
+        let channels = [
+            ("shm", Some(self.channels.shm)),
+            ("kernel-copy", Some(self.channels.kernel_copy)),
+            ("copy-pipeline", Some(self.channels.copy_pipeline)),
+            ("net", self.home.has_net().then_some(self.channels.net)),
+            ("rma", Some(self.channels.rma)),
+        ];
+        let told = channels.into_iter().filter_map(|(name, counters)| Some((name, counters?)));
+        report.channels = told.map(|(name, counters)| (name.to_owned(), counters)).collect();
     }
 }

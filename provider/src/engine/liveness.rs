@@ -54,7 +54,9 @@ impl Engine {
             let full = self.links.iter().flatten().any(|link| !link.has_room());
             self.wants_room = full || !self.home.has_room();
         }
-        if self.waits_for_room() {
+        // No bell rings for what comes over the network.
+        self.turns.hurry();
+        if self.waits_for_room() || self.home.has_net() {
             return RETRY;
         }
         LOOK_AROUND
@@ -86,6 +88,7 @@ impl Engine {
         self.skip_stuck();
         self.update_population();
         host::directory::look_around();
+        self.home.look_around();
         for (peer, gone) in std::mem::take(&mut self.passing) {
             if !self.part(peer, gone) {
                 self.passing.push((peer, gone));
@@ -143,12 +146,12 @@ impl Engine {
 
     #[cold]
     fn await_peer(&mut self, peer: u32) {
-        if crate::address::is_local(*self.domain.peers.address(peer).ip()) {
+        if self.home.has_net() || !self.is_far(self.domain.peers.address(peer)) {
             self.awaited.insert(peer);
         }
     }
 
-    /// Opens the segments of peers that receives wait for. A peer that was never there, or
+    /// Has links to peers that receives wait for. A peer that was never there, or
     /// was seen to close, may come yet; receives from one that is gone otherwise fail.
     fn meet_awaited(&mut self) {
         let (before, after) = (..self.awaited_next, self.awaited_next..);
@@ -157,14 +160,22 @@ impl Engine {
         for peer in due {
             self.awaited_next = peer + 1;
             let address = self.domain.peers.address(peer);
-            if self.home.is_there(address.port()) {
-                // One that cannot be linked, another version's or one with too many peers,
-                // will not be at the next look.
-                match self.link_to(peer) {
-                    Err(Errno::ECONNREFUSED | Errno::EAGAIN) => {}
-                    _ => _ = self.awaited.remove(&peer),
+            let is_far = self.is_far(address);
+            let is_there = is_far || self.home.is_there(address.port());
+            let met = if is_there { self.link_to(peer) } else { Err(Errno::ENOENT) };
+            match met {
+                // It may be there at the next look.
+                Err(Errno::EAGAIN) => continue,
+                Err(Errno::ECONNREFUSED) if !is_far => continue,
+                // One of this host that cannot be linked, another version's or one with too many
+                // peers, will not be at the next look.
+                Err(_) if is_far || !is_there => {}
+                _ => {
+                    self.awaited.remove(&peer);
+                    continue;
                 }
-            } else if self.domain.peers.was_seen(peer) && self.has_received_all() {
+            }
+            if self.domain.peers.was_seen(peer) && self.has_received_all() {
                 self.awaited.remove(&peer);
                 tracing::warn!("{address} is gone, and receives wait for it");
                 self.end_directed(peer);
@@ -174,12 +185,17 @@ impl Engine {
 
     /// Takes what was sent before; false if some of it is still being written.
     pub(crate) fn has_received_all(&mut self) -> bool {
-        let ends = self.inboxes.each_ref().map(|inbox| inbox.as_ref().map(|inbox| inbox.end()));
+        let ends = self.inboxes.each_mut().map(|inbox| inbox.as_mut().map(|inbox| inbox.end()));
         let has_all = |engine: &Self| {
             let mut inboxes = engine.inboxes.iter().zip(&ends);
             inboxes.all(|(inbox, end)| inbox.as_ref().map(|inbox| inbox.position()) >= *end)
         };
-        while !has_all(self) && self.receive() == Progress::Some {}
+        while !has_all(self) {
+            self.turns.hurry();
+            if self.receive() == Progress::None {
+                break;
+            }
+        }
         has_all(self)
     }
 
@@ -279,7 +295,7 @@ impl Engine {
         if end == Some(Liveness::Closed) {
             // It may come back, at the same address.
             self.domain.peers.saw_close(peer);
-        } else if end.is_some() && !self.home.is_there(address.port()) {
+        } else if end.is_some() && (self.is_far(address) || !self.home.is_there(address.port())) {
             // What names the address may otherwise come from whoever is there now.
             self.end_directed(peer);
         }

@@ -34,7 +34,7 @@ fn position(engine: &Engine) -> u64 {
 }
 
 fn header(number: u16) -> Header {
-    let (kind, flags, peer) = (Kind::Inline, Flags::empty(), number);
+    let (kind, flags, peer) = (Kind::Inline, Flags::empty(), number.into());
     Header { kind, flags, peer, count: 0, bits: 0, data: 0, len: 0, op: 0 }
 }
 
@@ -50,6 +50,7 @@ fn wait_for(engine: &mut Engine, port: u16) -> u64 {
         data: None,
         context: Context(1),
         report: false,
+        acknowledged: true,
         work: 0,
         age: 0,
     })

@@ -104,6 +104,14 @@ impl Engine {
     /// A message that need not go through a buffer.
     #[inline(never)]
     fn send_longer(&mut self, peer: u32, op: &Send, header: Header, report: bool) -> Result<()> {
+        if self.is_net(peer) {
+            return match op.buffer.len() {
+                ..=channel::net::frame::EAGER => {
+                    self.send_eager::<false>(peer, op, header, report, false)
+                }
+                _ => self.send_rendezvous(peer, op, header, report),
+            };
+        }
         if op.buffer.len() <= (EAGER_AT_TIMES * self.eager_size).min(LONGEST) {
             return self.send_eager::<true>(peer, op, header, report, false);
         }
@@ -128,7 +136,7 @@ impl Engine {
         };
         let waits = header.flags.contains(Flags::ACK);
         if waits {
-            header.op = self.track_send(peer, op, report);
+            header.op = self.track_send(peer, op, report, waits);
         }
         let sent = self.push(peer, header, payload);
         if sent != Ok(Sent::Yes) {
@@ -142,8 +150,10 @@ impl Engine {
                 _ => Err(Errno::EAGAIN),
             };
         }
-        self.channels.shm.sent += 1;
-        self.channels.shm.sent_bytes += header.len;
+        let channel =
+            if self.is_net(peer) { &mut self.channels.net } else { &mut self.channels.shm };
+        channel.sent += 1;
+        channel.sent_bytes += header.len;
         if !waits {
             let kind = if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg };
             self.complete_kind(kind, report, op.context, self.work);
@@ -158,7 +168,8 @@ impl Engine {
         mut header: Header,
         report: bool,
     ) -> Result<()> {
-        header.op = self.track_send(peer, op, report);
+        let waits = header.flags.contains(Flags::ACK);
+        header.op = self.track_send(peer, op, report, waits);
         if self.push(peer, header, Payload::Where(&op.buffer))? == Sent::Yes {
             return Ok(());
         }
@@ -166,7 +177,7 @@ impl Engine {
         Err(Errno::EAGAIN)
     }
 
-    fn track_send(&mut self, peer: u32, op: &Send, report: bool) -> u64 {
+    fn track_send(&mut self, peer: u32, op: &Send, report: bool, acknowledged: bool) -> u64 {
         self.track(SendOp {
             kind: if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg },
             peer,
@@ -175,6 +186,7 @@ impl Engine {
             data: None,
             context: op.context,
             report,
+            acknowledged,
             work: self.work,
             age: 0,
         })

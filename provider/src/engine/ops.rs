@@ -49,6 +49,8 @@ pub(crate) struct SendOp {
     pub(crate) data: Option<u64>,
     pub(crate) context: Context,
     pub(crate) report: bool,
+    /// Whether its end is told only when its receiver has said so.
+    pub(crate) acknowledged: bool,
     /// Deferred work that this is; see [`Engine::work`].
     pub(crate) work: u32,
     /// Tells this operation from earlier ones with its number.

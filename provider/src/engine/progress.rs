@@ -7,7 +7,7 @@ use nic::{live::Live, message::Envelope};
 
 use channel::{
     bytes::SharedBytes,
-    home::WAYS,
+    home::{NET, WAYS},
     way::Inbox,
     wire::{Flags, Header, Kind},
 };
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Slots handled before the caller gets its completions.
-const BATCH: usize = 64;
+const BATCH: u32 = 64;
 /// Polls that found something between shows of the counters, while none is empty
 /// for long: a show takes about 0.1 us.
 const SHOW: u32 = 1024;
@@ -104,19 +104,30 @@ impl Engine {
     pub(crate) fn receive(&mut self) -> Progress {
         let mut progress = Progress::None;
         for way in 0..WAYS {
+            if way == NET && (self.inboxes[way].is_none() || !self.turns.is_due()) {
+                continue;
+            }
             // Out of the engine for a moment, so that its slots can be lent.
             let Some(mut inbox) = self.inboxes[way].take_if(|inbox| !inbox.is_empty()) else {
+                if way == NET {
+                    self.turns.found_nothing();
+                }
                 continue;
             };
-            if self.empty(&mut inbox) == Progress::Some {
+            let count = self.empty(&mut inbox);
+            if count > 0 {
                 progress = Progress::Some;
+            }
+            match way {
+                NET => self.turns.came_far(count),
+                _ => self.turns.came_near(count),
             }
             self.inboxes[way] = Some(inbox);
         }
         progress
     }
 
-    fn empty(&mut self, inbox: &mut Inbox) -> Progress {
+    fn empty(&mut self, inbox: &mut Inbox) -> u32 {
         let mut count = 0;
         while count < BATCH {
             let Some(slot) = inbox.peek() else { break };
@@ -149,12 +160,11 @@ impl Engine {
             inbox.release();
             count += 1;
         }
-        if count == 0 {
-            return Progress::None;
+        if count > 0 {
+            inbox.publish();
+            self.is_short = false;
         }
-        inbox.publish();
-        self.is_short = false;
-        Progress::Some
+        count
     }
 
     /// Inlined by force: out of line, with its header in memory, a message costs 23 instructions more.
@@ -183,8 +193,9 @@ impl Engine {
     #[inline(always)]
     fn arrive(&mut self, from: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
-        self.channels.shm.received += 1;
-        self.channels.shm.received_bytes += header.len;
+        let channel = if header.is_far() { &mut self.channels.net } else { &mut self.channels.shm };
+        channel.received += 1;
+        channel.received_bytes += header.len;
         let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
         let mut device = self.device.lock();
         let context = device.context(header.is_tagged());

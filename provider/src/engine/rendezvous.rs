@@ -14,7 +14,10 @@
 //! ```
 
 use ffi::Errno;
-use nic::message::{Envelope, Grant};
+use nic::{
+    message::{Envelope, Grant},
+    report::ChannelCounters,
+};
 
 use channel::{
     bytes::{Remote, SharedBytes},
@@ -105,8 +108,11 @@ impl Engine {
         let peer = envelope.source;
         match copied {
             Ok(()) => {
-                self.channels.kernel_copy.received += 1;
-                self.channels.kernel_copy.received_bytes += wanted as u64;
+                let is_net = self.is_net(peer);
+                let channels = &mut self.channels;
+                let channel = if is_net { &mut channels.net } else { &mut channels.kernel_copy };
+                channel.received += 1;
+                channel.received_bytes += wanted as u64;
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, wanted);
                 // `len` tells the sender which channel it was.
@@ -155,8 +161,11 @@ impl Engine {
         }
         let bytes = op.buffer.len() as u64;
         if header.len == 1 {
-            self.channels.kernel_copy.sent += 1;
-            self.channels.kernel_copy.sent_bytes += bytes;
+            let is_net = self.is_net(from);
+            let channels = &mut self.channels;
+            let channel = if is_net { &mut channels.net } else { &mut channels.kernel_copy };
+            channel.sent += 1;
+            channel.sent_bytes += bytes;
         } else if header.len == 0 && op.buffer.is_copied() {
             self.channels.shm.sent += 1;
             self.channels.shm.sent_bytes += bytes;
@@ -190,9 +199,15 @@ impl Engine {
         {
             link.note_pull();
         }
-        self.channels.copy_pipeline.sent += 1;
-        self.channels.copy_pipeline.sent_bytes += len as u64;
+        let channel = self.pipeline(from);
+        channel.sent += 1;
+        channel.sent_bytes += len as u64;
         self.stream(header.op, from, header.data, len);
+    }
+
+    /// What counts messages that go to a peer in parts, or come from it.
+    fn pipeline(&mut self, peer: u32) -> &mut ChannelCounters {
+        if self.is_net(peer) { &mut self.channels.net } else { &mut self.channels.copy_pipeline }
     }
 
     /// Puts an operation under way through buffers.
@@ -221,11 +236,14 @@ impl Engine {
         }
         let buffer = self.sends[key].buffer.clone();
         let start = stream.offset;
+        let Ok(most) = self.link(stream.peer).map(|link| link.part_len()) else { return false };
         while stream.offset < stream.len {
-            let part = buffer.part(stream.offset, LONGEST.min(stream.len - stream.offset));
+            let left = stream.len - stream.offset;
+            let is_last = left <= LONGEST;
+            let part = buffer.part(stream.offset, if is_last { left } else { most.min(left - 1) });
             let header = Header {
                 kind: Kind::Chunk,
-                flags: Flags::empty(),
+                flags: if is_last { Flags::empty() } else { Flags::PART },
                 peer: 0,
                 count: 0,
                 bits: 0,
@@ -238,7 +256,22 @@ impl Engine {
             }
             stream.offset += part.len();
         }
+        if stream.offset == stream.len {
+            self.has_gone(stream);
+        }
         stream.offset > start
+    }
+
+    /// All parts of a message were sent: over the network nothing more is heard of it, unless its sender
+    /// waits for its receiver.
+    fn has_gone(&mut self, stream: &Stream) {
+        let key = (stream.op & u64::from(u32::MAX)) as usize;
+        if self.is_net(stream.peer)
+            && !self.sends[key].acknowledged
+            && let Some(op) = self.untrack(stream.op)
+        {
+            self.complete_op(&op);
+        }
     }
 
     /// A part of a message that comes through buffers.
@@ -261,12 +294,15 @@ impl Engine {
             return;
         }
         let done = transfers.remove(key);
-        self.channels.copy_pipeline.received += 1;
-        self.channels.copy_pipeline.received_bytes += done.wanted as u64;
+        let channel = self.pipeline(from);
+        channel.received += 1;
+        channel.received_bytes += done.wanted as u64;
         let about = done.about;
         self.slot_check = about.check;
         self.complete_recv(&done.grant, &done.envelope, about.flags, about.data, done.wanted);
-        self.answer(from, Kind::Done, done.about.op, 2);
+        if !self.is_net(from) || about.flags.contains(Flags::ACK) {
+            self.answer(from, Kind::Done, about.op, 2);
+        }
     }
 
     /// Ends the receives of a shared context that long messages are coming into: the endpoint that

@@ -140,6 +140,7 @@ impl Engine {
             data: op.data,
             context: op.context,
             report: start.report,
+            acknowledged: true,
             work: self.work,
             age: 0,
         });

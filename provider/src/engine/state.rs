@@ -16,6 +16,8 @@ use channel::{
     contract::{Payload, Sent, Settings},
     home::{Home, Inboxes},
     identity::Identity,
+    net::end::Net,
+    polling::Turns,
     shm::segment::Segment,
     way::Link,
     wire::Header,
@@ -50,6 +52,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
     pub(crate) shm: ChannelCounters,
+    /// Of all lengths.
+    pub(crate) net: ChannelCounters,
     pub(crate) kernel_copy: ChannelCounters,
     pub(crate) copy_pipeline: ChannelCounters,
     /// Reads and writes of memory, and atomic operations, over whichever channel.
@@ -87,6 +91,8 @@ pub(crate) struct Engine {
     pub(crate) own: Arc<Segment>,
     pub(crate) home: Home,
     pub(crate) inboxes: Inboxes,
+    /// When that of the network is looked into.
+    pub(crate) turns: Turns,
     /// By peer number, which stands for an address: the endpoint that is there.
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// The peers that have links.
@@ -102,7 +108,7 @@ pub(crate) struct Engine {
     /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
     pub(crate) sources: Vec<u32>,
     /// By peer number: under which number in our list the endpoint there sends, if it has sent.
-    pub(crate) numbers: Vec<Option<(u16, Identity)>>,
+    pub(crate) numbers: Vec<Option<(u32, Identity)>>,
     /// Peers that sent and whose endpoint is gone without a link, until their slots are handled.
     pub(crate) passing: Vec<(u32, Identity)>,
     /// The page of our list that is looked at next.
@@ -176,6 +182,7 @@ impl Engine {
         info: &Info,
         address: u64,
         own: &Arc<Segment>,
+        net: Option<Arc<Net>>,
         opened: Instant,
     ) -> Result<Self> {
         let params = &domain.params;
@@ -185,7 +192,7 @@ impl Engine {
         let eager_size = params.number("eager_size");
         let check = params.text("check") == "on";
         let copies = params.text("kernel_copy") == "auto";
-        let home = Home::new(own, Settings { checks: check, copies });
+        let home = Home::new(own, net, Settings { checks: check, copies });
         let reports = |op_flags| Side { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
@@ -206,6 +213,7 @@ impl Engine {
             address,
             own: Arc::clone(own),
             inboxes: home.inboxes(),
+            turns: Turns::new(params.polling()),
             home,
             links: Vec::new(),
             linked: Vec::new(),
@@ -271,8 +279,15 @@ impl Engine {
 
     /// Whether something has come that was not handled.
     #[inline]
-    pub(crate) fn has_arrivals(&self) -> bool {
-        self.inboxes.iter().flatten().any(|inbox| !inbox.is_empty())
+    pub(crate) fn has_arrivals(&mut self) -> bool {
+        self.inboxes.iter_mut().flatten().any(|inbox| !inbox.is_empty())
+    }
+
+    /// The same of this host alone, which is soon told.
+    #[inline]
+    pub(crate) fn has_near_arrivals(&mut self) -> bool {
+        let near = self.inboxes.iter_mut().flatten().filter(|inbox| !inbox.is_net());
+        near.into_iter().any(|inbox| !inbox.is_empty())
     }
 
     /// Sends a slot and what goes with it, if there is room.
@@ -282,7 +297,12 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn push(&mut self, peer: u32, header: Header, payload: Payload<'_>) -> Result<Sent> {
         match self.links.get_mut(peer as usize) {
-            Some(Some(link)) => Ok(self.home.send(link, peer, header, payload)),
+            Some(Some(link)) => {
+                if link.is_net() {
+                    self.turns.sent_far();
+                }
+                Ok(self.home.send(link, peer, header, payload))
+            }
             _ => Err(Errno::ECONNABORTED),
         }
     }

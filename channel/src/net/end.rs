@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! An endpoint's end of the network: whom it knows, and what goes to them and comes.
+
+use std::{net::SocketAddrV4, os::fd::OwnedFd, sync::Arc, time::Duration};
+
+use ffi::{
+    Errno,
+    client::{Client, Wanted},
+};
+use parking_lot::Mutex;
+
+use super::{
+    contacts::{Contacts, Own},
+    frame,
+    traffic::{RECEIVE, RECEIVES, STAGING, Traffic},
+};
+use crate::{identity::Identity, shm::segment::Liveness, wire::FAR};
+
+/// How the network is to be used.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What both ends of a job know (`FI_TCAM_JOB_KEY`).
+    pub key: u64,
+    /// After which time a host is gone that does not answer; zero: never.
+    pub timeout: Duration,
+}
+
+/// An endpoint's end of the network.
+#[derive(Debug)]
+pub struct Net(pub(super) Mutex<State>);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) contacts: Contacts,
+    pub(super) traffic: Traffic,
+}
+
+/// Opens an endpoint of a provider below.
+///
+/// # Errors
+/// `ENODATA` if there is no such provider.
+pub fn open_below(provider: &str, node: Option<&str>) -> Result<Client, Errno> {
+    Client::open(&Wanted {
+        provider,
+        node,
+        staging: (STAGING, frame::LONGEST_STAGED),
+        receives: (RECEIVES, RECEIVE),
+        longest: frame::LONGEST,
+    })
+}
+
+impl Net {
+    /// The end of an endpoint of this address, which holds its port with a socket.
+    ///
+    /// # Errors
+    /// The socket does not listen, or there are no descriptors left.
+    pub fn new(
+        below: Client,
+        settings: &Settings,
+        socket: OwnedFd,
+        who: Identity,
+        address: SocketAddrV4,
+    ) -> Result<Arc<Self>, Errno> {
+        let own = Own {
+            key: settings.key,
+            who,
+            address,
+            provider: below.provider().to_owned(),
+            name: below.name().to_vec(),
+        };
+        let contacts = Contacts::new(own, socket, settings.timeout)?;
+        let traffic = Traffic::new(below);
+        Ok(Arc::new(Self(Mutex::new(State { contacts, traffic }))))
+    }
+
+    /// The number of whoever is at an address.
+    ///
+    /// # Errors
+    /// `EAGAIN` as long as it has not said who it is; why it cannot be reached, once.
+    pub(crate) fn meet(&self, address: SocketAddrV4) -> Result<(u16, Identity), Errno> {
+        let State { contacts, traffic } = &mut *self.0.lock();
+        contacts.tend(&mut traffic.below);
+        contacts.meet(address)
+    }
+
+    /// Who sends here under a number, and the address there.
+    pub(crate) fn listed(&self, number: u32) -> Option<(Identity, SocketAddrV4)> {
+        let state = self.0.lock();
+        let contact = state.contacts.get(number.checked_sub(FAR)? as usize)?;
+        Some((contact.who?, contact.address))
+    }
+
+    /// Sees to connections, as is to be done now and then.
+    pub(crate) fn look_around(&self) {
+        let State { contacts, traffic } = &mut *self.0.lock();
+        contacts.tend(&mut traffic.below);
+        contacts.look_around();
+    }
+
+    /// Makes progress; what comes stays until it is taken.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn progress(&self) {
+        let State { contacts, traffic } = &mut *self.0.lock();
+        contacts.tend(&mut traffic.below);
+        traffic.read(contacts);
+    }
+
+    /// Tells peers that nothing more is sent to them.
+    pub(crate) fn say_bye(&self) {
+        self.0.lock().contacts.say_bye();
+    }
+
+    /// Whether the provider below has not sent all, or peers to whom Bye was said have not seen all.
+    pub(crate) fn is_lent(&self) -> bool {
+        let State { contacts, traffic } = &mut *self.0.lock();
+        contacts.tend(&mut traffic.below);
+        traffic.read(contacts);
+        traffic.below.staged() > 0 || contacts.awaits_seen()
+    }
+
+    /// See [`super::link::Link::liveness`].
+    pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
+        let mut state = self.0.lock();
+        state.contacts.liveness(number, who)
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What two endpoints say to each other on their connection.
+//!
+//! ```text
+//! message   length of the rest (2 bytes) | kind (1) | rest
+//! Hello 1   magic 8 | key 8 | identity 8 | address 8 | token 4 | number 2 |
+//!           provider: length 1, bytes | name: length 2, bytes
+//! Bye 2     frames that were sent: 8
+//! Seen 3    frames that were seen: 8
+//! Refused 4 why: 1
+//! ```
+//! The magic has the version and the byte order in it. Nothing that is read here is believed: lengths
+//! are checked, and who does not know the key is told so and no more.
+
+use std::net::SocketAddrV4;
+
+use crate::{
+    address::{pack, unpack},
+    identity::Identity,
+};
+
+/// Version 1 of what endpoints say to each other.
+const MAGIC: u64 = 0x7463_616d_6e65_0001;
+
+/// Longest message.
+pub(super) const LONGEST: usize = 512;
+const NAME: usize = 256;
+const PROVIDER: usize = 64;
+
+/// Why somebody is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another job's key.
+    Key,
+    /// Another version of tcam, or another byte order.
+    Version,
+    /// Another provider below.
+    Provider,
+    /// It is in touch with as many as it can be.
+    Full,
+}
+
+/// What an endpoint tells of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// What both must know.
+    pub key: u64,
+    /// Who it is.
+    pub who: Identity,
+    /// Where, as addresses are compared.
+    pub address: SocketAddrV4,
+    /// What frames to it carry.
+    pub token: u32,
+    /// The number under which it knows who it talks to.
+    pub number: u16,
+    /// The provider below.
+    pub provider: String,
+    /// The name of its endpoint there.
+    pub name: Vec<u8>,
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "read and done with")]
+pub enum Said {
+    /// See [`Hello`].
+    Hello(Hello),
+    /// So many frames were sent, and no more will be.
+    Bye(u64),
+    /// So many frames were seen.
+    Seen(u64),
+    /// No contact.
+    Refused(Refusal),
+}
+
+/// What bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nonsense {
+    /// Of another version, or of another byte order.
+    Version,
+    /// Of no version.
+    Garbage,
+}
+
+impl Said {
+    /// As bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0, 0];
+        match self {
+            Self::Hello(hello) => {
+                bytes.push(1);
+                for word in [MAGIC, hello.key, hello.who.word(), pack(hello.address)] {
+                    bytes.extend(word.to_ne_bytes());
+                }
+                bytes.extend(hello.token.to_ne_bytes());
+                bytes.extend(hello.number.to_ne_bytes());
+                let provider = &hello.provider.as_bytes()[..hello.provider.len().min(PROVIDER)];
+                bytes.push(provider.len() as u8);
+                bytes.extend(provider);
+                let name = &hello.name[..hello.name.len().min(NAME)];
+                bytes.extend((name.len() as u16).to_ne_bytes());
+                bytes.extend(name);
+            }
+            Self::Bye(frames) => {
+                bytes.push(2);
+                bytes.extend(frames.to_ne_bytes());
+            }
+            Self::Seen(frames) => {
+                bytes.push(3);
+                bytes.extend(frames.to_ne_bytes());
+            }
+            Self::Refused(refusal) => bytes.extend([4, *refusal as u8]),
+        }
+        let len = (bytes.len() - 2) as u16;
+        bytes[..2].copy_from_slice(&len.to_ne_bytes());
+        bytes
+    }
+
+    /// The first message of some bytes, and how many it has; none as long as it is not whole.
+    ///
+    /// # Errors
+    /// They are no message.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Option<(Self, usize)>, Nonsense> {
+        let Some((&len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
+        let len = usize::from(u16::from_ne_bytes(len));
+        if !(1..=LONGEST).contains(&len) {
+            return Err(Nonsense::Garbage);
+        }
+        // Who talks nonsense is not waited for.
+        if let Some(magic) = rest.get(1..9)
+            && rest[0] == 1
+            && magic != MAGIC.to_ne_bytes()
+        {
+            let ours = MAGIC.to_ne_bytes();
+            let is_near = (0..8).filter(|&at| magic[at] == ours[at]).count() >= 6
+                || magic == MAGIC.swap_bytes().to_ne_bytes();
+            return Err(if is_near { Nonsense::Version } else { Nonsense::Garbage });
+        }
+        if !(1..=4).contains(rest.first().unwrap_or(&1)) {
+            return Err(Nonsense::Garbage);
+        }
+        let Some(message) = rest.get(..len) else { return Ok(None) };
+        let said = read(message).ok_or(Nonsense::Garbage)?;
+        Ok(Some((said, 2 + len)))
+    }
+}
+
+fn read(message: &[u8]) -> Option<Said> {
+    let mut rest = message;
+    let [kind] = take(&mut rest)?;
+    let said = match kind {
+        1 => {
+            let mut word = || Some(u64::from_ne_bytes(take(&mut rest)?));
+            let (_magic, key, who, address) = (word()?, word()?, word()?, word()?);
+            let token = u32::from_ne_bytes(take(&mut rest)?);
+            let number = u16::from_ne_bytes(take(&mut rest)?);
+            let [len] = take(&mut rest)?;
+            let provider = split(&mut rest, usize::from(len))?;
+            let len = u16::from_ne_bytes(take(&mut rest)?);
+            let name = split(&mut rest, usize::from(len))?;
+            Said::Hello(Hello {
+                key,
+                who: Identity::of_word(who)?,
+                address: unpack(address),
+                token,
+                number,
+                provider: String::from_utf8(provider.to_vec()).ok()?,
+                name: name.to_vec(),
+            })
+        }
+        2 => Said::Bye(u64::from_ne_bytes(take(&mut rest)?)),
+        3 => Said::Seen(u64::from_ne_bytes(take(&mut rest)?)),
+        _ => Said::Refused(match take(&mut rest)? {
+            [0] => Refusal::Key,
+            [1] => Refusal::Version,
+            [2] => Refusal::Provider,
+            [3] => Refusal::Full,
+            _ => return None,
+        }),
+    };
+    rest.is_empty().then_some(said)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(*first)
+}
+
+fn split<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (first, behind) = rest.split_at_checked(len)?;
+    *rest = behind;
+    Some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hello() -> Hello {
+        Hello {
+            key: 7,
+            who: Identity::of_word(9 << 48 | 4).unwrap(),
+            address: "10.0.0.1:9".parse().unwrap(),
+            token: 5,
+            number: 6,
+            provider: "tcp".to_owned(),
+            name: vec![1, 2, 3],
+        }
+    }
+
+    #[test]
+    fn what_is_said_is_understood_also_in_pieces() {
+        let refusals = [Refusal::Key, Refusal::Version, Refusal::Provider, Refusal::Full];
+        let mut all = vec![Said::Hello(hello()), Said::Bye(1), Said::Seen(u64::MAX)];
+        all.extend(refusals.map(Said::Refused));
+        for said in all {
+            let mut bytes = said.to_bytes();
+            let whole = bytes.len();
+            for len in 0..whole {
+                assert_eq!(Said::of_bytes(&bytes[..len]), Ok(None));
+            }
+            bytes.extend(b"more");
+            assert_eq!(Said::of_bytes(&bytes), Ok(Some((said, whole))));
+        }
+    }
+
+    #[test]
+    fn strangers_are_told_from_other_versions() {
+        assert_eq!(Said::of_bytes(b"GET / HTTP/1.1\r\n"), Err(Nonsense::Garbage));
+        let mut bytes = Said::Hello(hello()).to_bytes();
+        bytes[3] = 2;
+        assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Version));
+        bytes[3..11].copy_from_slice(&MAGIC.swap_bytes().to_ne_bytes());
+        assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Version));
+        bytes[3..11].fill(0);
+        assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Garbage));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..700)) {
+            if let Ok(Some((_, len))) = Said::of_bytes(&bytes) {
+                prop_assert!(len <= bytes.len());
+            }
+        }
+
+        #[test]
+        fn nor_is_a_message_that_changed(at in 0_usize..64, byte in any::<u8>()) {
+            let mut bytes = Said::Hello(hello()).to_bytes();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            let _ = Said::of_bytes(&bytes);
+        }
+    }
+}

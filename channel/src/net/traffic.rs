@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Blocks of the provider below: those that are being sent, and those that messages came into.
+
+use std::collections::VecDeque;
+
+use ffi::{
+    Buffer, Errno,
+    client::{Client, Event},
+};
+
+use super::contacts::Contacts;
+
+/// Blocks to send from, and blocks to receive into.
+pub(super) const STAGING: usize = 64;
+pub(super) const RECEIVES: usize = 4;
+pub(super) const RECEIVE: usize = 512 * 1024;
+
+/// Blocks that are being sent to one peer at most: others go on if it takes nothing.
+const A_PEER: u32 = 8;
+
+/// Where a message is that came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parcel {
+    pub(super) block: usize,
+    pub(super) at: usize,
+    pub(super) len: usize,
+}
+
+/// To whom a block goes, and the operation whose memory goes with it, if some does.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sending {
+    number: u16,
+    lent_by: Option<u64>,
+}
+
+/// A block to receive into.
+#[derive(Clone, Copy, Debug, Default)]
+struct Receive {
+    /// Messages in it that were not handled.
+    parcels: u32,
+    /// Nothing more comes into it.
+    is_full: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub(super) below: Client,
+    /// By block that is being sent.
+    sending: [Sending; STAGING],
+    came: VecDeque<Parcel>,
+    receives: [Receive; RECEIVES],
+}
+
+impl Traffic {
+    pub(super) fn new(below: Client) -> Self {
+        Self {
+            below,
+            sending: [Sending::default(); STAGING],
+            came: VecDeque::new(),
+            receives: [Receive::default(); RECEIVES],
+        }
+    }
+
+    /// Makes progress.
+    pub(super) fn read(&mut self, contacts: &mut Contacts) {
+        let Self { below, sending, came, receives } = self;
+        let mut ended = |block: usize, contacts: &mut Contacts| {
+            let Sending { number, lent_by } = std::mem::take(&mut sending[block]);
+            if let Some(contact) = contacts.get_mut(number) {
+                contact.under_way = contact.under_way.saturating_sub(1);
+                contact.lent = contact.lent.saturating_sub(lent_by.is_some().into());
+            }
+            number
+        };
+        let mut goes_on = true;
+        while goes_on {
+            goes_on = below.read(|event| match event {
+                Event::Sent(block) => _ = ended(block, contacts),
+                Event::Lost(block, errno) => {
+                    let number = ended(block, contacts);
+                    contacts.lost(number, errno);
+                }
+                Event::Came { block, at, len } => {
+                    receives[block].parcels += 1;
+                    came.push_back(Parcel { block, at, len });
+                }
+                Event::Full(block) => receives[block].is_full = true,
+                Event::Failed(errno) => tracing::warn!("the network below: {errno}"),
+            });
+        }
+        for block in 0..RECEIVES {
+            self.post_again(block);
+        }
+    }
+
+    /// The next message that came.
+    pub(super) fn next(&mut self) -> Option<Parcel> {
+        self.came.pop_front()
+    }
+
+    /// A message is to be the next once more.
+    pub(super) fn put_back(&mut self, parcel: Parcel) {
+        self.came.push_front(parcel);
+    }
+
+    pub(super) fn has_some(&self) -> bool {
+        !self.came.is_empty()
+    }
+
+    /// A message was handled.
+    pub(super) fn done(&mut self, parcel: Parcel) {
+        self.receives[parcel.block].parcels -= 1;
+        self.post_again(parcel.block);
+    }
+
+    fn post_again(&mut self, block: usize) {
+        let receive = &mut self.receives[block];
+        if receive.is_full && receive.parcels == 0 && self.below.post(block).is_ok() {
+            receive.is_full = false;
+        }
+    }
+
+    /// Whether memory of an operation has yet to be sent.
+    pub(super) fn is_lent(&self, number: u16, op: u64) -> bool {
+        self.sending.iter().any(|it| it.lent_by == Some(op) && it.number == number)
+    }
+
+    /// Sends what is filled in, and what is behind it of an operation; whether there was room.
+    pub(super) fn send(
+        &mut self,
+        contacts: &mut Contacts,
+        number: u16,
+        fill: impl FnOnce(&mut [u8]) -> usize,
+        behind: Option<(&Buffer, u64)>,
+    ) -> bool {
+        let Some(contact) = contacts.get_mut(number) else { return true };
+        if contact.under_way >= A_PEER {
+            return false;
+        }
+        match self.below.send(contact.to, fill, behind.map(|(buffer, _)| buffer)) {
+            Ok(block) => {
+                contact.under_way += 1;
+                contact.lent += u32::from(behind.is_some());
+                contact.sent += 1;
+                self.sending[block] = Sending { number, lent_by: behind.map(|(_, op)| op) };
+                true
+            }
+            Err(Errno::EAGAIN) => false,
+            Err(errno) => {
+                contacts.lost(number, errno);
+                true
+            }
+        }
+    }
+
+    /// The same of bytes that are copied at once.
+    pub(super) fn inject(&mut self, contacts: &mut Contacts, number: u16, bytes: &[u8]) -> bool {
+        let Some(contact) = contacts.get_mut(number) else { return true };
+        match self.below.inject(contact.to, bytes) {
+            Ok(()) => {
+                contact.sent += 1;
+                true
+            }
+            Err(Errno::EAGAIN) => false,
+            Err(errno) => {
+                contacts.lost(number, errno);
+                true
+            }
+        }
+    }
+}

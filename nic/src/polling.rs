@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! How often the network is asked beside shared memory (`FI_TCAM_POLL`), after *Efficient Polling of
+//! Multiple Channels in MPI* (papers/channel-polling.txt, section 3.2).
+
+use std::str::FromStr;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polling {
+    /// As many polls of shared memory for one of the network as messages came over it since the last
+    /// over the network.
+    Auto,
+    /// Each time.
+    Every,
+    /// Once in so many polls of shared memory (the paper's static scheme).
+    Static(u32),
+    /// Of the last so many messages, m over shared memory and n over the network: once in m / (n + 1)
+    /// (the paper's dynamic scheme).
+    Dynamic(u32),
+}
+
+impl Polling {
+    /// The values allowed, for people.
+    pub const ALLOWED: &str = "auto, every, static:R or dynamic:H with R and H from 1 to 10000";
+    /// Largest number.
+    pub const MOST: u32 = 10_000;
+}
+
+impl FromStr for Polling {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let number = |text: &str| {
+            text.parse().ok().filter(|number| (1..=Self::MOST).contains(number)).ok_or(())
+        };
+        match text.split_once(':') {
+            None if text == "auto" => Ok(Self::Auto),
+            None if text == "every" => Ok(Self::Every),
+            Some(("static", times)) => number(times).map(Self::Static),
+            Some(("dynamic", messages)) => number(messages).map(Self::Dynamic),
+            _ => Err(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Polling::{self, Auto, Dynamic, Every, Static};
+
+    #[test]
+    fn policies_are_read() {
+        for (text, policy) in [
+            ("auto", Ok(Auto)),
+            ("every", Ok(Every)),
+            ("static:50", Ok(Static(50))),
+            ("dynamic:10", Ok(Dynamic(10))),
+        ] {
+            assert_eq!(text.parse::<Polling>(), policy);
+        }
+        for text in ["", "static", "static:0", "dynamic:10001", "every:1", "static:x"] {
+            assert_eq!(text.parse::<Polling>(), Err(()), "{text}");
+        }
+    }
+}
