@@ -75,16 +75,22 @@ def bounded(command, log, deadline):
             return None
 
 
-def run(arguments, mpi, program, ranks, entries):
-    """One run. Returns its output and why it failed, if it did."""
+def launch_here(mpi, ranks):
+    """The launcher of an MPI, for ranks of this host."""
+    return [str(MPIS[mpi] / "mpiexec"), "-n", str(ranks)]
+
+
+def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
+    """One run, in the way that the words `before` say. Returns its output and why it failed, if
+    it did."""
     place = TARGET / "mpi-tests" / mpi / f"{program.name}-{ranks}-{entries}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     log = place / "output.log"
     command = [
-        str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
+        *before, str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
         f"--report={place}", f"--mpi={mpi}", *[f"--set={one}" for one in arguments.set], "--",
-        str(MPIS[mpi] / "mpiexec"), "-n", str(ranks), str(program),
+        *launch(mpi, ranks), str(program),
     ]  # fmt: skip
     start = time.monotonic()
     code = bounded(command, log, arguments.timeout)

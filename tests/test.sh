@@ -3,7 +3,7 @@
 # Everything that must hold before a change goes in.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
-need_packages $build_packages openmpi-bin libopenmpi-dev valgrind
+need_packages $build_packages openmpi-bin libopenmpi-dev valgrind iproute2 procps
 need_cargo
 mind_room 2500
 need_mpich
@@ -30,6 +30,8 @@ say "Bad days"
 tests/faults.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
+say "Two hosts"
+python3 tests/hosts.py
 say "MPI programs, other tables, host engines and overflow models"
 clusters=$target/clusters-of-4
 {

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Two processes on two hosts (tests/hosts.py), which find each other by files in a directory that
+// both have: far DIRECTORY OWN PEER WHAT [SECONDS]
+//
+//   lead SECONDS   messages of many lengths to and fro, each checked, for so long
+//   follow         the same, as the other end
+//   wait           one message to and fro, then a receive of the peer that never comes, and a long
+//                  message that the peer never takes
+//   hold           one message to and fro, then nothing, without any progress
+//
+// Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
+#include "fabric.h"
+#include <limits.h>
+#include <unistd.h>
+
+enum { LONGEST = 1 << 20, MESSAGE = 7, STOP = 8, NEVER = 9 };
+
+static const size_t LENGTHS[] = {0, 1, 8, 200, 4096, 16384, 65536, 65537, 300000, LONGEST};
+static const char *own;
+static struct side me;
+static unsigned char out[LONGEST], in[LONGEST];
+static unsigned long messages;
+
+static void wait_for(const char *path, char name[16]) {
+    double end = seconds() + 20;
+    while (seconds() < end) {
+        FILE *file = fopen(path, "r");
+        if (file) {
+            size_t len = fread(name, 1, 16, file);
+            fclose(file);
+            if (len == 16) return;
+        }
+        usleep(1000);
+    }
+    CHECK(0, "no %s", path);
+}
+
+static void meet_peer(const char *directory, const char *peer) {
+    char path[PATH_MAX], part[PATH_MAX + 8], name[16];
+    size_t len = sizeof name;
+    OK(fi_getname(&me.ep->fid, name, &len));
+    snprintf(path, sizeof path, "%s/%s", directory, own);
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *file = fopen(part, "w");
+    CHECK(file && fwrite(name, 1, len, file) == len && !fclose(file), "%s", part);
+    CHECK(!rename(part, path), "%s", path);
+    snprintf(path, sizeof path, "%s/%s", directory, peer);
+    wait_for(path, name);
+    CHECK(fi_av_insert(me.av, name, 1, &me.peer, 0, NULL) == 1, "insert");
+}
+
+static void failed(int error) {
+    printf("%s: error %d (%s) after %lu messages\n", own, error, fi_strerror(error), messages);
+    exit(3);
+}
+
+// The next completion; an error ends the program.
+static struct fi_cq_tagged_entry completion(void) {
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry failure = {0};
+    for (;;) {
+        ssize_t count = fi_cq_read(me.cq, &entry, 1);
+        if (count == 1) return entry;
+        if (count == -FI_EAVAIL) {
+            CHECK(fi_cq_readerr(me.cq, &failure, 0) == 1, "no error entry");
+            failed(failure.err);
+        }
+        CHECK(count == -FI_EAGAIN, "fi_cq_read: %zd", count);
+    }
+}
+
+static void try_send(size_t len, uint64_t tag) {
+    ssize_t sent;
+    while ((sent = fi_tsend(me.ep, out, len, NULL, me.peer, tag, out)) == -FI_EAGAIN)
+        fi_cq_read(me.cq, NULL, 0);
+    if (sent) failed((int)-sent);
+}
+
+static unsigned char byte_of(unsigned long number, size_t at) {
+    return (unsigned char)(number * 31 + at * 7 + at / 251);
+}
+
+static void send_one(unsigned long number, uint64_t tag) {
+    size_t len = LENGTHS[number % (sizeof LENGTHS / sizeof *LENGTHS)];
+    for (size_t at = 0; at < len; at++) out[at] = byte_of(number, at);
+    try_send(len, tag);
+}
+
+// A message to the peer and one from it; the tag of that one.
+static uint64_t round_trip(unsigned long number, uint64_t tag, int leads) {
+    size_t len = LENGTHS[number % (sizeof LENGTHS / sizeof *LENGTHS)];
+    uint64_t came = 0;
+    memset(in, 0xee, len);
+    OK(fi_trecv(me.ep, in, LONGEST, NULL, me.peer, 0, ~0ull, in));
+    if (leads) send_one(number, tag);
+    for (int done = 0; done < 1 + leads; done++) {
+        struct fi_cq_tagged_entry entry = completion();
+        if (entry.op_context == out) continue;
+        came = entry.tag;
+        CHECK(entry.len == len, "%zu bytes, not %zu", entry.len, len);
+        for (size_t at = 0; at < len; at++)
+            CHECK(in[at] == byte_of(number, at), "message %lu, byte %zu of %zu", number, at, len);
+        messages++;
+    }
+    if (!leads) {
+        send_one(number, came);
+        CHECK(completion().op_context == out, "another completion");
+    }
+    return came;
+}
+
+int main(int count, char **words) {
+    CHECK(count >= 5, "far DIRECTORY OWN PEER WHAT [SECONDS]");
+    own = words[2];
+    const char *what = words[4];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_SAFE, 0);
+    open_side(&me, 0, 2);
+    meet_peer(words[1], words[3]);
+    if (!strcmp(what, "lead")) {
+        double end = seconds() + atof(count > 5 ? words[5] : "1");
+        unsigned long number = 0;
+        do {
+            round_trip(number++, MESSAGE, 1);
+        } while (seconds() < end);
+        round_trip(number, STOP, 1);
+    } else if (!strcmp(what, "follow")) {
+        unsigned long number = 0;
+        while (round_trip(number++, 0, 0) != STOP) {}
+    } else {
+        int waits = !strcmp(what, "wait");
+        round_trip(1, MESSAGE, waits);
+        printf("%s: met\n", own);
+        if (!waits) for (;;) pause();
+        OK(fi_trecv(me.ep, in, LONGEST, NULL, me.peer, NEVER, 0, in));
+        try_send(LONGEST, NEVER);
+        for (;;) completion();
+    }
+    printf("%s: %lu messages\n", own, messages);
+    close_side(&me);
+    close_domain();
+    return 0;
+}

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs MPI programs over two hosts (tests/two_hosts.py), and has things go wrong between them."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import mpi
+from two_hosts import TwoHosts
+
+# For tests of what takes so long: a link that is down for longer is.
+TIMEOUT = 3
+
+
+def far(hosts, place, host, own, peer, what, *more, **variables):
+    """A client of tests/fabric/far.c on a host."""
+    variables = {"FI_TCAM_NET": "tcp", "FI_TCAM_NET_TIMEOUT": str(TIMEOUT)} | variables
+    provider = str(mpi.TARGET / "provider")
+    settings = {"FI_PROVIDER_PATH": provider, "FI_PROVIDER": "tcam"} | variables
+    words = ["env", *[f"{name}={value}" for name, value in settings.items()]]
+    command = [*words, place / "far", place, own, peer, what, *more]
+    return subprocess.Popen(
+        hosts.on(host, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def expect(client, text, code, within):
+    """The client ends in time, with this in its last line."""
+    start = time.monotonic()
+    try:
+        out, err = client.communicate(timeout=within)
+    except subprocess.TimeoutExpired:
+        client.kill()
+        out, err = client.communicate()
+        raise AssertionError(f"no end within {within} s: {out}{err}") from None
+    last = (out.splitlines() or [""])[-1]
+    assert text in last and client.returncode == code, f"{client.returncode}: {out}{err}"
+    return time.monotonic() - start, err
+
+
+def met(client):
+    line = client.stdout.readline()
+    assert line.endswith(": met\n"), line + client.stderr.read()
+
+
+def goes_on(hosts, place, seconds):
+    """Two others that are to notice nothing."""
+    one = far(hosts, place, 1, "third", "fourth", "lead", str(seconds))
+    return one, far(hosts, place, 2, "fourth", "third", "follow")
+
+
+def a_process_dies(hosts, place):
+    others = goes_on(hosts, place, 3)
+    dead, waits = (
+        far(hosts, place, 2, "dead", "waits", "hold"),
+        far(hosts, place, 1, "waits", "dead", "wait"),
+    )
+    met(waits)
+    subprocess.run(hosts.on(2, ["pkill", "-KILL", "-f", "far .* dead waits"]), check=True)
+    dead.wait()
+    seconds, _ = expect(waits, "error 103", 3, 5)
+    for other in others:
+        expect(other, "messages", 0, 20)
+    return f"noticed after {seconds:.1f} s"
+
+
+def a_host_dies(hosts, place):
+    dead, waits = (
+        far(hosts, place, 2, "dead", "waits", "hold"),
+        far(hosts, place, 1, "waits", "dead", "wait"),
+    )
+    met(waits)
+    hosts.link("down")
+    subprocess.run(hosts.on(2, ["pkill", "-KILL", "-f", "far .* dead waits"]), check=True)
+    dead.wait()
+    seconds, _ = expect(waits, "error 103", 3, TIMEOUT + 6)
+    hosts.link("up")
+    return f"noticed after {seconds:.1f} s"
+
+
+def the_link_is_down_for_a_while(hosts, place):
+    lead = far(hosts, place, 1, "lead", "follow", "lead", "7", FI_TCAM_NET_TIMEOUT="10")
+    follow = far(hosts, place, 2, "follow", "lead", "follow", FI_TCAM_NET_TIMEOUT="10")
+    time.sleep(1)
+    hosts.link("down")
+    time.sleep(3)
+    hosts.link("up")
+    for end in (lead, follow):
+        expect(end, "messages", 0, 30)
+    return "no error"
+
+
+def the_link_is_down_for_good(hosts, place):
+    lead = far(hosts, place, 1, "lead", "follow", "lead", "60")
+    follow = far(hosts, place, 2, "follow", "lead", "follow")
+    time.sleep(1)
+    hosts.link("down")
+    start = time.monotonic()
+    for end in (lead, follow):
+        expect(end, "error 103", 3, TIMEOUT + 8)
+    hosts.link("up")
+    return f"noticed after {time.monotonic() - start:.1f} s"
+
+
+def a_process_that_is_stopped_lives(hosts, place):
+    lead = far(hosts, place, 1, "lead", "follow", "lead", "8")
+    follow = far(hosts, place, 2, "follow", "lead", "follow")
+    time.sleep(1)
+    name = "far .* follow lead"
+    subprocess.run(hosts.on(2, ["pkill", "-STOP", "-f", name]), check=True)
+    time.sleep(TIMEOUT + 2)
+    subprocess.run(hosts.on(2, ["pkill", "-CONT", "-f", name]), check=True)
+    for end in (lead, follow):
+        expect(end, "messages", 0, 30)
+    return f"for {TIMEOUT + 2} s"
+
+
+def another_job_is_refused(hosts, place):
+    one = far(hosts, place, 1, "one", "other", "lead", "1", FI_TCAM_JOB_KEY="this")
+    other = far(hosts, place, 2, "other", "one", "wait", FI_TCAM_JOB_KEY="that")
+    _, log = expect(one, "error 13", 3, 10)
+    assert "FI_TCAM_JOB_KEY" in log, log
+    expect(other, "error 13", 3, 10)
+    return "EACCES"
+
+
+def another_provider_is_refused(hosts, place):
+    one = far(hosts, place, 1, "one", "other", "lead", "1")
+    other = far(hosts, place, 2, "other", "one", "wait", FI_TCAM_NET="sockets")
+    _, log = expect(one, "error 13", 3, 10)
+    assert "FI_TCAM_NET" in log, log
+    expect(other, "error 13", 3, 10)
+    unknown = far(hosts, place, 1, "one", "other", "lead", FI_TCAM_NET="no-such")
+    _, log = expect(unknown, "", 1, 10)
+    assert "FI_TCAM_NET=no-such" in log, log
+    return "EACCES"
+
+
+KNOCK = """
+import os, socket, sys, time
+address = (sys.argv[1], int(sys.argv[2]))
+held = []
+for what in (b"", b"GET / HTTP/1.1\\r\\n\\r\\n", os.urandom(4096), b"\\x00\\x00", b"\\xff\\xff\\x01",
+             b"\\x09\\x00\\x02" + bytes(8), b"\\x30\\x00\\x01" + bytes(100)):
+    for _ in range(30):
+        try:
+            knock = socket.create_connection(address, timeout=2)
+            knock.sendall(what)
+            held.append(knock)
+        except OSError:
+            pass
+time.sleep(1)
+"""
+
+
+def garbage_on_the_port(hosts, place):
+    lead = far(hosts, place, 1, "lead", "follow", "lead", "4")
+    follow = far(hosts, place, 2, "follow", "lead", "follow")
+    card = place / "follow"
+    while not card.exists():
+        time.sleep(0.01)
+    name = card.read_bytes()
+    port = int.from_bytes(name[2:4], "big")
+    command = [sys.executable, "-c", KNOCK, socket.inet_ntoa(name[4:8]), str(port)]
+    subprocess.run(hosts.on(1, command), check=True, timeout=30)
+    for end in (lead, follow):
+        expect(end, "messages", 0, 30)
+    return "nothing but lines in the log"
+
+
+FAULTS = [
+    a_process_dies,
+    a_host_dies,
+    the_link_is_down_for_a_while,
+    the_link_is_down_for_good,
+    a_process_that_is_stopped_lives,
+    another_job_is_refused,
+    another_provider_is_refused,
+    garbage_on_the_port,
+]
+
+
+def run_faults(hosts, names):
+    """Each fault in a directory of its own; how many failed."""
+    failed = 0
+    for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
+        place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))
+        source = mpi.ROOT / "tests" / "fabric" / "far.c"
+        compiler = ["cc", "-O1", "-Wall", "-Wextra", "-Wno-unused-function"]
+        subprocess.run([*compiler, "-o", place / "far", source, "-lfabric"], check=True)
+        try:
+            print(f"{fault.__name__.replace('_', ' ')}: {fault(hosts, place)}", flush=True)
+        except AssertionError as error:
+            failed += 1
+            print(f"{fault.__name__.replace('_', ' ')}: FAILED: {error}", flush=True)
+            hosts.link("up")
+            subprocess.run(["pkill", "-KILL", "-f", str(place)], check=False)
+        shutil.rmtree(place, ignore_errors=True)
+    # What killed ones left goes with the next that comes.
+    left = [path for host in (1, 2) for path in hosts.shm(host) if "segment" in path]
+    if left and not names:
+        print(f"left in /dev/shm: {left}")
+        failed += 1
+    return failed
+
+
+def run_programs(arguments, hosts):
+    """The MPI programs; how many runs failed."""
+    failed = 0
+    plan = [(name, each, arguments.entries, []) for name in arguments.mpi for each in arguments.each]
+    # 16 ranks of Open MPI take four seconds to start on two cores: one size.
+    plan = [
+        (name, each, entries[:1] if name != "mpich" and each > 4 else entries, more)
+        for name, each, entries, more in plan
+    ]
+    if not arguments.set:
+        plan.append((arguments.mpi[0], min(arguments.each), [7], ["net=sockets", "poll=dynamic:10"]))
+    for name, each, all_entries, more in plan:
+        failed += run_plan(arguments, hosts, name, each, all_entries, more)
+    return failed
+
+
+def run_plan(arguments, hosts, name, each, all_entries, more):
+    """All programs on so many ranks of each host, at these table sizes."""
+    failed = 0
+    programs = mpi.build(name)
+    settings = argparse.Namespace(**(vars(arguments) | {"set": arguments.set + more}))
+
+    def launch(name, ranks):
+        return hosts.launcher(name, mpi.MPIS[name], ranks // 2)
+
+    start = time.monotonic()
+    print(", ".join([f"{name}, 2 x {each} ranks", *settings.set]), end=":", flush=True)
+    for app in arguments.app:
+        if (name, app) in mpi.SKIPPED:
+            continue
+        results = [
+            mpi.run(settings, name, programs / app, 2 * each, entries, launch, hosts.on(1, []))
+            for entries in all_entries
+        ]
+        good = sum(not result.why for result in results)
+        if len({result.output for result in results if not result.why}) > 1:
+            print(f"\n{app}: the output depends on the table size")
+            good = 0
+        failed += len(results) - good
+        print(f" {app if good == len(results) else app.upper() + '-FAILED'}", end="", flush=True)
+    print(f" ({time.monotonic() - start:.0f} s)", flush=True)
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpi", type=mpi.words(list(mpi.MPIS)), default=["mpich", "openmpi5"])
+    parser.add_argument("--app", type=mpi.words(mpi.APPS), default=mpi.APPS)
+    parser.add_argument("--each", type=mpi.numbers, default=[2, 8], help="ranks of a host")
+    parser.add_argument("--entries", type=mpi.numbers, default=[7, 0, 4096], help="table sizes")
+    parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
+    parser.add_argument("--tcam", type=pathlib.Path, default=mpi.TARGET / "release" / "tcam")
+    parser.add_argument("--fault", action="append", default=[], help="only these faults")
+    parser.add_argument("--only", choices=["faults", "programs"])
+    arguments = parser.parse_args()
+    if why := TwoHosts.why_not():
+        print(f"SKIPPED, two hosts: {why}")
+        return 0
+    # Threads that meet a peer at once wait for ever in PMIx_Get of Open MPI 5.0.11, over libfabric's
+    # sockets as well: here all peers are met in MPI_Init.
+    os.environ["OMPI_MCA_mpi_add_procs_cutoff"] = "1024"
+    failed = 0
+    with TwoHosts() as hosts:
+        if arguments.only != "faults":
+            failed += run_programs(arguments, hosts)
+        if arguments.only != "programs":
+            failed += run_faults(hosts, arguments.fault)
+    print(f"{failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
