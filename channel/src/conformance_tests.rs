@@ -9,6 +9,7 @@ use std::{
 
 use ffi::{Buffer, Errno, memory::Window, ops::ep::rma::RemotePart};
 use host::owner::Look;
+use nic::polling::Polling;
 
 use crate::{
     contract::{Payload, Sent, Settings},
@@ -74,7 +75,7 @@ impl Endpoint {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
         let net = socket.map(|socket| network(socket, &own, address));
-        let mut home = Home::new(&own, net.clone(), settings);
+        let mut home = Home::new(&own, net.clone(), Polling::Auto, settings);
         let end = if let Way::Twin(net) = way { Some(net.end(own.identity())) } else { None };
         if let Some(end) = &end {
             home.join(end);

@@ -5,6 +5,7 @@ use std::{net::SocketAddrV4, sync::Arc};
 
 use ffi::Errno;
 use host::publish;
+use nic::polling::Polling;
 
 #[cfg(any(test, feature = "testing"))]
 use crate::twin;
@@ -12,6 +13,7 @@ use crate::{
     contract::{Payload, Sent, Settings},
     identity::Identity,
     net::{self, end::Net},
+    polling::Turns,
     shm::{self, outbox::Outbox, segment::Segment},
     way::{Inbox, Link},
     wire::{FAR, Header},
@@ -33,6 +35,10 @@ pub struct Home {
     outbox: Outbox,
     settings: Settings,
     net: Option<Arc<Net>>,
+    /// When the inbox of the network is looked into.
+    pub turns: Turns,
+    /// Messages that were sent whole over the network, and their bytes.
+    sent_far: (u64, u64),
     #[cfg(any(test, feature = "testing"))]
     twin: Option<Arc<twin::End>>,
 }
@@ -40,12 +46,19 @@ pub struct Home {
 impl Home {
     /// The end of the endpoint that has this segment, and this network if it has one.
     #[must_use]
-    pub fn new(own: &Arc<Segment>, net: Option<Arc<Net>>, settings: Settings) -> Self {
+    pub fn new(
+        own: &Arc<Segment>,
+        net: Option<Arc<Net>>,
+        polling: Polling,
+        settings: Settings,
+    ) -> Self {
         Self {
             own: Arc::clone(own),
             outbox: Outbox::new(settings.checks),
             settings,
             net,
+            turns: Turns::new(polling),
+            sent_far: (0, 0),
             #[cfg(any(test, feature = "testing"))]
             twin: None,
         }
@@ -140,10 +153,30 @@ impl Home {
     ) -> Sent {
         match link {
             Link::Shm(link) => self.outbox.send(&self.own, link, peer, header, payload),
-            Link::Net(link) => link.send(header, payload),
+            Link::Net(link) => {
+                let is_whole = matches!(payload, Payload::Message(_) | Payload::IfQuick(_));
+                let len = header.len;
+                let sent = link.send(header, payload);
+                self.note_far(sent == Sent::Yes && is_whole, len);
+                sent
+            }
             #[cfg(any(test, feature = "testing"))]
             Link::Twin(link) => link.send(header, payload),
         }
+    }
+
+    /// Something was sent over the network, a whole message of this length or else.
+    fn note_far(&mut self, is_whole: bool, len: u64) {
+        self.turns.sent_far();
+        if is_whole {
+            self.sent_far = (self.sent_far.0 + 1, self.sent_far.1 + len);
+        }
+    }
+
+    /// Messages that were sent whole over the network, and their bytes.
+    #[must_use]
+    pub fn sent_far(&self) -> (u64, u64) {
+        self.sent_far
     }
 
     /// Whether so many bytes go with a slot without a buffer.

@@ -297,6 +297,62 @@ impl Link {
     }
 }
 
+/// What a receiver does with an inbox, of one way or of whichever it is: a loop over the slots of shared
+/// memory is compiled for it alone.
+pub trait Arrivals {
+    /// See [`Inbox::peek`].
+    fn peek(&mut self) -> Option<Slot>;
+    /// See [`Inbox::payload`].
+    fn payload(&self) -> SharedBytes<'_>;
+    /// See [`Inbox::check`].
+    fn check(&self) -> Option<u32>;
+    /// See [`Inbox::expect_more`].
+    fn expect_more(&self);
+    /// See [`Inbox::release`].
+    fn release(&mut self);
+    /// See [`Inbox::publish`].
+    fn publish(&mut self);
+}
+
+macro_rules! arrivals {
+    ($of:ty) => {
+        impl Arrivals for $of {
+            #[inline(always)]
+            fn peek(&mut self) -> Option<Slot> {
+                <$of>::peek(self)
+            }
+
+            #[inline(always)]
+            fn payload(&self) -> SharedBytes<'_> {
+                <$of>::payload(self)
+            }
+
+            #[cold]
+            fn check(&self) -> Option<u32> {
+                <$of>::check(self)
+            }
+
+            #[inline(always)]
+            fn expect_more(&self) {
+                <$of>::expect_more(self);
+            }
+
+            #[inline(always)]
+            fn release(&mut self) {
+                <$of>::release(self);
+            }
+
+            #[inline(always)]
+            fn publish(&mut self) {
+                <$of>::publish(self);
+            }
+        }
+    };
+}
+
+arrivals!(shm::inbox::Inbox);
+arrivals!(Inbox);
+
 /// What has come for an endpoint, over one way.
 #[derive(Debug)]
 pub enum Inbox {

@@ -216,7 +216,7 @@ impl Pollable for Port {
             engine.look_around();
         }
         // Who asks the network each time has not the time to look at this host again and again.
-        let spins = pause == Pause::Spin && !(engine.home.has_net() && engine.turns.is_each());
+        let spins = pause == Pause::Spin && !(engine.home.has_net() && engine.home.turns.is_each());
         if !spins && pause == Pause::Spin {
             engine.idle.rested(caller);
             return Pause::None;

@@ -19,7 +19,7 @@ use ffi::{
 use nic::message::{Envelope, Grant};
 
 use channel::{
-    way::{Body, Inbox},
+    way::{Arrivals, Body},
     wire::{Flags, Header},
 };
 
@@ -98,7 +98,7 @@ impl Engine {
 
     /// Whether the next slot, which has checksums, is what its sender put there.
     #[cold]
-    pub(crate) fn is_slot_whole(&mut self, inbox: &Inbox) -> bool {
+    pub(crate) fn is_slot_whole(&mut self, inbox: &impl Arrivals) -> bool {
         let check = inbox.check();
         self.slot_check = check.unwrap_or_default();
         check.is_some()

@@ -14,11 +14,15 @@ impl Engine {
             report.tagged = self.device.own.tagged.counters();
             report.msg = self.device.own.msg.counters();
         }
+        let (mut shm, mut net) = (self.channels.shm, self.channels.net);
+        let (sent, bytes) = self.home.sent_far();
+        (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);
+        (net.sent, net.sent_bytes) = (net.sent + sent, net.sent_bytes + bytes);
         let channels = [
-            ("shm", Some(self.channels.shm)),
+            ("shm", Some(shm)),
             ("kernel-copy", Some(self.channels.kernel_copy)),
             ("copy-pipeline", Some(self.channels.copy_pipeline)),
-            ("net", self.home.has_net().then_some(self.channels.net)),
+            ("net", self.home.has_net().then_some(net)),
             ("rma", Some(self.channels.rma)),
         ];
         let told = channels.into_iter().filter_map(|(name, counters)| Some((name, counters?)));

@@ -55,7 +55,7 @@ impl Engine {
             self.wants_room = full || !self.home.has_room();
         }
         // No bell rings for what comes over the network.
-        self.turns.hurry();
+        self.home.turns.hurry();
         if self.waits_for_room() || self.home.has_net() {
             return RETRY;
         }
@@ -191,7 +191,7 @@ impl Engine {
             inboxes.all(|(inbox, end)| inbox.as_ref().map(|inbox| inbox.position()) >= *end)
         };
         while !has_all(self) {
-            self.turns.hurry();
+            self.home.turns.hurry();
             if self.receive() == Progress::None {
                 break;
             }

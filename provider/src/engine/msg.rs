@@ -150,10 +150,8 @@ impl Engine {
                 _ => Err(Errno::EAGAIN),
             };
         }
-        let channel =
-            if self.is_net(peer) { &mut self.channels.net } else { &mut self.channels.shm };
-        channel.sent += 1;
-        channel.sent_bytes += header.len;
+        self.channels.shm.sent += 1;
+        self.channels.shm.sent_bytes += header.len;
         if !waits {
             let kind = if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg };
             self.complete_kind(kind, report, op.context, self.work);

@@ -8,7 +8,7 @@ use nic::{live::Live, message::Envelope};
 use channel::{
     bytes::SharedBytes,
     home::{NET, WAYS},
-    way::Inbox,
+    way::{Arrivals, Inbox},
     wire::{Flags, Header, Kind},
 };
 use host::endpoint::own_count;
@@ -102,32 +102,54 @@ impl Engine {
     /// Handles a batch of slots of each way.
     #[inline]
     pub(crate) fn receive(&mut self) -> Progress {
-        let mut progress = Progress::None;
-        for way in 0..WAYS {
-            if way == NET && (self.inboxes[way].is_none() || !self.turns.is_due()) {
-                continue;
-            }
-            // Out of the engine for a moment, so that its slots can be lent.
-            let Some(mut inbox) = self.inboxes[way].take_if(|inbox| !inbox.is_empty()) else {
-                if way == NET {
-                    self.turns.found_nothing();
-                }
-                continue;
-            };
-            let count = self.empty(&mut inbox);
-            if count > 0 {
-                progress = Progress::Some;
-            }
-            match way {
-                NET => self.turns.came_far(count),
-                _ => self.turns.came_near(count),
-            }
-            self.inboxes[way] = Some(inbox);
-        }
-        progress
+        let near = self.receive_over(0) > 0;
+        let others = WAYS > NET + 1 || self.inboxes[NET].is_some();
+        let other = others && self.receive_beside(near);
+        if near || other { Progress::Some } else { Progress::None }
     }
 
-    fn empty(&mut self, inbox: &mut Inbox) -> u32 {
+    /// What came over the other ways; whether something did.
+    #[inline(never)]
+    fn receive_beside(&mut self, near: bool) -> bool {
+        let mut some = false;
+        for way in NET + 1..WAYS {
+            some |= self.receive_over(way) > 0;
+        }
+        if self.inboxes[NET].is_none() {
+            return some;
+        }
+        if near {
+            self.home.turns.came_near(1);
+        }
+        if self.home.turns.is_due() {
+            let before = self.channels.shm;
+            match self.receive_over(NET) {
+                0 => self.home.turns.found_nothing(),
+                count => {
+                    self.home.turns.came_far(count);
+                    self.channels.turn_far(before);
+                    some = true;
+                }
+            }
+        }
+        some
+    }
+
+    /// Handles a batch of slots of one way; how many.
+    #[inline(always)]
+    fn receive_over(&mut self, way: usize) -> u32 {
+        // Out of the engine for a moment, so that its slots can be lent.
+        let taken = self.inboxes[way].take_if(|inbox| !inbox.is_empty());
+        let Some(mut inbox) = taken else { return 0 };
+        let count = match &mut *inbox {
+            Inbox::Shm(inbox) => self.empty(inbox),
+            inbox => self.empty(inbox),
+        };
+        self.inboxes[way] = Some(inbox);
+        count
+    }
+
+    fn empty<I: Arrivals>(&mut self, inbox: &mut I) -> u32 {
         let mut count = 0;
         while count < BATCH {
             let Some(slot) = inbox.peek() else { break };
@@ -193,9 +215,8 @@ impl Engine {
     #[inline(always)]
     fn arrive(&mut self, from: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
         let envelope = Envelope { source: from, bits: header.bits, len: header.len };
-        let channel = if header.is_far() { &mut self.channels.net } else { &mut self.channels.shm };
-        channel.received += 1;
-        channel.received_bytes += header.len;
+        self.channels.shm.received += 1;
+        self.channels.shm.received_bytes += header.len;
         let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
         let mut device = self.device.lock();
         let context = device.context(header.is_tagged());

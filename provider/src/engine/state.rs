@@ -17,7 +17,6 @@ use channel::{
     home::{Home, Inboxes},
     identity::Identity,
     net::end::Net,
-    polling::Turns,
     shm::segment::Segment,
     way::Link,
     wire::Header,
@@ -51,13 +50,24 @@ use crate::{
 /// Messages and bytes by channel.
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
+    /// Also those that are sent whole over the network, which [`Home`] counts apart.
     pub(crate) shm: ChannelCounters,
-    /// Of all lengths.
+    /// Of all lengths, but for those.
     pub(crate) net: ChannelCounters,
     pub(crate) kernel_copy: ChannelCounters,
     pub(crate) copy_pipeline: ChannelCounters,
     /// Reads and writes of memory, and atomic operations, over whichever channel.
     pub(crate) rma: ChannelCounters,
+}
+
+impl Channels {
+    /// What was received since then came over the network.
+    pub(crate) fn turn_far(&mut self, before: ChannelCounters) {
+        let Self { shm, net, .. } = self;
+        net.received += shm.received - before.received;
+        net.received_bytes += shm.received_bytes - before.received_bytes;
+        (shm.received, shm.received_bytes) = (before.received, before.received_bytes);
+    }
 }
 
 /// The working state of an endpoint.
@@ -91,8 +101,6 @@ pub(crate) struct Engine {
     pub(crate) own: Arc<Segment>,
     pub(crate) home: Home,
     pub(crate) inboxes: Inboxes,
-    /// When that of the network is looked into.
-    pub(crate) turns: Turns,
     /// By peer number, which stands for an address: the endpoint that is there.
     pub(crate) links: Vec<Option<Box<Link>>>,
     /// The peers that have links.
@@ -192,7 +200,7 @@ impl Engine {
         let eager_size = params.number("eager_size");
         let check = params.text("check") == "on";
         let copies = params.text("kernel_copy") == "auto";
-        let home = Home::new(own, net, Settings { checks: check, copies });
+        let home = Home::new(own, net, params.polling(), Settings { checks: check, copies });
         let reports = |op_flags| Side { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
@@ -213,7 +221,6 @@ impl Engine {
             address,
             own: Arc::clone(own),
             inboxes: home.inboxes(),
-            turns: Turns::new(params.polling()),
             home,
             links: Vec::new(),
             linked: Vec::new(),
@@ -297,12 +304,7 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn push(&mut self, peer: u32, header: Header, payload: Payload<'_>) -> Result<Sent> {
         match self.links.get_mut(peer as usize) {
-            Some(Some(link)) => {
-                if link.is_net() {
-                    self.turns.sent_far();
-                }
-                Ok(self.home.send(link, peer, header, payload))
-            }
+            Some(Some(link)) => Ok(self.home.send(link, peer, header, payload)),
             _ => Err(Errno::ECONNABORTED),
         }
     }
