@@ -255,6 +255,26 @@ def run_plan(arguments, hosts, name, each, all_entries, more):
     return failed
 
 
+def run_mpi4py(arguments, hosts, tests):
+    """mpi4py's tests of messages from rank to rank, on 2 x 2 ranks; whether they failed."""
+    name, log = arguments.mpi[0], mpi.TARGET / "mpi4py-hosts.log"
+    binaries = mpi.MPIS[name]
+    command = [
+        str(arguments.tcam), "run", "--prq=64", "--umq=64", f"--mpi={name}", "--",
+        *hosts.launcher(name, binaries, 2), str(binaries / "python"), str(tests / "main.py"), "-v",
+        "-i", "test_p2p_",
+    ]  # fmt: skip
+    print(f"{name}, 2 x 2 ranks, mpi4py:", end=" ", flush=True)
+    code = mpi.bounded(hosts.on(1, command), log, 240)
+    ran = [line for line in log.read_text().splitlines() if line.startswith("Ran ")]
+    if code == 0 and ran:
+        print(ran[0].split(" in ")[0].removeprefix("Ran "), "passed", flush=True)
+        return 0
+    print(f"FAILED, see {log}", flush=True)
+    subprocess.run(["tail", "-n", "15", log], check=False)
+    return 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpi", type=mpi.words(list(mpi.MPIS)), default=["mpich", "openmpi5"])
@@ -262,9 +282,11 @@ def main():
     parser.add_argument("--each", type=mpi.numbers, default=[2, 8], help="ranks of a host")
     parser.add_argument("--entries", type=mpi.numbers, default=[7, 0, 4096], help="table sizes")
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
+    # Threads that poll by turns keep others from two cores for up to a minute.
+    parser.add_argument("--timeout", type=float, default=200, help="seconds for one run")
     parser.add_argument("--tcam", type=pathlib.Path, default=mpi.TARGET / "release" / "tcam")
     parser.add_argument("--fault", action="append", default=[], help="only these faults")
+    parser.add_argument("--mpi4py", type=pathlib.Path, help="the directory of mpi4py's tests")
     parser.add_argument("--only", choices=["faults", "programs"])
     arguments = parser.parse_args()
     if why := TwoHosts.why_not():
@@ -277,6 +299,8 @@ def main():
     with TwoHosts() as hosts:
         if arguments.only != "faults":
             failed += run_programs(arguments, hosts)
+        if arguments.mpi4py:
+            failed += run_mpi4py(arguments, hosts, arguments.mpi4py)
         if arguments.only != "programs":
             failed += run_faults(hosts, arguments.fault)
     print(f"{failed} failed")

@@ -6,16 +6,7 @@
 need_mpich
 need_openmpi
 
-# The tests are in the source package only.
-version=${mpi4py_pin#*==}
-sources=$target/mpi4py-$version
-if [ ! -f "$sources/test/main.py" ]; then
-    say "Fetching the tests of $mpi4py_pin"
-    mkdir -p "$target/sdist"
-    "$venvs/mpich/bin/pip" download --quiet --disable-pip-version-check --no-binary mpi4py \
-        --no-deps --dest "$target/sdist" "$mpi4py_pin"
-    tar -xzf "$target/sdist/mpi4py-$version.tar.gz" -C "$target"
-fi
+need_mpi4py_tests
 
 # One-sided operations through the provider, too.
 export OMPI_MCA_btl=self,ofi
@@ -25,7 +16,7 @@ for mpi in "$@"; do
     for ranks in 2 3; do
         log=$target/mpi4py-$mpi-$ranks.log
         printf 'mpi4py on %s, %s ranks: ' "$mpi" "$ranks"
-        if (cd "$sources/test" && timeout -k 10 240 "$tcam" run --prq 64 --umq 64 -- \
+        if (cd "$mpi4py_tests" && timeout -k 10 240 "$tcam" run --prq 64 --umq 64 -- \
             "$venvs/$mpi/bin/mpiexec" -n "$ranks" "$venvs/$mpi/bin/python" main.py -v \
             -i 'test_(p2p_|cco_|rma|win)') >"$log" 2>&1; then
             sed -n 's/^Ran \([0-9]* tests\).*/\1 passed/p' "$log" | head -1

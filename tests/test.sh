@@ -8,6 +8,7 @@ need_cargo
 mind_room 2500
 need_mpich
 need_openmpi
+need_mpi4py_tests
 
 # One build of each thing: what a second one could reuse only fills the disk. Nobody debugs these.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
@@ -31,7 +32,7 @@ tests/faults.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
 say "Two hosts"
-python3 tests/hosts.py
+python3 tests/hosts.py --mpi4py "$mpi4py_tests"
 say "MPI programs, other tables, host engines and overflow models"
 clusters=$target/clusters-of-4
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! An endpoint's own end of its channels: it opens links, sends, and knows who sends here.
 
-use std::{net::SocketAddrV4, sync::Arc};
+use std::{net::SocketAddrV4, sync::Arc, time::Duration};
 
 use ffi::Errno;
 use host::publish;
@@ -200,6 +200,12 @@ impl Home {
     /// Whether receivers have not emptied all that was sent.
     pub fn is_lent(&mut self) -> bool {
         self.outbox.is_lent(&self.own) || self.net.as_ref().is_some_and(|net| net.is_lent())
+    }
+
+    /// How long a peer of another host may take until it has seen what was sent to it.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        self.net.as_ref().map_or(Duration::ZERO, |net| net.timeout())
     }
 
     /// Takes back what a peer of this number has that is gone.

@@ -17,6 +17,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 const TRIES: u32 = 10;
 const WAIT: Duration = Duration::from_millis(2);
 
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: i32 = 1024;
+
 /// Length of `struct sockaddr_in`.
 pub(crate) const LEN: usize = 16;
 
@@ -101,18 +104,30 @@ fn ask_for_interfaces() -> Vec<Ipv4Addr> {
         .collect()
 }
 
+/// How a port is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// Nobody can connect to it.
+    Quietly,
+    /// Peers connect to it. Connections of the one who held it before are no obstacle.
+    Listening,
+}
+
 /// Holds a port of this host, so that no other endpoint or server gets it.
 ///
 /// # Errors
 /// `EADDRINUSE`, or `EADDRNOTAVAIL` if the address is another host's.
-pub(crate) fn hold_port(address: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4), Errno> {
+pub(crate) fn hold_port(
+    address: SocketAddrV4,
+    how: Hold,
+) -> Result<(OwnedFd, SocketAddrV4), Errno> {
     if !is_local(*address.ip()) {
         tracing::warn!("{address} is not an address of this host");
         return Err(Errno::EADDRNOTAVAIL);
     }
     let mut tries = 0;
     let (socket, port) = loop {
-        match hold(address.port()) {
+        match hold(address.port(), how) {
             // Who asks whether the port is held has it for a moment, and who closes just now too.
             Err(rustix::io::Errno::ADDRINUSE) if address.port() != 0 && tries < TRIES => {
                 tries += 1;
@@ -130,22 +145,30 @@ pub(crate) fn hold_port(address: SocketAddrV4) -> Result<(OwnedFd, SocketAddrV4)
     Ok((socket, SocketAddrV4::new(ip, port)))
 }
 
-fn hold(port: u16) -> rustix::io::Result<(OwnedFd, u16)> {
+fn hold(port: u16, how: Hold) -> rustix::io::Result<(OwnedFd, u16)> {
     let socket = rustix::net::socket_with(
         AddressFamily::INET,
         SocketType::STREAM,
         SocketFlags::CLOEXEC,
         Some(ipproto::TCP),
     )?;
+    // Two may bind a port so, of which one can listen. Any port is to be one that nobody has.
+    rustix::net::sockopt::set_socket_reuseaddr(&socket, how == Hold::Listening && port != 0)?;
     // On every address of the host: a port names one endpoint.
     rustix::net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+    if how == Hold::Listening {
+        // Its connections have this from it.
+        rustix::net::sockopt::set_socket_reuseaddr(&socket, true)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+    }
     let name = SocketAddrV4::try_from(rustix::net::getsockname(&socket)?)?;
     Ok((socket, name.port()))
 }
 
 /// Whether an endpoint or a server holds a port.
 pub(crate) fn is_held(port: u16) -> bool {
-    hold(port).err() == Some(rustix::io::Errno::ADDRINUSE)
+    // Whoever holds it, of whom connections are left is no matter.
+    hold(port, Hold::Listening).err() == Some(rustix::io::Errno::ADDRINUSE)
 }
 
 #[cfg(test)]
@@ -169,15 +192,36 @@ mod tests {
         assert_eq!(resolve(None, Some("no port"), false), Err(Errno::ENODATA));
     }
 
-    #[test]
-    fn a_port_is_held_once() {
-        let (socket, address) = hold_port(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    fn is_held_once(first: Hold, second: Hold) {
+        let localhost = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let (socket, address) = hold_port(localhost, first).unwrap();
         assert_ne!(address.port(), 0);
-        assert_eq!(hold_port(address).unwrap_err(), Errno::EADDRINUSE);
+        assert_eq!(hold_port(address, second).unwrap_err(), Errno::EADDRINUSE);
         assert!(is_held(address.port()));
         drop(socket);
         assert!(!is_held(address.port()));
+        drop(hold_port(address, second).unwrap());
+    }
+
+    #[test]
+    fn a_port_is_held_once() {
+        is_held_once(Hold::Quietly, Hold::Quietly);
+        is_held_once(Hold::Quietly, Hold::Listening);
+        is_held_once(Hold::Listening, Hold::Quietly);
+        is_held_once(Hold::Listening, Hold::Listening);
         let far = SocketAddrV4::new(Ipv4Addr::new(240, 0, 0, 1), 0);
-        assert_eq!(hold_port(far).unwrap_err(), Errno::EADDRNOTAVAIL);
+        assert_eq!(hold_port(far, Hold::Quietly).unwrap_err(), Errno::EADDRNOTAVAIL);
+    }
+
+    #[test]
+    fn connections_that_have_ended_do_not_hold_a_port() {
+        let localhost = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let (socket, address) = hold_port(localhost, Hold::Listening).unwrap();
+        let there = std::net::TcpStream::connect(address).unwrap();
+        // Whoever closes first has the port for a minute.
+        drop(rustix::net::accept(&socket).unwrap());
+        drop((there, socket));
+        assert!(!is_held(address.port()));
+        drop(hold_port(address, Hold::Listening).unwrap());
     }
 }

@@ -54,7 +54,8 @@ struct Alias {
     tagged_rx: Option<u64>,
 }
 
-/// Longest wait at close for peers to take what was sent.
+/// Longest wait at close for peers to take what was sent; those of other hosts have
+/// `FI_TCAM_NET_TIMEOUT`.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Options of `fi_endpoint(3)` that libfabric 2.0 added (`FI_OPT_*`).
@@ -156,7 +157,8 @@ impl Endpoint {
     /// not read, and answers that found a full ring. Of peers that are endpoints of this domain
     /// nobody but the thread that closes may look.
     fn linger(&self) {
-        let end = Instant::now() + LINGER;
+        let patience = self.port.engine.lock().as_ref().map_or(LINGER, |it| it.home.patience());
+        let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
             if self.is_settled() {
                 return;

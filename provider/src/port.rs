@@ -96,10 +96,11 @@ pub(crate) struct Held {
 pub(crate) fn hold(wanted: SocketAddrV4, params: &Params) -> Result<Held> {
     let below = network::open_below(params, wanted)?;
     let wanted = below.as_ref().map_or(wanted, |below| network::address_of(below, wanted));
+    let how = if below.is_some() { address::Hold::Listening } else { address::Hold::Quietly };
     let mut tries = if wanted.port() == 0 { PORTS } else { 1 };
     loop {
         tries -= 1;
-        let (socket, address) = address::hold_port(wanted)?;
+        let (socket, address) = address::hold_port(wanted, how)?;
         match Segment::create(address) {
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {

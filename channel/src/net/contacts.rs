@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The peers of an endpoint on the network.
+//! The peers of an endpoint on the network, each under a number ([`super::contact`]).
 //!
-//! ```text
-//! Greeting --- Hello came --> Open --- Bye came, all frames seen --> Closed
-//!    |                          `----- connection gone -- GRACE --> Dead
-//!    `--- refused, no answer --> Failed
-//! ```
 //! Both ends may connect at the same time: whichever Hello comes first opens the contact, the other
-//! says the same again. Of a peer whose connection is gone what it sent before may still come over the
-//! provider below: it is dead once nothing has for a while.
+//! says the same again.
 
 use std::{
     collections::HashMap,
@@ -21,15 +15,18 @@ use ffi::{Errno, client::Client};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{
+    contact::{Contact, State},
     hello::{Hello, Nonsense, Refusal, Said},
     pulse::{Happened, Pulses},
 };
 use crate::{identity::Identity, shm::segment::Liveness};
 
-/// Time without a frame after which nothing more comes of a peer whose connection is gone.
-const GRACE: Duration = Duration::from_millis(200);
 /// Peers that there are numbers for.
 const MOST: usize = 1 << 16;
+/// Peers that are looked at in one look.
+const A_LOOK: usize = 1024;
+/// After which time it is forgotten why somebody cannot be reached, if nobody asks.
+const FORGET: Duration = Duration::from_secs(10);
 
 /// What an endpoint tells of itself to all.
 #[derive(Debug)]
@@ -39,63 +36,6 @@ pub(super) struct Own {
     pub(super) address: SocketAddrV4,
     pub(super) provider: String,
     pub(super) name: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Greeting,
-    Failed(Errno),
-    Open,
-    /// Since when nothing came, and how many frames had by then.
-    Lost(Instant, u64),
-    Dead,
-    Closed,
-}
-
-/// A peer.
-#[derive(Debug)]
-pub(super) struct Contact {
-    pub(super) address: SocketAddrV4,
-    pub(super) who: Option<Identity>,
-    /// Where the provider below sends to it.
-    pub(super) to: u64,
-    /// What frames to it carry.
-    pub(super) token: u32,
-    pub(super) number: u16,
-    /// What its frames carry.
-    token_here: u32,
-    state: State,
-    streams: Vec<usize>,
-    /// Whether the endpoint has a link to it.
-    pub(super) is_linked: bool,
-    /// Frames to it and from it.
-    pub(super) sent: u64,
-    seen: u64,
-    /// How many it said it had sent, and how many we said.
-    bye: Option<u64>,
-    said_bye: Option<u64>,
-    is_seen: bool,
-    /// Blocks that the provider below has for it, and how many of them lend memory of the application.
-    pub(super) under_way: u32,
-    pub(super) lent: u32,
-}
-
-impl Contact {
-    /// Whether it has yet to say who it is.
-    pub(super) fn greets(&self) -> bool {
-        self.state == State::Greeting
-    }
-
-    /// Whether frames go to it.
-    pub(super) fn is_open(&self) -> bool {
-        matches!(self.state, State::Open | State::Lost(..))
-    }
-
-    /// Whether a frame with this token is from it; it may be before it is known who that is: its Hello,
-    /// which it sent first, comes on another connection.
-    pub(super) fn is_from(&self, token: u32) -> bool {
-        self.token_here == token
-    }
 }
 
 /// See the module.
@@ -112,6 +52,8 @@ pub(super) struct Contacts {
     next: usize,
     /// Those who have not said who they are.
     greetings: usize,
+    /// Number that is looked at next.
+    look: usize,
 }
 
 impl Contacts {
@@ -124,6 +66,7 @@ impl Contacts {
             of: HashMap::new(),
             next: 0,
             greetings: 0,
+            look: 0,
         })
     }
 
@@ -148,7 +91,7 @@ impl Contacts {
             match (contact.state, contact.who) {
                 (State::Open, Some(who)) => return Ok((number, who)),
                 (State::Lost(..), Some(who)) if contact.is_linked => return Ok((number, who)),
-                (State::Failed(errno), _) => {
+                (State::Failed(errno, _), _) => {
                     self.remove(number);
                     return Err(errno);
                 }
@@ -166,7 +109,6 @@ impl Contacts {
         };
         self.attach(number, stream);
         self.greet(number, stream);
-        self.greetings += 1;
         Err(Errno::EAGAIN)
     }
 
@@ -187,24 +129,9 @@ impl Contacts {
         self.next = number + 1;
         let mut token = [0; 4];
         getrandom(&mut token, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-        self.all[number] = Some(Box::new(Contact {
-            address,
-            who: None,
-            to: ffi::flags::ADDR_UNSPEC,
-            token: 0,
-            number: 0,
-            token_here: u32::from_ne_bytes(token),
-            state: State::Greeting,
-            streams: Vec::new(),
-            is_linked: false,
-            sent: 0,
-            seen: 0,
-            bye: None,
-            said_bye: None,
-            is_seen: false,
-            under_way: 0,
-            lent: 0,
-        }));
+        let contact = Contact::new(address, u32::from_ne_bytes(token));
+        self.all[number] = Some(Box::new(contact));
+        self.greetings += 1;
         self.at.insert(address, number as u16);
         Ok(number as u16)
     }
@@ -218,6 +145,7 @@ impl Contacts {
 
     fn remove(&mut self, number: u16) {
         let Some(contact) = self.all[usize::from(number)].take() else { return };
+        self.greetings -= usize::from(contact.greets());
         for stream in contact.streams {
             self.of.remove(&stream);
             self.pulses.close(stream);
@@ -282,21 +210,23 @@ impl Contacts {
         }
         let dialed = self.of.get(&stream).copied();
         let known = dialed.or_else(|| self.at.get(&hello.address).copied());
-        let fits = |contact: &Contact| {
-            contact.who.is_none_or(|who| who == hello.who)
-                && !matches!(contact.state, State::Failed(_) | State::Dead | State::Closed)
+        // One that was lost may come back under another number.
+        let fits = |contact: &Contact| match contact.state {
+            State::Greeting => true,
+            State::Open => {
+                let (number, token) = (contact.number, contact.token);
+                contact.who == Some(hello.who) && (number, token) == (hello.number, hello.token)
+            }
+            _ => false,
         };
         let number = match known {
             Some(number) if self.get(number.into()).is_some_and(fits) => number,
             // We are in touch with its successor already.
-            Some(_) if dialed.is_some() => return self.gone_for_good(stream),
+            Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
             other => {
                 // It is another one than the one that was there.
-                if let Some(before) = other
-                    && let Some(contact) = self.get_mut(before)
-                    && contact.is_open()
-                {
-                    contact.state = State::Lost(Instant::now(), contact.seen);
+                if let Some(before) = other.and_then(|before| self.get_mut(before)) {
+                    before.lose();
                 }
                 match self.add(hello.address) {
                     Ok(number) => number,
@@ -304,21 +234,21 @@ impl Contacts {
                 }
             }
         };
-        let greets = self.get(number.into()).is_some_and(|it| it.state == State::Greeting);
-        if greets {
-            let Ok(to) = below.insert(&hello.name) else {
+        if self.get(number.into()).is_some_and(Contact::greets) {
+            let inserted = below.insert(&hello.name);
+            let Some(contact) = self.get_mut(number) else { return };
+            let Ok(to) = inserted else {
+                if contact.streams.is_empty() {
+                    self.remove(number);
+                }
                 return self.refuse(stream, hello, Refusal::Provider);
             };
-            if dialed.is_some() || self.get(number.into()).is_some_and(|it| !it.streams.is_empty())
-            {
-                self.greetings -= 1;
-            }
-            let Some(contact) = self.get_mut(number) else { return };
             contact.who = Some(hello.who);
             contact.to = to;
             contact.token = hello.token;
             contact.number = hello.number;
             contact.state = State::Open;
+            self.greetings -= 1;
             tracing::debug!("in touch with {} over the network", hello.address);
         }
         if dialed.is_none() {
@@ -342,7 +272,6 @@ impl Contacts {
         }
         self.pulses.say(stream, &Said::Refused(refusal));
         self.gone(stream, Errno::EACCES);
-        self.pulses.close(stream);
     }
 
     fn told(&mut self, number: u16, said: &Said) {
@@ -369,29 +298,47 @@ impl Contacts {
 
     fn fail(&mut self, number: u16, errno: Errno) {
         let Some(contact) = self.get_mut(number) else { return };
-        if contact.state == State::Greeting {
-            contact.state = State::Failed(errno);
+        if contact.greets() {
+            contact.state = State::Failed(errno, Instant::now());
             self.greetings -= 1;
         }
     }
 
-    fn gone_for_good(&mut self, stream: usize) {
-        self.gone(stream, Errno::ECONNABORTED);
-        self.pulses.close(stream);
-    }
-
-    /// A connection is gone.
+    /// A connection is gone, or is to go.
     fn gone(&mut self, stream: usize, errno: Errno) {
+        self.pulses.close(stream);
         let Some(number) = self.of.remove(&stream) else { return };
         let Some(contact) = self.get_mut(number) else { return };
         contact.streams.retain(|&other| other != stream);
-        if !contact.streams.is_empty() {
-            return;
+        if contact.streams.is_empty() {
+            contact.lose();
+            self.fail(number, errno);
         }
-        match contact.state {
-            State::Greeting => self.fail(number, errno),
-            State::Open => contact.state = State::Lost(Instant::now(), contact.seen),
-            _ => {}
+    }
+
+    /// Whether a frame is the next of a peer: each says how many went before it. If it is not, the
+    /// provider below has lost some, and nothing that comes can be believed to be in order.
+    pub(super) fn is_next(&mut self, number: u16, before: u32) -> bool {
+        let Some(contact) = self.get_mut(number) else { return false };
+        let is_over = contact.is_torn || contact.state == State::Dead;
+        if contact.came as u32 == before && !is_over {
+            contact.came += 1;
+            return true;
+        }
+        if !is_over {
+            let (address, came) = (contact.address, contact.came as u32);
+            tracing::error!("{address}: message {before} came over the network in place of {came}");
+            self.tear(number);
+        }
+        false
+    }
+
+    /// Ends all that is between a peer and this endpoint, at both.
+    fn tear(&mut self, number: u16) {
+        let Some(contact) = self.get_mut(number) else { return };
+        contact.is_torn = true;
+        for stream in contact.streams.clone() {
+            self.gone(stream, Errno::ECONNABORTED);
         }
     }
 
@@ -420,24 +367,23 @@ impl Contacts {
     /// The provider below could not send to a peer: what follows would not be what follows.
     pub(super) fn lost(&mut self, number: u16, errno: Errno) {
         let Some(contact) = self.get_mut(number) else { return };
-        if contact.state == State::Open {
+        if !contact.is_torn && contact.is_open() {
             tracing::warn!("{} cannot be sent to: {errno}", contact.address);
-            contact.state = State::Lost(Instant::now(), contact.seen);
+            self.tear(number);
         }
     }
 
-    /// See [`super::link::Link::liveness`].
-    pub(super) fn liveness(&mut self, number: u16, who: Identity) -> Liveness {
+    /// See [`super::link::Link::liveness`]. Those who are lost are looked at, if all was read that has
+    /// come.
+    pub(super) fn liveness(&mut self, number: u16, who: Identity, has_read: bool) -> Liveness {
         let Some(contact) = self.get_mut(number) else { return Liveness::Dead };
         if contact.who != Some(who) {
             return Liveness::Dead;
         }
-        contact.settle();
-        match contact.state {
-            State::Closed => Liveness::Closed,
-            State::Dead | State::Failed(_) => Liveness::Dead,
-            State::Greeting | State::Open | State::Lost(..) => Liveness::Alive,
+        if has_read {
+            contact.settle();
         }
+        contact.liveness()
     }
 
     /// The endpoint has no link to a peer any more.
@@ -446,21 +392,27 @@ impl Contacts {
             && contact.who == Some(who)
         {
             contact.is_linked = false;
-            if matches!(contact.state, State::Dead | State::Closed) {
+            if contact.is_gone() {
                 self.remove(number);
             }
         }
     }
 
-    /// Forgets those who are gone, and strangers.
-    pub(super) fn look_around(&mut self) {
+    /// Forgets those who are gone, and strangers. Of many peers some at a time are looked at.
+    pub(super) fn look_around(&mut self, has_read: bool) {
         self.pulses.part_with_strangers();
-        for number in 0..self.all.len() {
-            let Some(contact) = self.all[number].as_deref_mut() else { continue };
-            contact.settle();
-            let is_gone = matches!(contact.state, State::Dead | State::Closed);
-            if is_gone && !contact.is_linked {
-                self.remove(number as u16);
+        for _ in 0..self.all.len().min(A_LOOK) {
+            self.look = (self.look + 1) % self.all.len();
+            let Some(contact) = self.all[self.look].as_deref_mut() else { continue };
+            if has_read {
+                contact.settle();
+            }
+            let is_over = match contact.state {
+                State::Failed(_, since) => since.elapsed() > FORGET,
+                _ => contact.is_gone() && !contact.is_linked,
+            };
+            if is_over {
+                self.remove(self.look as u16);
             }
         }
     }
@@ -482,18 +434,5 @@ impl Contacts {
         self.all.iter().flatten().any(|contact| {
             contact.said_bye.is_some() && !contact.is_seen && !contact.streams.is_empty()
         })
-    }
-}
-
-impl Contact {
-    /// One that is lost is dead after a while.
-    fn settle(&mut self) {
-        if let State::Lost(since, seen) = &mut self.state {
-            if *seen != self.seen {
-                (*since, *seen) = (Instant::now(), self.seen);
-            } else if since.elapsed() > GRACE {
-                self.state = State::Dead;
-            }
-        }
     }
 }

@@ -27,7 +27,10 @@ pub struct Settings {
 
 /// An endpoint's end of the network.
 #[derive(Debug)]
-pub struct Net(pub(super) Mutex<State>);
+pub struct Net {
+    pub(super) state: Mutex<State>,
+    timeout: Duration,
+}
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -70,7 +73,8 @@ impl Net {
         };
         let contacts = Contacts::new(own, socket, settings.timeout)?;
         let traffic = Traffic::new(below);
-        Ok(Arc::new(Self(Mutex::new(State { contacts, traffic }))))
+        let state = Mutex::new(State { contacts, traffic });
+        Ok(Arc::new(Self { state, timeout: settings.timeout }))
     }
 
     /// The number of whoever is at an address.
@@ -78,41 +82,47 @@ impl Net {
     /// # Errors
     /// `EAGAIN` as long as it has not said who it is; why it cannot be reached, once.
     pub(crate) fn meet(&self, address: SocketAddrV4) -> Result<(u16, Identity), Errno> {
-        let State { contacts, traffic } = &mut *self.0.lock();
+        let State { contacts, traffic } = &mut *self.state.lock();
         contacts.tend(&mut traffic.below);
         contacts.meet(address)
     }
 
     /// Who sends here under a number, and the address there.
     pub(crate) fn listed(&self, number: u32) -> Option<(Identity, SocketAddrV4)> {
-        let state = self.0.lock();
+        let state = self.state.lock();
         let contact = state.contacts.get(number.checked_sub(FAR)? as usize)?;
         Some((contact.who?, contact.address))
     }
 
     /// Sees to connections, as is to be done now and then.
     pub(crate) fn look_around(&self) {
-        let State { contacts, traffic } = &mut *self.0.lock();
+        let State { contacts, traffic } = &mut *self.state.lock();
         contacts.tend(&mut traffic.below);
-        contacts.look_around();
+        traffic.read(contacts);
+        contacts.look_around(!traffic.has_some());
+    }
+
+    /// After which time a peer is given up that does not answer; zero: never.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Makes progress; what comes stays until it is taken.
     #[cfg(any(test, feature = "testing"))]
     pub fn progress(&self) {
-        let State { contacts, traffic } = &mut *self.0.lock();
+        let State { contacts, traffic } = &mut *self.state.lock();
         contacts.tend(&mut traffic.below);
         traffic.read(contacts);
     }
 
     /// Tells peers that nothing more is sent to them.
     pub(crate) fn say_bye(&self) {
-        self.0.lock().contacts.say_bye();
+        self.state.lock().contacts.say_bye();
     }
 
     /// Whether the provider below has not sent all, or peers to whom Bye was said have not seen all.
     pub(crate) fn is_lent(&self) -> bool {
-        let State { contacts, traffic } = &mut *self.0.lock();
+        let State { contacts, traffic } = &mut *self.state.lock();
         contacts.tend(&mut traffic.below);
         traffic.read(contacts);
         traffic.below.staged() > 0 || contacts.awaits_seen()
@@ -120,7 +130,8 @@ impl Net {
 
     /// See [`super::link::Link::liveness`].
     pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
-        let mut state = self.0.lock();
-        state.contacts.liveness(number, who)
+        let State { contacts, traffic } = &mut *self.state.lock();
+        traffic.read(contacts);
+        contacts.liveness(number, who, !traffic.has_some())
     }
 }

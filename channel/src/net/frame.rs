@@ -2,10 +2,11 @@
 //! What one message over the network is.
 //!
 //! ```text
-//!  0       4      8       12  16                                        56
-//!  | token | sum  | check | 0 | kind, flags, peer, count | bits .. op     | payload ...
+//!  0       4      8       12       16                                        56
+//!  | token | sum  | check | before | kind, flags, peer, count | bits .. op     | payload ...
 //! ```
-//! The token is what the receiver gave the sender in its Hello. `sum` is of all that follows it but
+//! The token is what the receiver gave the sender in its Hello, `before` how many frames the sender
+//! sent it before. `sum` is of all that follows it but
 //! the check, `check` of the message, both with `FI_TCAM_CHECK=on`. Words are of the byte order of
 //! the sender: hosts of one job have the same ([`super::hello`]).
 
@@ -29,13 +30,14 @@ pub(super) struct Head {
     pub(super) token: u32,
     pub(super) sum: u32,
     pub(super) check: u32,
+    pub(super) before: u32,
     pub(super) words: [u64; 5],
 }
 
 impl Head {
     pub(super) fn to_bytes(self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
-        for (at, word) in [self.token, self.sum, self.check].into_iter().enumerate() {
+        for (at, word) in [self.token, self.sum, self.check, self.before].into_iter().enumerate() {
             bytes[4 * at..][..4].copy_from_slice(&word.to_ne_bytes());
         }
         for (at, word) in self.words.into_iter().enumerate() {
@@ -50,7 +52,7 @@ impl Head {
         let (halves, _) = bytes.as_chunks::<4>();
         let half = |at: usize| u32::from_ne_bytes(halves[at]);
         let words = [word(2), word(3), word(4), word(5), word(6)];
-        Self { token: half(0), sum: half(1), check: half(2), words }
+        Self { token: half(0), sum: half(1), check: half(2), before: half(3), words }
     }
 
     /// The sum of the header and what goes with it.
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn heads_survive_the_wire() {
-        let head = Head { token: 1, sum: 2, check: 3, words: [4, 5, 6, 7, u64::MAX] };
+        let head = Head { token: 1, sum: 2, check: 3, before: 7, words: [4, 5, 6, 7, u64::MAX] };
         assert_eq!(Head::of_bytes(&head.to_bytes()), head);
         assert_ne!(Head::sum_of(&head.words, b"a"), Head::sum_of(&head.words, b"b"));
     }

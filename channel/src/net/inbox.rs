@@ -10,7 +10,7 @@ use std::sync::{
 use ffi::client::Area;
 
 use super::{
-    contacts::Contact,
+    contact::Contact,
     end::{Net, State},
     frame::{HEAD, Head},
     traffic::Parcel,
@@ -54,7 +54,7 @@ pub struct Inbox {
 
 impl Inbox {
     pub(crate) fn new(net: &Arc<Net>) -> Self {
-        let area = Arc::clone(net.0.lock().traffic.below.receives());
+        let area = Arc::clone(net.state.lock().traffic.below.receives());
         Self { net: Arc::clone(net), area, current: None, released: 0, empty: 0 }
     }
 
@@ -63,7 +63,7 @@ impl Inbox {
         if self.current.is_some() {
             return false;
         }
-        let State { contacts, traffic } = &mut *self.net.0.lock();
+        let State { contacts, traffic } = &mut *self.net.state.lock();
         if traffic.has_some() {
             return false;
         }
@@ -81,16 +81,16 @@ impl Inbox {
 
     pub(crate) fn peek(&mut self) -> Option<Slot> {
         while self.current.is_none() {
-            let parcel = self.net.0.lock().traffic.next()?;
+            let parcel = self.net.state.lock().traffic.next()?;
             match self.open(parcel) {
                 Opened::Known(current) => self.current = Some(current),
                 Opened::Early => {
-                    self.net.0.lock().traffic.put_back(parcel);
+                    self.net.state.lock().traffic.put_back(parcel);
                     return None;
                 }
                 Opened::Odd => {
                     say_odd();
-                    self.net.0.lock().traffic.done(parcel);
+                    self.net.state.lock().traffic.done(parcel);
                 }
             }
         }
@@ -105,7 +105,7 @@ impl Inbox {
         let bytes = unsafe { start.cast::<[u8; HEAD]>().read() };
         let head = Head::of_bytes(&bytes);
         let number = (head.words[0] >> 16) as u16;
-        let State { contacts, traffic } = &mut *self.net.0.lock();
+        let State { contacts, traffic } = &mut *self.net.state.lock();
         let is_known = |contact: &Contact| contact.is_from(head.token) && contact.who.is_some();
         if !contacts.get(number.into()).is_some_and(is_known) {
             contacts.tend(&mut traffic.below);
@@ -116,6 +116,9 @@ impl Inbox {
                 }
                 _ => return Opened::Odd,
             }
+        }
+        if !contacts.is_next(number, head.before) {
+            return Opened::Odd;
         }
         let header = Header::read(head.words)
             .map(|header| Header { peer: FAR + u32::from(number), ..header });
@@ -141,7 +144,7 @@ impl Inbox {
 
     pub(crate) fn release(&mut self) {
         if let Some(current) = self.current.take() {
-            let State { contacts, traffic } = &mut *self.net.0.lock();
+            let State { contacts, traffic } = &mut *self.net.state.lock();
             traffic.done(current.parcel);
             contacts.saw(current.number);
             self.released += 1;

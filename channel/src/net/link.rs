@@ -36,7 +36,7 @@ pub struct Link {
 
 impl Link {
     pub(crate) fn new(net: &Arc<Net>, number: u16, who: Identity, settings: Settings) -> Self {
-        if let Some(contact) = net.0.lock().contacts.get_mut(number) {
+        if let Some(contact) = net.state.lock().contacts.get_mut(number) {
             contact.is_linked = true;
         }
         Self { net: Arc::clone(net), number, who, check: 0, checks: settings.checks }
@@ -47,7 +47,7 @@ impl Link {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        let state = self.net.0.lock();
+        let state = self.net.state.lock();
         let contact = state.contacts.get(self.number.into());
         contact.is_some_and(|contact| contact.who == Some(self.who) && contact.is_open())
     }
@@ -58,7 +58,7 @@ impl Link {
 
     /// Whether another slot may go.
     pub(crate) fn has_room(&self) -> bool {
-        self.net.0.lock().traffic.below.has_staging()
+        self.net.state.lock().traffic.below.has_staging()
     }
 
     pub(crate) fn set_check(&mut self, check: u32) {
@@ -74,14 +74,14 @@ impl Link {
 
     /// Longest part of a long message.
     pub(crate) fn part_len(&self) -> usize {
-        let lends = self.net.0.lock().traffic.below.lends_memory();
+        let lends = self.net.state.lock().traffic.below.lends_memory();
         if lends { frame::PART } else { wire::LONGEST }
     }
 
     pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
-        let State { contacts, traffic } = &mut *self.net.0.lock();
+        let State { contacts, traffic } = &mut *self.net.state.lock();
         let Some(contact) = contacts.get_mut(self.number) else { return Sent::Yes };
-        if contact.who != Some(self.who) || !contact.is_open() {
+        if contact.who != Some(self.who) || !contact.is_open() || contact.is_torn {
             // Nobody reads what those are sent who are gone.
             return Sent::Yes;
         }
@@ -96,7 +96,8 @@ impl Link {
         }
         let content = Content::of(&mut header, payload);
         let words = header.words();
-        let mut head = Head { token: contact.token, sum: 0, check: self.check, words };
+        let before = sent as u32;
+        let mut head = Head { token: contact.token, sum: 0, check: self.check, before, words };
         let behind = content.lends(&header, traffic.below.lends_memory());
         let has_gone = if let Some(behind) = behind {
             if self.checks {
@@ -139,7 +140,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.net.0.lock().contacts.unlink(self.number, self.who);
+        self.net.state.lock().contacts.unlink(self.number, self.who);
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! - [`pulse`]: a connection over TCP to each peer, on which both say who they are ([`hello`]), and
 //!   by which each notices that the other is gone. It carries no messages.
-//! - [`contacts`]: the peers that are known, by the number that each has here.
+//! - [`contact`], [`contacts`]: the peers that are known, by the number that each has here.
 //! - [`frame`]: what goes before a header. [`traffic`]: what is sent and what has come.
 //! - [`end`]: an endpoint's end of it; [`link`], [`inbox`]: what the endpoint sees.
 //!
@@ -30,8 +30,10 @@
 //!
 //! Rejected: names of the provider below as addresses (a first message could only be answered by who
 //! knows the sender already, and providers differ in what they tell of it); heartbeats (a process that
-//! computes has to answer, so each would need a thread).
+//! computes has to answer, so each would need a thread); taking names out of the address vector below
+//! (providers differ in what becomes of messages on their way; it grows by a name an incarnation).
 
+mod contact;
 mod contacts;
 pub mod end;
 pub mod frame;

@@ -31,6 +31,7 @@ const ACCEPTS: usize = 64;
 /// Who has connected and not said who it is: so many, so long.
 const STRANGERS: usize = 256;
 const STRANGE: Duration = Duration::from_secs(10);
+const LOOKS: u32 = 10;
 /// The event of the socket that listens.
 const LISTENER: u64 = u64::MAX;
 
@@ -53,6 +54,8 @@ struct Stream {
     /// Whether it has not said who it is.
     is_strange: bool,
     since: Instant,
+    /// Looks at it since.
+    looks: u32,
     came: Vec<u8>,
     /// What did not go at once.
     rest: Vec<u8>,
@@ -122,6 +125,7 @@ impl Pulses {
             connects,
             is_strange,
             since: Instant::now(),
+            looks: 0,
             came: Vec::new(),
             rest: Vec::new(),
         });
@@ -166,7 +170,8 @@ impl Pulses {
         }
     }
 
-    /// What happened on which connection. A connection that is gone is closed.
+    /// What happened on which connection. One that is gone, or talks nonsense, is to be closed: its
+    /// number is its own until all that happened was looked at.
     pub(super) fn poll(&mut self) -> Vec<(usize, Happened)> {
         let mut events =
             [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 32];
@@ -198,7 +203,7 @@ impl Pulses {
 
     fn hear(&mut self, number: usize, happened: &mut Vec<(usize, Happened)>) {
         let Some(stream) = self.streams.get_mut(number) else { return };
-        let mut end = stream.advance();
+        let end = stream.advance();
         loop {
             match Said::of_bytes(&stream.came) {
                 Ok(Some((said, len))) => {
@@ -208,38 +213,39 @@ impl Pulses {
                 Ok(None) => break,
                 Err(nonsense) => {
                     happened.push((number, Happened::Nonsense(nonsense)));
-                    end = Some(None);
-                    break;
+                    return;
                 }
             }
         }
         match end {
-            None => return self.expect_room(number),
-            Some(Some(errno)) => happened.push((number, Happened::Gone(errno))),
-            Some(None) => {}
+            None => self.expect_room(number),
+            Some(errno) => happened.push((number, Happened::Gone(errno))),
         }
-        self.close(number);
     }
 
-    /// Closes connections of those who have not said who they are for long.
+    /// Closes connections of those who have not said who they are for long, in which somebody listened.
     pub(super) fn part_with_strangers(&mut self) {
         if self.strangers == 0 {
             return;
         }
-        let is_old = |stream: &Stream| stream.is_strange && stream.since.elapsed() > STRANGE;
-        let old: Vec<_> =
-            self.streams.iter().filter(|(_, it)| is_old(it)).map(|(number, _)| number).collect();
+        let mut old = Vec::new();
+        for (number, stream) in self.streams.iter_mut().filter(|(_, stream)| stream.is_strange) {
+            stream.looks += 1;
+            if stream.looks > LOOKS && stream.since.elapsed() > STRANGE {
+                old.push(number);
+            }
+        }
         old.into_iter().for_each(|number| self.close(number));
     }
 }
 
 impl Stream {
     /// Sends and receives what can be; how it ended, if it did.
-    fn advance(&mut self) -> Option<Option<Errno>> {
+    fn advance(&mut self) -> Option<Errno> {
         if self.connects {
             match sockopt::socket_error(&self.socket) {
                 Ok(Ok(())) => self.connects = false,
-                Ok(Err(error)) | Err(error) => return Some(Some(io::Error::from(error).into())),
+                Ok(Err(error)) | Err(error) => return Some(io::Error::from(error).into()),
             }
         }
         self.flush();
@@ -247,7 +253,7 @@ impl Stream {
         loop {
             // No more than one message is kept that is not whole.
             match recv(&self.socket, &mut bytes, RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Some(Some(Errno::ECONNABORTED)),
+                Ok((0, _)) => return Some(Errno::ECONNABORTED),
                 Ok((len, _)) => {
                     self.came.extend(&bytes[..len]);
                     if self.came.len() > hello::LONGEST {
@@ -256,7 +262,7 @@ impl Stream {
                 }
                 Err(Io::AGAIN) => return None,
                 Err(Io::INTR) => {}
-                Err(error) => return Some(Some(io::Error::from(error).into())),
+                Err(error) => return Some(io::Error::from(error).into()),
             }
         }
     }

@@ -26,10 +26,12 @@ pub(super) struct Parcel {
     pub(super) len: usize,
 }
 
-/// To whom a block goes, and the operation whose memory goes with it, if some does.
+/// To whom a block goes, and the operation whose memory goes with it, if some does. The number may be
+/// another's by the time it has gone: the token that this one's frames carry tells them apart.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sending {
     number: u16,
+    token_here: u32,
     lent_by: Option<u64>,
 }
 
@@ -65,21 +67,22 @@ impl Traffic {
     /// Makes progress.
     pub(super) fn read(&mut self, contacts: &mut Contacts) {
         let Self { below, sending, came, receives } = self;
+        // To whom it went, if that one is still known.
         let mut ended = |block: usize, contacts: &mut Contacts| {
-            let Sending { number, lent_by } = std::mem::take(&mut sending[block]);
-            if let Some(contact) = contacts.get_mut(number) {
-                contact.under_way = contact.under_way.saturating_sub(1);
-                contact.lent = contact.lent.saturating_sub(lent_by.is_some().into());
-            }
-            number
+            let Sending { number, token_here, lent_by } = std::mem::take(&mut sending[block]);
+            let contact = contacts.get_mut(number).filter(|it| it.is_from(token_here))?;
+            contact.under_way -= 1;
+            contact.lent -= u32::from(lent_by.is_some());
+            Some(number)
         };
         let mut goes_on = true;
         while goes_on {
             goes_on = below.read(|event| match event {
                 Event::Sent(block) => _ = ended(block, contacts),
                 Event::Lost(block, errno) => {
-                    let number = ended(block, contacts);
-                    contacts.lost(number, errno);
+                    if let Some(number) = ended(block, contacts) {
+                        contacts.lost(number, errno);
+                    }
                 }
                 Event::Came { block, at, len } => {
                     receives[block].parcels += 1;
@@ -143,7 +146,8 @@ impl Traffic {
                 contact.under_way += 1;
                 contact.lent += u32::from(behind.is_some());
                 contact.sent += 1;
-                self.sending[block] = Sending { number, lent_by: behind.map(|(_, op)| op) };
+                let (token_here, lent_by) = (contact.token_here, behind.map(|(_, op)| op));
+                self.sending[block] = Sending { number, token_here, lent_by };
                 true
             }
             Err(Errno::EAGAIN) => false,

@@ -31,6 +31,10 @@ pub struct Wanted<'a> {
     pub longest: usize,
 }
 
+/// Providers whose sends the kernel reads: an operation that ends in error does not wait for what it
+/// lent, and others might read that memory when it is gone.
+const KERNEL: [&str; 2] = ["tcp", "net"];
+
 /// An object of libfabric, closed when it is dropped.
 pub(super) struct Opened<T>(NonNull<T>);
 
@@ -170,6 +174,8 @@ impl Client {
         // SAFETY: see above.
         check(unsafe { enable(ep.fid(), sys::FI_ENABLE as c_int, ptr::null_mut()) })?;
         let name = name_of(&ep)?;
+        let lends_memory =
+            !attr.is_local && attr.iov_limit > 1 && KERNEL.contains(&&*attr.provider);
         let mut client = Self {
             lent: Lent::new(wanted.staging.0, wanted.receives.0),
             ep,
@@ -181,7 +187,7 @@ impl Client {
             name,
             provider: attr.provider,
             inject_size: attr.inject_size,
-            lends_memory: !attr.is_local && attr.iov_limit > 1,
+            lends_memory,
             staging,
             receives,
         };
@@ -233,16 +239,6 @@ impl Client {
             1 => Ok(to),
             ..=-1 => Err(Errno::new(inserted)),
             _ => Err(Errno::EINVAL),
-        }
-    }
-
-    /// Nothing is sent there any more.
-    pub fn remove(&mut self, mut to: u64) {
-        // SAFETY: an open vector, and an address that it gave.
-        unsafe {
-            if let Some(remove) = (*(*self.av.get()).ops).remove {
-                let _ = remove(self.av.get(), &raw mut to, 1, 0);
-            }
         }
     }
 }
