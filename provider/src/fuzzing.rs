@@ -3,23 +3,20 @@
 //! the unit tests and for `provider/fuzz`.
 
 use std::{
-    net::{Ipv4Addr, SocketAddrV4},
     sync::{Arc, LazyLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use channel::{
-    address::pack,
     contract::Settings,
     shm::segment::Segment,
-    testing::{self, Writer},
+    testing,
     wire::{Flags, Header, INLINE, Kind},
 };
 use ffi::{
     Buffer, Context,
     atomic::{Datatype, Form, Op},
     flags,
-    info::Info,
     memory::Window,
     ops::{
         ep::{
@@ -32,31 +29,17 @@ use ffi::{
 };
 
 use crate::{
-    address, attr,
-    av::AddressVector,
-    domain::Domain,
+    address,
     engine::{Engine, liveness::INTERVAL},
-    fabric::Fabric,
     wait::pollable::Progress,
 };
 
-fn address_of(port: u16) -> SocketAddrV4 {
-    SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
-}
+mod endpoints;
+mod peers;
 
-/// The segment and the state of an endpoint.
-pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
-    testing::apart();
-    let own = Arc::new(Segment::create(address_of(port)).unwrap());
-    let info: Info = attr::offer(8192, 0, 0);
-    let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
-    let address = pack(address_of(port));
-    let mut engine = Engine::new(&domain, &info, address, &own, None, Instant::now()).unwrap();
-    let av = AddressVector::open(&domain, &ffi::ops::av::Attr::default(), 0).unwrap();
-    engine.av = Some(Arc::new(av));
-    engine.enabled = true;
-    (own, engine)
-}
+use endpoints::address_of;
+pub(crate) use endpoints::endpoint;
+use peers::{Peers, Ports};
 
 /// Bytes that are taken from the front; zeros behind the end.
 struct Input<'a>(&'a [u8]);
@@ -90,25 +73,11 @@ impl Input<'_> {
     }
 }
 
-/// Ports of the endpoint, of a peer that writes anything, and of one in good health: each
-/// process has its own.
-#[derive(Clone, Copy)]
-struct Ports {
-    own: u16,
-    peer: u16,
-    healthy: u16,
-}
-
-impl Ports {
-    fn of_process() -> Self {
-        let own = 1000 + 3 * (std::process::id() % 10_000) as u16;
-        Self { own, peer: own + 1, healthy: own + 2 }
-    }
-}
-
 /// Bytes that peers may read and write, and that messages come into.
 const MEMORY: usize = 40_000;
 const KEY: u64 = 5;
+/// Longest wait for something to come over loopback.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Match bits of the healthy peer.
 const HEALTHY_BITS: u64 = 1 << 60;
 
@@ -116,23 +85,14 @@ struct Play {
     ports: Ports,
     own: Arc<Segment>,
     engine: Engine,
-    peer: Segment,
-    healthy: Segment,
+    peers: Peers,
     memory: Window,
-    sender: Writer,
     /// Whether somebody wrote into our own segment, so that anything may be lost.
     damaged: bool,
 }
 
 impl Play {
-    fn start(memory: &Window) -> Self {
-        let ports = Ports::of_process();
-        let (own, mut engine) = endpoint(ports.own);
-        let peer = Segment::create(address_of(ports.peer)).unwrap();
-        let healthy = Segment::create(address_of(ports.healthy)).unwrap();
-        for (number, who) in [peer.identity(), healthy.identity()].into_iter().enumerate() {
-            assert_eq!(testing::enter(ports.own, who), Ok(number as u16));
-        }
+    fn start((ports, own, mut engine, peers): peers::Met, memory: &Window) -> Self {
         // The kernel's copy takes addresses of who asks, which are our own here.
         engine.home.set(Settings { checks: false, copies: false });
         let access = flags::REMOTE_READ | flags::REMOTE_WRITE;
@@ -142,8 +102,7 @@ impl Play {
         if let Some(av) = &engine.av {
             assert_eq!(av.insert_one(&address::to_bytes(address_of(ports.peer))), Some(0));
         }
-        let sender = Writer::new(&own);
-        Self { ports, own, engine, peer, healthy, memory: memory.clone(), sender, damaged: false }
+        Self { ports, own, engine, peers, memory: memory.clone(), damaged: false }
     }
 
     fn buffer(&self, input: &mut Input<'_>) -> Buffer {
@@ -245,7 +204,8 @@ impl Play {
         let mut payload = [0; INLINE / 8];
         let parts = usize::from(input.byte() % 27);
         payload.iter_mut().take(parts).for_each(|word| *word = input.word());
-        self.sender.push_words(&self.peer, &self.own, words, &payload);
+        let change = (input.byte() < 8).then(|| (input.byte(), input.byte()));
+        self.peers.push_words(&self.own, words, &payload, change);
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
@@ -253,7 +213,7 @@ impl Play {
             0..6 => self.slot(input),
             6 => self.post(input),
             7..9 => self.operate(input),
-            9 => testing::scribble(&self.peer, input.offset(), input.word()),
+            9 => self.peers.scribble(input.offset(), input.word()),
             10 => {
                 testing::scribble(&self.own, input.offset(), input.word());
                 self.damaged = true;
@@ -270,15 +230,29 @@ impl Play {
     /// As long as there is some, which there may always be once heads and tails are wrong.
     fn progress(&mut self) {
         for _ in 0..100 {
+            self.peers.progress();
             if self.engine.progress() == Progress::None {
                 return;
             }
         }
     }
 
+    /// Makes progress until something is so: at once, but over the network that takes a while.
+    fn until(&mut self, mut is_so: impl FnMut(&mut Self) -> bool) -> bool {
+        let start = Instant::now();
+        loop {
+            self.progress();
+            if is_so(self) {
+                return true;
+            }
+            if !self.peers.are_far() || start.elapsed() > PATIENCE {
+                return false;
+            }
+        }
+    }
+
     /// Messages of the healthy peer arrive, each once and in order.
     fn check(&mut self) {
-        let mut sender = Writer::new(&self.own);
         for count in 0..3 {
             let header = Header {
                 kind: Kind::Inline,
@@ -290,18 +264,21 @@ impl Play {
                 len: 0,
                 op: 0,
             };
-            self.progress();
-            assert!(sender.push(&self.healthy, &self.own, &header), "no room");
+            assert!(self.until(|it| it.peers.push_healthy(&it.own, header)), "no room");
         }
         self.progress();
         // The other peer may well have written these bits.
         let from = self.engine.domain.peers.number(address_of(self.ports.healthy));
         for count in 0..3 {
-            let mut device = self.engine.device.lock();
-            let found = device.context(true).drop_unexpected(|envelope, _| {
-                envelope.source == from && envelope.bits == HEALTHY_BITS | count
-            });
-            assert_eq!(found, 1, "message {count} of the healthy peer");
+            let arrives = |it: &mut Self| {
+                let mut device = it.engine.device.lock();
+                let found = device.context(true).drop_unexpected(|envelope, _| {
+                    envelope.source == from && envelope.bits == HEALTHY_BITS | count
+                });
+                assert!(found <= 1, "message {count} of the healthy peer, {found} times");
+                found == 1
+            };
+            assert!(self.until(arrives), "message {count} of the healthy peer");
         }
         assert_eq!(self.engine.device.own.tagged.counters().check(), Ok(()));
         assert_eq!(self.engine.device.own.msg.counters().check(), Ok(()));
@@ -314,9 +291,21 @@ impl Play {
 /// # Panics
 /// Otherwise.
 pub fn survive(data: &[u8]) {
+    survive_of(peers::near(), data);
+}
+
+/// The same over the network.
+///
+/// # Panics
+/// As above.
+pub fn survive_far(data: &[u8]) {
+    survive_of(peers::far(), data);
+}
+
+fn survive_of(met: peers::Met, data: &[u8]) {
     static SHARED: LazyLock<Window> =
         LazyLock::new(|| Window::from(&mut *vec![0_u8; MEMORY].leak()));
-    let mut play = Play::start(&SHARED);
+    let mut play = Play::start(met, &SHARED);
     let mut input = Input(data);
     while !input.0.is_empty() {
         play.step(&mut input);

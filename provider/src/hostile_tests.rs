@@ -18,7 +18,7 @@ use proptest::prelude::*;
 
 use crate::{
     engine::Engine,
-    fuzzing::{endpoint, survive},
+    fuzzing::{endpoint, survive, survive_far},
     wait::pollable::Progress,
 };
 
@@ -63,6 +63,15 @@ proptest! {
     #[test]
     fn anything_in_segments_is_survived(data in prop::collection::vec(any::<u8>(), 0..2000)) {
         survive(&data);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn anything_that_comes_over_the_network_is_survived(data in prop::collection::vec(any::<u8>(), 0..2000)) {
+        survive_far(&data);
     }
 }
 

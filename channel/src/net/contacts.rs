@@ -78,6 +78,13 @@ impl Contacts {
         self.all.get_mut(usize::from(number))?.as_deref_mut()
     }
 
+    /// Whoever is at an address and is open.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Contact)> {
+        let number = *self.at.get(&address)?;
+        Some((number, self.get(number.into()).filter(|contact| contact.is_open())?))
+    }
+
     /// Whether somebody has yet to say who it is.
     pub(super) fn greets(&self) -> bool {
         self.greetings > 0

@@ -115,6 +115,59 @@ impl Net {
         traffic.read(contacts);
     }
 
+    /// Takes what has come, and does nothing with it.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn ignore_all(&self) {
+        self.progress();
+        let traffic = &mut self.state.lock().traffic;
+        while let Some(parcel) = traffic.next() {
+            traffic.done(parcel);
+        }
+    }
+
+    /// Whether whoever is at an address has said who it is.
+    ///
+    /// # Errors
+    /// Why it does not.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn has_met(&self, address: SocketAddrV4) -> Result<bool, Errno> {
+        match self.meet(address) {
+            Err(Errno::EAGAIN) => Ok(false),
+            met => met.map(|_| true),
+        }
+    }
+
+    /// Sends any words and any payload to whoever is at an address, in a head that is changed; whether
+    /// there was room. No number is this one's.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn push_words(
+        &self,
+        address: SocketAddrV4,
+        mut words: [u64; 5],
+        payload: &[u8],
+        change: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let State { contacts, traffic } = &mut *self.state.lock();
+        let Some((number, contact)) = contacts.at(address) else { return true };
+        if words[0] >> 16 & 0xffff == 0 {
+            words[0] |= u64::from(contact.number) << 16;
+        }
+        let head = frame::Head {
+            token: contact.token,
+            sum: frame::Head::sum_of(&words, payload),
+            check: 0,
+            before: contact.sent as u32,
+            words,
+        };
+        let fill = |to: &mut [u8]| {
+            to[..frame::HEAD].copy_from_slice(&head.to_bytes());
+            to[frame::HEAD..][..payload.len()].copy_from_slice(payload);
+            change(&mut to[..frame::HEAD]);
+            frame::HEAD + payload.len()
+        };
+        traffic.send(contacts, number, fill, None)
+    }
+
     /// Tells peers that nothing more is sent to them.
     pub(crate) fn say_bye(&self) {
         self.state.lock().contacts.say_bye();

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Two peers of an endpoint: one that writes anything, and one in good health; on this host, or
+//! beyond the network.
+
+use std::{
+    net::{Ipv4Addr, SocketAddrV4, TcpListener},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use channel::{
+    net::end::{self, Net},
+    shm::segment::Segment,
+    testing::{self, Payload, Writer},
+    wire::Header,
+};
+
+use super::endpoints::{address_of, endpoint, engine_of};
+use crate::engine::Engine;
+
+/// Ports of the endpoint, of a peer that writes anything, and of one in good health: each
+/// process has its own.
+#[derive(Clone, Copy)]
+pub(super) struct Ports {
+    pub(super) own: u16,
+    pub(super) peer: u16,
+    pub(super) healthy: u16,
+}
+
+/// See the module.
+pub(super) enum Peers {
+    /// The first writes into the ring with what is kept.
+    Near([Segment; 2], Writer),
+    /// The address is the endpoint's.
+    Far([Arc<Net>; 2], SocketAddrV4),
+}
+
+/// An endpoint, and who it is in touch with.
+pub(super) type Met = (Ports, Arc<Segment>, Engine, Peers);
+
+/// On this host.
+pub(super) fn near() -> Met {
+    let first = 1000 + 3 * (std::process::id() % 10_000) as u16;
+    let ports = Ports { own: first, peer: first + 1, healthy: first + 2 };
+    let (own, engine) = endpoint(ports.own);
+    let peers = [ports.peer, ports.healthy].map(|port| Segment::create(address_of(port)).unwrap());
+    for (number, peer) in peers.iter().enumerate() {
+        assert_eq!(testing::enter(ports.own, peer.identity()), Ok(number as u16));
+    }
+    let sender = Writer::new(&own);
+    (ports, own, engine, Peers::Near(peers, sender))
+}
+
+/// Beyond the network.
+pub(super) fn far() -> Met {
+    testing::apart();
+    let [own, peer, healthy] = [(); 3].map(|()| {
+        let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
+        let address = address_of(socket.local_addr().unwrap().port());
+        let segment = Arc::new(Segment::create(address).unwrap());
+        let open = |provider| end::open_below(provider, Some("127.0.0.1"));
+        ffi::host::Host::load().expect("a libfabric");
+        let below = open("tcp").or_else(|_| open("net")).expect("a provider for TCP");
+        let settings = end::Settings { key: 7, timeout: Duration::from_secs(10) };
+        let net = Net::new(below, &settings, socket.into(), segment.identity(), address).unwrap();
+        (address, segment, net)
+    });
+    let ports = Ports { own: own.0.port(), peer: peer.0.port(), healthy: healthy.0.port() };
+    // Whose segments nobody finds here are on other hosts.
+    let peers = [peer.2, healthy.2];
+    let start = Instant::now();
+    while !peers.iter().all(|net| net.has_met(own.0).unwrap()) {
+        assert!(start.elapsed() < Duration::from_secs(10), "they do not meet");
+        own.2.progress();
+    }
+    drop((peer.1, healthy.1));
+    let engine = engine_of(&own.1, ports.own, Some(own.2));
+    (ports, own.1, engine, Peers::Far(peers, own.0))
+}
+
+impl Peers {
+    pub(super) fn are_far(&self) -> bool {
+        matches!(self, Self::Far(..))
+    }
+
+    pub(super) fn progress(&self) {
+        if let Self::Far(nets, _) = self {
+            nets.iter().for_each(|net| net.ignore_all());
+        }
+    }
+
+    /// The first sends something; over the network one byte of the head may be changed.
+    pub(super) fn push_words(
+        &mut self,
+        own: &Segment,
+        words: [u64; 5],
+        payload: &Payload,
+        change: Option<(u8, u8)>,
+    ) {
+        match self {
+            Self::Near([peer, _], sender) => {
+                sender.push_words(peer, own, words, payload);
+            }
+            Self::Far([peer, _], to) => {
+                let bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_ne_bytes()).collect();
+                peer.push_words(*to, words, &bytes, |head| {
+                    if let Some((at, byte)) = change {
+                        let at = usize::from(at) % head.len();
+                        head[at] ^= byte;
+                    }
+                });
+            }
+        }
+    }
+
+    /// The one in good health sends a message; whether there was room.
+    pub(super) fn push_healthy(&mut self, own: &Segment, header: Header) -> bool {
+        match self {
+            Self::Near([_, healthy], _) => Writer::new(own).push(healthy, own, &header),
+            Self::Far([_, healthy], to) => {
+                let header = Header { peer: 0, ..header };
+                healthy.push_words(*to, header.words(), &[], |_| ())
+            }
+        }
+    }
+
+    /// The first writes into its own segment.
+    pub(super) fn scribble(&self, offset: usize, word: u64) {
+        if let Self::Near([peer, _], _) = self {
+            testing::scribble(peer, offset, word);
+        }
+    }
+}
