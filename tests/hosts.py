@@ -19,13 +19,13 @@ from two_hosts import TwoHosts
 TIMEOUT = 3
 
 
-def far(hosts, place, host, own, peer, what, *more, **variables):
-    """A client of tests/fabric/far.c on a host."""
+def far(hosts, place, host, *words, program="far", **variables):
+    """A client of tests/fabric on a host."""
     variables = {"FI_TCAM_NET": "tcp", "FI_TCAM_NET_TIMEOUT": str(TIMEOUT)} | variables
     provider = str(mpi.TARGET / "provider")
     settings = {"FI_PROVIDER_PATH": provider, "FI_PROVIDER": "tcam"} | variables
-    words = ["env", *[f"{name}={value}" for name, value in settings.items()]]
-    command = [*words, place / "far", place, own, peer, what, *more]
+    settings = [f"{name}={value}" for name, value in settings.items()]
+    command = ["env", *settings, place / program, place, *words]
     return subprocess.Popen(
         hosts.on(host, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -175,7 +175,22 @@ def garbage_on_the_port(hosts, place):
     return "nothing but lines in the log"
 
 
+MEMBERS = 128
+
+
+def many_peers_of_one(hosts, place):
+    ends = [
+        far(hosts, place, host, what, str(MEMBERS), program="crowd")
+        for host, what in ((1, "serve"), (2, "join"))
+    ]
+    start = time.monotonic()
+    for end in ends:
+        expect(end, "messages", 0, 150)
+    return f"{MEMBERS} endpoints, {time.monotonic() - start:.0f} s"
+
+
 FAULTS = [
+    many_peers_of_one,
     a_process_dies,
     a_host_dies,
     the_link_is_down_for_a_while,
@@ -192,9 +207,10 @@ def run_faults(hosts, names):
     failed = 0
     for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
         place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))
-        source = mpi.ROOT / "tests" / "fabric" / "far.c"
-        compiler = ["cc", "-O1", "-Wall", "-Wextra", "-Wno-unused-function"]
-        subprocess.run([*compiler, "-o", place / "far", source, "-lfabric"], check=True)
+        for program in ("far", "crowd"):
+            source = mpi.ROOT / "tests" / "fabric" / f"{program}.c"
+            compiler = ["cc", "-O1", "-Wall", "-Wextra", "-Wno-unused-function"]
+            subprocess.run([*compiler, "-o", place / program, source, "-lfabric"], check=True)
         try:
             print(f"{fault.__name__.replace('_', ' ')}: {fault(hosts, place)}", flush=True)
         except AssertionError as error:

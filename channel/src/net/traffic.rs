@@ -8,7 +8,7 @@ use ffi::{
     client::{Client, Event},
 };
 
-use super::contacts::Contacts;
+use super::{contacts::Contacts, frame::HEAD};
 
 /// Blocks to send from, and blocks to receive into.
 pub(super) const STAGING: usize = 64;
@@ -36,12 +36,32 @@ struct Sending {
 }
 
 /// A block to receive into.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// A provider that says that a block is full means that no other message begins in it. One that came
+/// over another connection may have begun before, and still be written: the block is free once
+/// messages have come that leave no room for one between them.
+#[derive(Debug, Default)]
 struct Receive {
     /// Messages in it that were not handled.
     parcels: u32,
-    /// Nothing more comes into it.
+    /// No other message begins in it.
     is_full: bool,
+    /// Where those that came begin and end.
+    came: Vec<(usize, usize)>,
+}
+
+impl Receive {
+    fn is_free(&mut self) -> bool {
+        self.is_full && self.parcels == 0 && self.is_covered()
+    }
+
+    /// Whether nothing is missing before the last message. What is shorter than any message is none:
+    /// some providers align them.
+    fn is_covered(&mut self) -> bool {
+        self.came.sort_unstable();
+        let mut end = 0;
+        self.came.iter().all(|&(from, to)| from < std::mem::replace(&mut end, to) + HEAD)
+    }
 }
 
 /// See the module.
@@ -60,7 +80,7 @@ impl Traffic {
             below,
             sending: [Sending::default(); STAGING],
             came: VecDeque::new(),
-            receives: [Receive::default(); RECEIVES],
+            receives: Default::default(),
         }
     }
 
@@ -86,6 +106,7 @@ impl Traffic {
                 }
                 Event::Came { block, at, len } => {
                     receives[block].parcels += 1;
+                    receives[block].came.push((at, at + len));
                     came.push_back(Parcel { block, at, len });
                 }
                 Event::Full(block) => receives[block].is_full = true,
@@ -119,8 +140,9 @@ impl Traffic {
 
     fn post_again(&mut self, block: usize) {
         let receive = &mut self.receives[block];
-        if receive.is_full && receive.parcels == 0 && self.below.post(block).is_ok() {
+        if receive.is_free() && self.below.post(block).is_ok() {
             receive.is_full = false;
+            receive.came.clear();
         }
     }
 
@@ -172,5 +194,22 @@ impl Traffic {
                 true
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_free_once_all_have_come_that_began_in_it() {
+        let mut block = Receive { is_full: true, ..Receive::default() };
+        block.came = vec![(300, 400), (0, 100)];
+        assert!(!block.is_free());
+        // Aligned to 8 bytes.
+        block.came.push((104, 297));
+        assert!(block.is_free());
+        block.came.push((400 + HEAD, 600));
+        assert!(!block.is_free());
     }
 }
