@@ -71,6 +71,25 @@ def a_process_dies(hosts, place):
     return f"noticed after {seconds:.1f} s"
 
 
+DEATHS = 24
+
+
+def many_die_in_the_midst_of_messages(hosts, place):
+    sink = far(hosts, place, 1, "sink", "none", "sink")
+    for death in range(0, DEATHS, 3):
+        floods = [far(hosts, place, 2, f"flood{death + at}", "sink", "flood") for at in range(3)]
+        for flood in floods:
+            met(flood)
+        time.sleep(0.1)
+        subprocess.run(hosts.on(2, ["pkill", "-KILL", "-f", "far .* flood"]), check=True)
+        for flood in floods:
+            flood.wait()
+    last = far(hosts, place, 2, "last", "sink", "last")
+    expect(last, "messages", 0, 30)
+    expect(sink, "messages", 0, 30)
+    return f"{DEATHS} of them, others go on"
+
+
 def a_host_dies(hosts, place):
     dead, waits = (
         far(hosts, place, 2, "dead", "waits", "hold"),
@@ -192,6 +211,7 @@ def many_peers_of_one(hosts, place):
 FAULTS = [
     many_peers_of_one,
     a_process_dies,
+    many_die_in_the_midst_of_messages,
     a_host_dies,
     the_link_is_down_for_a_while,
     the_link_is_down_for_good,

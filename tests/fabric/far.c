@@ -7,6 +7,9 @@
 //   wait           one message to and fro, then a receive of the peer that never comes, and a long
 //                  message that the peer never takes
 //   hold           one message to and fro, then nothing, without any progress
+//   sink           messages of anybody, until one says that it is the last
+//   flood          long messages without end
+//   last           messages without looking for completions, some messages of many lengths, then the last
 //
 // Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
 #include "fabric.h"
@@ -35,7 +38,7 @@ static void wait_for(const char *path, char name[16]) {
     CHECK(0, "no %s", path);
 }
 
-static void meet_peer(const char *directory, const char *peer) {
+static void show_name(const char *directory) {
     char path[PATH_MAX], part[PATH_MAX + 8], name[16];
     size_t len = sizeof name;
     OK(fi_getname(&me.ep->fid, name, &len));
@@ -44,6 +47,11 @@ static void meet_peer(const char *directory, const char *peer) {
     FILE *file = fopen(part, "w");
     CHECK(file && fwrite(name, 1, len, file) == len && !fclose(file), "%s", part);
     CHECK(!rename(part, path), "%s", path);
+}
+
+static void meet_peer(const char *directory, const char *peer) {
+    char path[PATH_MAX], name[16];
+    show_name(directory);
     snprintf(path, sizeof path, "%s/%s", directory, peer);
     wait_for(path, name);
     CHECK(fi_av_insert(me.av, name, 1, &me.peer, 0, NULL) == 1, "insert");
@@ -109,6 +117,63 @@ static uint64_t round_trip(unsigned long number, uint64_t tag, int leads) {
     return came;
 }
 
+static unsigned long number_of(const unsigned char *bytes) {
+    return bytes[0] | (unsigned long)bytes[1] << 8;
+}
+
+// As byte_of, but with the number in front.
+static void fill_numbered(unsigned long number, size_t len) {
+    out[0] = (unsigned char)number;
+    out[1] = (unsigned char)(number >> 8);
+    for (size_t at = 2; at < len; at++) out[at] = byte_of(number, at);
+}
+
+static void take_all(void) {
+    for (int stops = 0; !stops;) {
+        OK(fi_trecv(me.ep, in, LONGEST, NULL, FI_ADDR_UNSPEC, 0, ~0ull, in));
+        struct fi_cq_tagged_entry entry;
+        struct fi_cq_err_entry failure = {0};
+        ssize_t count;
+        while ((count = fi_cq_read(me.cq, &entry, 1)) == -FI_EAGAIN) {}
+        if (count == -FI_EAVAIL) {
+            // Of one that died in the midst of a message.
+            CHECK(fi_cq_readerr(me.cq, &failure, 0) == 1, "no error entry");
+            CHECK(failure.err == FI_ECONNABORTED, "%s", fi_strerror(failure.err));
+            continue;
+        }
+        stops = entry.tag == STOP;
+        messages++;
+        for (size_t at = 2; at < entry.len; at++)
+            CHECK(in[at] == byte_of(number_of(in), at), "byte %zu of %zu", at, entry.len);
+    }
+}
+
+// A call that finds no room makes progress: many do nothing else meanwhile.
+static void send_without_reads(void) {
+    enum { COUNT = 40, LEN = 4096 };
+    ssize_t sent;
+    for (unsigned long number = 0; number < COUNT; number++) {
+        fill_numbered(number, LEN);
+        double end = seconds() + 20;
+        while ((sent = fi_tsend(me.ep, out, LEN, NULL, me.peer, MESSAGE, out)) == -FI_EAGAIN)
+            CHECK(seconds() < end, "no room for message %lu", number);
+        if (sent) failed((int)-sent);
+    }
+    for (int done = 0; done < COUNT; done++) completion();
+}
+
+static void send_many(int last) {
+    if (last) send_without_reads();
+    for (unsigned long number = 0; !last || number < 50; number++) {
+        size_t len = last ? LENGTHS[number % 10] + 2 : number % 3 ? LONGEST : 60000;
+        if (len > LONGEST) len = LONGEST;
+        fill_numbered(number, len);
+        try_send(len, last && number == 49 ? STOP : MESSAGE);
+        completion();
+        if (!messages++ && !last) printf("%s: met\n", own);
+    }
+}
+
 int main(int count, char **words) {
     CHECK(count >= 5, "far DIRECTORY OWN PEER WHAT [SECONDS]");
     own = words[2];
@@ -116,8 +181,15 @@ int main(int count, char **words) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, FI_THREAD_SAFE, 0);
     open_side(&me, 0, 2);
-    meet_peer(words[1], words[3]);
-    if (!strcmp(what, "lead")) {
+    if (!strcmp(what, "sink"))
+        show_name(words[1]);
+    else
+        meet_peer(words[1], words[3]);
+    if (!strcmp(what, "sink")) {
+        take_all();
+    } else if (!strcmp(what, "flood") || !strcmp(what, "last")) {
+        send_many(!strcmp(what, "last"));
+    } else if (!strcmp(what, "lead")) {
         double end = seconds() + atof(count > 5 ? words[5] : "1");
         unsigned long number = 0;
         do {

@@ -58,7 +58,8 @@ impl Link {
 
     /// Whether another slot may go.
     pub(crate) fn has_room(&self) -> bool {
-        self.net.state.lock().traffic.below.has_staging()
+        let state = self.net.state.lock();
+        state.traffic.has_room(state.contacts.get(self.number.into()))
     }
 
     pub(crate) fn set_check(&mut self, check: u32) {

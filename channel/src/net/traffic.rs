@@ -8,7 +8,7 @@ use ffi::{
     client::{Client, Event},
 };
 
-use super::{contacts::Contacts, frame::HEAD};
+use super::{contact::Contact, contacts::Contacts, frame::HEAD};
 
 /// Blocks to send from, and blocks to receive into.
 pub(super) const STAGING: usize = 64;
@@ -151,6 +151,11 @@ impl Traffic {
         self.sending.iter().any(|it| it.lent_by == Some(op) && it.number == number)
     }
 
+    /// Whether a block may go to a peer.
+    pub(super) fn has_room(&self, contact: Option<&Contact>) -> bool {
+        self.below.has_staging() && contact.is_none_or(|contact| contact.under_way < A_PEER)
+    }
+
     /// Sends what is filled in, and what is behind it of an operation; whether there was room.
     pub(super) fn send(
         &mut self,
@@ -159,10 +164,14 @@ impl Traffic {
         fill: impl FnOnce(&mut [u8]) -> usize,
         behind: Option<(&Buffer, u64)>,
     ) -> bool {
-        let Some(contact) = contacts.get_mut(number) else { return true };
-        if contact.under_way >= A_PEER {
-            return false;
+        // Who sends until there is room may do nothing else.
+        if !self.has_room(contacts.get(number.into())) {
+            self.read(contacts);
+            if !self.has_room(contacts.get(number.into())) {
+                return false;
+            }
         }
+        let Some(contact) = contacts.get_mut(number) else { return true };
         match self.below.send(contact.to, fill, behind.map(|(buffer, _)| buffer)) {
             Ok(block) => {
                 contact.under_way += 1;
@@ -172,7 +181,10 @@ impl Traffic {
                 self.sending[block] = Sending { number, token_here, lent_by };
                 true
             }
-            Err(Errno::EAGAIN) => false,
+            Err(Errno::EAGAIN) => {
+                self.read(contacts);
+                false
+            }
             Err(errno) => {
                 contacts.lost(number, errno);
                 true
@@ -188,7 +200,10 @@ impl Traffic {
                 contact.sent += 1;
                 true
             }
-            Err(Errno::EAGAIN) => false,
+            Err(Errno::EAGAIN) => {
+                self.read(contacts);
+                false
+            }
             Err(errno) => {
                 contacts.lost(number, errno);
                 true
