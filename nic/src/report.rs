@@ -161,6 +161,17 @@ pub struct ChannelCounters {
     pub received: u64,
     /// Bytes received.
     pub received_bytes: u64,
+    /// Looks for messages, of a channel where each is a call to the kernel (`net`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub polls: u64,
+    /// Those of them that found none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub empty_polls: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl ContextCounters {

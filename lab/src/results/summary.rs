@@ -145,6 +145,8 @@ impl Summary {
                 all.sent_bytes = total([all.sent_bytes, channel.sent_bytes]);
                 all.received = total([all.received, channel.received]);
                 all.received_bytes = total([all.received_bytes, channel.received_bytes]);
+                all.polls = total([all.polls, channel.polls]);
+                all.empty_polls = total([all.empty_polls, channel.empty_polls]);
             }
             sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
             sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);

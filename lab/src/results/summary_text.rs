@@ -115,8 +115,14 @@ pub(crate) fn of(sum: &Summary) -> String {
         } else {
             (format!("Channel {name}"), "message")
         };
-        let _ =
-            writeln!(text, "{what}: {}, {}", count(channel.sent, unit), bytes(channel.sent_bytes));
+        let sent = format!("{}, {}", count(channel.sent, unit), bytes(channel.sent_bytes));
+        let _ = if channel.polls > 0 {
+            let empty = share(percent(channel.empty_polls, channel.polls));
+            let polls = count(channel.polls, "poll");
+            writeln!(text, "{what}: {sent}; {empty} of {polls} found nothing")
+        } else {
+            writeln!(text, "{what}: {sent}")
+        };
     }
     if sum.at_exit > 0 {
         let _ = writeln!(
@@ -255,6 +261,8 @@ mod tests {
                 sent_bytes: u64::MAX,
                 received: u64::MAX,
                 received_bytes: u64::MAX,
+                polls: u64::MAX,
+                empty_polls: u64::MAX,
             },
         );
         report.tagged.bytes = u64::MAX;

@@ -18,6 +18,7 @@ impl Engine {
         let (sent, bytes) = self.home.sent_far();
         (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);
         (net.sent, net.sent_bytes) = (net.sent + sent, net.sent_bytes + bytes);
+        (net.polls, net.empty_polls) = self.home.turns.counts();
         let channels = [
             ("shm", Some(shm)),
             ("kernel-copy", Some(self.channels.kernel_copy)),
