@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi asan miri soak spawn bench reproduce guide install
+.PHONY: demo test test-impi asan miri soak spawn slurm bench reproduce guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -27,6 +27,9 @@ soak: ## random operations on 8 ranks for half an hour, outside CI
 
 spawn: ## MPI_Comm_spawn and disconnect, 500 times each, outside CI
 	@tests/spawn.sh
+
+slurm: ## runs and sweeps that srun starts, outside CI
+	@tests/slurm.sh
 
 bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
 	@tests/bench.sh
