@@ -2,6 +2,7 @@
 //! What every way promises, over each of them.
 
 mod ends;
+mod lost;
 
 use std::sync::Arc;
 

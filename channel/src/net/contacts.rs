@@ -230,16 +230,12 @@ impl Contacts {
             Some(number) if self.get(number.into()).is_some_and(fits) => number,
             // We are in touch with its successor already.
             Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
-            other => {
-                // It is another one than the one that was there.
-                if let Some(before) = other.and_then(|before| self.get_mut(before)) {
-                    before.lose();
-                }
-                match self.add(hello.address) {
-                    Ok(number) => number,
-                    Err(_) => return self.refuse(stream, hello, Refusal::Full),
-                }
-            }
+            // It is another one than the one that was there, if there was one: whose connections tell
+            // when it is gone, and not what others say.
+            _ => match self.add(hello.address) {
+                Ok(number) => number,
+                Err(_) => return self.refuse(stream, hello, Refusal::Full),
+            },
         };
         if self.get(number.into()).is_some_and(Contact::greets) {
             let inserted = below.insert(&hello.name);
