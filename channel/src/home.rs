@@ -148,14 +148,14 @@ impl Home {
         &mut self,
         link: &mut Link,
         peer: u32,
-        header: Header,
+        header: &Header,
         payload: Payload<'_>,
     ) -> Sent {
         match link {
             Link::Shm(link) => self.outbox.send(&self.own, link, peer, header, payload),
-            Link::Net(link) => self.send_far(link, &header, payload),
+            Link::Net(link) => self.send_far(link, header, payload),
             #[cfg(any(test, feature = "testing"))]
-            Link::Twin(link) => link.send(header, payload),
+            Link::Twin(link) => link.send(*header, payload),
         }
     }
 

@@ -126,7 +126,7 @@ impl Endpoint {
     }
 
     pub(super) fn try_send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
-        self.home.send(&mut self.links[0], 0, header, payload)
+        self.home.send(&mut self.links[0], 0, &header, payload)
     }
 
     pub(super) fn way(&self) -> usize {

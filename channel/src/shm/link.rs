@@ -92,15 +92,9 @@ impl Link {
 
     /// Sends a message in a slot.
     #[inline(always)]
-    pub(super) fn push_inline(
-        &mut self,
-        own: &Segment,
-        mut header: Header,
-        buffer: &Buffer,
-    ) -> bool {
+    pub(super) fn push_inline(&mut self, own: &Segment, header: &Header, buffer: &Buffer) -> bool {
         debug_assert!(buffer.len() <= INLINE);
-        header.kind = Kind::Inline;
-        header.count = buffer.len() as u32;
+        let header = Header { kind: Kind::Inline, count: buffer.len() as u32, ..*header };
         self.push(own, header, |payload| {
             // SAFETY: a payload has room for INLINE bytes.
             unsafe { buffer.copy_out(payload, buffer.len().min(INLINE)) };
@@ -108,19 +102,19 @@ impl Link {
     }
 
     /// Sends a slot without payload.
-    pub(super) fn push_bare(&mut self, own: &Segment, header: Header) -> bool {
-        self.push(own, header, |_| ())
+    pub(super) fn push_bare(&mut self, own: &Segment, header: &Header) -> bool {
+        self.push(own, *header, |_| ())
     }
 
     /// Offers a message that stays in our memory.
     pub(super) fn push_rendezvous(
         &mut self,
         own: &Segment,
-        mut header: Header,
+        header: &Header,
         buffer: &Buffer,
     ) -> bool {
-        header.kind = Kind::Rendezvous;
-        header.count = buffer.segments().len() as u32;
+        let count = buffer.segments().len() as u32;
+        let header = Header { kind: Kind::Rendezvous, count, ..*header };
         self.push(own, header, |payload| {
             let mut remote = Remote::default();
             remote[..buffer.segments().len()].copy_from_slice(buffer.segments());
@@ -135,18 +129,18 @@ impl Link {
     pub(super) fn push_frame(
         &mut self,
         own: &Segment,
-        header: Header,
+        header: &Header,
         parts: &[RemotePart],
         data: &[Buffer],
     ) -> bool {
         // SAFETY: a payload has room for INLINE bytes.
-        self.push(own, header, |payload| unsafe { write_frame(payload, INLINE, parts, data) })
+        self.push(own, *header, |payload| unsafe { write_frame(payload, INLINE, parts, data) })
     }
 
     /// Sends a slot with bytes of ours; at most [`INLINE`].
     #[inline]
-    pub(super) fn push_bytes(&mut self, own: &Segment, header: Header, bytes: &[u8]) -> bool {
-        self.push(own, header, |payload| {
+    pub(super) fn push_bytes(&mut self, own: &Segment, header: &Header, bytes: &[u8]) -> bool {
+        self.push(own, *header, |payload| {
             let len = bytes.len().min(INLINE);
             // SAFETY: a payload has room for INLINE bytes, and is not ours.
             unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), payload, len) };
@@ -158,11 +152,13 @@ impl Link {
     pub(super) fn push_segments(
         &mut self,
         own: &Segment,
-        header: Header,
+        header: &Header,
         parts: &[RemotePart],
         here: &Buffer,
     ) -> bool {
-        self.push(own, header, |payload| {
+        let (parts_count, segments) = (parts.len() as u8, here.segments().len() as u8);
+        let frame = Frame { parts: parts_count, segments, buffer: None };
+        self.push(own, Header { count: frame.pack(), ..*header }, |payload| {
             let segments = here.segments();
             // SAFETY: four parts of 24 bytes and four segments of 16 fit a payload.
             unsafe {

@@ -53,7 +53,7 @@ impl Outbox {
         own: &Segment,
         link: &mut Link,
         peer: u32,
-        mut header: Header,
+        header: &Header,
         payload: Payload<'_>,
     ) -> Sent {
         match payload {
@@ -61,33 +61,38 @@ impl Outbox {
             Payload::Message(message) if self.fits(message.len()) => {
                 Sent::if_room(link.push_inline(own, header, message))
             }
-            Payload::Message(message) => {
-                header.kind = Kind::Buffered;
-                self.send_part(own, link, peer, header, message)
-            }
-            Payload::IfQuick(message) => {
-                header.kind = Kind::Buffered;
-                self.send_if_quick(own, link, peer, header, message)
-            }
+            Payload::Message(message) => self.send_buffered(own, link, peer, header, message),
+            Payload::IfQuick(message) => self.send_if_quick(own, link, peer, header, message),
             Payload::Part(part) => self.send_part(own, link, peer, header, part),
             Payload::Frame(parts, data) => self.send_frame(own, link, peer, header, parts, data),
             Payload::Bytes(bytes) => self.send_bytes(own, link, peer, header, bytes),
             Payload::Where(message) => Sent::if_room(link.push_rendezvous(own, header, message)),
             Payload::Segments(parts, here) => {
-                let (parts_count, segments) = (parts.len() as u8, here.segments().len() as u8);
-                header.count = Frame { parts: parts_count, segments, buffer: None }.pack();
                 Sent::if_room(link.push_segments(own, header, parts, here))
             }
         }
     }
 
     /// Sends a slot whose buffer is filled.
-    fn send_filled(&mut self, own: &Segment, link: &mut Link, header: Header) -> Sent {
+    fn send_filled(&mut self, own: &Segment, link: &mut Link, header: &Header) -> Sent {
         let there_is = link.push_bare(own, header);
         if !there_is {
             self.buffers.untake(own);
         }
         Sent::if_room(there_is)
+    }
+
+    /// Sends a message in a buffer.
+    #[inline(never)]
+    fn send_buffered(
+        &mut self,
+        own: &Segment,
+        link: &mut Link,
+        peer: u32,
+        header: &Header,
+        message: &Buffer,
+    ) -> Sent {
+        self.send_part(own, link, peer, &Header { kind: Kind::Buffered, ..*header }, message)
     }
 
     #[inline(never)]
@@ -96,13 +101,12 @@ impl Outbox {
         own: &Segment,
         link: &mut Link,
         peer: u32,
-        mut header: Header,
+        header: &Header,
         part: &Buffer,
     ) -> Sent {
         let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
         fill_buffer(own, buffer, part);
-        header.count = buffer as u32;
-        self.send_filled(own, link, header)
+        self.send_filled(own, link, &Header { count: buffer as u32, ..*header })
     }
 
     #[inline(never)]
@@ -111,7 +115,7 @@ impl Outbox {
         own: &Segment,
         link: &mut Link,
         peer: u32,
-        mut header: Header,
+        header: &Header,
         message: &Buffer,
     ) -> Sent {
         let is_alone = self.buffers.last_is_back(own);
@@ -119,8 +123,8 @@ impl Outbox {
         let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
         let start = is_timed.then(Instant::now);
         fill_buffer(own, buffer, message);
-        header.count = buffer as u32;
-        let sent = self.send_filled(own, link, header);
+        let header = Header { kind: Kind::Buffered, count: buffer as u32, ..*header };
+        let sent = self.send_filled(own, link, &header);
         if let (Sent::Yes, Some(start)) = (sent, start) {
             link.fills.note(message.len(), start.elapsed());
         }
@@ -133,22 +137,21 @@ impl Outbox {
         own: &Segment,
         link: &mut Link,
         peer: u32,
-        mut header: Header,
+        header: &Header,
         parts: &[RemotePart],
         data: &[Buffer],
     ) -> Sent {
         let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
         let mut frame = Frame { parts: parts.len() as u8, ..Frame::default() };
         if self.fits(len) {
-            header.count = frame.pack();
-            return Sent::if_room(link.push_frame(own, header, parts, data));
+            let header = Header { count: frame.pack(), ..*header };
+            return Sent::if_room(link.push_frame(own, &header, parts, data));
         }
         let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
         fill_frame(own, buffer, parts, data);
         frame.buffer = Some(buffer as u16);
-        header.count = frame.pack();
         self.note_checksum(own, link, buffer);
-        self.send_filled(own, link, header)
+        self.send_filled(own, link, &Header { count: frame.pack(), ..*header })
     }
 
     #[inline(never)]
@@ -157,7 +160,7 @@ impl Outbox {
         own: &Segment,
         link: &mut Link,
         peer: u32,
-        mut header: Header,
+        header: &Header,
         bytes: &[u8],
     ) -> Sent {
         if self.fits(bytes.len()) {
@@ -165,9 +168,9 @@ impl Outbox {
         }
         let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
         fill_bytes(own, buffer, bytes);
-        header.count = Frame { buffer: Some(buffer as u16), ..Frame::default() }.pack();
+        let frame = Frame { buffer: Some(buffer as u16), ..Frame::default() };
         self.note_checksum(own, link, buffer);
-        self.send_filled(own, link, header)
+        self.send_filled(own, link, &Header { count: frame.pack(), ..*header })
     }
 
     /// What goes with the next slot is in this buffer.

@@ -85,7 +85,7 @@ impl Engine {
         let data = [op.operand.clone(), op.compare.clone()];
         let mut header = request(Kind::Atomic, &op.remote, number);
         header.bits = pack(op.form, op.datatype, op.op);
-        let sent = self.push(peer, header, Payload::Frame(parts, &data))?;
+        let sent = self.push(peer, &header, Payload::Frame(parts, &data))?;
         Ok(sent == Sent::Yes)
     }
 

@@ -57,7 +57,7 @@ fn send(engine: &mut Engine, to: u32) {
     };
     engine.link(to).unwrap().set_check(crc32c::crc32c(MESSAGE));
     let part = message.part(0, MESSAGE.len()).unwrap();
-    assert_eq!(engine.push(to, header, Payload::Part(&part)), Ok(Sent::Yes));
+    assert_eq!(engine.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 
 /// How a message ends whose sender and receiver are given; the way may be tampered with.

@@ -138,7 +138,7 @@ impl Engine {
         if waits {
             header.op = self.track_send(peer, op, report, waits);
         }
-        let sent = self.push(peer, header, payload);
+        let sent = self.push(peer, &header, payload);
         if sent != Ok(Sent::Yes) {
             if waits {
                 self.untrack(header.op);
@@ -168,7 +168,7 @@ impl Engine {
     ) -> Result<()> {
         let waits = header.flags.contains(Flags::ACK);
         header.op = self.track_send(peer, op, report, waits);
-        if self.push(peer, header, Payload::Where(&op.buffer))? == Sent::Yes {
+        if self.push(peer, &header, Payload::Where(&op.buffer))? == Sent::Yes {
             return Ok(());
         }
         self.untrack(header.op);

@@ -251,7 +251,7 @@ impl Engine {
                 len: part.len() as u64,
                 op: stream.transfer,
             };
-            if self.push(stream.peer, header, Payload::Part(&part)) != Ok(Sent::Yes) {
+            if self.push(stream.peer, &header, Payload::Part(&part)) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += part.len();

@@ -170,7 +170,7 @@ impl Engine {
         let short = inject || frame_len <= self.eager_size.min(LONGEST);
         if short || self.home.fits(frame_len) {
             let data = slice::from_ref(&op.buffer);
-            match self.push(peer, header, Payload::Frame(parts, data))? {
+            match self.push(peer, &header, Payload::Frame(parts, data))? {
                 Sent::Yes => return Ok(()),
                 Sent::NoRoom => return Err(Errno::EAGAIN),
                 Sent::NoBuffer => {}
@@ -184,7 +184,7 @@ impl Engine {
         if in_pieces {
             header.flags |= Flags::PIECES;
         }
-        let sent = self.push(peer, header, Payload::Segments(parts, &op.buffer))?;
+        let sent = self.push(peer, &header, Payload::Segments(parts, &op.buffer))?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
@@ -196,7 +196,7 @@ impl Engine {
         }
         let header = request(Kind::Read, &op.remote, number);
         let parts = op.remote.as_slice();
-        let sent = self.push(peer, header, Payload::Segments(parts, &op.buffer))?;
+        let sent = self.push(peer, &header, Payload::Segments(parts, &op.buffer))?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 
@@ -227,7 +227,7 @@ impl Engine {
             let data = [op.buffer.part(stream.offset, len)];
             let data = if write { &data[..] } else { &[] };
             let payload = Payload::Frame(parts.as_slice(), data);
-            if self.push(stream.peer, header, payload) != Ok(Sent::Yes) {
+            if self.push(stream.peer, &header, payload) != Ok(Sent::Yes) {
                 break;
             }
             stream.offset += len;

@@ -159,7 +159,7 @@ impl Engine {
         let len = header.len as usize;
         let answer = answer_to(header, len);
         let payload = Payload::Frame(&[], target.buffers());
-        if self.deferred.is_empty() && self.push(to, answer, payload) == Ok(Sent::Yes) {
+        if self.deferred.is_empty() && self.push(to, &answer, payload) == Ok(Sent::Yes) {
             return;
         }
         let mut bytes = vec![0; len];
@@ -172,7 +172,7 @@ impl Engine {
     /// Sends bytes, now or when there is room.
     fn reply_bytes(&mut self, peer: u32, header: Header, bytes: &[u8]) {
         let waits = !self.deferred.is_empty()
-            || self.push(peer, header, Payload::Bytes(bytes)).is_ok_and(|sent| sent != Sent::Yes);
+            || self.push(peer, &header, Payload::Bytes(bytes)).is_ok_and(|sent| sent != Sent::Yes);
         if waits {
             self.deferred.push_back((peer, header, bytes.into()));
         }

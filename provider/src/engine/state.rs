@@ -302,7 +302,12 @@ impl Engine {
     /// # Errors
     /// `ECONNABORTED` if the peer is gone.
     #[inline(always)]
-    pub(crate) fn push(&mut self, peer: u32, header: Header, payload: Payload<'_>) -> Result<Sent> {
+    pub(crate) fn push(
+        &mut self,
+        peer: u32,
+        header: &Header,
+        payload: Payload<'_>,
+    ) -> Result<Sent> {
         match self.links.get_mut(peer as usize) {
             Some(Some(link)) => Ok(self.home.send(link, peer, header, payload)),
             _ => Err(Errno::ECONNABORTED),
@@ -313,7 +318,7 @@ impl Engine {
     #[inline(never)]
     pub(crate) fn reply(&mut self, peer: u32, header: Header) {
         let sent = self.deferred.is_empty()
-            && match self.push(peer, header, Payload::Nothing) {
+            && match self.push(peer, &header, Payload::Nothing) {
                 Ok(sent) => sent == Sent::Yes,
                 // Nobody is left to answer to.
                 Err(_) => return,
@@ -333,7 +338,7 @@ impl Engine {
                 self.deferred.push_back((peer, header, bytes));
                 continue;
             }
-            let sent = self.push(peer, header, Payload::Bytes(&bytes));
+            let sent = self.push(peer, &header, Payload::Bytes(&bytes));
             if sent.is_ok_and(|sent| sent != Sent::Yes) {
                 blocked.push(peer);
                 self.deferred.push_back((peer, header, bytes));
