@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nic::clusters::ClustersError;
 use nic::params::ParamError;
+use nic::params::config::ConfigError;
 use nic::report::ReportError;
 use nic::trace::TraceError;
 
@@ -27,6 +28,9 @@ pub(crate) enum Error {
 
     #[error("{path}: {error}")]
     Clusters { path: PathBuf, error: ClustersError },
+
+    #[error("FI_TCAM_CONFIG={path}: {}", hint::of_config(.error))]
+    Config { path: PathBuf, error: ConfigError },
 
     #[error("{option} {word}: NAME=VALUE is expected, {}", hint::of_setting(.word))]
     Setting { option: &'static str, word: String },

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use nic::params::config::ConfigError;
 use nic::params::{PARAMS, PREFIX, ParamError, Values};
 use nic::report::ReportError;
 use nic::trace::TraceError;
@@ -104,6 +105,14 @@ pub(crate) fn of_report(error: &ReportError) -> String {
         ReportError::Json(json) if json.is_eof() => {
             format!("not a tcam report, or cut off in the middle: {json}")
         }
+        _ => error.to_string(),
+    }
+}
+
+/// What is wrong with a file of settings.
+pub(crate) fn of_config(error: &ConfigError) -> String {
+    match error {
+        ConfigError::Param { line, error } => format!("line {line}: {}", explained(error)),
         _ => error.to_string(),
     }
 }
