@@ -245,6 +245,22 @@ pub(crate) enum Error {
     )]
     NoTimes { program: String, name: &'static str },
 
+    #[error(
+        "{program}: no mpicc beside it nor in PATH: `tcam tune` compiles an MPI program of its own; \
+         install the compiler of this MPI, or give its place with --mpicc PATH"
+    )]
+    NoCompiler { program: String },
+
+    #[error(
+        "{program} did not run the program of `tcam tune` to its end: give the launcher with its \
+         options for 2 ranks, and no program: `tcam tune -- mpiexec -n 2`; {log} has what it printed",
+        log = log.display()
+    )]
+    NoChannels { program: String, log: PathBuf },
+
+    #[error("--set {name}: `tcam tune` measures at values of its own; leave it out")]
+    Tuned { name: &'static str },
+
     #[error("the picture could not be drawn: {0}")]
     Draw(String),
 

@@ -66,7 +66,7 @@ pub(crate) fn of_option(
     };
     let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let option = match words.get(1)?.as_str() {
-        "run" | "record" | "replay" | "sweep" => &["--set"][..],
+        "run" | "record" | "replay" | "sweep" | "tune" => &["--set"][..],
         "compare" => &["--set", "--with"],
         _ => return None,
     };
