@@ -291,6 +291,28 @@ def run_plan(arguments, hosts, name, each, all_entries, more):
     return failed
 
 
+def run_tune(arguments, hosts):
+    """Thresholds of the network, and a program with all that fits no slot asked for; what failed."""
+    name, place = arguments.mpi[0], mpi.TARGET / "tune-hosts"
+    shutil.rmtree(place, ignore_errors=True)
+    command = [
+        str(arguments.tcam), "tune", "--quick", "--rounds=3", f"--out={place}", f"--mpi={name}", "--",
+        *hosts.launcher(name, mpi.MPIS[name], 1),
+    ]  # fmt: skip
+    log = mpi.TARGET / "tune-hosts.log"
+    start = time.monotonic()
+    code = mpi.bounded(hosts.on(1, command), log, arguments.timeout)
+    print(f"{name}, tcam tune:", end=" ", flush=True)
+    text = (place / "tcam.conf").read_text() if code == 0 else log.read_text()
+    rows = (place / "tune.csv").read_text() if code == 0 else ""
+    if "network asked for,net_eager_size=0" not in rows or "node1, node2" not in text:
+        print(f"FAILED: {code} {text[-2000:]}", flush=True)
+        return 1
+    print(f"passed ({time.monotonic() - start:.0f} s)", flush=True)
+    settings = argparse.Namespace(**(vars(arguments) | {"app": ["storm", "large"]}))
+    return run_plan(settings, hosts, name, 1, [4096], ["net_eager_size=0", "check=on"])
+
+
 def run_mpi4py(arguments, hosts, tests):
     """mpi4py's tests of messages from rank to rank, on 2 x 2 ranks; whether they failed."""
     name, log = arguments.mpi[0], mpi.TARGET / "mpi4py-hosts.log"
@@ -335,6 +357,7 @@ def main():
     with TwoHosts() as hosts:
         if arguments.only != "faults":
             failed += run_programs(arguments, hosts)
+            failed += run_tune(arguments, hosts)
         if arguments.mpi4py:
             failed += run_mpi4py(arguments, hosts, arguments.mpi4py)
         if arguments.only != "programs":

@@ -68,6 +68,8 @@ say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
 say "Profiles, clusters, promises and engines"
 python3 tests/engines.py
+say "Thresholds between channels, and files of settings"
+python3 tests/tune.py
 say "Replays and curves against a brute force"
 python3 tests/brute.py
 say "Running programs, watched"

@@ -23,6 +23,7 @@ use crate::commands::reproduce::Reproduce;
 use crate::commands::run::Run;
 use crate::commands::stats::Stats;
 use crate::commands::sweep::arguments::Sweep;
+use crate::commands::tune::Tune;
 use crate::commands::watch::Watch;
 use crate::commands::workload::Workload;
 
@@ -46,6 +47,7 @@ pub(crate) enum Task {
     Compare(Compare),
     Advise(Advise),
     Sweep(Sweep),
+    Tune(Tune),
     Plot(Plot),
     Stats(Stats),
     Diff(Diff),
@@ -72,7 +74,8 @@ pub(crate) fn command_without_dashes(
         return None;
     };
     let words: Vec<_> = words.into_iter().skip(1).collect();
-    let takes_command = ["run", "record", "sweep", "doctor"].iter().any(|task| words[0] == *task);
+    let takes_command =
+        ["run", "record", "sweep", "tune", "doctor"].iter().any(|task| words[0] == *task);
     let dashes = words.iter().any(|word| word == "--");
     (takes_command && !dashes && !word.starts_with('-')).then(|| word.clone())
 }
@@ -141,6 +144,8 @@ mod tests {
     fn numbers_that_cannot_be_are_told_as_values() {
         for line in [
             "tcam sweep --repeat -1 -- app",
+            "tcam tune --rounds -1 -- app",
+            "tcam tune --rounds 2 -- app",
             "tcam sweep --timeout -1 -- app",
             "tcam sweep --timeout 0 -- app",
             "tcam sweep --timeout NaN -- app",
@@ -180,6 +185,7 @@ mod tests {
             ("tcam run mpiexec -n 2 app", Some("mpiexec")),
             ("tcam record --out x ./app", Some("./app")),
             ("tcam sweep --prq 1 mpiexec app", Some("mpiexec")),
+            ("tcam tune mpiexec -n 2", Some("mpiexec")),
             ("tcam doctor mpiexec", Some("mpiexec")),
             ("tcam run --prk 1 -- app", None),
             ("tcam run x -- app", None),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use nic::clusters::ClustersError;
 use nic::params::ParamError;
+use nic::params::config::ConfigError;
 use nic::report::ReportError;
 use nic::trace::TraceError;
 
@@ -27,6 +28,9 @@ pub(crate) enum Error {
 
     #[error("{path}: {error}")]
     Clusters { path: PathBuf, error: ClustersError },
+
+    #[error("FI_TCAM_CONFIG={path}: {}", hint::of_config(.error))]
+    Config { path: PathBuf, error: ConfigError },
 
     #[error("{option} {word}: NAME=VALUE is expected, {}", hint::of_setting(.word))]
     Setting { option: &'static str, word: String },
@@ -240,6 +244,22 @@ pub(crate) enum Error {
          tests/apps/{name}.c, the last word of the command"
     )]
     NoTimes { program: String, name: &'static str },
+
+    #[error(
+        "{program}: no mpicc beside it nor in PATH: `tcam tune` compiles an MPI program of its own; \
+         install the compiler of this MPI, or give its place with --mpicc PATH"
+    )]
+    NoCompiler { program: String },
+
+    #[error(
+        "{program} did not run the program of `tcam tune` to its end: give the launcher with its \
+         options for 2 ranks, and no program: `tcam tune -- mpiexec -n 2`; {log} has what it printed",
+        log = log.display()
+    )]
+    NoChannels { program: String, log: PathBuf },
+
+    #[error("--set {name}: `tcam tune` measures at values of its own; leave it out")]
+    Tuned { name: &'static str },
 
     #[error("the picture could not be drawn: {0}")]
     Draw(String),

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use nic::params::config::ConfigError;
 use nic::params::{PARAMS, PREFIX, ParamError, Values};
 use nic::report::ReportError;
 use nic::trace::TraceError;
@@ -65,7 +66,7 @@ pub(crate) fn of_option(
     };
     let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let option = match words.get(1)?.as_str() {
-        "run" | "record" | "replay" | "sweep" => &["--set"][..],
+        "run" | "record" | "replay" | "sweep" | "tune" => &["--set"][..],
         "compare" => &["--set", "--with"],
         _ => return None,
     };
@@ -104,6 +105,14 @@ pub(crate) fn of_report(error: &ReportError) -> String {
         ReportError::Json(json) if json.is_eof() => {
             format!("not a tcam report, or cut off in the middle: {json}")
         }
+        _ => error.to_string(),
+    }
+}
+
+/// What is wrong with a file of settings.
+pub(crate) fn of_config(error: &ConfigError) -> String {
+    match error {
+        ConfigError::Param { line, error } => format!("line {line}: {}", explained(error)),
         _ => error.to_string(),
     }
 }

@@ -42,7 +42,9 @@ fn main() -> ExitCode {
     };
     let runs = matches!(task, Task::Run(_) | Task::Record(_));
     // `tcam stats DIR | head` ends when head does; a run of a program goes on to its end.
-    if !runs && !matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty()) {
+    let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
+        || matches!(task, Task::Tune(_));
+    if !runs && !measures {
         sigpipe::reset();
     }
     let done = match task {
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Task::Profile(arguments) => commands::profile::profile(&arguments),
         Task::Cluster(arguments) => commands::cluster::cluster(&arguments),
         Task::Reproduce(arguments) => commands::reproduce::reproduce(&arguments),
+        Task::Tune(arguments) => commands::tune::tune(&arguments),
         Task::Watch(arguments) => commands::watch::watch(&arguments),
         Task::Completions(arguments) => {
             Ok(commands::completions::completions(&arguments, &mut Cli::command()))

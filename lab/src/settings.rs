@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use nic::params::config::{self, Config, ConfigError};
 use nic::params::{PREFIX, Params};
 
 use crate::error::Error;
@@ -27,11 +28,16 @@ const OF_RUNS: &[(&[&str], &str)] = &[
         "a replay holds no message back and fails no receive; `tcam run --set` does",
     ),
     (
+        &["config"],
+        "the values of a recording come before those of the machine; set here what is to be another",
+    ),
+    (
         &[
             "mr",
             "eager_size",
             "kernel_copy",
             "net",
+            "net_eager_size",
             "net_timeout",
             "poll",
             "job_key",
@@ -49,6 +55,26 @@ fn clusters(name: &str) -> Result<String, Error> {
     nic::clusters::check(&mut file)
         .map_err(|error| Error::Clusters { path: path.clone(), error })?;
     path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+}
+
+/// A file of settings, every line of it checked.
+pub(crate) fn config(path: &Path) -> Result<Config, Error> {
+    let file = host::regular::open(path).map_err(ConfigError::from);
+    let read = file.and_then(|mut file| Config::read(&mut file));
+    read.map_err(|error| Error::Config { path: path.to_owned(), error })
+}
+
+/// A file of settings by its whole name, for who reads it elsewhere.
+fn whole(name: &str) -> Result<String, Error> {
+    config(Path::new(name))?;
+    let path = fs::canonicalize(name).map_err(Error::io(Path::new(name)))?;
+    path.to_str().map(str::to_owned).ok_or(Error::NoText { path })
+}
+
+/// The value of a parameter in the environment.
+fn of_environment(name: &str) -> Option<String> {
+    let value = std::env::var_os(format!("{PREFIX}{}", name.to_uppercase()))?;
+    Some(value.to_string_lossy().into_owned())
 }
 
 /// Parameters of the provider, by name without prefix in lower case.
@@ -85,6 +111,7 @@ impl Settings {
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
             let value = match bare.as_str() {
                 "clusters" => &clusters(value)?,
+                config::NAME if !value.is_empty() => &whole(value)?,
                 _ => value,
             };
             if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
@@ -140,16 +167,16 @@ impl Settings {
         self.0.insert(name.to_owned(), value.to_string());
     }
 
-    /// What the provider will find: these settings over the environment's.
-    /// Everything is checked as the provider would, before anything starts.
+    /// What the provider will find: these settings over the environment's, and both over those of the
+    /// file that they name. Everything is checked as the provider would, before anything starts.
     pub(crate) fn check(&self) -> Result<Params, Error> {
         Params::check_names(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
-        Ok(Params::from_lookup(|name| {
-            self.0.get(name).cloned().or_else(|| {
-                let value = std::env::var_os(format!("{PREFIX}{}", name.to_uppercase()))?;
-                Some(value.to_string_lossy().into_owned())
-            })
-        })?)
+        let set = |name: &str| self.0.get(name).cloned().or_else(|| of_environment(name));
+        let file = match set(config::NAME).filter(|name| !name.is_empty()) {
+            Some(name) => config(Path::new(&name))?,
+            None => Config::default(),
+        };
+        Ok(Params::from_lookup(|name| set(name).or_else(|| file.get(name).map(str::to_owned)))?)
     }
 
     /// Every parameter that is set here, with its value.
@@ -223,6 +250,7 @@ mod tests {
             ("FI_TCAM_TIMES=on", "--with times: nothing is measured in a replay: --timing"),
             ("kernel_copy=off", "--with kernel_copy: has no effect on matching"),
             ("report=x", "`tcam replay` keeps the reports of a replay: --report DIR"),
+            ("net_eager_size=0", "--with net_eager_size: has no effect on matching"),
             ("foo", "--with foo: NAME=VALUE is expected"),
         ] {
             let error = parse(word).unwrap_err().to_string();
@@ -234,6 +262,36 @@ mod tests {
             )
             .unwrap();
         }
+    }
+
+    #[test]
+    fn a_file_of_settings_comes_behind_what_is_set() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tcam.conf");
+        let word = format!("config={}", path.display());
+        let parse = |more: &str| Settings::parse(&[word.clone(), more.to_owned()]);
+        let error = parse("idle=auto").unwrap_err().to_string();
+        assert!(error.contains("FI_TCAM_CONFIG=") && error.contains("No such file"), "{error}");
+        fs::write(&path, "device = connectx\nidle = spin\nprq_entries = 7\n").unwrap();
+        let settings = parse("idle=yield").unwrap();
+        let params = settings.check().unwrap();
+        let values = ["idle", "prq_entries", "umq_entries"].map(|name| params.text(name));
+        assert_eq!(values, ["yield", "7", "0"], "the device has no table of these");
+        assert!(!params.recorded().contains_key("config"));
+        fs::write(&path, "\nkernels = scalar\n").unwrap();
+        let error = settings.check().unwrap_err().to_string();
+        assert!(
+            error.ends_with(
+                "line 2: FI_TCAM_KERNELS is no parameter of tcam; did you mean FI_TCAM_KERNEL?"
+            ),
+            "{error}"
+        );
+        let error = Settings::for_replay("--set", &[word]).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+        fs::write(&path, "idle = spin").unwrap();
+        let word = format!("config={}", path.display());
+        let error = Settings::for_replay("--set", &[word]).unwrap_err().to_string();
+        assert!(error.contains("the values of a recording"), "{error}");
     }
 
     #[test]

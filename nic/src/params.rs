@@ -2,6 +2,7 @@
 //! The `FI_TCAM_*` parameters: one table of names, values, defaults and help,
 //! read by the provider (`fi_param_define`, `fi_getinfo`) and by the lab.
 
+pub mod config;
 mod list;
 mod values;
 
@@ -17,8 +18,9 @@ use crate::{models, polling::Polling, timings};
 /// Prefix of every parameter in the environment.
 pub const PREFIX: &str = "FI_TCAM_";
 
-/// Parameters that say where something is written, and the one that nobody else is to know.
-const UNTOLD: [&str; 3] = ["report", "trace", "job_key"];
+/// Parameters that say where something is written or read from, whose values are recorded, and the
+/// one that nobody else is to know.
+const UNTOLD: [&str; 4] = ["report", "trace", "config", "job_key"];
 
 /// A parameter that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +51,17 @@ pub struct Params {
     values: BTreeMap<&'static str, String>,
 }
 
+impl Param {
+    /// A value is not allowed.
+    fn refuses(&self, value: &str) -> ParamError {
+        ParamError::Value {
+            name: self.name.to_uppercase(),
+            value: value.to_owned(),
+            allowed: self.values.describe(),
+        }
+    }
+}
+
 impl Params {
     /// Takes what `lookup` answers for each name (lower case, no prefix) and,
     /// where it answers nothing, what the device sets, or the default.
@@ -65,11 +78,7 @@ impl Params {
                 .unwrap_or(param.default);
             let value = lookup(param.name).unwrap_or_else(|| preset.to_owned());
             if !param.values.allows(&value) {
-                return Err(ParamError::Value {
-                    name: param.name.to_uppercase(),
-                    value,
-                    allowed: param.values.describe(),
-                });
+                return Err(param.refuses(&value));
             }
             values.insert(param.name, value);
         }
@@ -117,14 +126,16 @@ impl Params {
         for name in names {
             let Some(bare) = name.strip_prefix(PREFIX) else { continue };
             if !PARAMS.iter().any(|param| param.name.eq_ignore_ascii_case(bare)) {
-                let known: Vec<_> = PARAMS
-                    .iter()
-                    .map(|param| format!("{PREFIX}{}", param.name.to_uppercase()))
-                    .collect();
-                return Err(ParamError::Name { name: bare.to_owned(), known: known.join(", ") });
+                return Err(Self::unknown(bare.to_owned()));
             }
         }
         Ok(())
+    }
+
+    /// A name (upper case, without the prefix) is none.
+    fn unknown(name: String) -> ParamError {
+        let known = PARAMS.iter().map(|param| format!("{PREFIX}{}", param.name.to_uppercase()));
+        ParamError::Name { name, known: known.collect::<Vec<_>>().join(", ") }
     }
 
     /// The value of a parameter, by its lower-case name.

@@ -2,10 +2,24 @@
 //! What is in force in this process: the `FI_TCAM_*` parameters, and what the versions and the
 //! threading of the application mean.
 
+use std::path::Path;
+
 use ffi::{Errno, host::Host, provider::param, sys};
-use nic::params::Params;
+use nic::params::{
+    ParamError, Params,
+    config::{self, Config, ConfigError},
+};
 
 use crate::{device::clusters, job};
+
+/// Why there are none.
+#[derive(Debug, thiserror::Error)]
+enum ParamsError {
+    #[error("{0}")]
+    Param(#[from] ParamError),
+    #[error("FI_TCAM_CONFIG={file}: {error}")]
+    Config { file: String, error: ConfigError },
+}
 
 /// The parameters in force.
 ///
@@ -13,14 +27,30 @@ use crate::{device::clusters, job};
 /// `EINVAL` for a value or a name that is not allowed: running another
 /// experiment than the one asked for would be worse than not running.
 pub(crate) fn params() -> Result<Params, Errno> {
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let params = Params::check_names(names).and_then(|()| Params::from_lookup(param));
-    let params = params.and_then(job::of_each_rank).map_err(|error| {
+    let params = in_force().map_err(|error| {
         tracing::error!("{error}");
         Errno::EINVAL
     })?;
     clusters::check(&params)?;
     Ok(params)
+}
+
+fn in_force() -> Result<Params, ParamsError> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    Params::check_names(names)?;
+    let config = config()?;
+    let set = |name: &str| param(name).or_else(|| config.get(name).map(str::to_owned));
+    Ok(job::of_each_rank(Params::from_lookup(set)?)?)
+}
+
+/// What the file of settings has, if one is named.
+fn config() -> Result<Config, ParamsError> {
+    let Some(file) = param(config::NAME).filter(|file| !file.is_empty()) else {
+        return Ok(Config::default());
+    };
+    let opened = host::regular::open(Path::new(&file)).map_err(ConfigError::from);
+    let read = opened.and_then(|mut opened| Config::read(&mut opened));
+    read.map_err(|error| ParamsError::Config { file, error })
 }
 
 /// Version of the host libfabric for people.

@@ -18,5 +18,6 @@ pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod stats;
 pub(crate) mod sweep;
+pub(crate) mod tune;
 pub(crate) mod watch;
 pub(crate) mod workload;

@@ -89,7 +89,8 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> R
     let frame =
         |column: usize, row: usize| (columns[column], rows[row], width / 2.0 - 180.0, 320.0);
     let panel = |at, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
-        Panel { frame: at, title, unit, x_label: &label, sizes: &sizes, need, axis, series }
+        let mark = Some((need, format!("needs {}", whole(need))));
+        Panel { frame: at, title, unit, x_label: &label, sizes: &sizes, mark, axis, series }
             .draw(canvas)
     };
 

@@ -3,6 +3,7 @@
 
 pub(crate) mod canvas;
 pub(crate) mod capacity;
+pub(crate) mod channels;
 pub(crate) mod chart;
 pub(crate) mod panel;
 pub(crate) mod picture;

@@ -66,6 +66,8 @@ pub(super) enum Axis {
     Linear,
     /// Powers of two, as on the x axis; the table size is a dashed line.
     Powers,
+    /// To a scale of powers of ten.
+    Decades,
 }
 
 /// A panel and everything on it.
@@ -77,8 +79,8 @@ pub(super) struct Panel<'a> {
     pub(super) x_label: &'a str,
     /// Measured table sizes, rising.
     pub(super) sizes: &'a [usize],
-    /// Entries that would hold everything: a dashed line; 0 for none.
-    pub(super) need: u64,
+    /// A size that a dashed line marks, and what it is.
+    pub(super) mark: Option<(u64, String)>,
     pub(super) axis: Axis,
     pub(super) series: Vec<Series>,
 }
@@ -120,10 +122,10 @@ impl Panel<'_> {
         let (left, top, width, height) = self.frame;
         let sizes = self.sizes.iter().map(|&size| size as f64);
         let largest = self.sizes.last().copied().unwrap_or(0) as f64;
-        // The need is drawn when it is not far beyond what was measured.
-        let need = self.need as f64;
-        let need_shown = need > 0.0 && need <= 2.0 * largest;
-        let x_scale = Powers::over(sizes.clone().chain(need_shown.then_some(need)));
+        // The mark is drawn when it is not far beyond what was measured.
+        let mark = self.mark.as_ref().map(|(at, label)| (*at as f64, label));
+        let mark = mark.filter(|(at, _)| *at > 0.0 && *at <= 2.0 * largest);
+        let x_scale = Powers::over(sizes.clone().chain(mark.map(|(at, _)| at)));
         // A margin keeps the markers off the frame.
         let x = |size: f64| left + 18.0 + (width - 36.0) * x_scale.part(size);
         let y_at = |part: f64| top + height - part * height;
@@ -154,13 +156,12 @@ impl Panel<'_> {
         if self.axis == Axis::Powers {
             self.table_size(canvas, &x, &|value| y_at(y_part(value)))?;
         }
-        if need_shown {
-            let at = x(need);
+        if let Some((at, label)) = mark {
+            let at = x(at);
             canvas.dashed((at, top), (at, top + height), 2.0, GREY)?;
-            let label = format!("needs {}", whole(self.need));
-            let half = canvas.width(&label, TICK)? / 2.0;
+            let half = canvas.width(label, TICK)? / 2.0;
             let centre = at.clamp(left + half, left + width - half);
-            canvas.text(&label, (centre, top - 22.0), TICK, DARK, Align::Centre)?;
+            canvas.text(label, (centre, top - 22.0), TICK, DARK, Align::Centre)?;
         }
         canvas.rectangle((left, top), (left + width, top + height), GREY)?;
         for (at, series) in self.series.iter().enumerate() {
@@ -228,6 +229,7 @@ impl Panel<'_> {
                 });
                 (ticks.collect(), Box::new(move |value| value / top))
             }
+            Axis::Decades => decades(values),
             Axis::Powers => {
                 let sizes = self.sizes.iter().map(|&size| size as f64);
                 let least = values.clone().chain(sizes).filter(|&value| value > 0.0);
@@ -249,6 +251,34 @@ impl Panel<'_> {
             }
         }
     }
+}
+
+/// Ticks of powers of ten, with 2 and 5 between them where there is room.
+fn decades(values: impl Iterator<Item = f64>) -> (Vec<Tick>, Box<dyn Fn(f64) -> f64>) {
+    let powers = values.filter(|value| *value > 0.0).map(f64::log10);
+    let (low, high) = powers.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), power| {
+        (low.min(power), high.max(power))
+    });
+    let (low, high) = if low <= high { (low - 0.15, high + 0.15) } else { (0.0, 1.0) };
+    let part = move |value: f64| {
+        if value > 0.0 { ((value.log10() - low) / (high - low)).max(0.0) } else { 0.0 }
+    };
+    let factors: &[f64] = if high - low < 3.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let mut ticks = Vec::new();
+    for power in low.floor() as i32..=high.ceil() as i32 {
+        for factor in factors {
+            let value = factor * 10f64.powi(power);
+            let decimals = usize::try_from(-power).unwrap_or(0);
+            let label = match decimals {
+                0 => whole(value as u64),
+                _ => format!("{value:.decimals$}"),
+            };
+            if (low..=high).contains(&value.log10()) {
+                ticks.push((part(value), label));
+            }
+        }
+    }
+    (ticks, Box::new(part))
 }
 
 /// A step of 1, 2 or 5 times a power of ten of which at most six reach `most`,
@@ -284,6 +314,20 @@ mod tests {
             let part = Powers::over(std::iter::once(size)).part(size);
             assert!((0.0..=1.0).contains(&part) && part.is_finite(), "{size}: {part}");
         }
+    }
+
+    #[test]
+    fn decades_hold_what_there_is() {
+        for values in [vec![0.7, 180.0], vec![9.0, 8000.0], vec![5.0], vec![0.0], vec![]] {
+            let (ticks, part) = decades(values.iter().copied());
+            assert!(!ticks.is_empty(), "{values:?}");
+            let positions =
+                ticks.iter().map(|(at, _)| *at).chain(values.iter().map(|&it| part(it)));
+            assert!(positions.into_iter().all(|at| (0.0..=1.0).contains(&at)), "{values:?}");
+        }
+        let (ticks, _) = decades([0.7, 18.0].into_iter());
+        let labels: Vec<_> = ticks.iter().map(|(_, label)| label.as_str()).collect();
+        assert_eq!(labels, ["0.5", "1", "2", "5", "10", "20"]);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Advise,
     #[serde(rename = "tcam-diff")]
     Diff,
+    #[serde(rename = "tcam-tune")]
+    Tune,
 }
 
 /// Whether a text was written here: such a file may be in a directory of reports.

@@ -16,6 +16,13 @@ pub const PARAMS: &[Param] = &[
                not set; generic sets nothing.",
     },
     Param {
+        name: "config",
+        values: Values::Text,
+        default: "",
+        help: "File of settings, a line `name = value` for each, such as tcam tune writes; what the \
+               environment sets comes before it.",
+    },
+    Param {
         name: "prq_entries",
         values: Values::Number(0, 65_536),
         default: "4096",
@@ -308,6 +315,13 @@ pub const PARAMS: &[Param] = &[
         default: "auto",
         help: "Copy of long messages by the kernel (process_vm_readv); auto falls back to copies \
                through shared buffers where the kernel refuses, off always does.",
+    },
+    Param {
+        name: "net_eager_size",
+        values: Values::Number(0, 65_536),
+        default: "65536",
+        help: "Largest message in bytes that is copied and sent at once to a peer of another host; a \
+               longer one waits until its receiver asks for it.",
     },
     Param {
         name: "net",

@@ -84,7 +84,7 @@ impl Engine {
             op: 0,
         };
         self.note_message(peer, &op.buffer);
-        let sent = if self.home.fits(len) || len <= self.eager_size.min(LONGEST) || inject {
+        let sent = if self.home.fits(len) || len <= self.at_once || inject {
             self.send_eager::<false>(peer, op, header, report, inject)
         } else {
             self.send_longer(peer, op, header, report)
@@ -104,15 +104,18 @@ impl Engine {
     /// A message that need not go through a buffer.
     #[inline(never)]
     fn send_longer(&mut self, peer: u32, op: &Send, header: Header, report: bool) -> Result<()> {
+        let len = op.buffer.len();
         if self.is_net(peer) {
-            return match op.buffer.len() {
-                ..=channel::net::frame::EAGER => {
-                    self.send_eager::<false>(peer, op, header, report, false)
-                }
-                _ => self.send_rendezvous(peer, op, header, report),
+            return match len <= self.net_eager_size {
+                true => self.send_eager::<false>(peer, op, header, report, false),
+                false => self.send_rendezvous(peer, op, header, report),
             };
         }
-        if op.buffer.len() <= (EAGER_AT_TIMES * self.eager_size).min(LONGEST) {
+        if len <= self.eager_size.min(LONGEST) {
+            // Only where less goes at once over the network.
+            return self.send_eager::<false>(peer, op, header, report, false);
+        }
+        if len <= (EAGER_AT_TIMES * self.eager_size).min(LONGEST) {
             return self.send_eager::<true>(peer, op, header, report, false);
         }
         self.send_rendezvous(peer, op, header, report)

@@ -19,7 +19,7 @@ use channel::{
     net::end::Net,
     shm::segment::Segment,
     way::Link,
-    wire::Header,
+    wire::{Header, LONGEST},
 };
 use ffi::{Errno, Result, flags, info::Info};
 use host::{census::Census, node_pool::NodePool};
@@ -155,6 +155,9 @@ pub(crate) struct Engine {
     pub(crate) wants_room: bool,
 
     pub(crate) eager_size: usize,
+    pub(crate) net_eager_size: usize,
+    /// Longest message that is sent at once whichever way it goes.
+    pub(crate) at_once: usize,
     pub(crate) inject_size: usize,
     /// Whether what is sent is recorded.
     pub(crate) records_sends: bool,
@@ -198,6 +201,9 @@ impl Engine {
         let directed = Directed::of(info.caps);
         let (device, processes) = make::device(params, directed, node_pool.as_ref(), opened)?;
         let eager_size = params.number("eager_size");
+        let net_eager_size = params.number("net_eager_size");
+        let near = eager_size.min(LONGEST);
+        let at_once = if net.is_some() { near.min(net_eager_size) } else { near };
         let check = params.text("check") == "on";
         let copies = params.text("kernel_copy") == "auto";
         let home = Home::new(own, net, params.polling(), Settings { checks: check, copies });
@@ -253,6 +259,8 @@ impl Engine {
             flow: Flow::from_params(params),
             wants_room: false,
             eager_size,
+            net_eager_size,
+            at_once,
             inject_size: attr::inject_size(eager_size),
             records_sends: trace::records_sends(params),
             check,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Control messages that wait for room.
+//! Control messages that wait for room, and lengths that fit.
 
 use channel::{
     testing,
     wire::{Flags, Header, INLINE, Kind},
 };
+
+use nic::params::{PARAMS, Values};
 
 use crate::fuzzing::endpoint;
 
@@ -29,4 +31,12 @@ fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
     engine.flush_deferred();
     let flags: Vec<_> = testing::slots(&there).iter().map(|slot| slot.unwrap().flags).collect();
     assert_eq!(flags, [Flags::PART, Flags::empty()]);
+}
+
+#[test]
+fn what_is_sent_at_once_over_the_network_fits_a_frame() {
+    let param = PARAMS.iter().find(|param| param.name == "net_eager_size").unwrap();
+    let most = channel::net::frame::EAGER;
+    assert_eq!(param.values, Values::Number(0, most as u64));
+    assert_eq!(param.default, most.to_string());
 }

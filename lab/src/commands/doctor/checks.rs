@@ -7,12 +7,13 @@ use std::process::Command;
 
 use host::directory;
 use nic::live::{LEFT, PEERS, SEGMENT, SEGMENT_NAME};
+use nic::params::{PREFIX, config};
 use rustix::fs::FlockOperation;
 
 use super::finding::Finding;
 use crate::launch::library::Library;
 use crate::launch::{endpoints, launcher};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, whole};
 
 /// Below this much free shared memory a few ranks may not start.
@@ -105,7 +106,7 @@ pub(super) fn parameters() -> Vec<Finding> {
     // Of which nothing need be text.
     let set: Vec<_> = std::env::vars_os()
         .map(|(name, value)| format!("{}={}", name.to_string_lossy(), value.to_string_lossy()))
-        .filter(|set| set.starts_with(nic::params::PREFIX))
+        .filter(|set| set.starts_with(PREFIX))
         .collect();
     match Settings::default().check() {
         Err(error) => vec![Finding::bad(
@@ -119,11 +120,32 @@ pub(super) fn parameters() -> Vec<Finding> {
                 format!("set in the environment: {}", set.join(" ")),
                 "options of `tcam run` and `tcam sweep` come before these",
             )];
+            findings.extend(config(params.text(config::NAME)));
             findings.extend(report_place(params.text("report")));
             findings.extend(trace_place(params.text("trace")));
             findings
         }
     }
+}
+
+/// What the file of settings sets, and what of that the environment sets otherwise.
+fn config(file: &str) -> Option<Finding> {
+    let config = settings::config(Path::new(file)).ok().filter(|_| !file.is_empty())?;
+    let is_set =
+        |name: &str| std::env::var_os(format!("{PREFIX}{}", name.to_uppercase())).is_some();
+    let (over, ours): (Vec<_>, Vec<_>) = config.all().partition(|(name, _)| is_set(name));
+    let told = |of: &[(&str, &str)]| {
+        let words: Vec<_> = of.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        if words.is_empty() { "nothing".to_owned() } else { words.join(" ") }
+    };
+    let what = format!("FI_TCAM_CONFIG={file} sets {}", told(&ours));
+    Some(match over.is_empty() {
+        true => Finding::good(what),
+        false => Finding::note(
+            what,
+            format!("the environment comes before what else it sets: {}", told(&over)),
+        ),
+    })
 }
 
 /// Where FI_TCAM_REPORT has reports written.

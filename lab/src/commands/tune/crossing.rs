@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! From which size on one channel stays better than the other ("channel polling", sections 4.2
+//! and 4.3).
+//!
+//! ```text
+//! at a size     better    its median is, and the middle halves of both do not touch
+//!               tie       otherwise: the difference is within the spread
+//! crossing      the smallest size at which the channel for long messages is better, such that
+//!               the other is better at no larger one, and at most half of these are ties
+//! ```
+//!
+//! A tie decides nothing, so that a noisy size neither makes a crossing nor ends one; half of the
+//! sizes beyond it must show the difference, so that one lucky size makes none.
+
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+
+use super::curves::{Curve, Measure, Spread};
+
+/// Which channel is better at a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Better {
+    Short,
+    Long,
+    Tie,
+}
+
+/// What two curves say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub(super) enum Crossing {
+    /// The channel for long messages stays better from a size on.
+    At {
+        /// The size before it, of those that were measured.
+        after: Option<usize>,
+        /// That size.
+        from: usize,
+    },
+    /// The channel for short messages is better, if one is.
+    Never,
+    /// Each is better at some sizes, in turns.
+    Alternates,
+    /// The difference is within the spread.
+    Same,
+    /// No size was measured of both.
+    Unknown,
+}
+
+/// Where the curves cross, among the sizes at which the channels differ at all.
+pub(super) fn crossing(
+    short: &Curve,
+    long: &Curve,
+    measure: Measure,
+    differ: &RangeInclusive<usize>,
+) -> Crossing {
+    let of_both = |size| {
+        let (short, long) = (short.spread(size, measure)?, long.spread(size, measure)?);
+        Some((size, better(&short, &long, measure)))
+    };
+    let all: Vec<_> =
+        short.sizes().filter(|size| differ.contains(size)).filter_map(of_both).collect();
+    let count = |sizes: &[(usize, Better)], which| {
+        sizes.iter().filter(|(_, better)| *better == which).count()
+    };
+    let end = all.iter().rposition(|(_, better)| *better == Better::Short).map_or(0, |at| at + 1);
+    let begins = |at: &usize| {
+        let beyond = &all[*at..];
+        beyond[0].1 == Better::Long && 2 * count(beyond, Better::Long) >= beyond.len()
+    };
+    if let Some(at) = (end..all.len()).find(begins) {
+        let after = at.checked_sub(1).map(|before| all[before].0);
+        return Crossing::At { after, from: all[at].0 };
+    }
+    match (count(&all, Better::Short), count(&all, Better::Long)) {
+        _ if all.is_empty() => Crossing::Unknown,
+        (short, 0) if 2 * short >= all.len() => Crossing::Never,
+        (1.., 1..) => Crossing::Alternates,
+        _ => Crossing::Same,
+    }
+}
+
+fn better(short: &Spread, long: &Spread, measure: Measure) -> Better {
+    let (lower, higher) = match measure.wants_less() {
+        true => (Better::Short, Better::Long),
+        false => (Better::Long, Better::Short),
+    };
+    if short.upper_quartile < long.lower_quartile {
+        lower
+    } else if long.upper_quartile < short.lower_quartile {
+        higher
+    } else {
+        Better::Tie
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::curves::Measured;
+    use super::*;
+
+    const ALL: RangeInclusive<usize> = 1..=usize::MAX;
+
+    /// A curve of sizes with a value and how much it varies.
+    fn curve(points: &[(usize, f64, f64)]) -> Curve {
+        let mut curve = Curve::default();
+        for part in [-1.0, -0.5, 0.0, 0.5, 1.0] {
+            for &(size, value, spread) in points {
+                let value = value + part * spread;
+                // Less latency is better, more of the others.
+                curve.put(&Measured { size, values: [value, 1e6 / value, 1.0 / value] });
+            }
+        }
+        curve
+    }
+
+    fn of(short: &[f64], long: &[f64], spread: f64) -> Crossing {
+        let sized = |values: &[f64]| {
+            let points: Vec<_> =
+                (0..).zip(values).map(|(at, &value)| (1 << at, value, spread)).collect();
+            curve(&points)
+        };
+        let (short, long) = (sized(short), sized(long));
+        let [first, rest @ ..] = Measure::ALL.map(|measure| crossing(&short, &long, measure, &ALL));
+        assert_eq!(rest, [first; 2], "each measure has its better side");
+        first
+    }
+
+    #[test]
+    fn the_size_is_found_from_which_one_stays_better() {
+        let at = |after, from| Crossing::At { after, from };
+        let linear = [1.0, 2.0, 4.0, 8.0, 16.0];
+        assert_eq!(of(&linear, &[5.0, 5.5, 6.0, 7.0, 9.0], 0.1), at(Some(4), 8));
+        // Better from the first size on.
+        assert_eq!(of(&linear, &[0.5, 1.0, 2.0, 4.0, 8.0], 0.1), at(None, 1));
+        // Better at a small size already, and then not: what stays counts.
+        assert_eq!(of(&linear, &[0.5, 3.0, 6.0, 7.0, 9.0], 0.1), at(Some(4), 8));
+        // The last size alone.
+        assert_eq!(of(&linear, &[5.0, 5.5, 6.0, 9.0, 9.0], 0.1), at(Some(8), 16));
+    }
+
+    #[test]
+    fn noise_makes_no_crossing_and_ends_none() {
+        let linear = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0];
+        // A tie in the middle of what is better.
+        let long = [5.0, 5.5, 3.0, 8.0, 9.0, 12.0];
+        assert_eq!(of(&linear, &long, 0.1), Crossing::At { after: Some(2), from: 4 });
+        // All of it within the spread.
+        assert_eq!(of(&linear, &linear.map(|it| 1.01 * it), 1.0), Crossing::Same);
+        // One lucky size among ties.
+        let lucky = [1.0, 1.5, 4.0, 8.0, 16.0, 32.0];
+        assert_eq!(of(&linear, &lucky, 0.1), Crossing::Same);
+    }
+
+    #[test]
+    fn curves_that_do_not_cross_are_told() {
+        let linear = [1.0, 2.0, 4.0, 8.0];
+        assert_eq!(of(&linear, &[2.0, 4.0, 8.0, 16.0], 0.1), Crossing::Never);
+        assert_eq!(of(&linear, &[0.5, 1.0, 8.0, 16.0], 0.1), Crossing::Alternates);
+        assert_eq!(of(&linear, &linear, 0.0), Crossing::Same);
+    }
+
+    #[test]
+    fn sizes_that_one_lacks_are_left_out() {
+        let short = curve(&[(1, 1.0, 0.1), (4, 4.0, 0.1), (16, 16.0, 0.1)]);
+        let long = curve(&[(1, 3.0, 0.1), (2, 1.0, 0.1), (16, 9.0, 0.1)]);
+        let found = |differ| crossing(&short, &long, Measure::Latency, &differ);
+        assert_eq!(found(ALL), Crossing::At { after: Some(1), from: 16 });
+        assert_eq!(found(1..=8), Crossing::Never);
+        assert_eq!(found(2..=15), Crossing::Unknown);
+        let none = Curve::default();
+        assert_eq!(crossing(&short, &none, Measure::Latency, &ALL), Crossing::Unknown);
+    }
+}

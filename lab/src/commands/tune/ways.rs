@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The channels that are measured against each other, and what follows for the threshold between them.
+
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+
+use super::crossing::Crossing;
+use super::curves::Measure;
+use crate::text::numbers::whole;
+
+/// Longest message that travels in a slot of the ring, whatever the settings.
+const IN_A_SLOT: usize = 208;
+/// Longest message that an MPI may inject, which goes at once whatever the settings.
+const INJECTED: usize = 4096;
+
+/// A channel, and the settings that force it.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    /// How a message goes.
+    how: &'static str,
+    pub(super) forced: &'static [(&'static str, &'static str)],
+}
+
+/// Two channels with a threshold between them.
+#[derive(Debug)]
+pub(super) struct Pair {
+    /// For short messages, and for long ones.
+    pub(super) ways: [Way; 2],
+    /// The longest message that goes the first way.
+    pub(super) parameter: &'static str,
+    /// What it may be at most.
+    most: usize,
+    /// Sizes at which the settings make a difference.
+    pub(super) differ: RangeInclusive<usize>,
+    /// What turns the second way off.
+    off: Option<(&'static str, &'static str)>,
+}
+
+/// Between processes of one host.
+pub(super) const ONE_HOST: Pair = Pair {
+    ways: [
+        Way {
+            name: "shared buffers",
+            how: "through shared buffers",
+            forced: &[("kernel_copy", "off"), ("eager_size", "16384")],
+        },
+        Way {
+            name: "kernel copy",
+            how: "by kernel copy",
+            forced: &[("kernel_copy", "auto"), ("eager_size", "0")],
+        },
+    ],
+    parameter: "eager_size",
+    most: 16_384,
+    differ: IN_A_SLOT + 1..=usize::MAX,
+    off: Some(KERNEL_COPY_OFF),
+};
+
+/// Over the network.
+pub(super) const NETWORK: Pair = Pair {
+    ways: [
+        Way {
+            name: "network at once",
+            how: "over the network at once",
+            forced: &[("net_eager_size", "65536")],
+        },
+        Way {
+            name: "network asked for",
+            how: "over the network when asked for",
+            forced: &[("net_eager_size", "0")],
+        },
+    ],
+    parameter: "net_eager_size",
+    most: 65_536,
+    differ: INJECTED + 1..=65_536,
+    off: None,
+};
+
+/// Where the kernel copies nothing, asking it is in vain.
+pub(super) const KERNEL_COPY_OFF: (&str, &str) = ("kernel_copy", "off");
+
+/// Every parameter that is set here.
+pub(super) const PARAMETERS: [&str; 3] = ["eager_size", "kernel_copy", "net_eager_size"];
+
+/// What one measure says.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    pub(super) measure: Measure,
+    pub(super) crossing: Crossing,
+    /// Nothing where the defaults are kept.
+    pub(super) settings: Vec<(&'static str, String)>,
+}
+
+impl Pair {
+    /// The settings that follow.
+    pub(super) fn answer(&self, measure: Measure, crossing: Crossing) -> Answer {
+        let settings = match crossing {
+            Crossing::At { after, .. } => {
+                let longest = after.unwrap_or(0).min(self.most);
+                vec![(self.parameter, longest.to_string())]
+            }
+            Crossing::Never => {
+                let off = self.off.map(|(name, value)| (name, value.to_owned()));
+                off.into_iter().chain([(self.parameter, self.most.to_string())]).collect()
+            }
+            Crossing::Alternates | Crossing::Same | Crossing::Unknown => Vec::new(),
+        };
+        Answer { measure, crossing, settings }
+    }
+
+    /// The same in words.
+    pub(super) fn told(&self, answer: &Answer) -> String {
+        let [short, long] = &self.ways;
+        let by = answer.measure.name();
+        let set = settings(&answer.settings);
+        match answer.crossing {
+            Crossing::At { after, from } => {
+                let most = match after.is_some_and(|after| after > self.most) {
+                    true => ", the most that it may be",
+                    false => "",
+                };
+                format!(
+                    "by {by}: better {} from {} bytes on: {set}{most}",
+                    long.how,
+                    whole(from as u64)
+                )
+            }
+            Crossing::Never => format!("by {by}: better {} wherever they differ: {set}", short.how),
+            Crossing::Alternates => format!(
+                "by {by}: each is better at some sizes, neither stays so: the default of {} is kept",
+                self.parameter
+            ),
+            Crossing::Same => format!(
+                "by {by}: the difference is within the spread: the default of {} is kept",
+                self.parameter
+            ),
+            Crossing::Unknown => format!(
+                "by {by}: no size was measured of both: the default of {} is kept",
+                self.parameter
+            ),
+        }
+    }
+}
+
+/// `eager_size = 4096, kernel_copy = off`.
+fn settings(all: &[(&str, String)]) -> String {
+    let all: Vec<_> = all.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    all.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use nic::params::{PARAMS, Params, Values};
+
+    use super::*;
+
+    fn told(pair: &Pair, crossing: Crossing) -> String {
+        pair.told(&pair.answer(Measure::Latency, crossing))
+    }
+
+    #[test]
+    fn settings_are_within_what_parameters_allow() {
+        for pair in [&ONE_HOST, &NETWORK] {
+            let param = PARAMS.iter().find(|param| param.name == pair.parameter).unwrap();
+            assert_eq!(param.values, Values::Number(0, pair.most as u64));
+            for way in &pair.ways {
+                let value = |name: &str| way.forced.iter().find(|(key, _)| *key == name);
+                let set = |name: &str| value(name).map(|(_, value)| (*value).to_owned());
+                Params::from_lookup(set).unwrap();
+                assert!(way.forced.iter().all(|(name, _)| PARAMETERS.contains(name)));
+            }
+        }
+    }
+
+    #[test]
+    fn answers_say_what_is_set_and_why() {
+        let at = |after, from| Crossing::At { after, from };
+        for (crossing, expected) in [
+            (
+                at(Some(4096), 6144),
+                "by latency: better by kernel copy from 6,144 bytes on: eager_size = 4096",
+            ),
+            (
+                at(Some(32768), 65536),
+                "by latency: better by kernel copy from 65,536 bytes on: eager_size = 16384, the most \
+                 that it may be",
+            ),
+            (at(None, 256), "by latency: better by kernel copy from 256 bytes on: eager_size = 0"),
+            (
+                Crossing::Never,
+                "by latency: better through shared buffers wherever they differ: kernel_copy = off, eager_size = 16384",
+            ),
+        ] {
+            assert_eq!(told(&ONE_HOST, crossing), expected);
+        }
+        for kept in [Crossing::Same, Crossing::Alternates, Crossing::Unknown] {
+            assert!(told(&NETWORK, kept).ends_with("the default of net_eager_size is kept"));
+        }
+        assert!(told(&NETWORK, Crossing::Never).ends_with("differ: net_eager_size = 65536"));
+    }
+}

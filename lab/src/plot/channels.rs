@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Latency, bandwidth and overlap of channels by the size of messages: three panels ("channel
+//! polling", Figure 5).
+
+use plotters::prelude::RGBColor;
+
+use super::canvas::{Align, Canvas, DARK, GREY, Surface};
+use super::panel::{Axis, Marker, Panel, Series};
+use super::picture::Picture;
+use crate::error::Error;
+
+const SIZE: (u32, u32) = (1400, 1100);
+/// Colours that people with any colour vision tell apart (Okabe and Ito), and a shape for each.
+const STYLES: [(RGBColor, Marker); 2] =
+    [(RGBColor(0x00, 0x72, 0xb2), Marker::Disc), (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle)];
+
+/// A line: sizes with the median, and the quartiles around it.
+pub(crate) type Line = Vec<(usize, f64, (f64, f64))>;
+
+/// What one panel shows.
+pub(crate) struct Measured {
+    pub(crate) title: &'static str,
+    pub(crate) unit: &'static str,
+    /// In per cent, and not to a scale of powers.
+    pub(crate) is_share: bool,
+    /// As many as there are channels.
+    pub(crate) lines: Vec<Line>,
+    /// The size from which the other channel stays better.
+    pub(crate) mark: Option<(u64, String)>,
+}
+
+/// The picture.
+pub(crate) struct Channels {
+    pub(crate) title: String,
+    /// One or two.
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) panels: [Measured; 3],
+    /// What follows from it.
+    pub(crate) reading: Vec<String>,
+}
+
+impl Picture for Channels {
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+        let width = f64::from(SIZE.0);
+        canvas.text(&self.title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
+        self.legend(canvas, (40.0, 78.0))?;
+        let columns = [130.0, 130.0 + width / 2.0 - 20.0];
+        let places = [(columns[0], 165.0), (columns[1], 165.0), (columns[0], 625.0)];
+        for ((left, top), measured) in places.into_iter().zip(&self.panels) {
+            let sizes: Vec<_> = measured.lines.iter().flatten().map(|&(size, _, _)| size).collect();
+            let sizes: Vec<_> = std::collections::BTreeSet::from_iter(sizes).into_iter().collect();
+            let series = measured.lines.iter().zip(STYLES).map(|(line, (colour, marker))| Series {
+                colour,
+                marker,
+                values: line.iter().map(|&(size, value, _)| (size, value)).collect(),
+                spread: line.iter().map(|&(_, _, spread)| spread).collect(),
+            });
+            Panel {
+                frame: (left, top, width / 2.0 - 180.0, 320.0),
+                title: measured.title,
+                unit: measured.unit,
+                x_label: "bytes of a message",
+                sizes: &sizes,
+                mark: measured.mark.clone(),
+                axis: if measured.is_share { Axis::Percent } else { Axis::Decades },
+                series: series.collect(),
+            }
+            .draw(canvas)?;
+        }
+        for (line, text) in self.reading.iter().enumerate() {
+            let at = (columns[1] - 60.0, 660.0 + 30.0 * line as f64);
+            canvas.text(text, at, 17.0, DARK, Align::Left)?;
+        }
+        Ok(())
+    }
+}
+
+impl Channels {
+    fn legend(
+        &self,
+        canvas: &Canvas<'_, impl Surface>,
+        (mut x, y): (f64, f64),
+    ) -> Result<(), Error> {
+        for (name, (colour, marker)) in self.names.iter().zip(STYLES) {
+            canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
+            marker.draw(canvas, (x + 18.0, y), colour)?;
+            canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
+            x += 46.0 + canvas.width(name, 18.0)? + 40.0;
+        }
+        if self.panels.iter().any(|panel| panel.mark.is_some()) {
+            canvas.dashed((x, y), (x + 36.0, y), 2.0, GREY)?;
+            let text = "the second stays better";
+            canvas.text(text, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::picture;
+    use super::*;
+
+    #[test]
+    fn lines_and_marks_are_drawn() {
+        let panel = |title, is_share, mark| Measured {
+            title,
+            unit: "us",
+            is_share,
+            lines: vec![vec![(8, 1.0, (0.9, 1.1)), (4096, 3.0, (2.0, 4.0))]; 2],
+            mark,
+        };
+        let mark = Some((2048, "from 2,048".to_owned()));
+        let picture = Channels {
+            title: "channels of a".to_owned(),
+            names: vec!["shared buffers", "kernel copy"],
+            panels: [
+                panel("Latency", false, mark),
+                panel("Bandwidth", false, None),
+                panel("Overlap", true, None),
+            ],
+            reading: vec!["by latency".to_owned()],
+        };
+        let text = picture::svg(&picture).unwrap();
+        for part in ["channels of a", "from 2,048", "kernel copy", "bytes of a message", "4,096"] {
+            assert!(text.contains(part), "{part}");
+        }
+    }
+}

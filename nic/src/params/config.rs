@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Files of settings (`FI_TCAM_CONFIG`), which `tcam tune` writes, and people.
+//!
+//! ```text
+//! # thresholds of this machine
+//! eager_size = 8192
+//! FI_TCAM_IDLE = spin           the prefix may be there
+//! ```
+//!
+//! The environment comes before the file, the file before presets and defaults.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use super::{PARAMS, PREFIX, ParamError, Params};
+
+/// Name of the parameter.
+pub const NAME: &str = "config";
+/// Most bytes of a file.
+const LARGEST: u64 = 64 * 1024;
+
+/// What a file sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config(BTreeMap<&'static str, String>);
+
+/// No file of settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is too long to be one.
+    #[error(
+        "it has more than {LARGEST} bytes: a file of settings has a line `name = value` for each"
+    )]
+    TooLong,
+    /// It is no text.
+    #[error("line {0}: is no text (UTF-8): `name = value` is expected, such as idle = spin")]
+    NoText(usize),
+    /// A line sets nothing.
+    #[error("line {line}: {text}: `name = value` is expected, such as idle = spin")]
+    NoSetting {
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is there.
+        text: String,
+    },
+    /// A name or a value is not allowed.
+    #[error("line {line}: {error}")]
+    Param {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Why.
+        error: ParamError,
+    },
+    /// A file names a file.
+    #[error(
+        "line {0}: {PREFIX}CONFIG: a file of settings names no other; the environment names the one \
+         that is read"
+    )]
+    Itself(usize),
+    /// A name is there twice.
+    #[error("line {line}: {name} is set in line {first} already: leave one of them out")]
+    Twice {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Lower case, without the prefix.
+        name: &'static str,
+        /// Number of the line that sets it first.
+        first: usize,
+    },
+}
+
+impl Config {
+    /// Reads a file and checks every name and value in it.
+    ///
+    /// # Errors
+    /// The first that is not allowed, with its line.
+    pub fn read(file: &mut impl Read) -> Result<Self, ConfigError> {
+        let mut bytes = Vec::new();
+        file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(ConfigError::TooLong);
+        }
+        let text = str::from_utf8(&bytes).map_err(|error| {
+            let before = &bytes[..error.valid_up_to()];
+            ConfigError::NoText(1 + before.iter().filter(|&&byte| byte == b'\n').count())
+        })?;
+        Self::parse(text)
+    }
+
+    fn parse(text: &str) -> Result<Self, ConfigError> {
+        let mut settings = BTreeMap::new();
+        let mut lines = BTreeMap::new();
+        for (line, text) in (1..).zip(text.lines()) {
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let parts = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+            let Some((name, value)) = parts.filter(|(name, _)| !name.is_empty()) else {
+                return Err(ConfigError::NoSetting { line, text: text.to_owned() });
+            };
+            let name = name.strip_prefix(PREFIX).unwrap_or(name).to_uppercase();
+            let Some(param) = PARAMS.iter().find(|param| param.name.eq_ignore_ascii_case(&name))
+            else {
+                return Err(ConfigError::Param { line, error: Params::unknown(name) });
+            };
+            if param.name == NAME {
+                return Err(ConfigError::Itself(line));
+            }
+            if !param.values.allows(value) {
+                return Err(ConfigError::Param { line, error: param.refuses(value) });
+            }
+            if let Some(first) = lines.insert(param.name, line) {
+                return Err(ConfigError::Twice { line, name: param.name, first });
+            }
+            settings.insert(param.name, value.to_owned());
+        }
+        Ok(Self(settings))
+    }
+
+    /// The value of a parameter that is set here, by its lower-case name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Every parameter that is set here, with its value.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, ConfigError> {
+        Config::read(&mut text.as_bytes())
+    }
+
+    fn why(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lines_set_parameters() {
+        let text = "# of this machine\n\n  eager_size=8192\nFI_TCAM_IDLE = spin\r\nnet = udp;ofi_rxd\n\
+                    report = a=b #1\nClusters =\n";
+        let config = read(text).unwrap();
+        let all: Vec<_> = config.all().collect();
+        let expected = [
+            ("clusters", ""),
+            ("eager_size", "8192"),
+            ("idle", "spin"),
+            ("net", "udp;ofi_rxd"),
+            ("report", "a=b #1"),
+        ];
+        assert_eq!(all, expected);
+        assert_eq!((config.get("idle"), config.get("poll")), (Some("spin"), None));
+        assert_eq!(read("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (text, told) in [
+            ("idle spin", "line 1: idle spin: `name = value` is expected"),
+            ("\n = spin", "line 2: = spin: `name = value`"),
+            ("# x\nidel = spin", "line 2: FI_TCAM_IDEL is no parameter of tcam; there are"),
+            (
+                "eager_size = 16385",
+                "line 1: FI_TCAM_EAGER_SIZE=16385: allowed is a whole number from 0",
+            ),
+            ("idle = spin # why", "line 1: FI_TCAM_IDLE=spin # why: allowed is auto, spin, yield"),
+            ("FI_TCAM_CONFIG = x", "line 1: FI_TCAM_CONFIG: a file of settings names no other"),
+            ("idle=spin\nFI_TCAM_IDLE=spin", "line 2: idle is set in line 1 already"),
+        ] {
+            assert!(why(text).starts_with(told), "{}", why(text));
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_of_settings_is_refused() {
+        let zeros = vec![b'#'; 64 * 1024 + 1];
+        assert!(
+            Config::read(&mut zeros.as_slice()).unwrap_err().to_string().contains("65536 bytes")
+        );
+        assert!(Config::read(&mut &zeros[1..]).is_ok());
+        let error = Config::read(&mut &b"idle = spin\n\xff\xfe"[..]).unwrap_err().to_string();
+        assert!(error.starts_with("line 2: is no text"), "{error}");
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("the disk is gone"))
+            }
+        }
+        assert_eq!(Config::read(&mut Broken).unwrap_err().to_string(), "the disk is gone");
+    }
+}
