@@ -45,8 +45,11 @@ pub(super) const SIZES: [u32; 12] =
 pub(super) const OVERLAPS: [(u32, [u32; 5]); 2] =
     [(4, [1, 5, 10, 50, 100]), (131_072, [10, 50, 100, 500, 1000])];
 
+/// Settings that leave a channel alone to be taken.
+type Forced = &'static [(&'static str, &'static str)];
+
 /// The channels of Figures 5 and 6: what forces them, and where the other rank is.
-pub(super) const CHANNELS: [(&str, &[(&str, &str)], &str); 3] = [
+pub(super) const CHANNELS: [(&str, Forced, &str); 3] = [
     ("shared buffers", &[("kernel_copy", "off"), ("eager_size", "16384")], "near"),
     ("kernel copy", &[("eager_size", "0")], "near"),
     ("network", &[], "far"),
