@@ -333,6 +333,31 @@ def run_mpi4py(arguments, hosts, tests):
     return 1
 
 
+def run_polling(arguments, hosts):
+    """The program of `tcam reproduce polling`, briefly; how many runs failed."""
+    failed = 0
+    words = "looks 51 cost 0 1 latency 4 discovery 10 bandwidth 4096 overlap 4096 10".split()
+    for name in arguments.mpi:
+        log = mpi.TARGET / f"polling-{name}.log"
+        command = [
+            str(arguments.tcam), "run", f"--mpi={name}", "--set=poll=static:50", "--set=idle=spin",
+            "--", *hosts.launcher(name, mpi.MPIS[name], (2, 1)),
+            str(mpi.build(name) / "polling"), *words,
+        ]  # fmt: skip
+        print(f"{name}, 2 and 1 ranks, polling:", end=" ", flush=True)
+        start = time.monotonic()
+        code = mpi.bounded(hosts.on(1, command), log, arguments.timeout)
+        lines = log.read_text().splitlines()
+        said = {line.split()[1] for line in lines if line.startswith("polling mode=")}
+        modes = {f"mode={mode}" for mode in ("cost", "latency", "discovery", "bandwidth", "overlap")}
+        if code == 0 and said == modes and "polling: ok ranks=3 near=1 far=1" in lines:
+            print(f"ok ({time.monotonic() - start:.0f} s)", flush=True)
+            continue
+        failed += 1
+        print(f"FAILED, see {log}", flush=True)
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mpi", type=mpi.words(list(mpi.MPIS)), default=["mpich", "openmpi5"])
@@ -358,6 +383,7 @@ def main():
         if arguments.only != "faults":
             failed += run_programs(arguments, hosts)
             failed += run_tune(arguments, hosts)
+            failed += run_polling(arguments, hosts)
         if arguments.mpi4py:
             failed += run_mpi4py(arguments, hosts, arguments.mpi4py)
         if arguments.only != "programs":

@@ -3,7 +3,8 @@
 # docs/PAPER.md and docs/PAPER.csv anew, and from them the verdicts in docs/papers.md, of all
 # papers or of one: tests/reproduce.sh [PAPER [--from CSV]]. With --from CSV nothing is measured:
 # `tests/reproduce.sh colpnp --from docs/colpnp.csv` after a change of words. RANKS is how many
-# share the machine through MPICH in colpnp.
+# share the machine through MPICH in colpnp. For polling two hosts are made on this machine, which
+# takes the right to make namespaces; EACH is how many ranks each has.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
@@ -20,6 +21,14 @@ reproduce() {
     fi
     case $paper in
     kmeans) "$tcam" reproduce kmeans --out docs ; return ;;
+    polling)
+        need_packages iproute2
+        need_mpich
+        build_apps mpich "$venvs/mpich/bin/mpicc"
+        python3 tests/on_two_hosts.py --ranks "${EACH:-2,16}" \
+            --program "$target/apps/mpich/polling" -- "$tcam" reproduce polling --out docs --
+        return
+        ;;
     colpnp) ranks=${RANKS:-64} program=collectives ;;
     *) ranks=2 program=hints ;;
     esac
@@ -43,7 +52,7 @@ copy_verdicts() {
     cp "$target/papers.md" docs/papers.md
 }
 
-papers=${1:-colpnp kmeans hash}
+papers=${1:-colpnp kmeans hash polling}
 [ $# -eq 0 ] || shift
 for paper in $papers; do
     reproduce "$paper" "$@"

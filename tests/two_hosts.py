@@ -96,14 +96,15 @@ class TwoHosts:
         return found.stdout.split()
 
     def launcher(self, mpi, binaries, each):
-        """The launcher of an MPI for so many ranks on each host."""
-        hosts = ",".join(f"{self.address(host)}:{each}" for host in (1, 2))
+        """The launcher of an MPI for so many ranks on each host, or for a pair of numbers."""
+        each = each if isinstance(each, (tuple, list)) else (each, each)
+        hosts = ",".join(f"{self.address(host)}:{each[host - 1]}" for host in (1, 2))
         mpiexec = str(binaries / "mpiexec")
         if mpi == "mpich":
             here = ["-launcher", "ssh", "-launcher-exec", self.rsh, "-localhost", self.address(1)]
-            words = [mpiexec, *here, "-hosts", hosts, "-n", 2 * each]
+            words = [mpiexec, *here, "-hosts", hosts, "-n", sum(each)]
         else:
             agent = "--prtemca plm_ssh_agent" if mpi == "openmpi5" else "--mca plm_rsh_agent"
-            words = [mpiexec, *agent.split(), self.rsh, "--host", hosts, "-n", 2 * each]
+            words = [mpiexec, *agent.split(), self.rsh, "--host", hosts, "-n", sum(each)]
         return [str(word) for word in words]
 

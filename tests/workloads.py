@@ -129,6 +129,15 @@ def reproduced(arguments):
     page = (place / "colpnp.md").read_text(encoding="utf-8")
     for part in ("## Figs. 5 and 11, through an MPI", "on 4 ranks", "not measurable here"):
         check(part in page, f"tcam reproduce: no {part!r} on its page")
+    log = place / "polling.log"
+    polling = [arguments.tcam, "reproduce", "polling", "--out", place]
+    here = ["--", *launcher, TARGET / "apps" / "mpich" / "polling"]
+    for command, found in ((polling, "(here 0)"), (polling + here, "(here 3)")):
+        ended = bounded([str(word) for word in command], log, arguments.timeout)
+        text = log.read_text(encoding="utf-8")
+        needs = "needs a program on two hosts"
+        said = ended == 125 and needs in text and found in text
+        check(said, f"tcam reproduce polling on one host ended with {ended}, see {log}")
 
 
 def main():

@@ -102,6 +102,12 @@ impl Turns {
         }
     }
 
+    /// So many looks into shared memory beside the polls: they count as polls.
+    #[inline]
+    pub fn looked(&mut self, count: u32) {
+        self.left = self.left.saturating_sub(count);
+    }
+
     /// The next poll asks the network, whatever the ratio.
     pub fn hurry(&mut self) {
         self.left = 0;
@@ -144,6 +150,12 @@ mod tests {
         assert_eq!(due(&mut turns, 8), [3, 7]);
         assert_eq!(turns.counts(), (5, 0));
         assert_eq!(due(&mut Turns::new(Polling::Every), 3), [0, 1, 2]);
+        let mut turns = Turns::new(Polling::Static(50));
+        assert_eq!(due(&mut turns, 1), [0]);
+        turns.looked(48);
+        assert_eq!(due(&mut turns, 4), [2]);
+        turns.looked(80);
+        assert_eq!(due(&mut turns, 2), [0]);
     }
 
     #[test]

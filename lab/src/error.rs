@@ -77,6 +77,13 @@ pub(crate) enum Error {
     #[error("reproduce {paper} runs no program: leave the command out")]
     NothingThroughMpi { paper: &'static str },
 
+    #[error(
+        "reproduce polling needs a program on two hosts: rank 0, another rank of its host (here {near}) \
+         and one of another host (here {far}), such as `-- mpiexec -n 3 -hosts a:2,b:1 \
+         target/apps/mpich/polling`"
+    )]
+    NeedsHosts { near: u32, far: u32 },
+
     /// What is in the way of the directory that endpoints meet in.
     #[error("{0}")]
     Directory(String),

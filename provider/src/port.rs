@@ -236,6 +236,7 @@ impl Pollable for Port {
         });
         // What came is for the caller.
         if !came {
+            engine.home.turns.looked(SPINS);
             self.hand_over(engine);
         }
         engine.idle.rested(caller);

@@ -12,6 +12,8 @@ mod measure;
 mod number;
 mod page;
 mod paper;
+mod polling;
+mod polling_page;
 mod reasons;
 mod through_mpi;
 mod verdict;
@@ -39,8 +41,9 @@ use number::Numbers;
 /// entries, so that the host engines match everything. The engines take turns in one
 /// process; times are medians over seeds, and ratios tell more than they do. Verdicts on
 /// the numbers in the paper's text are computed: reproduced is within 30 %. With a COMMAND
-/// latencies and the runtime are measured through an MPI as well. What is printed is
-/// also written to DIR as Markdown, with ranges, and every number as CSV.
+/// latencies and the runtime are measured through an MPI as well; polling of channels is
+/// measured through an MPI alone, on two hosts. What is printed is also written to DIR as
+/// Markdown, with ranges, and every number as CSV.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam reproduce colpnp --out colpnp
@@ -48,7 +51,10 @@ takes two to three minutes.
   tcam reproduce colpnp --out colpnp -- mpiexec -n 64 target/apps/mpich/collectives
 takes twice as long; tests/apps has the program.
   tcam reproduce kmeans --out kmeans
-  tcam reproduce hash --out hash -- mpiexec -n 2 target/apps/mpich/hints")]
+  tcam reproduce hash --out hash -- mpiexec -n 2 target/apps/mpich/hints
+  tcam reproduce polling --out polling -- mpiexec -n 3 -hosts a:2,b:1 target/apps/mpich/polling
+needs rank 0 and one more on a host, and one on another host. 16 there (-n 18 -hosts a:2,b:16)
+tell what polls cost by peers. It takes five minutes.")]
 pub(crate) struct Reproduce {
     /// Which paper.
     #[arg(value_enum)]
@@ -91,7 +97,8 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "PATH", requires = "command")]
     provider: Option<PathBuf>,
 
-    /// The program tests/apps/collectives.c or, for hash, hints.c, with its launcher.
+    /// The program tests/apps/collectives.c, for hash hints.c, for polling polling.c, with its
+    /// launcher.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -106,6 +113,8 @@ enum Paper {
     Kmeans,
     /// Hint-driven matching: a hash table of receives without wildcards
     Hash,
+    /// Polling of network and shared memory, and thresholds between channels
+    Polling,
 }
 
 /// What was measured of a paper.
@@ -114,6 +123,7 @@ enum Measured {
     Colpnp(Numbers),
     Kmeans(Cases),
     Hash(Cases),
+    Polling(Cases),
 }
 
 impl Paper {
@@ -128,6 +138,7 @@ impl Paper {
             Self::Colpnp => Measured::Colpnp(Numbers::read(path)?),
             Self::Kmeans => Measured::Kmeans(Cases::read(path)?),
             Self::Hash => Measured::Hash(Cases::read(path)?),
+            Self::Polling => Measured::Polling(Cases::read(path)?),
         })
     }
 }
@@ -138,6 +149,7 @@ impl Measured {
             Self::Colpnp(numbers) => page::figures(numbers),
             Self::Kmeans(cases) => kmeans::figures(cases),
             Self::Hash(cases) => hash::figures(cases),
+            Self::Polling(cases) => polling_page::figures(cases),
         }
     }
 
@@ -146,6 +158,7 @@ impl Measured {
             Self::Colpnp(numbers) => page::preface(numbers),
             Self::Kmeans(cases) => cases.preface("K-means", "kmeans"),
             Self::Hash(cases) => cases.preface("Hint-driven matching", "hash"),
+            Self::Polling(cases) => polling_page::preface(cases),
         };
         page::of(preface, &self.figures())
     }
@@ -153,7 +166,7 @@ impl Measured {
     fn write(&self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Colpnp(numbers) => write(&numbers.0, path),
-            Self::Kmeans(cases) | Self::Hash(cases) => write(&cases.0, path),
+            Self::Kmeans(cases) | Self::Hash(cases) | Self::Polling(cases) => write(&cases.0, path),
         }
     }
 }
@@ -221,12 +234,18 @@ fn measured(arguments: &Reproduce, signals: &mut Signals) -> Result<Measured, Er
             }
             Measured::Hash(cases)
         }
+        Paper::Polling => {
+            let mpi = polling::job(words, provider, signals)?;
+            Measured::Polling(polling::measure(&mpi, seeds, signals)?)
+        }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PAPERS: [Paper; 4] = [Paper::Colpnp, Paper::Kmeans, Paper::Hash, Paper::Polling];
 
     fn doc(name: &str) -> String {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
@@ -248,7 +267,7 @@ mod tests {
     /// `tcam reproduce PAPER --from docs/PAPER.csv --out docs` makes it so.
     #[test]
     fn pages_are_those_of_their_numbers() {
-        for paper in [Paper::Colpnp, Paper::Kmeans, Paper::Hash] {
+        for paper in PAPERS {
             let page = paper.name().to_owned() + ".md";
             assert!(stored(paper).markdown() == doc(&page), "docs/{page} is out of date");
         }
@@ -258,7 +277,7 @@ mod tests {
     #[test]
     fn the_verdicts_on_the_page_of_papers_are_computed() {
         let papers = doc("papers.md");
-        for paper in [Paper::Colpnp, Paper::Kmeans, Paper::Hash] {
+        for paper in PAPERS {
             let computed = stored(paper).figures()[0].markdown();
             let (_, section) = computed.split_once("\n\n").unwrap();
             assert!(papers.contains(section), "docs/papers.md lacks these verdicts:\n{section}");
