@@ -5,7 +5,6 @@ use std::{net::SocketAddrV4, sync::Arc, time::Duration};
 
 use ffi::Errno;
 use host::publish;
-use nic::polling::Polling;
 
 #[cfg(any(test, feature = "testing"))]
 use crate::twin;
@@ -49,7 +48,7 @@ impl Home {
     pub fn new(
         own: &Arc<Segment>,
         net: Option<Arc<Net>>,
-        polling: Polling,
+        turns: Turns,
         settings: Settings,
     ) -> Self {
         Self {
@@ -57,7 +56,7 @@ impl Home {
             outbox: Outbox::new(settings.checks),
             settings,
             net,
-            turns: Turns::new(polling),
+            turns,
             sent_far: (0, 0),
             #[cfg(any(test, feature = "testing"))]
             twin: None,

@@ -12,6 +12,8 @@
 //! 3.2, *static* and *dynamic*). *Auto* is the dynamic scheme with the history from the last message
 //! over the network on: the first after a long time near is found late, those that follow at once.
 
+use std::time::{Duration, Instant};
+
 use nic::polling::Polling;
 
 /// Most polls of shared memory for one of the network.
@@ -29,14 +31,50 @@ pub struct Turns {
     /// Polls of the network, and how many of them found nothing.
     polls: u64,
     empty: u64,
+    /// When the network was asked last, if that is timed: a look at the clock is a tenth of a poll.
+    asked: Option<Instant>,
+    /// From the poll before to this one.
+    gap: Duration,
+    /// Of polls that found something, together.
+    discovery: Duration,
+}
+
+/// Polls of the network up to now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Polls {
+    /// All.
+    pub all: u64,
+    /// Those that found nothing.
+    pub empty: u64,
+    /// Time from the poll before to each that found something, together; zero if it is not taken.
+    pub discovery: Duration,
 }
 
 impl Turns {
-    /// By a policy.
+    /// By a policy; `times` says whether the time of discovery is taken.
     #[must_use]
-    pub fn new(policy: Polling) -> Self {
-        let ratio = if let Polling::Static(ratio) = policy { ratio } else { 0 };
-        Self { policy, ratio, left: 0, near: 0, far: 0, polls: 0, empty: 0 }
+    pub fn new(policy: Polling, times: bool) -> Self {
+        Self {
+            policy,
+            ratio: if let Polling::Static(ratio) = policy { ratio } else { 0 },
+            left: 0,
+            near: 0,
+            far: 0,
+            polls: 0,
+            empty: 0,
+            asked: times.then(Instant::now),
+            gap: Duration::ZERO,
+            discovery: Duration::ZERO,
+        }
+    }
+
+    /// The network is asked now.
+    #[inline]
+    pub fn ask(&mut self) {
+        if let Some(asked) = &mut self.asked {
+            let now = Instant::now();
+            self.gap = now - std::mem::replace(asked, now);
+        }
     }
 
     /// Whether the network is to be asked at this poll.
@@ -84,6 +122,7 @@ impl Turns {
     /// So many messages came over the network.
     #[inline]
     pub fn came_far(&mut self, count: u32) {
+        self.discovery += self.gap;
         match self.policy {
             Polling::Auto => self.turn_far(),
             Polling::Dynamic(history) => {
@@ -125,10 +164,10 @@ impl Turns {
         }
     }
 
-    /// Polls of the network up to now, and how many of them found nothing.
+    /// Polls of the network up to now.
     #[must_use]
-    pub fn counts(&self) -> (u64, u64) {
-        (self.polls, self.empty)
+    pub fn counts(&self) -> Polls {
+        Polls { all: self.polls, empty: self.empty, discovery: self.discovery }
     }
 }
 
@@ -143,14 +182,14 @@ mod tests {
 
     #[test]
     fn a_static_ratio_is_kept_whatever_comes() {
-        let mut turns = Turns::new(Polling::Static(3));
+        let mut turns = Turns::new(Polling::Static(3), false);
         assert_eq!(due(&mut turns, 9), [0, 4, 8]);
         turns.came_near(1000);
         turns.came_far(1000);
         assert_eq!(due(&mut turns, 8), [3, 7]);
-        assert_eq!(turns.counts(), (5, 0));
-        assert_eq!(due(&mut Turns::new(Polling::Every), 3), [0, 1, 2]);
-        let mut turns = Turns::new(Polling::Static(50));
+        assert_eq!(turns.counts(), Polls { all: 5, ..Polls::default() });
+        assert_eq!(due(&mut Turns::new(Polling::Every, false), 3), [0, 1, 2]);
+        let mut turns = Turns::new(Polling::Static(50), false);
         assert_eq!(due(&mut turns, 1), [0]);
         turns.looked(48);
         assert_eq!(due(&mut turns, 4), [2]);
@@ -159,8 +198,24 @@ mod tests {
     }
 
     #[test]
+    fn discovery_is_the_time_since_the_poll_before() {
+        let mut turns = Turns::new(Polling::Every, true);
+        std::thread::sleep(Duration::from_millis(2));
+        turns.ask();
+        turns.found_nothing();
+        assert_eq!(turns.counts().discovery, Duration::ZERO);
+        let before = Instant::now();
+        std::thread::sleep(Duration::from_millis(2));
+        turns.ask();
+        turns.came_far(3);
+        let discovery = turns.counts().discovery;
+        assert!(discovery >= Duration::from_millis(2), "{discovery:?}");
+        assert!(discovery <= before.elapsed() + Duration::from_millis(1), "{discovery:?}");
+    }
+
+    #[test]
     fn a_dynamic_ratio_is_that_of_the_papers_formula() {
-        let mut turns = Turns::new(Polling::Dynamic(10));
+        let mut turns = Turns::new(Polling::Dynamic(10), false);
         turns.came_near(9);
         assert!(turns.is_each());
         turns.came_far(1);
@@ -174,12 +229,12 @@ mod tests {
     #[test]
     fn no_way_starves_and_what_is_sent_there_is_answered_soon() {
         for policy in [Polling::Auto, Polling::Dynamic(10_000)] {
-            let mut turns = Turns::new(policy);
+            let mut turns = Turns::new(policy, false);
             (0..20_000).for_each(|_| turns.came_near(1));
             assert_eq!(turns.ratio, MOST);
             assert!(due(&mut turns, 2 * MOST as usize + 2).len() >= 2);
         }
-        let mut turns = Turns::new(Polling::Auto);
+        let mut turns = Turns::new(Polling::Auto, false);
         turns.came_near(1000);
         assert!(turns.is_due() && !turns.is_due());
         turns.sent_far();

@@ -167,6 +167,10 @@ pub struct ChannelCounters {
     /// Those of them that found none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub empty_polls: u64,
+    /// Nanoseconds between each look that found messages and the look before it, together: what was
+    /// found had waited no longer.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub discovery_ns: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

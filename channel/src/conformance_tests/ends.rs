@@ -14,6 +14,7 @@ use crate::{
     contract::{Payload, Sent, Settings},
     home::{Home, Inboxes, NET},
     net::end::{self, Net},
+    polling::Turns,
     shm::segment::Segment,
     testing,
     twin::{self, End},
@@ -74,7 +75,7 @@ impl Endpoint {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
         let net = socket.map(|socket| network(socket, &own, address));
-        let mut home = Home::new(&own, net.clone(), Polling::Auto, settings);
+        let mut home = Home::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings);
         let end = if let Way::Twin(net) = way { Some(net.end(own.identity())) } else { None };
         if let Some(end) = &end {
             home.join(end);

@@ -18,7 +18,7 @@ pub(super) const HEAD: usize = 56;
 /// as long as some 20 KiB do.
 pub const EAGER: usize = 64 * 1024;
 /// Bytes that parts of a long message have, which are sent from where they are.
-pub(super) const PART: usize = 128 * 1024;
+pub(super) const PART: usize = 256 * 1024;
 /// Most bytes that are copied to be sent: a message, or parts of memory and data for them.
 pub(super) const LONGEST_STAGED: usize = HEAD + EAGER + 256;
 /// Most bytes of all.

@@ -12,11 +12,12 @@ use super::{contact::Contact, contacts::Contacts, frame::HEAD};
 
 /// Blocks to send from, and blocks to receive into.
 pub(super) const STAGING: usize = 64;
-pub(super) const RECEIVES: usize = 4;
-pub(super) const RECEIVE: usize = 512 * 1024;
+pub(super) const RECEIVES: usize = 6;
+/// One long part and little more: blocks that are used again soon stay in the cache.
+pub(super) const RECEIVE: usize = 272 * 1024;
 
 /// Blocks that are being sent to one peer at most: others go on if it takes nothing.
-const A_PEER: u32 = 8;
+const A_PEER: u32 = 32;
 
 /// Where a message is that came.
 #[derive(Clone, Copy, Debug)]

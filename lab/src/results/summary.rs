@@ -147,6 +147,7 @@ impl Summary {
                 all.received_bytes = total([all.received_bytes, channel.received_bytes]);
                 all.polls = total([all.polls, channel.polls]);
                 all.empty_polls = total([all.empty_polls, channel.empty_polls]);
+                all.discovery_ns = total([all.discovery_ns, channel.discovery_ns]);
             }
             sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
             sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);

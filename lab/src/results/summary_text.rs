@@ -119,7 +119,10 @@ pub(crate) fn of(sum: &Summary) -> String {
         let _ = if channel.polls > 0 {
             let empty = share(percent(channel.empty_polls, channel.polls));
             let polls = count(channel.polls, "poll");
-            writeln!(text, "{what}: {sent}; {empty} of {polls} found nothing")
+            let found = channel.polls.saturating_sub(channel.empty_polls).max(1);
+            let waited = channel.discovery_ns as f64 / found as f64 / 1e3;
+            let _ = writeln!(text, "{what}: {sent}; {empty} of {polls} found nothing");
+            writeln!(text, "    what the others found had waited at most {waited:.1} us on average")
         } else {
             writeln!(text, "{what}: {sent}")
         };
@@ -263,6 +266,7 @@ mod tests {
                 received_bytes: u64::MAX,
                 polls: u64::MAX,
                 empty_polls: u64::MAX,
+                discovery_ns: u64::MAX,
             },
         );
         report.tagged.bytes = u64::MAX;

@@ -18,7 +18,9 @@ impl Engine {
         let (sent, bytes) = self.home.sent_far();
         (shm.sent, shm.sent_bytes) = (shm.sent - sent, shm.sent_bytes - bytes);
         (net.sent, net.sent_bytes) = (net.sent + sent, net.sent_bytes + bytes);
-        (net.polls, net.empty_polls) = self.home.turns.counts();
+        let polls = self.home.turns.counts();
+        (net.polls, net.empty_polls) = (polls.all, polls.empty);
+        net.discovery_ns = polls.discovery.as_nanos() as u64;
         let channels = [
             ("shm", Some(shm)),
             ("kernel-copy", Some(self.channels.kernel_copy)),

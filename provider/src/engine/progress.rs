@@ -102,15 +102,15 @@ impl Engine {
     /// Handles a batch of slots of each way.
     #[inline]
     pub(crate) fn receive(&mut self) -> Progress {
-        let near = self.receive_over(0) > 0;
+        let near = self.receive_over(0);
         let others = WAYS > NET + 1 || self.inboxes[NET].is_some();
         let other = others && self.receive_beside(near);
-        if near || other { Progress::Some } else { Progress::None }
+        if near > 0 || other { Progress::Some } else { Progress::None }
     }
 
-    /// What came over the other ways; whether something did.
+    /// What came over the other ways, beside so many slots over shared memory; whether something did.
     #[inline(never)]
-    fn receive_beside(&mut self, near: bool) -> bool {
+    fn receive_beside(&mut self, near: u32) -> bool {
         let mut some = false;
         for way in NET + 1..WAYS {
             some |= self.receive_over(way) > 0;
@@ -118,10 +118,11 @@ impl Engine {
         if self.inboxes[NET].is_none() {
             return some;
         }
-        if near {
-            self.home.turns.came_near(1);
+        if near > 0 {
+            self.home.turns.came_near(near);
         }
         if self.home.turns.is_due() {
+            self.home.turns.ask();
             let before = self.channels.shm;
             match self.receive_over(NET) {
                 0 => self.home.turns.found_nothing(),

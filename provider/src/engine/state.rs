@@ -17,6 +17,7 @@ use channel::{
     home::{Home, Inboxes},
     identity::Identity,
     net::end::Net,
+    polling::Turns,
     shm::segment::Segment,
     way::Link,
     wire::{Header, LONGEST},
@@ -206,7 +207,8 @@ impl Engine {
         let at_once = if net.is_some() { near.min(net_eager_size) } else { near };
         let check = params.text("check") == "on";
         let copies = params.text("kernel_copy") == "auto";
-        let home = Home::new(own, net, params.polling(), Settings { checks: check, copies });
+        let turns = Turns::new(params.polling(), !params.text("report").is_empty());
+        let home = Home::new(own, net, turns, Settings { checks: check, copies });
         let reports = |op_flags| Side { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
