@@ -37,4 +37,6 @@ for _ in 1 2 3; do
     FI_PROVIDER=tcam FI_PROVIDER_PATH=$target/provider "$target/fabric/overlap"
 done
 say "Through MPI"
-exec python3 tests/bench.py
+python3 tests/bench.py
+say "Between two hosts"
+exec python3 tests/bench_hosts.py

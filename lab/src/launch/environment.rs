@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use nic::params::PREFIX;
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::launcher::Mpi;
 use super::library::Library;
@@ -46,6 +47,16 @@ const HANDED_ON: &str = "OMPI_MCA_mca_base_env_list";
 /// Open MPI's launchers refuse to run for root without these.
 const ROOT: &[(&str, &str)] =
     &[("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")];
+
+/// What ranks of this job know, and those of others do not.
+const KEY: &str = "FI_TCAM_JOB_KEY";
+
+fn random_key() -> Result<String, Error> {
+    let mut key = [0_u8; 16];
+    getrandom(&mut key, GetRandomFlags::empty())
+        .map_err(|error| Error::io(Path::new("getrandom"))(error.into()))?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(key)))
+}
 
 /// Variables for an MPI; for all of them if it is not known which it is, since
 /// each reads only its own.
@@ -95,6 +106,9 @@ impl Environment {
             ("FI_PROVIDER".to_owned(), "tcam".into()),
             (format!("{PREFIX}REPORT"), place.join(reports::PATTERN).into_os_string()),
         ];
+        if settings.get("job_key").is_none() && std::env::var_os(KEY).is_none() {
+            variables.push((KEY.to_owned(), random_key()?.into()));
+        }
         for (name, value) in for_mpi(mpi, root) {
             variables.push((name.to_owned(), value.into()));
         }
@@ -145,6 +159,21 @@ mod tests {
         let names: Vec<_> = names.split(';').collect();
         assert!(names.contains(&"FI_PROVIDER") && names.contains(&"FI_TCAM_PRQ_ENTRIES"));
         assert!(!names.contains(&"OMPI_MCA_pml"), "Open MPI hands these on by itself");
+    }
+
+    #[test]
+    fn each_run_has_a_key_of_its_own() {
+        let library = Library { directory: "/p".into(), file: "/p/libtcam-fi.so".into() };
+        let key = |settings: &Settings| {
+            let place = Path::new("/reports");
+            let made = Environment::new(Some(Mpi::Mpich), &library, settings, place).unwrap();
+            let of = |(name, value): &(String, OsString)| (name == KEY).then(|| value.clone());
+            made.variables.iter().filter_map(of).collect::<Vec<_>>()
+        };
+        let (first, second) = (key(&Settings::default()), key(&Settings::default()));
+        assert!(first.len() == 1 && first[0].len() == 32 && first != second);
+        let given = Settings::parse(&["job_key=mine".to_owned()]).unwrap();
+        assert_eq!(key(&given), ["mine"]);
     }
 
     #[test]

@@ -181,7 +181,7 @@ fn unwritable(directory: &Path) -> Option<std::io::Error> {
 }
 
 /// Size of /dev/shm, where every endpoint has its segment.
-pub(super) fn shared_memory(command: &[OsString]) -> Finding {
+pub(super) fn shared_memory(command: &[OsString], hosts: usize) -> Finding {
     if let Some(error) = unwritable(Path::new("/dev/shm")) {
         return Finding::bad(
             format!("/dev/shm: {error}"),
@@ -196,7 +196,7 @@ pub(super) fn shared_memory(command: &[OsString]) -> Finding {
         Ok(stat) => judge_shared_memory(
             stat.f_blocks.saturating_mul(stat.f_frsize),
             stat.f_bavail.saturating_mul(stat.f_frsize),
-            launcher::ranks(command),
+            here(command, hosts),
         ),
     }
 }
@@ -300,11 +300,18 @@ pub(super) fn peers(command: &[OsString]) -> Option<Finding> {
     ))
 }
 
-/// Ranks against cores.
-pub(super) fn cores(command: &[OsString]) -> Option<Finding> {
-    let ranks = launcher::ranks(command)?;
+/// How many ranks of a command are on this host, if they are spread evenly.
+fn here(command: &[OsString], hosts: usize) -> Option<usize> {
+    launcher::ranks(command).map(|ranks| ranks.div_ceil(hosts.max(1)))
+}
+
+/// Ranks of this host against its cores.
+pub(super) fn cores(command: &[OsString], hosts: usize) -> Option<Finding> {
+    let ranks = here(command, hosts)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let what = format!("{} on {}", count(ranks as u64, "rank"), count(cores as u64, "core"));
+    let each = if hosts > 1 { " of each host" } else { "" };
+    let (ranks_text, cores_text) = (count(ranks as u64, "rank"), count(cores as u64, "core"));
+    let what = format!("{ranks_text}{each} on {cores_text}");
     Some(if ranks <= cores {
         Finding::good(what)
     } else {

@@ -3,6 +3,7 @@
 
 mod checks;
 mod finding;
+mod network;
 mod program;
 mod software;
 
@@ -17,12 +18,14 @@ use finding::{Finding, Verdict};
 /// Says why the provider is not found or not chosen, and what to do.
 ///
 /// Checks the library, libfabric, the MPI of the launcher given and its program, /dev/shm, the
-/// kernel's copy between processes and the environment. Nothing is changed.
+/// kernel's copy between processes, the environment and, where the command names several hosts, what
+/// these need. Nothing is changed.
 /// The exit code is 1 when something keeps tcam from working.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam doctor
-  tcam doctor -- mpiexec -n 4 ./app")]
+  tcam doctor -- mpiexec -n 4 ./app
+  tcam doctor -- mpiexec -hosts a,b -n 4 ./app")]
 pub(crate) struct Doctor {
     /// The provider to check, or the directory that holds it.
     #[arg(long, value_name = "PATH")]
@@ -51,12 +54,14 @@ pub(crate) fn doctor(arguments: &Doctor) -> u8 {
         )),
     }
     findings.extend(software::mpi(command));
-    findings.push(checks::shared_memory(command));
+    let hosts = network::hosts(command);
+    findings.extend(network::network(command, hosts));
+    findings.push(checks::shared_memory(command, hosts));
     findings.extend(checks::directory());
     findings.push(checks::kernel_copy());
     findings.push(checks::processor());
     findings.extend(checks::peers(command));
-    findings.extend(checks::cores(command));
+    findings.extend(checks::cores(command, hosts));
     for finding in &findings {
         finding.print();
     }

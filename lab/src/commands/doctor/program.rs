@@ -27,10 +27,20 @@ fn linked(words: &[&OsStr]) -> Option<PathBuf> {
 
 /// The program of a command that has no launcher of an MPI: one alone, or started by a scheduler.
 pub(super) fn alone(command: &[OsString]) -> Option<Finding> {
+    let (path, of) = linked_program(command)?;
+    Some(Finding::good(format!("MPI: {} is linked to {of}", path.display())))
+}
+
+/// The MPI that the program of a command is linked to.
+pub(super) fn linked_to(command: &[OsString]) -> Option<&'static str> {
+    linked_program(command).map(|(_, of)| of)
+}
+
+fn linked_program(command: &[OsString]) -> Option<(PathBuf, &'static str)> {
     let words: Vec<&OsStr> = command.iter().map(OsString::as_os_str).collect();
     let path = linked(&words)?;
     let of = library(&fs::read(&path).ok()?)?;
-    Some(Finding::good(format!("MPI: {} is linked to {of}", path.display())))
+    Some((path, of))
 }
 
 /// The program of a command with a launcher of this MPI.

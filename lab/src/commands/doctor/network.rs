@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Checks of a command that starts ranks on several hosts.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use super::finding::Finding;
+use super::program;
+use crate::launch::launcher;
+use crate::settings::Settings;
+use crate::text::numbers::count;
+
+/// Options of launchers that list hosts, `a,b` or `a:16,b:16`,
+const LISTS: &[&str] = &["-hosts", "-host", "--host", "-H", "-w", "--nodelist"];
+/// that name a file with a host a line,
+const FILES: &[&str] =
+    &["-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-machine"];
+/// and, of srun, how many there are.
+const COUNTS: &[&str] = &["-N", "--nodes"];
+/// In an allocation of Slurm: how many hosts it has.
+const ALLOCATED: &str = "SLURM_JOB_NUM_NODES";
+
+/// The value of the first of these options, `--name VALUE` or `--name=VALUE`.
+fn value<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
+    words.iter().enumerate().find_map(|(at, word)| match word.split_once('=') {
+        Some((name, value)) if names.contains(&name) => Some(value),
+        None if names.contains(word) => words.get(at + 1).copied(),
+        _ => None,
+    })
+}
+
+/// The launcher: srun, or that of an MPI.
+fn is_srun(command: &[OsString]) -> bool {
+    let is = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "srun");
+    launcher::in_command(command).is_none() && command.iter().any(is)
+}
+
+/// How many hosts a command names; none if it leaves that to the launcher.
+fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<usize> {
+    let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
+    let distinct = |names: &mut dyn Iterator<Item = &str>| {
+        let name = |entry: &str| entry.split(':').next().unwrap_or_default().trim().to_owned();
+        names.map(name).filter(|name| !name.is_empty()).collect::<BTreeSet<_>>().len()
+    };
+    if is_srun(command)
+        && let Some(nodes) = value(&words, COUNTS)
+    {
+        // `2-4` is at least two.
+        return nodes.split('-').next()?.parse().ok();
+    }
+    if let Some(list) = value(&words, LISTS) {
+        return Some(distinct(&mut list.split(',')));
+    }
+    let text = read(value(&words, FILES)?)?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    Some(distinct(&mut lines.filter_map(|line| line.split_whitespace().next())))
+}
+
+/// On how many hosts a command starts ranks, as far as it or Slurm says; otherwise one.
+pub(super) fn hosts(command: &[OsString]) -> usize {
+    let starts = is_srun(command) || launcher::in_command(command).is_some();
+    let named = named(command, |path| std::fs::read_to_string(path).ok());
+    let allocated = || std::env::var(ALLOCATED).ok()?.parse().ok();
+    named.or_else(|| allocated().filter(|_| starts)).unwrap_or(1)
+}
+
+/// What a job of several hosts needs; nothing if there is one.
+pub(super) fn network(command: &[OsString], hosts: usize) -> Vec<Finding> {
+    if hosts < 2 {
+        return Vec::new();
+    }
+    let mut findings = vec![Finding::note(
+        format!("network: ranks on {}", count(hosts as u64, "host")),
+        "the provider, the program and the DIR of reports must have the same path on all; \
+         docs/clusters.md says more",
+    )];
+    let Ok(params) = Settings::default().check() else { return findings };
+    let listed = Command::new("fi_info").arg("-l").output().ok();
+    let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    findings.push(below(params.text("net"), listed.as_deref()));
+    findings.extend(key(command, params.text("job_key")));
+    findings.extend(pmi(command));
+    findings
+}
+
+/// The provider that reaches other hosts.
+fn below(net: &str, listed: Option<&str>) -> Finding {
+    if net == "off" {
+        return Finding::bad(
+            "network: FI_TCAM_NET=off reaches no other host",
+            "unset it, or name a provider: FI_TCAM_NET=tcp",
+        );
+    }
+    let wanted = if net == "auto" { "tcp" } else { net };
+    // The one of libfabric 1.17 is called `net`.
+    let names = if wanted == "tcp" { vec!["tcp", "net"] } else { vec![wanted] };
+    let core = |name: &str| name.split(';').next().unwrap_or_default().to_owned();
+    let is_listed = |listed: &str| {
+        let all: BTreeSet<_> = listed.lines().filter_map(|line| line.strip_suffix(':')).collect();
+        names.iter().any(|name| all.contains(name) || all.contains(core(name).as_str()))
+    };
+    match listed {
+        None => Finding::note(
+            format!(
+                "network: other hosts are reached over {wanted}; no fi_info says if it is there"
+            ),
+            "the log says so if it is not: FI_LOG_LEVEL=warn",
+        ),
+        Some(listed) if is_listed(listed) => Finding::good(format!(
+            "network: other hosts are reached over {wanted}, which fi_info lists"
+        )),
+        Some(_) => Finding::note(
+            format!("network: fi_info lists no provider {wanted}"),
+            "an MPI that brings a libfabric of its own may have it; otherwise FI_TCAM_NET names \
+             another: fi_info -l",
+        ),
+    }
+}
+
+/// By what processes of a job know each other.
+fn key(command: &[OsString], key: &str) -> Option<Finding> {
+    if !key.is_empty() {
+        return Some(Finding::good("network: FI_TCAM_JOB_KEY is set"));
+    }
+    let launcher = launcher::detect(command);
+    let tells = is_srun(command) || matches!(launcher, Some(launcher::Mpi::Open(_)));
+    (!tells).then(|| {
+        Finding::note(
+            "network: this launcher tells no number of the job, so all jobs of yours share a key",
+            "`tcam run` gives each its own; without it: FI_TCAM_JOB_KEY=$(uuidgen) in the environment",
+        )
+    })
+}
+
+/// Under srun: whether it speaks with the MPI of the program.
+fn pmi(command: &[OsString]) -> Option<Finding> {
+    if !is_srun(command) {
+        return None;
+    }
+    let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
+    let given = value(&words, &["--mpi"]).map(str::to_owned);
+    let given = given.or_else(|| std::env::var("SLURM_MPI_TYPE").ok());
+    judge_pmi(program::linked_to(command)?, given.as_deref())
+}
+
+fn judge_pmi(library: &str, given: Option<&str>) -> Option<Finding> {
+    let wanted = if library.contains("Open MPI") { "pmix" } else { "pmi2" };
+    let fits = given.is_some_and(|given| given.starts_with(wanted));
+    Some(if fits {
+        Finding::good(format!("network: srun starts ranks of {library} with --mpi={wanted}"))
+    } else {
+        let given = given.unwrap_or("its default");
+        Finding::note(
+            format!("network: the program is of {library}, and srun takes {given} for --mpi"),
+            format!("srun --mpi={wanted}; with another one each rank may be alone in its job"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Verdict;
+    use super::*;
+
+    fn words(command: &str) -> Vec<OsString> {
+        command.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn hosts_are_counted_as_launchers_are_told_of_them() {
+        let file = |path: &str| {
+            (path == "list").then(|| "a slots=4 # the first\n\n# none\nb:4\na:2\n".to_owned())
+        };
+        for (command, hosts) in [
+            ("mpiexec -n 4 app", None),
+            ("mpiexec -hosts a:2,b:2 -n 4 app", Some(2)),
+            ("mpiexec -hosts a,a -n 4 app", Some(1)),
+            ("mpirun --host=a:2,b,c app", Some(3)),
+            ("mpiexec -f list app", Some(2)),
+            ("mpirun --hostfile none app", None),
+            ("srun -N 3 -n 6 app", Some(3)),
+            ("srun --nodes=2-4 app", Some(2)),
+            ("srun -w a,b,c app", Some(3)),
+            ("mpiexec -N 3 app", None),
+        ] {
+            assert_eq!(named(&words(command), file), hosts, "{command}");
+        }
+    }
+
+    #[test]
+    fn one_host_needs_no_network() {
+        assert!(network(&words("mpiexec -n 4 app"), 1).is_empty());
+    }
+
+    #[test]
+    fn the_provider_below_is_one_that_there_is() {
+        let listed = Some("tcp:\n    version: 2.5\nudp:\n    version: 2.5\n");
+        for (net, listed, verdict) in [
+            ("auto", listed, Verdict::Good),
+            ("udp;ofi_rxd", listed, Verdict::Good),
+            ("verbs", listed, Verdict::Note),
+            ("auto", Some("net:\n"), Verdict::Good),
+            ("tcp", None, Verdict::Note),
+            ("off", listed, Verdict::Bad),
+        ] {
+            assert_eq!(below(net, listed).verdict, verdict, "{net} {listed:?}");
+        }
+    }
+
+    #[test]
+    fn srun_speaks_with_the_mpi_of_the_program() {
+        for (library, given, verdict) in [
+            ("MPICH or Intel MPI", Some("pmi2"), Verdict::Good),
+            ("MPICH or Intel MPI", None, Verdict::Note),
+            ("Open MPI", Some("pmix_v4"), Verdict::Good),
+            ("Open MPI", Some("pmi2"), Verdict::Note),
+        ] {
+            assert_eq!(judge_pmi(library, given).unwrap().verdict, verdict, "{library} {given:?}");
+        }
+    }
+
+    #[test]
+    fn under_a_launcher_that_tells_no_number_a_key_is_asked_for() {
+        let verdict = |command: &str, of: &str| key(&words(command), of).map(|it| it.verdict);
+        assert_eq!(verdict("srun app", ""), None);
+        assert_eq!(verdict("sh app", ""), Some(Verdict::Note));
+        assert_eq!(verdict("sh app", "secret"), Some(Verdict::Good));
+    }
+}
