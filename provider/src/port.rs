@@ -210,17 +210,13 @@ impl Pollable for Port {
         let mut engine = self.engine.lock();
         let Some(engine) = &mut *engine else { return Pause::None };
         let caller = if engine.wants_room { Caller::Waits } else { caller };
+        // Who asks the network each time has not the time to look at this host again and again.
+        engine.idle.asks_elsewhere = engine.home.has_net() && engine.home.turns.is_each();
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
         if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
             pollers::note_poller();
             engine.look_around();
-        }
-        // Who asks the network each time has not the time to look at this host again and again.
-        let spins = pause == Pause::Spin && !(engine.home.has_net() && engine.home.turns.is_each());
-        if !spins && pause == Pause::Spin {
-            engine.idle.rested(caller);
-            return Pause::None;
         }
         if pause != Pause::Spin {
             engine.idle.rested(caller);

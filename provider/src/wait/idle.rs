@@ -103,6 +103,8 @@ pub(crate) struct Idle {
     room: bool,
     /// What [`FOUND`] was.
     found: u32,
+    /// Each poll asks more than the ring: it has no time to look there again and again, nor at the clock.
+    pub(crate) asks_elsewhere: bool,
     callers: Callers,
 }
 
@@ -205,6 +207,7 @@ impl Idle {
             ask: None,
             room: false,
             found: 0,
+            asks_elsewhere: false,
             callers: Callers::default(),
         }
     }
@@ -296,6 +299,7 @@ impl Idle {
         }
         let spins = !crowded
             && !polls_others
+            && !self.asks_elsewhere
             && (self.empty_here <= SPINNING || caller == Caller::Waits)
             && self.rested.elapsed() < TIGHT;
         if spins { Pause::Spin } else { Pause::None }
@@ -375,7 +379,7 @@ impl Idle {
     #[inline]
     pub(crate) fn rested(&mut self, caller: Caller) {
         let may_spin = self.empty_here < SPINNING || caller == Caller::Waits;
-        if may_spin && !self.is_crowded() {
+        if may_spin && !self.asks_elsewhere && !self.is_crowded() {
             self.rested = Instant::now();
         }
     }
