@@ -40,7 +40,7 @@ def expect(client, text, code, within):
         client.kill()
         out, err = client.communicate()
         raise AssertionError(f"no end within {within} s: {out}{err}") from None
-    last = (out.splitlines() or [""])[-1]
+    client.last = last = (out.splitlines() or [""])[-1]
     assert text in last and client.returncode == code, f"{client.returncode}: {out}{err}"
     return time.monotonic() - start, err
 
@@ -69,6 +69,33 @@ def a_process_dies(hosts, place):
     for other in others:
         expect(other, "messages", 0, 20)
     return f"noticed after {seconds:.1f} s"
+
+
+def sends_to_the_lost_are_not_taken(hosts, place):
+    dead = far(hosts, place, 2, "dead", "none", "sink")
+    pours = far(hosts, place, 1, "pours", "dead", "pour")
+    met(pours)
+    time.sleep(0.3)
+    subprocess.run(hosts.on(2, ["pkill", "-KILL", "-f", "far .* dead none"]), check=True)
+    dead.wait()
+    _, log = expect(pours, "after a send was taken", 3, 5)
+    last = (pours.last.split("error ")[1]).split(", ")
+    assert last[0] in ("103", "111") and int(last[1].split()[0]) >= 50, pours.last + log
+    return f"error {', '.join(last)}"
+
+
+def long_messages_go_both_ways(hosts, place):
+    told = []
+    for net in ("tcp", "sockets"):
+        start = time.monotonic()
+        ends = [
+            far(hosts, place, host, f"{net}{host}", f"{net}{3 - host}", "both", FI_TCAM_NET=net)
+            for host in (1, 2)
+        ]
+        for end in ends:
+            expect(end, "40 messages", 0, 30)
+        told.append(f"{net} {time.monotonic() - start:.1f} s")
+    return ", ".join(told)
 
 
 DEATHS = 24
@@ -211,6 +238,8 @@ def many_peers_of_one(hosts, place):
 FAULTS = [
     many_peers_of_one,
     a_process_dies,
+    sends_to_the_lost_are_not_taken,
+    long_messages_go_both_ways,
     many_die_in_the_midst_of_messages,
     a_host_dies,
     the_link_is_down_for_a_while,

@@ -52,7 +52,7 @@ errnos! {
     EOPNOTSUPP = libc::EOPNOTSUPP, "not supported on this object";
     EADDRINUSE = libc::EADDRINUSE, "address is in use";
     EADDRNOTAVAIL = libc::EADDRNOTAVAIL, "address is not one of this host";
-    ENETUNREACH = libc::ENETUNREACH, "peer is on another host, and there is no network channel";
+    ENETUNREACH = libc::ENETUNREACH, "peer is on another host that no network leads to";
     ECONNREFUSED = libc::ECONNREFUSED, "no endpoint of this user has that address";
     ECONNABORTED = libc::ECONNABORTED, "peer died";
     ETIMEDOUT = libc::ETIMEDOUT, "timed out";

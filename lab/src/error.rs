@@ -243,6 +243,9 @@ pub(crate) enum Error {
     #[error("no rank wrote a report: {why}")]
     NoReports { why: String },
 
+    #[error("{mpicc} does not compile the program that measures: {why}")]
+    Compile { mpicc: String, why: String },
+
     #[error("the program failed with\n{what}\nthe end of {log}:\n{tail}", log = log.display())]
     Program { what: String, code: u8, log: PathBuf, tail: String },
 

@@ -111,7 +111,7 @@ impl Settings {
             Params::check_names([format!("{PREFIX}{}", bare.to_uppercase())])?;
             let value = match bare.as_str() {
                 "clusters" => &clusters(value)?,
-                config::NAME if !value.is_empty() => &whole(value)?,
+                config::NAME => &whole(value)?,
                 _ => value,
             };
             if let Some(first) = settings.0.insert(bare.clone(), value.to_owned()) {
@@ -172,7 +172,7 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<Params, Error> {
         Params::check_names(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
         let set = |name: &str| self.0.get(name).cloned().or_else(|| of_environment(name));
-        let file = match set(config::NAME).filter(|name| !name.is_empty()) {
+        let file = match set(config::NAME) {
             Some(name) => config(Path::new(&name))?,
             None => Config::default(),
         };

@@ -124,8 +124,11 @@ impl Params {
     /// The first unknown name.
     pub fn check_names(names: impl IntoIterator<Item = String>) -> Result<(), ParamError> {
         for name in names {
-            let Some(bare) = name.strip_prefix(PREFIX) else { continue };
-            if !PARAMS.iter().any(|param| param.name.eq_ignore_ascii_case(bare)) {
+            let head = name.get(..PREFIX.len()).filter(|head| head.eq_ignore_ascii_case(PREFIX));
+            let Some(bare) = head.map(|head| &name[head.len()..]) else { continue };
+            // Nobody reads `FI_TCAM_Poll`.
+            let is_read = name == name.to_uppercase();
+            if !is_read || !PARAMS.iter().any(|param| param.name.eq_ignore_ascii_case(bare)) {
                 return Err(Self::unknown(bare.to_owned()));
             }
         }
@@ -255,6 +258,7 @@ mod tests {
                 }
                 Values::Text => Vec::new(),
                 Values::Pattern => ["%r", "%p", "%h", "%%"].map(str::to_owned).into(),
+                Values::Provider => ["auto", "off", "fi_info -l"].map(str::to_owned).into(),
             };
             for value in values.iter().map(String::as_str).chain([param.default]) {
                 assert!(text.contains(value), "{name}: {value}");
@@ -306,5 +310,19 @@ mod tests {
         assert_eq!(Params::check_names(names), Ok(()));
         let error = Params::check_names(["FI_TCAM_PRQ_ENTRY".to_owned()]).unwrap_err();
         assert!(error.to_string().starts_with("FI_TCAM_PRQ_ENTRY is no parameter of tcam"));
+    }
+
+    #[test]
+    fn names_that_nobody_reads_are_refused() {
+        let check = |name: &str| Params::check_names([name.to_owned()]);
+        check("FI_TCAM_POLL").unwrap();
+        check("FI_LOG_LEVEL").unwrap();
+        for odd in ["FI_TCAM_Poll", "fi_tcam_poll", "FI_TCAM_", "Fi_Tcam_NET"] {
+            assert!(check(odd).is_err(), "{odd}");
+        }
+        for (name, odd) in [("net", ""), ("net", "tcam"), ("net", "a b"), ("net_timeout", "+5")] {
+            assert!(Params::from_lookup(lookup(&[(name, odd)])).is_err(), "{name}={odd}");
+        }
+        Params::from_lookup(lookup(&[("net", "udp;ofi_rxd")])).unwrap();
     }
 }

@@ -45,9 +45,7 @@ fn in_force() -> Result<Params, ParamsError> {
 
 /// What the file of settings has, if one is named.
 fn config() -> Result<Config, ParamsError> {
-    let Some(file) = param(config::NAME).filter(|file| !file.is_empty()) else {
-        return Ok(Config::default());
-    };
+    let Some(file) = param(config::NAME) else { return Ok(Config::default()) };
     let opened = host::regular::open(Path::new(&file)).map_err(ConfigError::from);
     let read = opened.and_then(|mut opened| Config::read(&mut opened));
     read.map_err(|error| ParamsError::Config { file, error })

@@ -9,6 +9,8 @@
 //   hold           one message to and fro, then nothing, without any progress
 //   sink           messages of anybody, until one says that it is the last
 //   flood          long messages without end
+//   pour           short messages without end, and when the last was taken before the error
+//   both           long messages both ways at once, several under way
 //   last           messages without looking for completions, some messages of many lengths, then the last
 //
 // Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
@@ -174,6 +176,53 @@ static void send_many(int last) {
     }
 }
 
+// Sends that are taken after the peer is known to be lost go nowhere: none may be.
+static void pour(void) {
+    double last = seconds();
+    fill_numbered(0, 1000);
+    for (;;) {
+        ssize_t sent = fi_tsend(me.ep, out, 1000, NULL, me.peer, MESSAGE, out);
+        struct fi_cq_tagged_entry entries[16];
+        struct fi_cq_err_entry failure = {0};
+        ssize_t read = fi_cq_read(me.cq, entries, 16);
+        if (!sent) {
+            last = seconds();
+            if (!messages++) printf("%s: met\n", own);
+        }
+        if (read == -FI_EAVAIL) {
+            CHECK(fi_cq_readerr(me.cq, &failure, 0) == 1, "no error entry");
+            sent = -failure.err;
+        }
+        if (!sent || sent == -FI_EAGAIN) continue;
+        printf("%s: error %d, %.0f ms after a send was taken\n", own, (int)-sent,
+               (seconds() - last) * 1e3);
+        exit(3);
+    }
+}
+
+static void both_ways(void) {
+    enum { WINDOWS = 10, FLIGHT = 4 };
+    static unsigned char from[FLIGHT][LONGEST], to[FLIGHT][LONGEST];
+    for (int window = 0; window < WINDOWS; window++) {
+        for (uint64_t slot = 0; slot < FLIGHT; slot++)
+            OK(fi_trecv(me.ep, to[slot], LONGEST, NULL, me.peer, slot, 0, to[slot]));
+        for (uint64_t slot = 0; slot < FLIGHT; slot++) {
+            for (size_t at = 0; at < LONGEST; at += 509) from[slot][at] = byte_of(messages + slot, at);
+            ssize_t sent;
+            // What completes meanwhile is counted below: the queue keeps it.
+            while ((sent = fi_tsend(me.ep, from[slot], LONGEST, NULL, me.peer, slot, NULL)) == -FI_EAGAIN)
+                fi_cq_read(me.cq, NULL, 0);
+            if (sent) failed((int)-sent);
+        }
+        for (int done = 0; done < 2 * FLIGHT; done++) completion();
+        for (uint64_t slot = 0; slot < FLIGHT; slot++)
+            for (size_t at = 0; at < LONGEST; at += 509)
+                CHECK(to[slot][at] == byte_of(messages + slot, at), "message %lu, byte %zu",
+                      messages + slot, at);
+        messages += FLIGHT;
+    }
+}
+
 int main(int count, char **words) {
     CHECK(count >= 5, "far DIRECTORY OWN PEER WHAT [SECONDS]");
     own = words[2];
@@ -187,6 +236,10 @@ int main(int count, char **words) {
         meet_peer(words[1], words[3]);
     if (!strcmp(what, "sink")) {
         take_all();
+    } else if (!strcmp(what, "pour")) {
+        pour();
+    } else if (!strcmp(what, "both")) {
+        both_ways();
     } else if (!strcmp(what, "flood") || !strcmp(what, "last")) {
         send_many(!strcmp(what, "last"));
     } else if (!strcmp(what, "lead")) {

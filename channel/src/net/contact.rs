@@ -112,6 +112,11 @@ impl Contact {
         matches!(self.state, State::Open | State::Lost(_))
     }
 
+    /// Whether nothing more can be sent to it, as it seems.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_torn || matches!(self.state, State::Lost(_))
+    }
+
     /// Whether it is known that nothing more comes of it.
     pub(super) fn is_gone(&self) -> bool {
         matches!(self.state, State::Dead | State::Closed)

@@ -82,9 +82,13 @@ impl Link {
     pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
         let State { contacts, traffic } = &mut *self.net.state.lock();
         let Some(contact) = contacts.get_mut(self.number) else { return Sent::Yes };
-        if contact.who != Some(self.who) || !contact.is_open() || contact.is_torn {
+        if contact.who != Some(self.who) || contact.is_gone() {
             // Nobody reads what those are sent who are gone.
             return Sent::Yes;
+        }
+        // One that is lost is dead soon: then what is to be sent to it fails, and is not said to be sent.
+        if contact.is_lost() {
+            return Sent::NoRoom;
         }
         let is_last = header.kind == Kind::Chunk && !frame::is_part(&header);
         if is_last && contact.lent > 0 && traffic.is_lent(self.number, header.op) {

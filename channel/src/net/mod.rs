@@ -25,7 +25,7 @@
 //! that dies closes it. A host that is gone acknowledges nothing, which ends the connection after
 //! `FI_TCAM_NET_TIMEOUT`.
 //!
-//! Memory: 1.6 MiB an endpoint to receive into, 4 MiB to send from, of which pages are used as needed;
+//! Memory: 1.6 MiB an endpoint to receive into (2 MiB where the kernel does not fill it), 4 MiB to send from, of which pages are used as needed;
 //! some 500 bytes and a descriptor a peer that was met.
 //!
 //! Rejected: names of the provider below as addresses (a first message could only be answered by who

@@ -5,19 +5,27 @@ use std::collections::VecDeque;
 
 use ffi::{
     Buffer, Errno,
-    client::{Client, Event},
+    client::{self, Client, Event},
 };
 
 use super::{contact::Contact, contacts::Contacts, frame::HEAD};
 
 /// Blocks to send from, and blocks to receive into.
 pub(super) const STAGING: usize = 64;
-pub(super) const RECEIVES: usize = 6;
-/// One long part and little more: blocks that are used again soon stay in the cache.
-pub(super) const RECEIVE: usize = 272 * 1024;
+/// Of those that the kernel fills: one long part and little more, since blocks that are used again soon
+/// stay in the cache. What finds none waits in the socket.
+const KERNEL: (usize, usize) = (6, 272 * 1024);
+/// Of others, which may lose what finds none (`sockets` of libfabric 1.17).
+const OTHERS: (usize, usize) = (4, 512 * 1024);
 
-/// Blocks that are being sent to one peer at most: others go on if it takes nothing.
-const A_PEER: u32 = 32;
+/// Blocks to receive into from this provider, and bytes of each.
+pub(super) fn receives(provider: &str) -> (usize, usize) {
+    if client::is_kernel(provider) { KERNEL } else { OTHERS }
+}
+
+/// Blocks that are being sent to one peer at most: others go on if it takes nothing, and those that are
+/// not read from a socket find room.
+const A_PEER: (u32, u32) = (32, 8);
 
 /// Where a message is that came.
 #[derive(Clone, Copy, Debug)]
@@ -72,22 +80,27 @@ pub(super) struct Traffic {
     /// By block that is being sent.
     sending: [Sending; STAGING],
     came: VecDeque<Parcel>,
-    receives: [Receive; RECEIVES],
+    receives: Vec<Receive>,
+    /// Most blocks under way to a peer.
+    a_peer: u32,
 }
 
 impl Traffic {
     pub(super) fn new(below: Client) -> Self {
+        let (blocks, _) = receives(below.provider());
+        let a_peer = if client::is_kernel(below.provider()) { A_PEER.0 } else { A_PEER.1 };
         Self {
             below,
+            a_peer,
             sending: [Sending::default(); STAGING],
             came: VecDeque::new(),
-            receives: Default::default(),
+            receives: (0..blocks).map(|_| Receive::default()).collect(),
         }
     }
 
     /// Makes progress.
     pub(super) fn read(&mut self, contacts: &mut Contacts) {
-        let Self { below, sending, came, receives } = self;
+        let Self { below, sending, came, receives, .. } = self;
         // To whom it went, if that one is still known.
         let mut ended = |block: usize, contacts: &mut Contacts| {
             let Sending { number, token_here, lent_by } = std::mem::take(&mut sending[block]);
@@ -114,7 +127,7 @@ impl Traffic {
                 Event::Failed(errno) => tracing::warn!("the network below: {errno}"),
             });
         }
-        for block in 0..RECEIVES {
+        for block in 0..self.receives.len() {
             self.post_again(block);
         }
     }
@@ -154,7 +167,7 @@ impl Traffic {
 
     /// Whether a block may go to a peer.
     pub(super) fn has_room(&self, contact: Option<&Contact>) -> bool {
-        self.below.has_staging() && contact.is_none_or(|contact| contact.under_way < A_PEER)
+        self.below.has_staging() && contact.is_none_or(|contact| contact.under_way < self.a_peer)
     }
 
     /// Sends what is filled in, and what is behind it of an operation; whether there was room.

@@ -19,7 +19,7 @@ mod opened;
 mod traffic;
 
 pub use area::Area;
-pub use opened::{Client, Wanted};
+pub use opened::{Client, Wanted, is_kernel};
 pub use traffic::Event;
 
 #[cfg(test)]

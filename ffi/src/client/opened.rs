@@ -35,6 +35,12 @@ pub struct Wanted<'a> {
 /// lent, and others might read that memory when it is gone.
 const KERNEL: [&str; 2] = ["tcp", "net"];
 
+/// Whether the kernel reads what a provider sends, and fills what it receives into.
+#[must_use]
+pub fn is_kernel(provider: &str) -> bool {
+    KERNEL.contains(&provider)
+}
+
 /// An object of libfabric, closed when it is dropped.
 pub(super) struct Opened<T>(NonNull<T>);
 
@@ -174,8 +180,7 @@ impl Client {
         // SAFETY: see above.
         check(unsafe { enable(ep.fid(), sys::FI_ENABLE as c_int, ptr::null_mut()) })?;
         let name = name_of(&ep)?;
-        let lends_memory =
-            !attr.is_local && attr.iov_limit > 1 && KERNEL.contains(&&*attr.provider);
+        let lends_memory = !attr.is_local && attr.iov_limit > 1 && is_kernel(&attr.provider);
         let mut client = Self {
             lent: Lent::new(wanted.staging.0, wanted.receives.0),
             ep,

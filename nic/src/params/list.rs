@@ -325,7 +325,7 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "net",
-        values: Values::Text,
+        values: Values::Provider,
         default: "auto",
         help: "How peers of other hosts are reached: over the libfabric provider of this name (tcp, \
                sockets, udp;ofi_rxd, verbs;ofi_rxm, ...); auto opens tcp where the launcher says \

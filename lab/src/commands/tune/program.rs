@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use nic::params::PREFIX;
 
@@ -41,6 +41,13 @@ pub(super) struct Program<'a> {
     file: PathBuf,
 }
 
+/// How a command failed.
+struct Failed {
+    status: ExitStatus,
+    /// The end of what it printed.
+    tail: String,
+}
+
 impl<'a> Program<'a> {
     /// What is run, without a program yet; a log of it goes to this directory.
     pub(super) fn new(
@@ -69,7 +76,13 @@ impl<'a> Program<'a> {
         let source = directory.join(SOURCES[0].0);
         command.arg("-O2").arg("-o").arg(&self.file).arg(source);
         let name = mpicc.display().to_string();
-        Ok(self.started(command, &name, "cannot be compiled", signals)?.map(drop))
+        match self.started(command, &name, signals)? {
+            Some(Err(failed)) => {
+                let why = format!("{}\n{}", failed.status, failed.tail).trim_end().to_owned();
+                Err(Error::Compile { mpicc: name, why })
+            }
+            done => Ok(done.map(drop)),
+        }
     }
 
     /// Runs it with these settings over the user's. A report slows the run.
@@ -96,8 +109,14 @@ impl<'a> Program<'a> {
         }
         let _left = Leftovers::claim(directory);
         let name = program(self.launcher);
-        let Some(text) = self.started(command, &name, "failed", signals)? else {
-            return Ok(None);
+        let text = match self.started(command, &name, signals)? {
+            None => return Ok(None),
+            Some(Ok(text)) => text,
+            Some(Err(Failed { status, tail })) => {
+                let what = format!("{NAME} failed: {name}: {status}");
+                let log = self.log.clone();
+                return Err(Error::Program { what, code: exit_code(status), log, tail });
+            }
         };
         let is_whole = text.lines().any(|line| line.starts_with("channels: ok "));
         match sizes(&text) {
@@ -111,9 +130,8 @@ impl<'a> Program<'a> {
         &self,
         mut command: Command,
         name: &str,
-        what: &str,
         signals: &mut Signals,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<Result<String, Failed>>, Error> {
         let output = file::begin(&self.log)?;
         let errors = output.try_clone().map_err(Error::io(&self.log))?;
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
@@ -124,12 +142,11 @@ impl<'a> Program<'a> {
         let bytes = fs::read(&self.log).map_err(Error::io(&self.log))?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         if ended.status.success() {
-            return Ok(Some(text));
+            return Ok(Some(Ok(text)));
         }
         let lines: Vec<_> = text.lines().collect();
         let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-        let what = format!("{NAME} {what}: {name}: {}", ended.status);
-        Err(Error::Program { what, code: exit_code(ended.status), log: self.log.clone(), tail })
+        Ok(Some(Err(Failed { status: ended.status, tail })))
     }
 }
 
