@@ -48,10 +48,10 @@ def build(mpi):
     return out
 
 
-def bounded(command, log, deadline):
-    """Runs a command with its output in a log. Ends it, and what it started,
-    at the deadline. Returns its exit code, or None if it was ended."""
-    with open(log, "w", encoding="utf-8") as file:
+def bounded(command, log, deadline, errors=None):
+    """Runs a command with its output in a log, and its errors there or in a file of their own. Ends
+    it, and what it started, at the deadline. Returns its exit code, or None if it was ended."""
+    with open(log, "w", encoding="utf-8") as file, open(errors or os.devnull, "w") as apart:
         # The provider says in the log what it could not do.
         environment = os.environ | {"FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "tcam"}
         child = subprocess.Popen(
@@ -59,7 +59,7 @@ def bounded(command, log, deadline):
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=file,
-            stderr=subprocess.STDOUT,
+            stderr=apart if errors else subprocess.STDOUT,
             start_new_session=True,
         )
         try:
@@ -86,14 +86,15 @@ def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     place = TARGET / "mpi-tests" / mpi / f"{program.name}-{ranks}-{entries}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    log = place / "output.log"
+    # What the provider logs may stand in the midst of a line that a rank prints.
+    log, errors = place / "output.log", place / "errors.log"
     command = [
         *before, str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
         f"--report={place}", f"--mpi={mpi}", *[f"--set={one}" for one in arguments.set], "--",
         *launch(mpi, ranks), str(program),
     ]  # fmt: skip
     start = time.monotonic()
-    code = bounded(command, log, arguments.timeout)
+    code = bounded(command, log, arguments.timeout, errors)
     seconds = time.monotonic() - start
     text = log.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.splitlines() if line.startswith(program.name + ":")]
@@ -107,7 +108,8 @@ def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     else:
         why = missing_reports(place, ranks, entries)
     if why:
-        print(f"\n{' '.join(command)}\n{why}; the end of {log}:")
+        print(f"\n{' '.join(command)}\n{why}; the end of {log} and {errors.name}:")
+        text += errors.read_text(encoding="utf-8", errors="replace")
         print("\n".join(text.splitlines()[-15:]), flush=True)
     return Result(output, why, seconds)
 
