@@ -10,7 +10,9 @@
 //! only ("prq"). Then every thread alternates: it posts a receive and hands over the message that
 //! matches it. Contenders take turns, each time with a new unit; a row has the medians of their
 //! million matches a second, and of what they are to the one lock of the same turn. Every answer is
-//! checked, and what is left in the end.
+//! checked, and what is left in the end. A turn in which a thread waited for a core, though there is
+//! one for each, is made again: somebody else had it. The last column says how often that was, with
+//! [`AGAIN`] it says that the row is disturbed.
 //!
 //! `--only` chooses rows by a part of their name, such as `both,linked,mcs,2,`; without `--all`
 //! there are lengths of 1, 32 and 1024 only. A turn of more threads than cores takes four times as
@@ -24,6 +26,11 @@ use std::time::{Duration, Instant};
 use matching::tail_queues::{Binning, Locks, Mcs, OneLock, ParkingLot, TailQueues, Unit};
 use matching::{Element, EngineConfig, Kernel, Linked, Packed, Queues, Scanner, Source};
 
+/// Part of a turn in which a thread waits for a core that disturbs it.
+const DISTURBED: f64 = 0.03;
+/// Turns of a row that are made again at most.
+const AGAIN: usize = 100;
+
 /// Command line.
 struct Options {
     only: String,
@@ -33,7 +40,7 @@ struct Options {
 }
 
 fn options() -> Options {
-    let time = Duration::from_millis(10);
+    let time = Duration::from_millis(5);
     let mut options = Options { only: String::new(), time, turns: 7, all: false };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -68,8 +75,22 @@ fn element(bits: u64, token: u32) -> Element {
     Element { bits, ignore: 0, source: Source::new(1), token }
 }
 
-/// Million matches a second of so many threads.
-fn measure(mut unit: impl Unit, standing: Standing, threads: u32, time: Duration) -> f64 {
+/// What a turn gave.
+struct Turn {
+    /// Million matches a second.
+    rate: f64,
+    /// Part of the time that a thread was ready to run and had no core, of the worst thread.
+    waited: f64,
+}
+
+/// Nanoseconds that this thread was ready to run and had no core.
+fn waited() -> u64 {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    statistics.split_whitespace().nth(1).map_or(0, |wait| wait.parse().expect("nanoseconds"))
+}
+
+/// One turn of so many threads.
+fn turn(mut unit: impl Unit, standing: Standing, threads: u32, time: Duration) -> Turn {
     let Standing { receives, messages } = standing;
     for token in 0..receives {
         assert_eq!(unit.post(element(RECEIVES, token)), None);
@@ -83,30 +104,37 @@ fn measure(mut unit: impl Unit, standing: Standing, threads: u32, time: Duration
         // The first match moves what waits to its list.
         meet(unit, own);
         start.wait();
+        let before = waited();
         let mut matches = 0_u64;
         while !stop.load(Ordering::Relaxed) {
             meet(unit, own);
             matches += 1;
         }
-        matches
+        (matches, waited() - before)
     };
-    let rate = thread::scope(|scope| {
-        let (matches, counted) = mpsc::channel();
+    let turn = thread::scope(|scope| {
+        let (results, counted) = mpsc::channel();
         for thread in 0..threads {
-            let (unit, run, matches) = (&unit, &run, matches.clone());
-            scope.spawn(move || matches.send(run(unit, thread)));
+            let (unit, run, results) = (&unit, &run, results.clone());
+            scope.spawn(move || results.send(run(unit, thread)));
         }
         start.wait();
         let before = Instant::now();
         thread::sleep(time);
         let elapsed = before.elapsed();
         stop.store(true, Ordering::Relaxed);
-        drop(matches);
-        counted.iter().sum::<u64>() as f64 / elapsed.as_secs_f64() / 1e6
+        drop(results);
+        let (matches, waited) = counted
+            .iter()
+            .fold((0, 0), |(matches, worst), (more, waited)| (matches + more, waited.max(worst)));
+        Turn {
+            rate: matches as f64 / elapsed.as_secs_f64() / 1e6,
+            waited: waited as f64 / elapsed.as_nanos() as f64,
+        }
     });
     assert!(unit.receives().into_iter().eq(0..receives), "standing receives");
     assert!(unit.messages().into_iter().eq(0..messages), "standing messages");
-    rate
+    turn
 }
 
 /// Posts a receive and hands over its message.
@@ -134,25 +162,27 @@ fn rows<Q: Queues + Send, L: Locks>(storage: &str, make: impl Fn() -> Q + Copy, 
                 }
                 let messages = if lists == "both" { length } else { 0 };
                 let standing = Standing { receives: length, messages };
-                let turns: Vec<[f64; 3]> = (0..options.turns)
-                    .map(|_| {
-                        let tails = |binning| {
-                            let unit = TailQueues::<Q, L>::new(binning, make);
-                            measure(unit, standing, threads, time)
-                        };
-                        let one = measure(OneLock::<Q, L>::new(make), standing, threads, time);
-                        [one, tails(Binning::OFF), tails(Binning::PAPER)]
-                    })
-                    .collect();
+                let one = || turn(OneLock::<Q, L>::new(make), standing, threads, time);
+                let tails =
+                    |binning| turn(TailQueues::<Q, L>::new(binning, make), standing, threads, time);
+                let undisturbed = |turns: &[Turn; 3]| {
+                    threads as usize > cores || turns.iter().all(|turn| turn.waited < DISTURBED)
+                };
+                let (mut turns, mut again) = (Vec::new(), 0);
+                while turns.len() < options.turns {
+                    let three = [one(), tails(Binning::OFF), tails(Binning::PAPER)];
+                    if undisturbed(&three) || again == AGAIN {
+                        turns.push(three.map(|turn| turn.rate));
+                    } else {
+                        again += 1;
+                    }
+                }
                 let rate = |which: usize| median(turns.iter().map(|turn| turn[which]));
                 let ratio = |which: usize| median(turns.iter().map(|turn| turn[which] / turn[0]));
+                let [one, tails, binned] = [0, 1, 2].map(rate);
+                let [of_tails, of_binned] = [1, 2].map(ratio);
                 println!(
-                    "{name},{:.3},{:.3},{:.3},{:.2},{:.2}",
-                    rate(0),
-                    rate(1),
-                    rate(2),
-                    ratio(1),
-                    ratio(2)
+                    "{name},{one:.3},{tails:.3},{binned:.3},{of_tails:.2},{of_binned:.2},{again}"
                 );
             }
         }

@@ -93,6 +93,13 @@ impl Inbox {
         self.0.iter().position(|element| element.matches(key))
     }
 
+    /// Takes the oldest match out. It is mostly the youngest of all, which leaves without a move.
+    fn take(&mut self, key: &Key) -> Option<u32> {
+        let at = self.find(key)?;
+        let taken = if at + 1 == self.0.len() { self.0.pop() } else { Some(self.0.remove(at)) };
+        taken.map(|element| element.token)
+    }
+
     fn tokens(&self) -> impl Iterator<Item = u32> {
         self.0.iter().map(|element| element.token)
     }
@@ -121,7 +128,7 @@ impl<Q: Queues + Send, L: Locks> TailQueues<Q, L> {
         let in_inbox = |incoming: &mut Vec<Element>| {
             self.tail.0.with(|tail| {
                 let (theirs, mine) = inboxes(tail);
-                let found = theirs.find(&key).map(|at| theirs.0.remove(at).token);
+                let found = theirs.take(&key);
                 if found.is_none() {
                     mine.0.push(own);
                 }
