@@ -29,7 +29,7 @@ use matching::{Element, EngineConfig, Kernel, Linked, Packed, Queues, Scanner, S
 /// Part of a turn in which a thread waits for a core that disturbs it.
 const DISTURBED: f64 = 0.03;
 /// Turns of a row that are made again at most.
-const AGAIN: usize = 100;
+const AGAIN: usize = 1000;
 
 /// Command line.
 struct Options {
@@ -165,18 +165,23 @@ fn rows<Q: Queues + Send, L: Locks>(storage: &str, make: impl Fn() -> Q + Copy, 
                 let one = || turn(OneLock::<Q, L>::new(make), standing, threads, time);
                 let tails =
                     |binning| turn(TailQueues::<Q, L>::new(binning, make), standing, threads, time);
-                let undisturbed = |turns: &[Turn; 3]| {
-                    threads as usize > cores || turns.iter().all(|turn| turn.waited < DISTURBED)
-                };
-                let (mut turns, mut again) = (Vec::new(), 0);
-                while turns.len() < options.turns {
-                    let three = [one(), tails(Binning::OFF), tails(Binning::PAPER)];
-                    if undisturbed(&three) || again == AGAIN {
-                        turns.push(three.map(|turn| turn.rate));
-                    } else {
-                        again += 1;
+                let mut again = 0;
+                let mut undisturbed = |turn: &dyn Fn() -> Turn| loop {
+                    let Turn { rate, waited } = turn();
+                    if threads as usize > cores || waited < DISTURBED || again == AGAIN {
+                        return rate;
                     }
-                }
+                    again += 1;
+                };
+                let turns: Vec<[f64; 3]> = (0..options.turns)
+                    .map(|_| {
+                        [
+                            undisturbed(&one),
+                            undisturbed(&|| tails(Binning::OFF)),
+                            undisturbed(&|| tails(Binning::PAPER)),
+                        ]
+                    })
+                    .collect();
                 let rate = |which: usize| median(turns.iter().map(|turn| turn[which]));
                 let ratio = |which: usize| median(turns.iter().map(|turn| turn[which] / turn[0]));
                 let [one, tails, binned] = [0, 1, 2].map(rate);

@@ -183,6 +183,15 @@ fn a_probe_tells_what_a_receive_would_take() {
     check([&[message(10, 1), message(11, 2), any(0)], &[probe(), any(1), probe()]]);
 }
 
+/// What others move from an inbox to its list meanwhile.
+#[test]
+#[cfg_attr(miri, ignore = "every interleaving takes hours there")]
+fn an_element_on_its_way_is_cancelled_and_probed() {
+    check([&[exact(0), Op::Cancel(0)], &[message(10, 2), message(11, 2)]]);
+    let receive = |token| post(token, 5, 0, Source::new(1));
+    check([&[message(10, 1), probe()], &[receive(0), receive(1)]]);
+}
+
 /// Bins are emptied, passed and used again while a thread is between two of them.
 #[test]
 #[cfg_attr(miri, ignore = "every interleaving takes hours there")]

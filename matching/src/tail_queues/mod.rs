@@ -39,8 +39,8 @@
 //! - *Moving.* The paper appends UMQT to UMQ under TL. Here the inbox is taken out under TL and
 //!   appended after, under UMQL: meanwhile its elements are in neither, but nobody who looks for a
 //!   message gets that far without UMQL, and arrivals do not look for messages.
-//! - *Cancels and probes* look at a list and then, without letting go, at its inbox: an element on
-//!   its way would be in neither.
+//! - *Cancels and probes* look at a list and then, without letting go, at its inbox: otherwise they
+//!   would miss an element that another thread moves to the list in between.
 //!
 //! [`OneLock`] is the baseline. No engine of a table is made of either yet: the provider has one
 //! lock an endpoint.
