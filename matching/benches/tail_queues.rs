@@ -103,8 +103,8 @@ fn turn(mut unit: impl Unit, standing: Standing, threads: u32, time: Duration) -
         let own = element(FIRST + u64::from(thread), receives.max(messages) + thread);
         // The first match moves what waits to its list.
         meet(unit, own);
-        start.wait();
         let before = waited();
+        start.wait();
         let mut matches = 0_u64;
         while !stop.load(Ordering::Relaxed) {
             meet(unit, own);
