@@ -2,7 +2,7 @@
 //! Locks by name, and what a unit asks of them.
 //!
 //! A lock runs a closure on what it protects. So an MCS lock has its node on the stack, and every
-//! lock is given back in the reverse of the order in which it was taken: [`Bins`](super::bins::Bins)
+//! lock is given back in the reverse of the order in which it was taken: `Bins`
 //! does without lock coupling for that.
 
 use std::sync::atomic::{AtomicU64, Ordering};

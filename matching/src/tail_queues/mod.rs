@@ -34,7 +34,7 @@
 //! Algorithm 2 as printed leaves no window open. Three it does not speak of:
 //!
 //! - *Bins.* UMQL and PRQL become several locks, and a thread holds none between two of them: see
-//!   [`bins`]. TL is taken with the lock of the last bin only, which is where elements leave the
+//!   `bins.rs`. TL is taken with the lock of the last bin only, which is where elements leave the
 //!   inbox for.
 //! - *Moving.* The paper appends UMQT to UMQ under TL. Here the inbox is taken out under TL and
 //!   appended after, under UMQL: meanwhile its elements are in neither, but nobody who looks for a
