@@ -96,6 +96,9 @@ pub trait Queues: Lookup {
     /// An element.
     fn element(&self, handle: HostHandle) -> &Element;
 
+    /// The element of a token, if there is one: all are looked at.
+    fn handle_of(&self, token: u32) -> Option<HostHandle>;
+
     /// Takes an element out. If it has a queue, `leaves` is told which.
     fn remove(&mut self, handle: HostHandle, leaves: impl FnOnce(&Element, usize));
 

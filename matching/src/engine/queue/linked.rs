@@ -241,6 +241,11 @@ impl Queues for Linked {
         &self.nodes[handle.0 as usize].element
     }
 
+    fn handle_of(&self, token: u32) -> Option<HostHandle> {
+        let mut walk = self.walk(self.all.head, ALL);
+        walk.find(|(_, node)| node.element.token == token).map(|(index, _)| handle(index))
+    }
+
     #[inline]
     fn place(&mut self, handle: HostHandle, queue: usize) {
         debug_assert_eq!(self.unplaced(), Some(handle), "older elements are placed first");

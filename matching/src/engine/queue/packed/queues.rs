@@ -102,6 +102,12 @@ impl Queues for Packed {
         &self.slot(self.place_of(handle)).element
     }
 
+    fn handle_of(&self, token: u32) -> Option<HostHandle> {
+        let next = |at| self.all.next(at, &self.slots);
+        let mut places = std::iter::successors(next(0), |at| next(at + 1));
+        places.find(|&at| self.slot(at).element.token == token).map(|at| self.handle(at))
+    }
+
     #[inline(always)]
     fn place(&mut self, handle: HostHandle, queue: usize) {
         debug_assert_eq!(self.unplaced(), Some(handle), "older elements are placed first");
