@@ -57,7 +57,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     arguments = parser.parse_args()
     if why := TwoHosts.why_not():
-        sys.exit(f"two hosts cannot be made: {why}")
+        print(f"SKIPPED, two hosts: {why}")
+        return
     mpi.build("mpich")
     with TwoHosts() as hosts:
         far = hosts.launcher("mpich", mpi.MPIS["mpich"], 1)

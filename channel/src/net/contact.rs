@@ -107,12 +107,12 @@ impl Contact {
         self.state == State::Greeting
     }
 
-    /// Whether frames go to it.
+    /// Whether it is not known to be gone: one that is lost may have sent what is still on its way.
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Open | State::Lost(_))
     }
 
-    /// Whether nothing more can be sent to it, as it seems.
+    /// Whether its connection is gone, or a frame: nothing more is sent to it, and it is dead soon.
     pub(super) fn is_lost(&self) -> bool {
         self.is_torn || matches!(self.state, State::Lost(_))
     }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::{
     contacts::{Contacts, Own},
     frame,
-    traffic::{self, STAGING, Traffic},
+    traffic::{STAGING, Share, Traffic},
 };
 use crate::{identity::Identity, shm::segment::Liveness, wire::FAR};
 
@@ -47,7 +47,7 @@ pub fn open_below(provider: &str, node: Option<&str>) -> Result<Client, Errno> {
         provider,
         node,
         staging: (STAGING, frame::LONGEST_STAGED),
-        receives: traffic::receives(provider),
+        receives: Share::of(provider).receives,
         longest: frame::LONGEST,
     })
 }

@@ -86,7 +86,7 @@ impl Link {
             // Nobody reads what those are sent who are gone.
             return Sent::Yes;
         }
-        // One that is lost is dead soon: then what is to be sent to it fails, and is not said to be sent.
+        // A send that were taken now would be said to have been sent. It fails once the peer is dead.
         if contact.is_lost() {
             return Sent::NoRoom;
         }

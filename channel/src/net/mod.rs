@@ -25,8 +25,9 @@
 //! that dies closes it. A host that is gone acknowledges nothing, which ends the connection after
 //! `FI_TCAM_NET_TIMEOUT`.
 //!
-//! Memory: 1.6 MiB an endpoint to receive into (2 MiB where the kernel does not fill it), 4 MiB to send from, of which pages are used as needed;
-//! some 500 bytes and a descriptor a peer that was met.
+//! Memory of an endpoint: 1.6 MiB to receive into (2 MiB where the kernel does not fill it); 8 MiB to
+//! send from, of which pages are used as needed; some 500 bytes and a descriptor for each peer that was
+//! met.
 //!
 //! Rejected: names of the provider below as addresses (a first message could only be answered by who
 //! knows the sender already, and providers differ in what they tell of it); heartbeats (a process that

@@ -10,22 +10,28 @@ use ffi::{
 
 use super::{contact::Contact, contacts::Contacts, frame::HEAD};
 
-/// Blocks to send from, and blocks to receive into.
-pub(super) const STAGING: usize = 64;
-/// Of those that the kernel fills: one long part and little more, since blocks that are used again soon
-/// stay in the cache. What finds none waits in the socket.
-const KERNEL: (usize, usize) = (6, 272 * 1024);
-/// Of others, which may lose what finds none (`sockets` of libfabric 1.17).
-const OTHERS: (usize, usize) = (4, 512 * 1024);
+/// Blocks to send from.
+pub(super) const STAGING: usize = 128;
 
-/// Blocks to receive into from this provider, and bytes of each.
-pub(super) fn receives(provider: &str) -> (usize, usize) {
-    if client::is_kernel(provider) { KERNEL } else { OTHERS }
+/// What a provider below gets of blocks.
+pub(super) struct Share {
+    /// Blocks to receive into, and bytes of each.
+    pub(super) receives: (usize, usize),
+    /// Blocks that are being sent to one peer at most: others go on while a few peers take nothing.
+    a_peer: u32,
 }
 
-/// Blocks that are being sent to one peer at most: others go on if it takes nothing, and those that are
-/// not read from a socket find room.
-const A_PEER: (u32, u32) = (32, 8);
+/// Of one whose blocks the kernel fills: a block holds one long part and little more, since blocks that
+/// are used again soon stay in the cache. A message that finds no block waits in the socket.
+const KERNEL: Share = Share { receives: (6, 272 * 1024), a_peer: 16 };
+/// Of others. `sockets` of libfabric 1.17 loses messages that find no block.
+const OTHERS: Share = Share { receives: (4, 512 * 1024), a_peer: 8 };
+
+impl Share {
+    pub(super) fn of(provider: &str) -> &'static Self {
+        if client::is_kernel(provider) { &KERNEL } else { &OTHERS }
+    }
+}
 
 /// Where a message is that came.
 #[derive(Clone, Copy, Debug)]
@@ -87,14 +93,14 @@ pub(super) struct Traffic {
 
 impl Traffic {
     pub(super) fn new(below: Client) -> Self {
-        let (blocks, _) = receives(below.provider());
-        let a_peer = if client::is_kernel(below.provider()) { A_PEER.0 } else { A_PEER.1 };
+        let receives = (0..below.receives().blocks()).map(|_| Receive::default()).collect();
+        let a_peer = Share::of(below.provider()).a_peer;
         Self {
             below,
-            a_peer,
             sending: [Sending::default(); STAGING],
             came: VecDeque::new(),
-            receives: (0..blocks).map(|_| Receive::default()).collect(),
+            receives,
+            a_peer,
         }
     }
 

@@ -15,8 +15,7 @@ use crate::text::numbers::count;
 /// Options of launchers that list hosts, `a,b` or `a:16,b:16`,
 const LISTS: &[&str] = &["-hosts", "-host", "--host", "-H", "-w", "--nodelist"];
 /// that name a file with a host a line,
-const FILES: &[&str] =
-    &["-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile", "-machine"];
+const FILES: &[&str] = &["-f", "-hostfile", "--hostfile", "-machinefile", "--machinefile"];
 /// and, of srun, how many there are.
 const COUNTS: &[&str] = &["-N", "--nodes"];
 /// In an allocation of Slurm: how many hosts it has.
@@ -31,13 +30,29 @@ fn value<'a>(words: &[&'a str], names: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// The launcher: srun, or that of an MPI.
+/// Whether srun is the launcher.
 fn is_srun(command: &[OsString]) -> bool {
     let is = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "srun");
     launcher::in_command(command).is_none() && command.iter().any(is)
 }
 
-/// How many hosts a command names; none if it leaves that to the launcher.
+/// The launcher with its options: a program has an `-f` of its own. The program is the first word that
+/// is linked to an MPI, or else the first that can be run and is not the value of an option.
+fn of_launcher(command: &[OsString]) -> &[OsString] {
+    let is_launcher = |word: &OsString| {
+        launcher::in_command(std::slice::from_ref(word)).is_some()
+            || is_srun(std::slice::from_ref(word))
+    };
+    let start = command.iter().position(is_launcher).map_or(0, |at| at + 1);
+    let behind = &command[start..];
+    let is_value = |at: usize| at > 0 && behind[at - 1].as_encoded_bytes().starts_with(b"-");
+    let end = program::position(behind).or_else(|| {
+        (0..behind.len()).find(|&at| !is_value(at) && launcher::find(&behind[at]).is_ok())
+    });
+    &command[..start + end.unwrap_or(behind.len())]
+}
+
+/// How many hosts the options of a launcher name, if they do.
 fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<usize> {
     let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
     let distinct = |names: &mut dyn Iterator<Item = &str>| {
@@ -61,7 +76,7 @@ fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<
 /// On how many hosts a command starts ranks, as far as it or Slurm says; otherwise one.
 pub(super) fn hosts(command: &[OsString]) -> usize {
     let starts = is_srun(command) || launcher::in_command(command).is_some();
-    let named = named(command, |path| std::fs::read_to_string(path).ok());
+    let named = named(of_launcher(command), |path| std::fs::read_to_string(path).ok());
     let allocated = || std::env::var(ALLOCATED).ok()?.parse().ok();
     named.or_else(|| allocated().filter(|_| starts)).unwrap_or(1)
 }
@@ -139,7 +154,7 @@ fn pmi(command: &[OsString]) -> Option<Finding> {
     if !is_srun(command) {
         return None;
     }
-    let words: Vec<_> = command.iter().filter_map(|word| word.to_str()).collect();
+    let words: Vec<_> = of_launcher(command).iter().filter_map(|word| word.to_str()).collect();
     let given = value(&words, &["--mpi"]).map(str::to_owned);
     let given = given.or_else(|| std::env::var("SLURM_MPI_TYPE").ok());
     judge_pmi(program::linked_to(command)?, given.as_deref())
@@ -187,6 +202,23 @@ mod tests {
         ] {
             assert_eq!(named(&words(command), file), hosts, "{command}");
         }
+    }
+
+    #[test]
+    fn options_of_the_program_are_not_those_of_the_launcher() {
+        for (command, end) in [
+            ("mpiexec -n 2 sh -f list", "2"),
+            ("timeout 60 mpiexec -f list -n 2 sh -hosts a,b", "2"),
+            ("srun --mpi=pmi2 -N 2 sh -N 7", "2"),
+            ("mpiexec -launcher-exec sh -hosts a,b -n 2 no-such-program", "no-such-program"),
+            ("sh -f list", "sh"),
+        ] {
+            let words = words(command);
+            let last = of_launcher(&words).last().and_then(|word| word.to_str());
+            assert_eq!(last.unwrap_or("sh"), end, "{command}");
+        }
+        assert_eq!(hosts(&words("mpiexec -n 2 sh -hosts a,b")), 1);
+        assert_eq!(hosts(&words("mpiexec -hosts a,b -n 2 sh -hosts a")), 2);
     }
 
     #[test]

@@ -18,11 +18,19 @@ const LIBRARIES: &[(&[u8], &str)] = &[
     (b"libmpi.so.40", "Open MPI"),
 ];
 
+/// Whether a file is a program linked to an MPI library.
+fn is_linked(path: &PathBuf) -> bool {
+    fs::read(path).is_ok_and(|content| library(&content).is_some())
+}
+
 /// The first of these words that is a program linked to an MPI library.
 fn linked(words: &[&OsStr]) -> Option<PathBuf> {
-    let is_linked =
-        |path: &PathBuf| fs::read(path).is_ok_and(|content| library(&content).is_some());
     words.iter().filter_map(|word| launcher::find(word).ok()).find(is_linked)
+}
+
+/// Which of these words that is.
+pub(super) fn position(words: &[OsString]) -> Option<usize> {
+    words.iter().position(|word| launcher::find(word).is_ok_and(|path| is_linked(&path)))
 }
 
 /// The program of a command that has no launcher of an MPI: one alone, or started by a scheduler.
