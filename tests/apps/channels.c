@@ -22,53 +22,20 @@
 // Times are of the slower rank. `communication` is an exchange without computation: MPI_Isend,
 // MPI_Irecv, MPI_Waitall on both ranks. `compute` is the computation alone, and `total` both: the
 // exchange is started, the computation done with an MPI_Iprobe every 100 us (once in a shorter one, and
-// not at all below 20 us: it takes some itself), and the exchange waited for. `overlap` is the share of the communication that the computation
-// hides, (C + D - T) / C within 0 and 1; the paper's Figure 6 has D / T. A computation is an amount of
-// work and no time to pass, so that what a rank copies in MPI_Iprobe is not taken for computation.
-// Without --compute it takes as long as the exchange.
-#include "check.h"
+// not at all below 20 us: it takes some itself), and the exchange waited for. `overlap` is the share of
+// the communication that the computation hides, (C + D - T) / C within 0 and 1; the paper's Figure 6
+// has D / T. Without --compute a computation takes as long as the exchange.
+#include "compute.h"
 
 enum { WINDOW = 16, LARGEST = 1 << 22, MOST = 64, TAG = 1, ACK = 2, PROBE_US = 100, LEAST_PROBED_US = 20 };
 
-static char *out, *in;
+static unsigned char *out, *in;
 static double target = 0.05;
-static double work_per_us;
 
 // The longest time of both ranks, on both.
 static double slower(double time) {
     MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return time;
-}
-
-// A message is told from the one before by its ends, while the clock runs.
-static void stamp(char *bytes, int size, int number) {
-    bytes[0] = bytes[size - 1] = (char)number;
-}
-
-static void check_stamp(const char *bytes, int size, int number) {
-    CHECK(bytes[0] == (char)number && bytes[size - 1] == (char)number,
-          "size %d: message %d has the ends of another", size, number);
-}
-
-static volatile uint64_t sink;
-
-static void work(uint64_t amount) {
-    uint64_t x = sink;
-    for (uint64_t i = 0; i < amount; i++) x = x * 0x9e3779b97f4a7c15u + i;
-    sink = x;
-}
-
-// How much work a microsecond takes: the best of several, as others may use the core.
-static void calibrate(void) {
-    enum { AMOUNT = 200000 };
-    double best = 1e9;
-    for (int repeat = 0; repeat < 20; repeat++) {
-        double start = MPI_Wtime();
-        work(AMOUNT);
-        double time = MPI_Wtime() - start;
-        if (time < best) best = time;
-    }
-    work_per_us = AMOUNT / (best * 1e6);
 }
 
 static void compute(double us, int probing) {

@@ -21,7 +21,7 @@
 //
 // Root learns who is where by asking rank by rank, so that it meets none of the other host before it
 // has to. The others look for orders between sleeps: they leave the cores to the two that are timed.
-#include "check.h"
+#include "compute.h"
 #include <time.h>
 
 enum { ORDER = 1, REPLY, DATA, NEVER, WINDOW = 16, SETS = 7, MOST = 1 << 22, PROBE_US = 100 };
@@ -35,7 +35,6 @@ struct order {
 static unsigned char *out, *in;
 static double burst_us[2000];
 static int bursts;
-static double work_per_us;
 
 // Of root: who was asked, who is where, and which are timed.
 static char host[MPI_MAX_PROCESSOR_NAME];
@@ -51,37 +50,6 @@ static int by_size(const void *a, const void *b) {
 static double lowest(double *values, int count, int one_of) {
     qsort(values, (size_t)count, sizeof *values, by_size);
     return values[count / one_of];
-}
-
-// The ends tell a message from the one before while the clock runs.
-static void stamp(unsigned char *bytes, int size, int number) {
-    bytes[0] = bytes[size - 1] = (unsigned char)number;
-}
-
-static void check_stamp(const unsigned char *bytes, int size, int number) {
-    CHECK(bytes[0] == (unsigned char)number && bytes[size - 1] == (unsigned char)number,
-          "%d bytes: message %d has the ends of another", size, number);
-}
-
-static volatile uint64_t sink;
-
-static void work(uint64_t amount) {
-    uint64_t x = sink;
-    for (uint64_t i = 0; i < amount; i++) x = x * 0x9e3779b97f4a7c15u + i;
-    sink = x;
-}
-
-// A computation is an amount of work: what MPI_Iprobe copies is not taken for computation.
-static void calibrate(void) {
-    enum { AMOUNT = 200000 };
-    double best = 1e9;
-    for (int repeat = 0; repeat < 20 && work_per_us == 0; repeat++) {
-        double start = MPI_Wtime();
-        work(AMOUNT);
-        double time = MPI_Wtime() - start;
-        if (time < best) best = time;
-    }
-    if (work_per_us == 0) work_per_us = AMOUNT / (best * 1e6);
 }
 
 static void compute(int us, int probing) {

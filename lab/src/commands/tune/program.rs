@@ -23,9 +23,10 @@ use crate::settings::Settings;
 
 /// Its name, and what its lines begin with.
 const NAME: &str = "channels";
-const SOURCES: [(&str, &str); 2] = [
+const SOURCES: [(&str, &str); 3] = [
     ("channels.c", include_str!("../../../../tests/apps/channels.c")),
     ("check.h", include_str!("../../../../tests/apps/check.h")),
+    ("compute.h", include_str!("../../../../tests/apps/compute.h")),
 ];
 /// Lines of a failed program's output that are shown.
 const TAIL: usize = 20;
