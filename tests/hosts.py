@@ -5,6 +5,7 @@
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -40,6 +41,7 @@ def expect(client, text, code, within):
         client.kill()
         out, err = client.communicate()
         raise AssertionError(f"no end within {within} s: {out}{err}") from None
+    client.out = out
     client.last = last = (out.splitlines() or [""])[-1]
     assert text in last and client.returncode == code, f"{client.returncode}: {out}{err}"
     return time.monotonic() - start, err
@@ -168,6 +170,27 @@ def a_process_that_is_stopped_lives(hosts, place):
     return f"for {TIMEOUT + 2} s"
 
 
+def who_waits_sleeps(hosts, place):
+    """Sleeps until a message comes over the network, and no longer."""
+    # Descriptors to sleep on have providers of libfabric 2.x.
+    library = {"LD_LIBRARY_PATH": str(mpi.VENVS / "mpich" / "lib" / "mpich")}
+    told = []
+    for progress, settings in (("manual", {}), ("auto", {"AUTO_PROGRESS": "1"})):
+        lead = far(hosts, place, 1, "lead", "doze", "slow", "2", **library)
+        doze = far(hosts, place, 2, "doze", "lead", "doze", **settings, **library)
+        expect(lead, "messages", 0, 30)
+        expect(doze, "messages", 0, 30)
+        messages = int(lead.last.split()[1])
+        woke, busy = map(int, re.search(r"woke (\d+) times, busy for (\d+)", doze.out).groups())
+        # Who looks again and again wakes some 10,000 times a second.
+        asleep = messages > 40 and woke < 20 * messages and busy < 1000
+        assert asleep, f"{progress}: {messages} messages, {doze.out}"
+        told.append(f"{woke} times and {busy} ms for {messages} messages ({progress})")
+        for name in ("lead", "doze"):
+            (place / name).unlink()
+    return ", ".join(told)
+
+
 def another_job_is_refused(hosts, place):
     one = far(hosts, place, 1, "one", "other", "lead", "1", FI_TCAM_JOB_KEY="this")
     other = far(hosts, place, 2, "other", "one", "wait", FI_TCAM_JOB_KEY="that")
@@ -245,6 +268,7 @@ FAULTS = [
     the_link_is_down_for_a_while,
     the_link_is_down_for_good,
     a_process_that_is_stopped_lives,
+    who_waits_sleeps,
     another_job_is_refused,
     another_provider_is_refused,
     garbage_on_the_port,

@@ -266,6 +266,12 @@ impl Home {
         }
     }
 
+    /// Before a sleep: whether whatever comes over the network ends it. False if something has come
+    /// there, or nothing would ring.
+    pub fn arm_net(&self) -> bool {
+        self.net.as_ref().is_none_or(|net| net.arm())
+    }
+
     /// Tells peers of other hosts that nothing more is sent.
     pub fn say_bye(&self) {
         if let Some(net) = &self.net {

@@ -46,6 +46,14 @@ impl Unshared {
         ENTRIES.lock().extend(entry(fd.as_fd()));
         Self { fd: ManuallyDrop::new(fd), pid: std::process::id() }
     }
+
+    /// A copy of one.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub fn copy(fd: BorrowedFd<'_>) -> std::io::Result<Self> {
+        Ok(Self::new(fd.try_clone_to_owned()?))
+    }
 }
 
 impl AsFd for Unshared {

@@ -5,7 +5,7 @@
 use std::{
     net::SocketAddrV4,
     os::fd::BorrowedFd,
-    sync::Arc,
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -30,9 +30,10 @@ use crate::{
     network,
     record::{exit::AtExit, report},
     wait::{
-        idle::{Caller, Pause, SPINS},
+        idle::{Caller, LONGEST_NAP, Pause, RETRY, SPINS},
         pollable::{Pollable, Progress},
         pollers,
+        set::sleep_on,
     },
 };
 
@@ -49,6 +50,8 @@ pub(crate) struct Port {
     /// None once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
     pub(crate) bell: Bell,
+    /// The network, as long as the engine uses it.
+    net: Option<Weak<Net>>,
     /// Whether a device thread makes progress.
     auto: bool,
 }
@@ -62,13 +65,14 @@ impl Port {
         locked: bool,
         auto: bool,
     ) -> Self {
-        let Held { socket, address, own, net: _ } = held;
+        let Held { socket, address, own, net } = held;
         Self {
             address,
             opened,
             own,
             engine: Serial::new(Some(engine), locked),
             bell: Bell::default(),
+            net: net.as_ref().map(Arc::downgrade),
             auto,
             socket: Mutex::new(Some(socket)),
         }
@@ -180,6 +184,27 @@ impl Port {
         }
     }
 
+    /// Sleeps on the descriptors of the network beside that of the bell.
+    fn sleep_on_bells(
+        &self,
+        net: &Net,
+        bell: BorrowedFd<'_>,
+        at_most: Duration,
+        ready: &dyn Fn() -> bool,
+    ) {
+        // What wakes one thread may be meant for another that sleeps here.
+        let longest = self.arm_bells().min(at_most).min(LONGEST_NAP);
+        if longest > Duration::ZERO && !ready() {
+            let bells: Vec<_> = net.bells().chain([bell]).collect();
+            sleep_on(&bells, longest);
+        }
+    }
+
+    /// The network, if there is one that is open.
+    fn network(&self) -> Option<Arc<Net>> {
+        self.net.as_ref()?.upgrade()
+    }
+
     fn longest_sleep(&self) -> Duration {
         self.engine.lock().as_mut().map_or(Duration::MAX, Engine::longest_sleep)
     }
@@ -246,6 +271,14 @@ impl Pollable for Port {
     }
 
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool) {
+        // Where there is a device thread, it hears the network.
+        let net = self.network().filter(|_| !self.auto);
+        if let Some(net) = net.as_ref().filter(|net| net.rings())
+            && let Ok(bell) = self.bell.socket(&self.own)
+        {
+            return self.sleep_on_bells(net, bell, at_most, ready);
+        }
+        let at_most = if net.is_some() { at_most.min(RETRY) } else { at_most };
         let longest = self.bell.arm(&self.own).min(self.longest_sleep()).min(at_most);
         if longest > Duration::ZERO && !ready() {
             Bell::sleep(&self.own, longest);
@@ -261,11 +294,16 @@ impl Pollable for Port {
         self.auto
     }
 
-    fn socket(&self) -> Result<BorrowedFd<'_>> {
-        self.bell.socket(&self.own)
+    fn bells(&self, look: &mut dyn FnMut(BorrowedFd<'_>) -> rustix::io::Result<()>) -> Result<()> {
+        let mut look = |bell: BorrowedFd<'_>| look(bell).map_err(std::io::Error::from);
+        look(self.bell.socket(&self.own)?)?;
+        match self.network() {
+            Some(net) => Ok(net.bells().try_for_each(look)?),
+            None => Ok(()),
+        }
     }
 
-    fn arm_socket(&self) -> Duration {
+    fn arm_bells(&self) -> Duration {
         self.bell.arm_socket(&self.own).min(self.longest_sleep())
     }
 

@@ -3,7 +3,9 @@
 // both have: far DIRECTORY OWN PEER WHAT [SECONDS]
 //
 //   lead SECONDS   messages of many lengths to and fro, each checked, for so long
+//   slow SECONDS   the same, with rests between messages
 //   follow         the same, as the other end
+//   doze           the same, asleep until a message comes; tells how often it woke
 //   wait           one message to and fro, then a receive of the peer that never comes, and a long
 //                  message that the peer never takes
 //   hold           one message to and fro, then nothing, without any progress
@@ -16,6 +18,7 @@
 // Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
 #include "fabric.h"
 #include <limits.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { LONGEST = 1 << 20, MESSAGE = 7, STOP = 8, NEVER = 9 };
@@ -25,6 +28,7 @@ static const char *own;
 static struct side me;
 static unsigned char out[LONGEST], in[LONGEST];
 static unsigned long messages;
+static int dozes;
 
 static void wait_for(const char *path, char name[16]) {
     double end = seconds() + 20;
@@ -69,7 +73,7 @@ static struct fi_cq_tagged_entry completion(void) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure = {0};
     for (;;) {
-        ssize_t count = fi_cq_read(me.cq, &entry, 1);
+        ssize_t count = dozes ? fi_cq_sread(me.cq, &entry, 1, NULL, -1) : fi_cq_read(me.cq, &entry, 1);
         if (count == 1) return entry;
         if (count == -FI_EAVAIL) {
             CHECK(fi_cq_readerr(me.cq, &failure, 0) == 1, "no error entry");
@@ -242,16 +246,23 @@ int main(int count, char **words) {
         both_ways();
     } else if (!strcmp(what, "flood") || !strcmp(what, "last")) {
         send_many(!strcmp(what, "last"));
-    } else if (!strcmp(what, "lead")) {
+    } else if (!strcmp(what, "lead") || !strcmp(what, "slow")) {
         double end = seconds() + atof(count > 5 ? words[5] : "1");
         unsigned long number = 0;
         do {
             round_trip(number++, MESSAGE, 1);
+            if (*what == 's') usleep(20000);
         } while (seconds() < end);
         round_trip(number, STOP, 1);
-    } else if (!strcmp(what, "follow")) {
+    } else if (!strcmp(what, "follow") || !strcmp(what, "doze")) {
         unsigned long number = 0;
+        dozes = *what == 'd';
         while (round_trip(number++, 0, 0) != STOP) {}
+        struct rusage usage;
+        getrusage(RUSAGE_SELF, &usage);
+        double busy = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+                      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+        if (dozes) printf("%s: woke %ld times, busy for %.0f ms\n", own, usage.ru_nvcsw, busy);
     } else {
         int waits = !strcmp(what, "wait");
         round_trip(1, MESSAGE, waits);

@@ -7,7 +7,7 @@
 use std::{
     collections::HashMap,
     net::SocketAddrV4,
-    os::fd::OwnedFd,
+    os::fd::{BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
 
@@ -68,6 +68,11 @@ impl Contacts {
             greetings: 0,
             look: 0,
         })
+    }
+
+    /// What becomes readable when something happens on a connection.
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.pulses.bell()
     }
 
     pub(super) fn get(&self, number: usize) -> Option<&Contact> {

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! An endpoint's end of the network: whom it knows, and what goes to them and comes.
 
-use std::{net::SocketAddrV4, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddrV4,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    sync::Arc,
+    time::Duration,
+};
 
 use ffi::{
     Errno,
     client::{Client, Wanted},
 };
+use host::children::Unshared;
 use parking_lot::Mutex;
 
 use super::{
@@ -29,6 +35,8 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Net {
     pub(super) state: Mutex<State>,
+    /// Copies of the descriptors of the provider below and of the connections.
+    bells: Option<[Unshared; 2]>,
     timeout: Duration,
 }
 
@@ -72,9 +80,13 @@ impl Net {
             name: below.name().to_vec(),
         };
         let contacts = Contacts::new(own, socket, settings.timeout)?;
+        let bells = match below.descriptor() {
+            Some(below) => Some([Unshared::copy(below)?, Unshared::copy(contacts.bell())?]),
+            None => None,
+        };
         let traffic = Traffic::new(below);
         let state = Mutex::new(State { contacts, traffic });
-        Ok(Arc::new(Self { state, timeout: settings.timeout }))
+        Ok(Arc::new(Self { state, bells, timeout: settings.timeout }))
     }
 
     /// The number of whoever is at an address.
@@ -92,6 +104,27 @@ impl Net {
         let state = self.state.lock();
         let contact = state.contacts.get(number.checked_sub(FAR)? as usize)?;
         Some((contact.who?, contact.address))
+    }
+
+    /// What becomes readable when something happens, once it was armed; nothing where the provider
+    /// below has no such thing, so that it must be asked again and again.
+    pub fn bells(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.bells.iter().flatten().map(|bell| bell.as_fd())
+    }
+
+    /// Whether there are bells.
+    #[must_use]
+    pub fn rings(&self) -> bool {
+        self.bells.is_some()
+    }
+
+    /// From here on the bells become readable. False if something has come, or if there are none.
+    pub(crate) fn arm(&self) -> bool {
+        let State { contacts, traffic } = &mut *self.state.lock();
+        // What was readable before and is not read stays so.
+        contacts.tend(&mut traffic.below);
+        traffic.read(contacts);
+        !traffic.has_some() && traffic.below.arm()
     }
 
     /// Sees to connections, as is to be done now and then.

@@ -5,7 +5,7 @@
 use std::{
     io,
     net::SocketAddrV4,
-    os::fd::OwnedFd,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
 
@@ -86,6 +86,11 @@ impl Pulses {
             Ok(Self { epoll, listener, streams: Slab::new(), timeout, strangers: 0 })
         };
         Ok(make().map_err(io::Error::from)?)
+    }
+
+    /// What becomes readable when something happens on one of them.
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 
     /// Connects to an address; the number of the connection.

@@ -3,7 +3,9 @@
 
 use std::{
     ffi::{CStr, CString, c_int, c_void},
-    mem, ptr,
+    mem,
+    os::fd::RawFd,
+    ptr,
     ptr::NonNull,
     sync::Arc,
 };
@@ -41,6 +43,12 @@ pub fn is_kernel(provider: &str) -> bool {
     KERNEL.contains(&provider)
 }
 
+/// Whether the queue of a provider has a descriptor to sleep on. That of `net` in 1.17 stays readable
+/// whatever is done; of others nobody knows whether a thread of theirs comes with it.
+fn rings(provider: &str, version: u32) -> bool {
+    provider == "tcp" && version >= 2 << 16
+}
+
 /// An object of libfabric, closed when it is dropped.
 pub(super) struct Opened<T>(NonNull<T>);
 
@@ -56,7 +64,7 @@ impl<T> Opened<T> {
         self.0.as_ptr()
     }
 
-    fn fid(&self) -> *mut sys::fid {
+    pub(super) fn fid(&self) -> *mut sys::fid {
         self.0.as_ptr().cast()
     }
 
@@ -96,7 +104,9 @@ pub struct Client {
     pub(super) cq: Opened<sys::fid_cq>,
     pub(super) av: Opened<sys::fid_av>,
     _domain: Opened<sys::fid_domain>,
-    _fabric: Opened<sys::fid_fabric>,
+    pub(super) fabric: Opened<sys::fid_fabric>,
+    /// Of the queue.
+    pub(super) descriptor: Option<RawFd>,
     name: Vec<u8>,
     provider: String,
     pub(super) inject_size: usize,
@@ -151,7 +161,12 @@ impl Client {
                 open(domain.get(), &raw mut av_attr, to, ptr::null_mut())
             })
         })?;
-        let mut cq_attr = sys::fi_cq_attr { format: sys::FI_CQ_FORMAT_DATA, ..Default::default() };
+        let sleeps = rings(&attr.provider, host.version());
+        let mut cq_attr = sys::fi_cq_attr {
+            format: sys::FI_CQ_FORMAT_DATA,
+            wait_obj: if sleeps { sys::FI_WAIT_FD } else { sys::FI_WAIT_NONE },
+            ..Default::default()
+        };
         let cq = Opened::<sys::fid_cq>::by(|to| {
             let open = domain_ops.cq_open;
             // SAFETY: see above.
@@ -159,6 +174,7 @@ impl Client {
                 open(domain.get(), &raw mut cq_attr, to, ptr::null_mut())
             })
         })?;
+        let descriptor = if sleeps { descriptor_of(&cq)? } else { None };
         let staging = Area::new(wanted.staging.0, wanted.staging.1)?;
         let receives = Arc::new(Area::new(wanted.receives.0, wanted.receives.1)?);
         let mut memory = Vec::new();
@@ -188,7 +204,8 @@ impl Client {
             cq,
             av,
             _domain: domain,
-            _fabric: fabric,
+            fabric,
+            descriptor,
             name,
             provider: attr.provider,
             inject_size: attr.inject_size,
@@ -315,6 +332,18 @@ fn set_min_multi_recv(ep: &Opened<sys::fid_ep>, longest: usize) -> Result<()> {
             mem::size_of::<usize>(),
         )
     })
+}
+
+/// What a queue of the provider shows when something comes; none where it has no descriptor.
+///
+/// # Errors
+/// What the provider answers.
+fn descriptor_of(cq: &Opened<sys::fid_cq>) -> Result<Option<RawFd>> {
+    let control = cq.ops().control.ok_or(Errno::ENOSYS)?;
+    let mut descriptor: RawFd = -1;
+    // SAFETY: an open queue that was opened with a descriptor, of which there is one.
+    check(unsafe { control(cq.fid(), sys::FI_GETWAIT as c_int, (&raw mut descriptor).cast()) })?;
+    Ok((descriptor >= 0).then_some(descriptor))
 }
 
 /// Longest name of an endpoint.

@@ -54,9 +54,8 @@ impl Engine {
             let full = self.links.iter().flatten().any(|link| !link.has_room());
             self.wants_room = full || !self.home.has_room();
         }
-        // No bell rings for what comes over the network.
         self.home.turns.hurry();
-        if self.waits_for_room() || self.home.has_net() {
+        if self.waits_for_room() || !self.home.arm_net() {
             return RETRY;
         }
         LOOK_AROUND

@@ -122,7 +122,7 @@ impl DeviceThread {
     /// # Errors
     /// No descriptors are left, or the thread is gone.
     pub(crate) fn add<P: Pollable + 'static>(&self, port: &Arc<P>) -> Result<()> {
-        port.socket()?;
+        port.bells(&mut |_| Ok(()))?;
         self.tell(Command::Add(Arc::clone(port) as Arc<dyn Pollable>))
     }
 
@@ -211,16 +211,12 @@ impl Worker {
         loop {
             match self.commands.try_recv() {
                 Ok(Command::Add(port)) => {
-                    if let Ok(socket) = port.socket() {
-                        let _ = add(&self.epoll, socket);
-                    }
+                    let _ = port.bells(&mut |bell| add(&self.epoll, bell));
                     self.ports.push(port);
                 }
                 Ok(Command::Remove(port, done)) => {
                     self.ports.retain(|other| !Arc::ptr_eq(other, &port));
-                    if let Ok(socket) = port.socket() {
-                        let _ = epoll::delete(&self.epoll, socket);
-                    }
+                    let _ = port.bells(&mut |bell| epoll::delete(&self.epoll, bell));
                     drop(port);
                     let _ = done.send(());
                 }
@@ -235,7 +231,7 @@ impl Worker {
         let longest = self.ports.iter().map(|port| port.arm_device()).min();
         let longest = longest.unwrap_or(Duration::MAX);
         if longest > Duration::ZERO && self.commands.is_empty() {
-            sleep_on(self.epoll.as_fd(), longest);
+            sleep_on(&[self.epoll.as_fd()], longest);
         }
         for port in &self.ports {
             port.device_awake();

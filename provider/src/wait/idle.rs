@@ -165,7 +165,7 @@ pub(crate) const NAP: Duration = Duration::from_millis(1);
 /// Longest sleep of a poll while another thread is about, to which the kernel adds 50 us.
 const BRIEF_NAP: Duration = Duration::from_micros(50);
 /// Longest sleep of all. 256 ranks that wake every millisecond keep two cores busy.
-const LONGEST_NAP: Duration = Duration::from_millis(16);
+pub(crate) const LONGEST_NAP: Duration = Duration::from_millis(16);
 
 /// How often threads that poll several endpoints found something.
 static FOUND: AtomicU32 = AtomicU32::new(0);

@@ -40,14 +40,15 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// Whether a device thread makes progress.
     fn is_auto(&self) -> bool;
 
-    /// What becomes readable when a message comes, once it was armed.
+    /// Shows each descriptor of which one becomes readable when a message comes, once they were
+    /// armed.
     ///
     /// # Errors
-    /// No descriptors are left.
-    fn socket(&self) -> Result<BorrowedFd<'_>>;
+    /// No descriptors are left, or what the looker answers.
+    fn bells(&self, look: &mut dyn FnMut(BorrowedFd<'_>) -> rustix::io::Result<()>) -> Result<()>;
 
-    /// From here on the socket becomes readable; answers the longest sleep.
-    fn arm_socket(&self) -> Duration;
+    /// From here on one of them becomes readable; answers the longest sleep.
+    fn arm_bells(&self) -> Duration;
 
     /// Returns when no other thread is in the middle of work on the endpoint.
     fn settle(&self);

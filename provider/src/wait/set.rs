@@ -92,17 +92,13 @@ impl Descriptors {
         if port.is_auto() {
             return Ok(());
         }
-        let socket = port.socket()?;
         let data = epoll::EventData::new_u64(0);
-        epoll::add(&self.epoll, socket, data, epoll::EventFlags::IN)
-            .map_err(|error| std::io::Error::from(error).into())
+        port.bells(&mut |bell| epoll::add(&self.epoll, bell, data, epoll::EventFlags::IN))
     }
 
     fn remove(&self, port: &dyn Pollable) {
-        if !port.is_auto()
-            && let Ok(socket) = port.socket()
-        {
-            let _ = epoll::delete(&self.epoll, socket);
+        if !port.is_auto() {
+            let _ = port.bells(&mut |bell| epoll::delete(&self.epoll, bell));
         }
     }
 
@@ -134,10 +130,12 @@ fn is<P: Pollable>(one: &Arc<dyn Pollable>, other: &Arc<P>) -> bool {
     std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
-/// Sleeps until a descriptor is readable.
-pub(crate) fn sleep_on(descriptor: BorrowedFd<'_>, at_most: Duration) {
+/// Sleeps until one of some descriptors is readable.
+pub(crate) fn sleep_on(descriptors: &[BorrowedFd<'_>], at_most: Duration) {
+    let mut polled: Vec<_> =
+        descriptors.iter().map(|descriptor| PollFd::new(descriptor, PollFlags::IN)).collect();
     // Every result means the same: look again.
-    let _ = poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&timespec(at_most)));
+    let _ = poll(&mut polled, Some(&timespec(at_most)));
 }
 
 impl WaitSet {
@@ -338,7 +336,7 @@ impl WaitSet {
                 let at_most = if sleepers > 1 { at_most.min(NAP) } else { at_most };
                 let longest = self.arm(descriptors, ports).min(at_most);
                 if longest > Duration::ZERO && !ready() {
-                    sleep_on(descriptors.epoll.as_fd(), longest);
+                    sleep_on(&[descriptors.epoll.as_fd()], longest);
                 }
             }
             _ => std::thread::sleep(at_most.min(RETRY)),
@@ -385,7 +383,7 @@ impl WaitSet {
         self.armed.store(true, Ordering::SeqCst);
         // The device thread reports what comes to its endpoints.
         let ports = ports.iter().filter(|port| !port.is_auto());
-        ports.map(|port| port.arm_socket()).min().unwrap_or(Duration::MAX)
+        ports.map(|port| port.arm_bells()).min().unwrap_or(Duration::MAX)
     }
 
     /// Gets ready for a sleep on the descriptor (`fi_trywait`), at most so long.
