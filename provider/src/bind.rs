@@ -100,10 +100,10 @@ impl Endpoint {
 
     fn bind_shared_receive(&self, srx: &Arc<SharedReceive>) -> Result<()> {
         self.with(|engine| {
-            if engine.enabled || engine.device.shared.is_some() {
+            if engine.enabled || engine.device.is_shared() {
                 return Err(Errno::EINVAL);
             }
-            engine.device.shared = Some(srx.join(&self.port));
+            engine.device.share(srx.join(&self.port));
             Ok(())
         })
     }

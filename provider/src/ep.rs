@@ -20,16 +20,19 @@ use ffi::{
     },
     sys,
 };
+use matching::Source;
 
 use crate::{
     address, attr,
     cntr::Counter,
     domain::{Domain, OfDomain},
-    engine::Engine,
+    engine::{Engine, tagged},
     port::{self, Port},
+    posts::Posts,
     record::{exit, profile, report, trace},
     wait::{
         count::Count,
+        pollable::Pollable as _,
         triggers::{DeferredOp, Start},
     },
 };
@@ -89,7 +92,7 @@ impl Endpoint {
             Engine::new(domain, info, pack(address), &held.own, held.net.clone(), opened)?;
         let params = &domain.params;
         let (name, told) = (address.port().to_string(), address.to_string());
-        trace::start(&mut engine.device.own, params, &domain.peers, &name, &told)?;
+        trace::start(&mut engine.device.lock_own(), params, &domain.peers, &name, &told)?;
         engine.draft = report::begin(params, told, opened);
         engine.show();
         tracing::info!("endpoint {address}");
@@ -122,6 +125,34 @@ impl Endpoint {
         }
     }
 
+    /// A receive, beside other threads.
+    fn recv_beside(&self, posts: &Posts, op: &Recv) -> Result<()> {
+        let port = &self.port;
+        if tagged::is_probe(op) {
+            return self.with(|engine| {
+                engine.idle.starts();
+                let probed = engine.recv(op);
+                port.wake_device(engine);
+                probed
+            });
+        }
+        let named = posts.recv(op, |grant, envelope, message| {
+            let delivered = self.with(|engine| {
+                engine.deliver_kept(grant, envelope, message);
+                port.wake_device(engine);
+                Ok(())
+            });
+            delivered.is_ok()
+        })?;
+        match named {
+            None => Ok(()),
+            Some(peer) => self.with(|engine| {
+                engine.watch(Source::new(peer));
+                Ok(())
+            }),
+        }
+    }
+
     /// The state of an endpoint that closes, once nobody is in the middle of a copy for it.
     fn take_engine(&self) -> Option<Engine> {
         loop {
@@ -135,6 +166,13 @@ impl Endpoint {
         }
     }
 
+    /// What receives take from the endpoint is something else from now on.
+    fn renew_posts(&self, engine: &Engine) {
+        if let Some(posts) = self.port.posts.get() {
+            posts.set(engine.rx.op_flags, engine.min_multi_recv);
+        }
+    }
+
     /// This endpoint as peers list it.
     pub(crate) fn listed_address(&self) -> u64 {
         pack(self.port.address)
@@ -142,9 +180,9 @@ impl Endpoint {
 
     /// Makes progress; whether peers have taken all that was sent.
     fn is_settled(&self) -> bool {
+        self.port.progress_as_device();
         let mut engine = self.port.engine.lock();
         let Some(engine) = &mut *engine else { return true };
-        engine.progress();
         engine.look_around();
         if !engine.deferred.is_empty() || engine.has_copies() {
             return false;
@@ -275,6 +313,9 @@ impl Object for Endpoint {
                 engine.set_processes(addresses);
                 engine.update_population();
                 engine.show();
+                if let Some(posts) = Posts::of(engine) {
+                    let _ = self.port.posts.set(posts);
+                }
                 self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.port))
             }
             Control::GetOpsFlag(value) => {
@@ -298,6 +339,7 @@ impl Object for Endpoint {
                     let op_flags = value & !flags::RECV;
                     ffi::object::only(op_flags, attr::RX_OP_FLAGS)?;
                     engine.rx.op_flags = op_flags;
+                    self.renew_posts(engine);
                     Ok(())
                 }
                 _ => Err(Errno::EINVAL),
@@ -362,6 +404,10 @@ impl ops::ep::Endpoint for Endpoint {
             let flags = Alias::flags(op.flags, own);
             return alias.start(&Op::Recv(Recv { flags, ..op.clone() }));
         }
+        if let Some(posts) = self.port.posts.get() {
+            // A copy: see `Engine::recv`.
+            return self.recv_beside(posts, &op.clone());
+        }
         match &mut *self.port.engine.lock() {
             Some(engine) => {
                 engine.idle.starts();
@@ -421,6 +467,7 @@ impl ops::ep::Endpoint for Endpoint {
         self.with(|engine| match name {
             sys::FI_OPT_MIN_MULTI_RECV => {
                 engine.min_multi_recv = value;
+                self.renew_posts(engine);
                 Ok(())
             }
             _ => match limit_of(name, engine) {

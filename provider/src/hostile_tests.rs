@@ -101,7 +101,7 @@ proptest! {
             while engine.progress() == Progress::Some {}
         }
         prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));
-        prop_assert_eq!(engine.device.own.tagged.counters().check(), Ok(()));
-        prop_assert_eq!(engine.device.own.msg.counters().check(), Ok(()));
+        prop_assert_eq!(engine.device.lock_own().tagged.counters().check(), Ok(()));
+        prop_assert_eq!(engine.device.lock_own().msg.counters().check(), Ok(()));
     }
 }

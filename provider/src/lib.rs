@@ -30,6 +30,7 @@ mod params;
 mod peers;
 mod poll;
 mod port;
+mod posts;
 mod record;
 mod regions;
 mod srx;

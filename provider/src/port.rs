@@ -5,7 +5,7 @@
 use std::{
     net::SocketAddrV4,
     os::fd::BorrowedFd,
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
@@ -28,6 +28,7 @@ use crate::{
     address,
     engine::Engine,
     network,
+    posts::Posts,
     record::{exit::AtExit, report},
     wait::{
         idle::{Caller, LONGEST_NAP, Pause, RETRY, SPINS},
@@ -49,6 +50,8 @@ pub(crate) struct Port {
     pub(crate) own: Arc<Segment>,
     /// None once the endpoint is closed.
     pub(crate) engine: Serial<Option<Engine>>,
+    /// What posts receives without it, once the endpoint is enabled and several threads may.
+    pub(crate) posts: OnceLock<Posts>,
     pub(crate) bell: Bell,
     /// The network, as long as the engine uses it.
     net: Option<Weak<Net>>,
@@ -71,6 +74,7 @@ impl Port {
             opened,
             own,
             engine: Serial::new(Some(engine), locked),
+            posts: OnceLock::new(),
             bell: Bell::default(),
             net: net.as_ref().map(Arc::downgrade),
             auto,
@@ -129,19 +133,28 @@ const CLOCK: u32 = 256;
 
 impl Port {
     /// Makes progress, and the copies that come of it without the lock.
+    #[inline]
     fn progress_unlocked<'a>(&'a self, mut engine: SerialGuard<'a, Option<Engine>>) -> Progress {
         let Some(state) = &mut *engine else { return Progress::None };
-        let mut progress = state.progress();
-        let mut next = state.next_copy();
-        while let Some(copy) = next {
+        let progress = state.progress();
+        if state.copies.is_empty() { progress } else { self.copy_unlocked(engine, progress) }
+    }
+
+    /// Makes the copies that nobody makes yet, without the lock.
+    #[cold]
+    fn copy_unlocked<'a>(
+        &'a self,
+        mut engine: SerialGuard<'a, Option<Engine>>,
+        mut progress: Progress,
+    ) -> Progress {
+        while let Some(copy) = engine.as_mut().and_then(Engine::next_copy) {
             drop(engine);
             let copied = copy.make();
             engine = self.engine.lock();
             // Who closes the endpoint waits for the copy.
-            let Some(state) = &mut *engine else { return Progress::None };
+            let Some(state) = &mut *engine else { break };
             state.copied(&copy, copied);
             progress = Progress::Some;
-            next = state.next_copy();
         }
         progress
     }
@@ -216,18 +229,14 @@ impl Pollable for Port {
         if self.auto {
             return self.progress_beside_device();
         }
-        match &mut *self.engine.lock() {
-            Some(engine) => engine.progress(),
-            None => Progress::None,
-        }
+        self.progress_unlocked(self.engine.lock())
     }
 
     fn try_progress(&self) {
         if !self.auto
-            && let Some(mut engine) = self.engine.try_lock()
-            && let Some(engine) = &mut *engine
+            && let Some(engine) = self.engine.try_lock()
         {
-            engine.progress();
+            self.progress_unlocked(engine);
         }
     }
 
@@ -364,7 +373,8 @@ impl AtExit for Port {
             return;
         }
         match self.engine.lock_at_exit().as_deref_mut() {
-            Some(Some(engine)) => {
+            // A thread may be in the middle of a post, and be this one.
+            Some(Some(engine)) if engine.device.is_free_at_exit() => {
                 self.write_report_of(engine, WrittenAt::Exit);
                 engine.device.lock().end_recording();
                 engine.home.say_bye();
@@ -373,7 +383,7 @@ impl AtExit for Port {
                 }
             }
             Some(None) => {}
-            None => tracing::error!("{}: the process exits in the middle of a call", self.address),
+            _ => tracing::error!("{}: the process exits in the middle of a call", self.address),
         }
         self.abandon();
     }

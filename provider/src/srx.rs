@@ -34,7 +34,7 @@ use host::{endpoint::Owner, node_pool::NodePool};
 use matching::Source;
 use nic::{
     device::Device,
-    message::{Envelope, Grant, Post},
+    message::{Envelope, Grant},
     report::WrittenAt,
 };
 use parking_lot::Mutex;
@@ -153,26 +153,22 @@ impl SharedReceive {
     }
 
     /// Has a member, if one is left, look at the peer that a posted receive names.
-    fn watch(&self, source: Source) {
-        if !source.is_any() {
-            let _ = self.with_member(None, |engine| {
-                engine.watch(source);
-                Ok(())
-            });
-        }
+    fn watch(&self, peer: u32) {
+        let _ = self.with_member(None, |engine| {
+            engine.watch(Source::new(peer));
+            Ok(())
+        });
     }
 
     /// Gives a message to its receive; false if the endpoint that holds it was just closed, and
     /// the message with it.
     fn deliver(&self, grant: Grant<RecvOp>, envelope: &Envelope, message: Kept) -> bool {
-        let (op, last) = (grant.data.clone(), grant.last);
         let delivered = self.with_member(Some(message.holder), |engine| {
             engine.deliver_kept(grant, envelope, message);
             Ok(())
         });
         if delivered.is_err() {
             tracing::warn!("a message is lost with its endpoint, which was just closed");
-            self.shared.state.lock().take_back(&op, last);
         }
         delivered.is_ok()
     }
@@ -321,36 +317,11 @@ impl ops::ep::Endpoint for SharedReceive {
         let tagged = op.tag.is_some();
         let source = self.source_key(op.source, tagged)?;
         let mut receive = receive_of(op, defaults, source)?;
-        let mut state = self.shared.state.lock();
-        let mut posted = state.device.context(tagged).post(&mut receive);
-        if let Post::Pending = posted {
-            state.flow.posted(tagged);
+        let deliver = |grant, envelope: &_, message| self.deliver(grant, envelope, message);
+        if let Some(peer) = self.shared.post(tagged, &mut receive, deliver)? {
+            self.watch(peer);
         }
-        loop {
-            match posted {
-                Post::Pending => {
-                    drop(state);
-                    self.watch(source);
-                    return Ok(());
-                }
-                Post::HeldBack => state.flow.hold_post(tagged)?,
-                Post::Matched { grant, envelope, message, again } => {
-                    state.begin(&grant.data, grant.last);
-                    drop(state);
-                    let offset = grant.offset;
-                    if self.deliver(grant, &envelope, message) {
-                        if !again {
-                            return Ok(());
-                        }
-                    } else if let Some(multi) = &mut receive.multi {
-                        // The receive goes on as if the message had not been there.
-                        multi.used = offset;
-                    }
-                    state = self.shared.state.lock();
-                }
-            }
-            posted = state.device.context(tagged).post_anyway(&mut receive);
-        }
+        Ok(())
     }
 
     fn cancel(&self, context: Context) -> Result<()> {

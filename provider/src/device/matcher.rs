@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Where an endpoint's messages are matched: in its own device, or in that of a shared context.
+//!
+//! The device of an endpoint that several threads use is not part of its engine: a receive is posted
+//! without the lock of the engine, beside a thread that sends, polls or copies. Who has the engine
+//! may take the device as well, and nobody takes them the other way round.
+//!
+//! ```text
+//! post      device locked: match, or wait there; unlocked: if it matched, engine locked: deliver
+//! arrival   engine locked: device locked: match or keep; unlocked: deliver
+//! ```
 
 use std::{
     collections::HashMap,
@@ -9,10 +18,14 @@ use std::{
 };
 
 use ffi::{
-    Context,
+    Context, Result,
     serial::{Serial, SerialGuard},
 };
-use nic::device::Device;
+use matching::Source;
+use nic::{
+    device::Device,
+    message::{Envelope, Grant, Post, Receive},
+};
 
 use super::{
     carried::{Kept, RecvOp},
@@ -21,9 +34,14 @@ use super::{
 
 /// Where an endpoint's messages are matched.
 #[derive(Debug)]
-pub(crate) struct Matching {
-    pub(crate) own: Device<RecvOp, Kept>,
-    pub(crate) shared: Option<Member>,
+#[expect(clippy::large_enum_variant, reason = "each search would have a pointer more to follow")]
+pub(crate) enum Matching {
+    /// In the engine: one thread at a time uses the endpoint, and all of it.
+    Here(Device<RecvOp, Kept>),
+    /// Beside it: several threads use the endpoint.
+    Beside(Arc<Shared>),
+    /// In a shared context. What was there before says what is sent.
+    Context(Member, Box<Self>),
 }
 
 /// What an endpoint knows of the context it is bound to.
@@ -87,40 +105,107 @@ impl Matcher<'_> {
 }
 
 impl Matching {
-    pub(crate) fn new(own: Device<RecvOp, Kept>) -> Self {
-        Self { own, shared: None }
+    /// That of an endpoint that one thread at a time uses.
+    pub(crate) fn here(own: Device<RecvOp, Kept>) -> Self {
+        Self::Here(own)
+    }
+
+    /// That of an endpoint that several threads use.
+    pub(crate) fn beside(own: Device<RecvOp, Kept>, flow: Flow) -> Self {
+        Self::Beside(Arc::new(Shared::new(own, flow, true)))
     }
 
     #[inline]
     pub(crate) fn lock(&mut self) -> Matcher<'_> {
-        match &self.shared {
-            None => Matcher::Own(&mut self.own),
-            Some(member) => Matcher::Shared(member.shared.state.lock()),
+        match self {
+            Self::Here(device) => Matcher::Own(device),
+            Self::Beside(shared) | Self::Context(Member { shared, .. }, _) => {
+                Matcher::Shared(shared.state.lock())
+            }
         }
+    }
+
+    /// The endpoint's own device, whether its messages are matched there or not.
+    pub(crate) fn lock_own(&mut self) -> Matcher<'_> {
+        match self {
+            Self::Context(_, own) => own.lock(),
+            own => own.lock(),
+        }
+    }
+
+    /// The device of an endpoint that one thread at a time uses, if it is no shared context's.
+    #[inline]
+    pub(crate) fn own_here(&mut self) -> Option<&mut Device<RecvOp, Kept>> {
+        match self {
+            Self::Here(device) => Some(device),
+            _ => None,
+        }
+    }
+
+    /// What receives are posted to that go past the engine, if it is no shared context's.
+    pub(crate) fn own_beside(&self) -> Option<&Arc<Shared>> {
+        match self {
+            Self::Beside(shared) => Some(shared),
+            _ => None,
+        }
+    }
+
+    /// Whether no thread is in the middle of a post that it never ends, since the process exits.
+    pub(crate) fn is_free_at_exit(&self) -> bool {
+        self.own_beside().is_none_or(|shared| shared.state.lock_at_exit().is_some())
+    }
+
+    /// What counts the parts of buffers for several messages, if not the engine does.
+    pub(crate) fn counts_parts(&self) -> Option<&Arc<Shared>> {
+        match self {
+            Self::Here(_) => None,
+            Self::Beside(shared) | Self::Context(Member { shared, .. }, _) => Some(shared),
+        }
+    }
+
+    /// Nobody looks after a peer any more, until a receive names it again.
+    pub(crate) fn unwatch(&mut self, peer: u32) {
+        if let Matcher::Shared(mut state) = self.lock() {
+            state.unwatch(peer);
+        }
+    }
+
+    /// Whether messages are matched in the device of a shared context.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Context(..))
+    }
+
+    /// Has them matched there from now on.
+    pub(crate) fn share(&mut self, member: Member) {
+        let own = std::mem::replace(self, Self::Beside(Arc::clone(&member.shared)));
+        *self = Self::Context(member, Box::new(own));
     }
 
     /// Who holds what this endpoint keeps.
     #[inline]
     pub(crate) fn holder(&self) -> u32 {
-        self.shared.as_ref().map_or(0, |member| member.holder)
+        if let Self::Context(member, _) = self { member.holder } else { 0 }
     }
 
     /// Leaves the shared context, if there is one: what it held for the endpoint is lost.
     pub(crate) fn leave(&mut self) {
-        let Some(Member { shared, context, holder }) = self.shared.take() else { return };
+        let Self::Context(Member { shared, context, holder }, _) = self else { return };
         let mut state = shared.state.lock();
+        // Another endpoint looks after them from now on.
+        state.watched.clear();
         let contexts = state.device.contexts().into_iter();
         let lost: usize =
-            contexts.map(|context| context.drop_unexpected(|_, kept| kept.holder == holder)).sum();
+            contexts.map(|context| context.drop_unexpected(|_, kept| kept.holder == *holder)).sum();
         drop(state);
         if lost > 0 {
             tracing::warn!("{lost} messages that nobody received are lost with their endpoint");
         }
-        context.remove(holder);
+        context.remove(*holder);
     }
 }
 
-/// The device of a shared receive context, and what its receives need.
+/// A device with a lock of its own, and what its receives need.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) state: Serial<State>,
@@ -128,7 +213,54 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
-        Self { state: Serial::new(State { device, flow, parts: HashMap::new() }, locked) }
+        Self {
+            state: Serial::new(
+                State { device, flow, parts: HashMap::new(), watched: Vec::new() },
+                locked,
+            ),
+        }
+    }
+
+    /// Posts a receive. `deliver` gives it an unexpected message, without the lock; it answers false if
+    /// the message was lost meanwhile. Answers whom the receive names, if it waits and nobody looks
+    /// after that peer yet: the caller has somebody do so.
+    ///
+    /// # Errors
+    /// Those of a receive that is held back ([`super::flow`]).
+    pub(crate) fn post(
+        &self,
+        tagged: bool,
+        receive: &mut Receive<RecvOp>,
+        mut deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
+    ) -> Result<Option<u32>> {
+        let mut state = self.state.lock();
+        let mut posted = state.device.context(tagged).post(receive);
+        if let Post::Pending = posted {
+            state.flow.posted(tagged);
+        }
+        loop {
+            match posted {
+                Post::Pending => return Ok(state.watch(receive.key.source)),
+                Post::HeldBack => state.flow.hold_post(tagged)?,
+                Post::Matched { grant, envelope, message, again } => {
+                    state.begin(&grant.data, grant.last);
+                    drop(state);
+                    let (offset, op, last) = (grant.offset, grant.data.clone(), grant.last);
+                    let delivered = deliver(grant, &envelope, message);
+                    state = self.state.lock();
+                    if !delivered {
+                        state.take_back(&op, last);
+                        // The receive goes on as if the message had not been there.
+                        if let Some(multi) = &mut receive.multi {
+                            multi.used = offset;
+                        }
+                    } else if !again {
+                        return Ok(None);
+                    }
+                }
+            }
+            posted = state.device.context(tagged).post_anyway(receive);
+        }
     }
 
     /// What [`Matcher::begin`] began is told; whether the buffer is given back with it.
@@ -153,6 +285,9 @@ pub(crate) struct State {
     /// Messages under way into multi-receive buffers, by the context and address of these:
     /// whichever endpoint has the last one gives the buffer back.
     parts: HashMap<(Context, usize), Parts>,
+    /// Peers that somebody looks after, a bit each by number: those that receives name which were
+    /// posted since the peer was last without a link.
+    watched: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -163,6 +298,24 @@ struct Parts {
 }
 
 impl State {
+    /// The peer of a source, if nobody looks after it yet.
+    fn watch(&mut self, source: Source) -> Option<u32> {
+        let peer = source.get()?;
+        let (word, bit) = (peer as usize / 64, 1 << (peer % 64));
+        if word >= self.watched.len() {
+            self.watched.resize(word + 1, 0);
+        }
+        let is_new = self.watched[word] & bit == 0;
+        self.watched[word] |= bit;
+        is_new.then_some(peer)
+    }
+
+    fn unwatch(&mut self, peer: u32) {
+        if let Some(word) = self.watched.get_mut(peer as usize / 64) {
+            *word &= !(1 << (peer % 64));
+        }
+    }
+
     pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
         if op.multi {
             let parts = self.parts.entry((op.context, op.buffer.addr())).or_default();

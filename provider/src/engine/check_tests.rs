@@ -86,9 +86,12 @@ fn end_of(
     let to = sender.domain.peers.number(unpack(engine.address));
     send(&mut sender, to);
     tamper(&own, &there);
-    while engine.progress() == Progress::Some {}
+    let settle =
+        |engine: &mut Engine| while engine.make_copy() || engine.progress() == Progress::Some {};
+    settle(&mut engine);
     if !expected {
         post(&mut engine);
+        settle(&mut engine);
     }
     cq.read_error(0).ok().map(|failure| failure.errno)
 }

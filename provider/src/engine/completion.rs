@@ -194,9 +194,9 @@ impl Engine {
 
     /// Whether a message, `last` to go into a multi-receive buffer or not, gives it back.
     fn releases(&mut self, op: &RecvOp, last: bool) -> bool {
-        match &self.device.shared {
+        match self.device.counts_parts() {
             None => last && !self.passes_release(op),
-            Some(member) => member.shared.end(op),
+            Some(shared) => shared.end(op),
         }
     }
 

@@ -179,6 +179,7 @@ impl Engine {
             && let Some(at) = self.linked.iter().position(|&other| other == peer)
         {
             self.linked.swap_remove(at);
+            self.device.unwatch(peer);
         }
         if let Some(Some((number, who))) = self.numbers.get_mut(index).map(Option::take) {
             self.sources[number as usize] = UNKNOWN;

@@ -7,12 +7,12 @@ use super::Engine;
 
 impl Engine {
     /// What the endpoint counted.
-    pub(crate) fn count(&self, report: &mut Report) {
+    pub(crate) fn count(&mut self, report: &mut Report) {
         report.processes = self.processes;
         // What a shared context matched is in its own report.
-        if self.device.shared.is_none() {
-            report.tagged = self.device.own.tagged.counters();
-            report.msg = self.device.own.msg.counters();
+        if !self.device.is_shared() {
+            let device = self.device.lock_own();
+            (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());
         }
         let (mut shm, mut net) = (self.channels.shm, self.channels.net);
         let (sent, bytes) = self.home.sent_far();

@@ -170,15 +170,22 @@ impl Engine {
                 // peers, will not be at the next look.
                 Err(_) if is_far || !is_there => {}
                 _ => {
-                    self.awaited.remove(&peer);
+                    self.stop_awaiting(peer);
                     continue;
                 }
             }
             if self.domain.peers.was_seen(peer) && self.has_received_all() {
-                self.awaited.remove(&peer);
+                self.stop_awaiting(peer);
                 tracing::warn!("{address} is gone, and receives wait for it");
                 self.end_directed(peer);
             }
+        }
+    }
+
+    fn stop_awaiting(&mut self, peer: u32) {
+        self.awaited.remove(&peer);
+        if !self.is_linked(peer) {
+            self.device.unwatch(peer);
         }
     }
 
@@ -303,7 +310,7 @@ impl Engine {
     /// Fails the receives that name a peer which is gone; those of a shared context later,
     /// since what it sent to other members may not have been looked at.
     fn end_directed(&mut self, peer: u32) {
-        if self.device.shared.is_some() {
+        if self.device.is_shared() {
             self.leaving.push((Instant::now() + GRACE, peer));
         } else {
             self.fail_directed(peer);

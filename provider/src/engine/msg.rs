@@ -2,11 +2,13 @@
 //! `fi_msg(3)` and the sends and receives of `fi_tagged(3)`: both kinds take the
 //! same path, with match bits or without.
 
+use std::sync::Arc;
+
 use ffi::{
     Context, Errno, Result, flags,
     ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
 };
-use nic::message::{Envelope, Grant, Post};
+use nic::message::{Envelope, Grant, Post, Receive};
 use nic::trace;
 
 use channel::{
@@ -98,7 +100,7 @@ impl Engine {
     #[cold]
     fn record_send(&mut self, peer: u32, op: &Send) {
         let (bits, len) = (op.tag.unwrap_or(0), op.buffer.len() as u64);
-        self.device.own.context(op.tag.is_some()).note_send(trace::Sent { peer, bits, len });
+        self.device.lock_own().context(op.tag.is_some()).note_send(trace::Sent { peer, bits, len });
     }
 
     /// A message that need not go through a buffer.
@@ -215,10 +217,6 @@ impl Engine {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
-        if self.device.shared.is_some() {
-            // Its receives are posted to the context.
-            return Err(Errno::EOPNOTSUPP);
-        }
         if let OpFlags::Given(given) = op.flags
             && given & PROBE_FLAGS != 0
         {
@@ -234,7 +232,10 @@ impl Engine {
         let source = self.source_key(op.source, tagged)?;
         self.watch(source);
         let mut receive = receive_of(op, defaults, source)?;
-        let device = &mut self.device.own;
+        let Some(device) = self.device.own_here() else {
+            // A copy: of what is lent to a call every field is stored, whether it is called or not.
+            return self.recv_beside(tagged, receive.clone());
+        };
         let mut posted = device.context(tagged).post(&mut receive);
         if let Post::Pending = posted {
             self.flow.posted(tagged);
@@ -252,8 +253,20 @@ impl Engine {
                     }
                 }
             }
-            posted = self.device.own.context(tagged).post_anyway(&mut receive);
+            posted = self.device.lock_own().context(tagged).post_anyway(&mut receive);
         }
+    }
+
+    /// A receive of who has the engine already: deferred work, and what is posted through an alias.
+    #[cold]
+    fn recv_beside(&mut self, tagged: bool, mut receive: Receive<RecvOp>) -> Result<()> {
+        // Those of a shared context are posted there.
+        let shared = self.device.own_beside().map(Arc::clone).ok_or(Errno::EOPNOTSUPP)?;
+        shared.post(tagged, &mut receive, |grant, envelope, message| {
+            self.deliver_kept(grant, envelope, message);
+            true
+        })?;
+        Ok(())
     }
 
     /// Gives a kept message to its receive.

@@ -75,7 +75,10 @@ impl Node {
     }
 
     pub(super) fn step(&mut self) {
-        self.engine.progress();
+        // A copy is a step of its own: either end may die before and after.
+        if !self.engine.make_copy() {
+            self.engine.progress();
+        }
         self.reported.extend(std::iter::from_fn(|| self.cq.next()));
     }
 
@@ -114,6 +117,7 @@ impl Node {
             && engine.transfers.is_empty()
             && engine.streams.is_empty()
             && engine.deferred.is_empty()
+            && engine.copies.is_empty()
             && !engine.home.is_lent()
     }
 }

@@ -60,7 +60,7 @@ impl Engine {
         let to = grant.data.buffer.part(grant.offset as usize, len);
         let wanted = to.len();
         // One part of a multi-receive buffer may be the one that gives it back.
-        let later = self.domain.device.is_some() && wanted >= UNLOCKED && !grant.data.multi;
+        let later = self.domain.locked && wanted >= UNLOCKED && !grant.data.multi;
         let epoch = self.epoch(peer);
         let copied = match self.link(peer) {
             Ok(link) if later && let Some(copier) = link.copier() => {
@@ -80,6 +80,15 @@ impl Engine {
         let next = if self.closes { None } else { self.copies.pop_front() };
         self.copying += u32::from(next.is_some());
         next
+    }
+
+    /// Makes a copy that is to be made, as who has the lock does otherwise; whether there was one.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn make_copy(&mut self) -> bool {
+        let Some(copy) = self.next_copy() else { return false };
+        let copied = copy.make();
+        self.copied(&copy, copied);
+        true
     }
 
     /// A copy was made without the lock; its sender may have gone meanwhile.
@@ -308,7 +317,7 @@ impl Engine {
     /// Ends the receives of a shared context that long messages are coming into: the endpoint that
     /// gets these closes, and the receives are not its own.
     pub(crate) fn end_receives(&mut self) {
-        if self.device.shared.is_none() {
+        if !self.device.is_shared() {
             return;
         }
         let mut ended: Vec<_> =

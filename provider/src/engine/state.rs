@@ -141,7 +141,7 @@ pub(crate) struct Engine {
     pub(crate) rma_limit: usize,
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
-    /// Copies to be made without the lock, where there is a device thread.
+    /// Copies to be made without the lock, where several threads may use the endpoint.
     pub(crate) copies: VecDeque<LongCopy>,
     /// Copies that are being made without the lock.
     pub(crate) copying: u32,
@@ -221,7 +221,10 @@ impl Engine {
             tagged_multi: info.caps & flags::TAGGED_MULTI_RECV != 0,
             source: info.caps & flags::SOURCE != 0,
             min_multi_recv: MIN_MULTI_RECV,
-            device: Matching::new(device),
+            device: match domain.locked {
+                true => Matching::beside(device, Flow::from_params(params)),
+                false => Matching::here(device),
+            },
             stx: None,
             eq: None,
             node_pool,

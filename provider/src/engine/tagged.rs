@@ -13,7 +13,7 @@ use channel::wire::{Flags, Kind};
 use ffi::{
     Errno, Result, flags,
     ops::cq::{Completion, Failure},
-    ops::ep::Recv,
+    ops::ep::{OpFlags, Recv},
 };
 use matching::{Key, Source};
 use nic::device::{AlreadyClaimed, Device};
@@ -26,6 +26,12 @@ use crate::{
 
 /// Flags that make a receive one of these.
 pub(crate) const PROBE_FLAGS: u64 = flags::PEEK | flags::CLAIM | flags::DISCARD;
+
+/// Whether a receive is one of these.
+#[inline]
+pub(crate) fn is_probe(op: &Recv) -> bool {
+    matches!(op.flags, OpFlags::Given(given) if given & PROBE_FLAGS != 0)
+}
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +108,10 @@ impl Probe {
 impl Engine {
     /// A receive with `FI_PEEK`, `FI_CLAIM` or `FI_DISCARD`.
     pub(crate) fn probe(&mut self, op: &Recv, op_flags: u64) -> Result<()> {
+        if self.device.is_shared() {
+            // Its receives are posted to the context.
+            return Err(Errno::EOPNOTSUPP);
+        }
         let probe = Probe::read(op, op_flags)?;
         if probe == Probe::TakeClaimed {
             let claimed = self.device.lock().tagged.claimed(op.context.0 as u64);

@@ -9,7 +9,13 @@
 //! Who starts operations leaves its name in passing, without a look at the clock. Who is about
 //! to sleep finds it and notes when.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use ffi::thread;
 
@@ -36,6 +42,8 @@ const REMEMBERED: Duration = Duration::from_secs(10);
 pub(crate) struct Callers {
     /// The last to start an operation since somebody was about to sleep, 0 if none did,
     starter: usize,
+    /// the same of those who post without the lock of the endpoint,
+    beside: Arc<AtomicUsize>,
     /// and the last that was not the one about to sleep.
     started: Option<Instant>,
     /// The last to poll in vain,
@@ -53,6 +61,12 @@ impl Callers {
         self.starter = thread::current();
     }
 
+    /// Where threads that start an operation without the lock of the endpoint leave their name
+    /// ([`thread::current`]).
+    pub(crate) fn beside(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.beside)
+    }
+
     /// This thread polls in vain.
     #[inline]
     pub(crate) fn poll(&mut self) {
@@ -64,9 +78,10 @@ impl Callers {
     /// What the other threads do, for one that is about to sleep.
     pub(crate) fn others(&mut self) -> Others {
         let now = Instant::now();
-        let starter = std::mem::take(&mut self.starter);
+        let this = thread::current();
+        let starters = [std::mem::take(&mut self.starter), self.beside.swap(0, Ordering::Relaxed)];
         let another_polled = std::mem::take(&mut self.polled_by_several);
-        if starter != 0 && starter != thread::current() {
+        if starters.iter().any(|&starter| starter != 0 && starter != this) {
             self.started = Some(now);
             self.noticed = Some(now);
         } else if another_polled {

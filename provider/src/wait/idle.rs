@@ -105,7 +105,7 @@ pub(crate) struct Idle {
     found: u32,
     /// Each poll asks more than the ring: it has no time to look there again and again, nor at the clock.
     pub(crate) asks_elsewhere: bool,
-    callers: Callers,
+    pub(crate) callers: Callers,
 }
 
 /// A caller that comes back this soon does nothing but poll.

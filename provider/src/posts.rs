@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Receives that are posted without the lock of the endpoint's engine: by one thread, beside others
+//! that send, poll or copy ([`crate::device::matcher`]).
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use ffi::{Errno, Result, ops::ep::Recv, thread};
+use matching::Source;
+use nic::message::{Envelope, Grant};
+
+use crate::{
+    av::AddressVector,
+    device::{
+        carried::{Kept, RecvOp},
+        directed::Directed,
+        matcher::Shared,
+        receive::{RecvDefaults, receive_of},
+    },
+    engine::Engine,
+};
+
+/// What an endpoint that is enabled needs to post receives.
+#[derive(Debug)]
+pub(crate) struct Posts {
+    device: Arc<Shared>,
+    av: Arc<AddressVector>,
+    directed: Directed,
+    tagged_multi: bool,
+    /// Both may be set at any time.
+    op_flags: AtomicU64,
+    min_multi_recv: AtomicUsize,
+    /// See [`crate::wait::callers::Callers::beside`].
+    starter: Arc<AtomicUsize>,
+}
+
+impl Posts {
+    /// Those of an endpoint whose device is not in its engine, unless its receives are those of a
+    /// shared context.
+    pub(crate) fn of(engine: &Engine) -> Option<Self> {
+        let device = engine.device.own_beside().filter(|_| !engine.device.is_shared())?;
+        Some(Self {
+            device: Arc::clone(device),
+            av: Arc::clone(engine.av.as_ref()?),
+            directed: engine.directed,
+            tagged_multi: engine.tagged_multi,
+            op_flags: AtomicU64::new(engine.rx.op_flags),
+            min_multi_recv: AtomicUsize::new(engine.min_multi_recv),
+            starter: engine.idle.callers.beside(),
+        })
+    }
+
+    /// The flags of receives and the smallest rest of their buffers are others from now on.
+    pub(crate) fn set(&self, op_flags: u64, min_multi_recv: usize) {
+        self.op_flags.store(op_flags, Ordering::Relaxed);
+        self.min_multi_recv.store(min_multi_recv, Ordering::Relaxed);
+    }
+
+    /// Posts a receive; see [`Shared::post`]. It is none with `FI_PEEK` or the like.
+    ///
+    /// # Errors
+    /// Those of `fi_recv(3)`.
+    pub(crate) fn recv(
+        &self,
+        op: &Recv,
+        deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
+    ) -> Result<Option<u32>> {
+        self.starter.store(thread::current(), Ordering::Relaxed);
+        let tagged = op.tag.is_some();
+        let source = match self.directed.is_named(op.source, tagged)? {
+            true => self.av.peer(op.source).map(Source::new).ok_or(Errno::EINVAL)?,
+            false => Source::ANY,
+        };
+        let defaults = RecvDefaults {
+            op_flags: self.op_flags.load(Ordering::Relaxed),
+            min_multi_recv: self.min_multi_recv.load(Ordering::Relaxed),
+            tagged_multi: self.tagged_multi,
+            work: 0,
+        };
+        let mut receive = receive_of(op, defaults, source)?;
+        self.device.post(tagged, &mut receive, deliver)
+    }
+}
