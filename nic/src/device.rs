@@ -14,7 +14,10 @@
 
 mod cancel;
 mod probe;
+mod tail;
 mod tell;
+
+pub use tail::{TailDevice, Whole};
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -190,13 +193,30 @@ impl<R: Clone, M> Context<R, M> {
             self.count_broken(&receive.key);
         }
         if let Some(found) = self.umq.search_if_any(&receive.key) {
-            self.umq.remove_matched(found.token);
-            let Unexpected { envelope, message, .. } = self.unexpected.remove(found.token as usize);
-            let grant = receive.grant(envelope.len);
-            let again = !grant.last;
-            self.end(Operation::Post);
-            return Post::Matched { grant, envelope, message, again };
+            return self.give(found.token, receive);
         }
+        self.admit_receive(number, receive);
+        if self.may_leave {
+            self.leave_together();
+        }
+        self.end(Operation::Post);
+        Post::Pending
+    }
+
+    /// Gives a receive the unexpected message that was found for it.
+    #[inline(always)]
+    fn give(&mut self, token: u32, receive: &mut Receive<R>) -> Post<R, M> {
+        self.umq.remove_matched(token);
+        let Unexpected { envelope, message, .. } = self.unexpected.remove(token as usize);
+        let grant = receive.grant(envelope.len);
+        let again = !grant.last;
+        self.end(Operation::Post);
+        Post::Matched { grant, envelope, message, again }
+    }
+
+    /// Adds a receive, of which so many were posted before, to the PRQ.
+    #[inline(always)]
+    fn admit_receive(&mut self, number: u64, receive: &Receive<R>) {
         let Key { bits, ignore, source } = receive.key;
         let token = self.posted.insert(number, receive);
         let element = Element { bits, ignore, source, token };
@@ -205,11 +225,6 @@ impl<R: Clone, M> Context<R, M> {
         } else {
             self.prq.insert(element);
         }
-        if self.may_leave {
-            self.leave_together();
-        }
-        self.end(Operation::Post);
-        Post::Pending
     }
 
     /// Counts a receive that breaks a promise.
@@ -316,20 +331,29 @@ impl<R: Clone, M> Context<R, M> {
     pub fn arrive(&mut self, envelope: &Envelope) -> Option<Grant<R>> {
         self.note(|| Op::Arrive(*envelope));
         self.count_operation();
+        self.count_arrival(envelope);
+        let found = self.prq.search(&key_of(envelope))?;
+        Some(self.grant(found.token, envelope))
+    }
+
+    #[inline(always)]
+    fn count_arrival(&mut self, envelope: &Envelope) {
         self.counters.arrivals += 1;
         // A peer may say anything.
         self.counters.bytes = self.counters.bytes.saturating_add(envelope.len);
         if self.sizes {
             self.count_size(envelope.len);
         }
-        let key = Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) };
-        let found = self.prq.search(&key)?;
-        let token = found.token;
+    }
+
+    /// Gives a message the posted receive that was found for it.
+    #[inline(always)]
+    fn grant(&mut self, token: u32, envelope: &Envelope) -> Grant<R> {
         let receive = self.posted.get_mut(token);
         if receive.multi.is_none() {
             self.prq.remove_matched(token);
             self.end(Operation::Arrival);
-            return Some(Grant { data: self.posted.take_data(token), offset: 0, last: true });
+            return Grant { data: self.posted.take_data(token), offset: 0, last: true };
         }
         let grant = receive.grant(envelope.len);
         if grant.last {
@@ -339,7 +363,7 @@ impl<R: Clone, M> Context<R, M> {
             self.prq.keep_matched(token);
         }
         self.end(Operation::Arrival);
-        Some(grant)
+        grant
     }
 
     #[cold]
@@ -349,15 +373,21 @@ impl<R: Clone, M> Context<R, M> {
 
     /// Keeps a message that [`arrive`](Self::arrive) found no receive for.
     pub fn keep(&mut self, envelope: Envelope, message: M) {
-        self.counters.unexpected += 1;
         let number = self.counters.arrivals.saturating_sub(1);
-        let token = self.unexpected.insert(Unexpected { number, envelope, message }) as u32;
-        let source = Source::new(envelope.source);
-        self.umq.insert(Element { bits: envelope.bits, ignore: 0, source, token });
+        self.admit_message(Unexpected { number, envelope, message });
         if self.may_leave {
             self.leave_together();
         }
         self.end(Operation::Arrival);
+    }
+
+    /// Adds a message to the UMQ.
+    #[inline]
+    fn admit_message(&mut self, message: Unexpected<M>) {
+        self.counters.unexpected += 1;
+        let Key { bits, ignore, source } = key_of(&message.envelope);
+        let token = self.unexpected.insert(message) as u32;
+        self.umq.insert(Element { bits, ignore, source, token });
     }
 
     /// Whether messages that find no receive wait for an entry of the UMQ, and their
@@ -371,8 +401,7 @@ impl<R: Clone, M> Context<R, M> {
     /// Whether a receive waits for such a message.
     #[must_use]
     pub fn expects(&self, envelope: &Envelope) -> bool {
-        let source = Source::new(envelope.source);
-        self.prq.find(&Key { bits: envelope.bits, ignore: 0, source }).is_some()
+        self.prq.find(&key_of(envelope)).is_some()
     }
 
     /// Has a message recorded that was sent: matching does not depend on it.
@@ -381,6 +410,12 @@ impl<R: Clone, M> Context<R, M> {
         self.note(|| Op::Send(sent));
         self.held = held;
     }
+}
+
+/// What a message is looked for by.
+#[inline(always)]
+const fn key_of(envelope: &Envelope) -> Key {
+    Key { bits: envelope.bits, ignore: 0, source: Source::new(envelope.source) }
 }
 
 /// Elements that room is made for at the start, so that queues of usual

@@ -130,7 +130,7 @@ impl BrokenPromises {
         self.any_source == 0 && self.any_tag == 0
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.any_source = self.any_source.saturating_add(other.any_source);
         self.any_tag = self.any_tag.saturating_add(other.any_tag);
     }

@@ -29,6 +29,9 @@ pub enum HostEngine {
     /// A hash table for each combination of wildcards.
     #[strum(serialize = "newmadeleine")]
     NewMadeleine,
+    /// One list, which a thread searches while another one searches the other queue. (Where one
+    /// thread at a time uses a queue, that is `list`.)
+    TailQueues,
     /// One of the others, chosen by what comes.
     Auto,
 }

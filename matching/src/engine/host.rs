@@ -67,7 +67,9 @@ impl<Q: Queues> HostOn<Q> {
         let HostPlan { config, clusters, .. } = plan;
         let (k_collective, k_point_to_point) = match engine {
             // `auto` begins with the list.
-            HostEngine::List | HostEngine::Auto => return Self::List(Box::new(List::new(queues))),
+            HostEngine::List | HostEngine::TailQueues | HostEngine::Auto => {
+                return Self::List(Box::new(List::new(queues)));
+            }
             HostEngine::RankArray => return Self::RankArray(Box::new(RankArray::new(queues))),
             HostEngine::Kmeans => {
                 let engine = Kmeans::new(config.layout, Arc::clone(clusters), queues);

@@ -36,6 +36,17 @@ impl Offload {
         None
     }
 
+    /// [`Offload::search`] once more, after one that found nothing: elements were added since, of
+    /// which one matches. Both count as one search. What the first one compared, it compared.
+    #[cold]
+    pub fn search_on(&mut self, key: &Key) -> Option<Found> {
+        let collective = self.classifier.is_collective(key.bits, key.ignore);
+        let counters = self.counters.kinds.of_mut(collective);
+        counters.searches -= 1;
+        counters.misses -= 1;
+        self.search(key)
+    }
+
     #[inline(always)]
     fn count_search(&mut self, key: &Key, found: Option<Found>) {
         let collective = self.classifier.is_collective(key.bits, key.ignore);

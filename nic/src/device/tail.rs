@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A device whose queues two threads search at a time: tail queues in front of two matching
+//! contexts (Dosanjh, Grant, Schonbein, Bridges, *Tail queues: A multi-threaded matching
+//! architecture*, CCPE 2019, section 3). `matching::tail_queues` says why nothing is lost.
+//!
+//! ```text
+//!   UMQL: table | host engine of unexpected messages     TL: UMQT, messages on their way there
+//!   PRQL: table | host engine of posted receives             PRQT, receives on their way there:
+//!                                                            the command queue of the device
+//! post(R):
+//!     lock UMQL; take UMQT out (TL), and add what was in it to the UMQ, in order
+//!     a message of the UMQ matches R: it goes to R
+//!     lock TL
+//!     no message of UMQT matches R, which has some again if messages came meanwhile:
+//!         R goes to the end of PRQT
+//!     take UMQT out; unlock TL; add what was in it to the UMQ
+//!     one of these matched: it goes to R
+//! arrive(M) is its mirror image
+//! ```
+//!
+//! The tables stay in order: what enters them comes out of one inbox, the oldest first, before any
+//! search that could find it. So operations that do not overlap count the same as with one lock.
+//! An operation takes effect, and is recorded, where it has TL, or where it has its match.
+//!
+//! All else (probes, cancels, counters) has the device as a [`Whole`], an ordinary [`Device`].
+//!
+//! Rejected: one lock a queue of each context (untagged messages are few), the lists in bins of the
+//! paper (the table is in front of them, and its entries are in the order of age).
+
+use std::{
+    collections::VecDeque,
+    ops::{Deref, DerefMut},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use matching::{Element, HostEngine, Key, Overflow};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::{Context, Device, DeviceError, Unexpected, key_of};
+use crate::{
+    config::DeviceConfig,
+    message::{Envelope, Grant, Post, Receive},
+    trace::{Op, Recorder},
+};
+
+/// See the module.
+pub struct TailDevice<R, M> {
+    /// UMQL, and the contexts whose UMQs are used.
+    messages: Mutex<Device<R, M>>,
+    /// PRQL, and the contexts whose PRQs are used.
+    receives: Mutex<Device<R, M>>,
+    /// TL.
+    tail: Mutex<[Tail<R, M>; 2]>,
+    /// By kind of messages: whether an inbox may have something, and whether operations are recorded.
+    hints: [Hints; 2],
+    /// Whether lengths of the queues are recorded.
+    samples: bool,
+}
+
+/// What TL protects, of tagged or untagged messages.
+struct Tail<R, M> {
+    messages: VecDeque<Unexpected<M>>,
+    /// Each with the number of those posted before.
+    receives: VecDeque<(u64, Receive<R>)>,
+    /// Posts and arrivals, without those that found a match in the other queue where nothing is
+    /// recorded.
+    posted: u64,
+    arrived: u64,
+    recorder: Option<Box<dyn Recorder>>,
+    /// Posts and arrivals until the lengths of the queues are recorded.
+    until_sample: u64,
+}
+
+#[derive(Default)]
+struct Hints {
+    messages: AtomicBool,
+    receives: AtomicBool,
+    recorded: AtomicBool,
+}
+
+impl<R, M> Default for Tail<R, M> {
+    fn default() -> Self {
+        Self {
+            messages: VecDeque::new(),
+            receives: VecDeque::new(),
+            posted: 0,
+            arrived: 0,
+            recorder: None,
+            until_sample: u64::MAX,
+        }
+    }
+}
+
+impl<R, M> Tail<R, M> {
+    /// Counts an operation; false if there must be a sample first.
+    fn counts_down(&mut self) -> bool {
+        let less = self.until_sample.checked_sub(1);
+        self.until_sample = less.unwrap_or(0);
+        less.is_some()
+    }
+
+    /// The operation takes effect.
+    fn record(&mut self, op: &Op) {
+        if let Some(recorder) = &mut self.recorder {
+            match op.short() {
+                Some((head, Key { bits, ignore, source })) => {
+                    recorder.short(head, bits, ignore, source);
+                }
+                None => recorder.record(op),
+            }
+        }
+    }
+}
+
+/// An element that matches what the key matches.
+fn element(key: &Key) -> Element {
+    let Key { bits, ignore, source } = *key;
+    Element { bits, ignore, source, token: 0 }
+}
+
+impl<R: Clone, M> TailDevice<R, M> {
+    /// Whether a device of this configuration is one. What looks at both queues before each
+    /// operation (`flow-control`, `sticky`, the timing model) needs one lock.
+    #[must_use]
+    pub fn is_wanted(config: &DeviceConfig) -> bool {
+        let is_apart = matches!(config.prq.overflow, Overflow::Spill | Overflow::Prefix);
+        config.prq.engine == HostEngine::TailQueues && is_apart && config.timing.is_none()
+    }
+
+    /// An empty device.
+    ///
+    /// # Errors
+    /// A table that cannot be made.
+    pub fn new(config: &DeviceConfig) -> Result<Self, DeviceError> {
+        let (mut messages, mut receives) = (config.clone(), config.clone());
+        messages.prq.entries = 0;
+        receives.umq.entries = 0;
+        let mut receives = Device::new(&receives)?;
+        let mut tail = [Tail::default(), Tail::default()];
+        for (tail, context) in tail.iter_mut().zip(receives.contexts()) {
+            tail.until_sample = context.until_sample;
+        }
+        Ok(Self {
+            messages: Mutex::new(Device::new(&messages)?),
+            receives: Mutex::new(receives),
+            tail: Mutex::new(tail),
+            hints: <[Hints; 2]>::default(),
+            samples: config.prq.depths,
+        })
+    }
+
+    /// [`Context::post`]. `again` is of one that goes on with the rest of its buffer.
+    pub fn post(&self, tagged: bool, receive: &mut Receive<R>, again: bool) -> Post<R, M> {
+        let (kind, hints) = (usize::from(!tagged), &self.hints[usize::from(!tagged)]);
+        let op = |receive: &Receive<R>| match again {
+            true => Op::PostAnyway(receive.into()),
+            false => Op::Post(receive.into()),
+        };
+        let Some(mut side) = self.begin(kind, &self.messages) else {
+            return match again {
+                true => self.whole().context(tagged).post_anyway(receive),
+                false => self.whole().context(tagged).post(receive),
+            };
+        };
+        let messages = side.context(tagged);
+        if hints.messages.load(Ordering::Acquire) {
+            let came = self.take_messages(kind);
+            came.into_iter().for_each(|message| messages.admit_message(message));
+        }
+        messages.counters.posts += 1;
+        if messages.promised {
+            messages.count_broken(&receive.key);
+        }
+        let recorded = hints.recorded.load(Ordering::Relaxed).then(|| op(receive));
+        if let Some(found) = messages.umq.search_if_any(&receive.key) {
+            if let Some(op) = &recorded {
+                let tail = &mut self.tail.lock()[kind];
+                tail.record(op);
+                tail.posted += 1;
+            }
+            return messages.give(found.token, receive);
+        }
+        let mut tails = self.tail.lock();
+        let tail = &mut tails[kind];
+        if let Some(op) = &recorded {
+            tail.record(op);
+        }
+        let mut came = tail.messages.iter();
+        let is_there =
+            came.any(|message| element(&key_of(&message.envelope)).matches(&receive.key));
+        let number = tail.posted;
+        tail.posted += 1;
+        if !is_there {
+            tail.receives.push_back((number, receive.clone()));
+            hints.receives.store(true, Ordering::Release);
+        }
+        let came = std::mem::take(&mut tail.messages);
+        hints.messages.store(false, Ordering::Relaxed);
+        drop(tails);
+        came.into_iter().for_each(|message| messages.admit_message(message));
+        let found = if is_there { messages.umq.search_on(&receive.key) } else { None };
+        found.map_or(Post::Pending, |found| messages.give(found.token, receive))
+    }
+
+    /// A message arrives: the earliest posted receive that matches gets it, or it waits as `make`
+    /// makes it ([`Context::arrive`], [`Context::keep`]).
+    pub fn arrive(
+        &self,
+        tagged: bool,
+        envelope: &Envelope,
+        make: impl FnOnce() -> M,
+    ) -> Option<Grant<R>> {
+        let (kind, hints) = (usize::from(!tagged), &self.hints[usize::from(!tagged)]);
+        let key = key_of(envelope);
+        let Some(mut side) = self.begin(kind, &self.receives) else {
+            let mut whole = self.whole();
+            let context = whole.context(tagged);
+            let grant = context.arrive(envelope);
+            if grant.is_none() {
+                context.keep(*envelope, make());
+            }
+            return grant;
+        };
+        let receives = side.context(tagged);
+        if hints.receives.load(Ordering::Acquire) {
+            let came = self.take_receives(kind);
+            came.into_iter().for_each(|(number, receive)| receives.admit(number, &receive));
+        }
+        receives.count_arrival(envelope);
+        let recorded = hints.recorded.load(Ordering::Relaxed).then_some(Op::Arrive(*envelope));
+        if let Some(found) = receives.prq.search(&key) {
+            if let Some(op) = &recorded {
+                let tail = &mut self.tail.lock()[kind];
+                tail.record(op);
+                tail.arrived += 1;
+            }
+            return Some(receives.grant(found.token, envelope));
+        }
+        // Its bytes are copied before others have to wait.
+        let message = make();
+        let mut tails = self.tail.lock();
+        let tail = &mut tails[kind];
+        if let Some(op) = &recorded {
+            tail.record(op);
+        }
+        let number = tail.arrived;
+        tail.arrived += 1;
+        let mut came = tail.receives.iter();
+        let is_there = came.any(|(_, receive)| element(&receive.key).matches(&key));
+        if !is_there {
+            tail.messages.push_back(Unexpected { number, envelope: *envelope, message });
+            hints.messages.store(true, Ordering::Release);
+        }
+        let came = std::mem::take(&mut tail.receives);
+        hints.receives.store(false, Ordering::Relaxed);
+        drop(tails);
+        came.into_iter().for_each(|(number, receive)| receives.admit(number, &receive));
+        let found = if is_there { receives.prq.search_on(&key) } else { None };
+        found.map(|found| receives.grant(found.token, envelope))
+    }
+
+    /// Takes the lock of one side for an operation; not if the lengths of both queues are due to be
+    /// recorded before it, which is then one of the whole device.
+    fn begin<'a>(
+        &'a self,
+        kind: usize,
+        side: &'a Mutex<Device<R, M>>,
+    ) -> Option<MutexGuard<'a, Device<R, M>>> {
+        let guard = side.lock();
+        (!self.samples || self.tail.lock()[kind].counts_down()).then_some(guard)
+    }
+
+    fn take_messages(&self, kind: usize) -> VecDeque<Unexpected<M>> {
+        let mut tail = self.tail.lock();
+        self.hints[kind].messages.store(false, Ordering::Relaxed);
+        std::mem::take(&mut tail[kind].messages)
+    }
+
+    fn take_receives(&self, kind: usize) -> VecDeque<(u64, Receive<R>)> {
+        let mut tail = self.tail.lock();
+        self.hints[kind].receives.store(false, Ordering::Relaxed);
+        std::mem::take(&mut tail[kind].receives)
+    }
+
+    /// All of it, as long as nobody posts and nothing arrives.
+    pub fn whole(&self) -> Whole<'_, R, M> {
+        let mut whole = Whole {
+            messages: self.messages.lock(),
+            receives: self.receives.lock(),
+            tail: self.tail.lock(),
+            hints: &self.hints,
+        };
+        whole.join();
+        whole
+    }
+
+    /// The same, unless it is in use.
+    pub fn try_whole(&self) -> Option<Whole<'_, R, M>> {
+        let mut whole = Whole {
+            messages: self.messages.try_lock()?,
+            receives: self.receives.try_lock()?,
+            tail: self.tail.try_lock()?,
+            hints: &self.hints,
+        };
+        whole.join();
+        Some(whole)
+    }
+}
+
+impl<R: Clone, M> Context<R, M> {
+    /// Adds a receive that an inbox had.
+    fn admit(&mut self, number: u64, receive: &Receive<R>) {
+        self.posted.expect(number);
+        self.admit_receive(number, receive);
+    }
+
+    /// Exchanges the UMQ for that of another context, and takes over what that one counted.
+    fn join(&mut self, other: &mut Self) {
+        self.exchange(other);
+        let counters = std::mem::take(&mut other.counters);
+        self.counters.posts += counters.posts;
+        self.counters.unexpected += counters.unexpected;
+        self.counters.broken_promises.merge(counters.broken_promises);
+    }
+
+    fn exchange(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.umq, &mut other.umq);
+        std::mem::swap(&mut self.unexpected, &mut other.unexpected);
+    }
+}
+
+/// A [`TailDevice`] as an ordinary one.
+pub struct Whole<'a, R: Clone, M> {
+    messages: MutexGuard<'a, Device<R, M>>,
+    receives: MutexGuard<'a, Device<R, M>>,
+    tail: MutexGuard<'a, [Tail<R, M>; 2]>,
+    hints: &'a [Hints; 2],
+}
+
+impl<R: Clone, M> Whole<'_, R, M> {
+    /// Empties the inboxes, and puts the UMQs beside the PRQs.
+    fn join(&mut self) {
+        let Self { messages, receives, tail, hints } = self;
+        let contexts = receives.contexts().into_iter().zip(messages.contexts());
+        for ((context, other), (tail, hints)) in contexts.zip(tail.iter_mut().zip(*hints)) {
+            hints.receives.store(false, Ordering::Relaxed);
+            hints.messages.store(false, Ordering::Relaxed);
+            for (number, receive) in tail.receives.drain(..) {
+                context.admit(number, &receive);
+            }
+            tail.messages.drain(..).for_each(|message| other.admit_message(message));
+            context.join(other);
+            context.recorder = tail.recorder.take();
+            context.until_sample = tail.until_sample;
+        }
+    }
+}
+
+impl<R: Clone, M> Deref for Whole<'_, R, M> {
+    type Target = Device<R, M>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.receives
+    }
+}
+
+impl<R: Clone, M> DerefMut for Whole<'_, R, M> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.receives
+    }
+}
+
+impl<R: Clone, M> Drop for Whole<'_, R, M> {
+    fn drop(&mut self) {
+        let Self { messages, receives, tail, hints } = self;
+        let contexts = receives.contexts().into_iter().zip(messages.contexts());
+        for ((context, other), (tail, hints)) in contexts.zip(tail.iter_mut().zip(*hints)) {
+            context.exchange(other);
+            tail.recorder = context.recorder.take();
+            tail.until_sample = context.until_sample;
+            tail.posted = context.counters.posts - context.taken;
+            tail.arrived = context.counters.arrivals;
+            hints.recorded.store(tail.recorder.is_some(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl<R, M> std::fmt::Debug for TailDevice<R, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TailDevice").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[path = "tail_tests.rs"]
+mod tests;
