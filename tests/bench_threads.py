@@ -38,6 +38,8 @@ RAW = ["tcam", "shm", "sm2"]
 # MPICH 5 brings a libfabric that has sm2.
 LIBFABRIC = MPICH.parent.parent / "lib" / "mpich"
 ROLES = ["apart", "mixed", "both", "trip"]
+# Who is compared turn by turn: through an MPI, and without one.
+NEAREST = [("MPICH tcam", "MPICH ofi/shm"), ("tcam", "shm")]
 TOO_LONG = 120
 
 
@@ -71,9 +73,9 @@ def through_mpi(name, ranks, program, *arguments):
     return [dict(word.split("=") for word in line) for line in lines]
 
 
-def measure_roles(values, name, milliseconds):
+def measure_role(values, name, role, milliseconds):
     """Threads that talk: millions of messages a second, or half a round trip in us."""
-    for row in through_mpi(name, 2, "threads", "--ms", milliseconds):
+    for row in through_mpi(name, 2, "threads", "--roles", role, "--ms", milliseconds):
         rate = float(row.get("messages_per_s", 0)) / 1e6
         value = rate or float(row["half_round_trip_us"])
         values.add(row["roles"], row["comms"], name, row["threads"], value)
@@ -129,6 +131,11 @@ class Values:
                 middle, least, most = [f"{number:.{digits}f}" for number in numbers]
                 cells.append(f"{middle} ({least} to {most})")
             print(" | ".join([name, *cells]))
+        ours, shm = (table.get(name, {}) for name in NEAREST[kind == "raw"])
+        if all(len(ours.get(column, ())) == len(shm.get(column, [])) for column in columns):
+            pairs = [zip(ours[column], shm[column]) for column in columns]
+            ratios = [f"{statistics.median(a / b for a, b in turns):.2f}" for turns in pairs]
+            print(" | ".join(["the first over libfabric's shm, by turns", *ratios]))
         sys.stdout.flush()
 
 
@@ -140,10 +147,13 @@ def main():
     arguments = parser.parse_args()
     values = Values(arguments.keep)
     for turn in range(arguments.rounds):
-        for name in list(MPIS)[:: 1 if turn % 2 == 0 else -1]:
-            measure_roles(values, name, arguments.ms)
+        there_or_back = 1 if turn % 2 == 0 else -1
+        for role in ROLES:
+            for name in list(MPIS)[::there_or_back]:
+                measure_role(values, name, role, arguments.ms)
+        for name in list(MPIS)[::there_or_back]:
             measure_waits(values, name)
-        for name in RAW[:: 1 if turn % 2 == 0 else -1]:
+        for name in RAW[::there_or_back]:
             measure_raw(values, name)
         values.keep()
     what = {"own": "a communicator for each pair of threads", "shared": "one communicator for all"}
