@@ -106,6 +106,11 @@ class Values:
             kept = json.loads(file.read_text())
             self.all = {tuple(key.split("/")): table for key, table in kept.items()}
 
+    def rounds(self):
+        """How often something was measured: the order changes from round to round."""
+        rows = [row for table in self.all.values() for row in table.values()]
+        return max((len(runs) for row in rows for runs in row.values()), default=0)
+
     def keep(self):
         if self.file:
             kept = {"/".join(key): table for key, table in self.all.items()}
@@ -146,7 +151,8 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="a file that adds runs to earlier ones")
     arguments = parser.parse_args()
     values = Values(arguments.keep)
-    for turn in range(arguments.rounds):
+    earlier = values.rounds()
+    for turn in range(earlier, earlier + arguments.rounds):
         there_or_back = 1 if turn % 2 == 0 else -1
         for role in ROLES:
             for name in list(MPIS)[::there_or_back]:
