@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test test-impi asan miri soak spawn slurm bench reproduce guide install
+.PHONY: demo test test-impi asan tsan miri soak spawn slurm bench reproduce guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
@@ -18,6 +18,9 @@ test-impi: ## Intel MPI and its benchmarks, outside CI
 
 asan: ## C clients and bad days with AddressSanitizer
 	@tests/asan.sh
+
+tsan: ## C clients with ThreadSanitizer, outside CI
+	@tests/tsan.sh
 
 miri: ## the safe cores under Miri, outside CI
 	@tests/miri.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Matching alone, the calls of libfabric, messages from process to process, what automatic
-# progress hides, then latency and bandwidth through the MPIs.
+# progress hides, then latency and bandwidth through the MPIs, threads of a rank, and two hosts.
 . "$(dirname "$0")/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages
@@ -18,8 +18,9 @@ cargo bench --quiet -p matching
 say "Traces"
 python3 tests/bench_traces.py
 mkdir -p "$target/fabric"
-for program in calls stream overlap; do
-    cc -O2 -Wall -Wno-unused-function -o "$target/fabric/$program" "tests/fabric/$program.c" -lfabric
+for program in calls stream overlap senders; do
+    cc -O2 -Wall -Wno-unused-function -o "$target/fabric/$program" "tests/fabric/$program.c" \
+        -lfabric -lpthread
 done
 say "The calls of a message, on one core: alone, then with a report"
 for report in "" "$target/fabric/report"; do
@@ -38,5 +39,7 @@ for _ in 1 2 3; do
 done
 say "Through MPI"
 python3 tests/bench.py
+say "Threads of a rank"
+python3 tests/bench_threads.py
 say "Between two hosts"
 exec python3 tests/bench_hosts.py

@@ -320,7 +320,7 @@ def run_plan(arguments, hosts, name, each, all_entries, more):
     """All programs on so many ranks of each host, at these table sizes."""
     failed = 0
     programs = mpi.build(name)
-    settings = argparse.Namespace(**(vars(arguments) | {"set": arguments.set + more}))
+    settings = argparse.Namespace(**(vars(arguments) | {"set": arguments.set + more, "vcis": 1}))
 
     def launch(name, ranks):
         return hosts.launcher(name, mpi.MPIS[name], ranks // 2)

@@ -106,7 +106,7 @@ def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     elif len(lines) != 1 or not lines[0].startswith(f"{program.name}: ok ranks={ranks} "):
         why = f"no line `{program.name}: ok`"
     else:
-        why = missing_reports(place, ranks, entries)
+        why = missing_reports(place, ranks, entries, arguments.vcis)
     if why:
         print(f"\n{' '.join(command)}\n{why}; the end of {log} and {errors.name}:")
         text += errors.read_text(encoding="utf-8", errors="replace")
@@ -114,12 +114,15 @@ def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     return Result(output, why, seconds)
 
 
-def missing_reports(place, ranks, entries):
-    """Why the reports are not those of this run; None if they are."""
+def missing_reports(place, ranks, entries, endpoints=1):
+    """Why the reports are not those of this run; None if they are. A rank writes one for each
+    endpoint, at least."""
     reports = [json.loads(path.read_text()) for path in place.glob("*.json")]
-    found = {report["rank"] for report in reports}
-    if found != set(range(ranks)):
+    found = collections.Counter(report["rank"] for report in reports)
+    if set(found) != set(range(ranks)):
         return f"reports of ranks {sorted(found, key=str)}, not of {ranks} ranks"
+    if min(found.values()) < endpoints:
+        return f"reports of {dict(found)} endpoints by rank, not of {endpoints} each"
     for report in reports:
         for queue in ("prq", "umq"):
             if report["tagged"][queue]["entries"] != entries:
@@ -150,17 +153,20 @@ def main():
     parser.add_argument("--app", type=words(APPS), default=APPS)
     parser.add_argument("--ranks", type=numbers, default=RANKS)
     parser.add_argument("--entries", type=numbers, default=ENTRIES, help="table sizes")
+    parser.add_argument("--vcis", type=int, default=1, help="of MPICH: endpoints of a rank")
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
     parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
     arguments = parser.parse_args()
+    os.environ["MPIR_CVAR_CH4_NUM_VCIS"] = str(arguments.vcis)
+    vcis = [f"{arguments.vcis} VCIs"] if arguments.vcis > 1 else []
 
     passed, failed = 0, 0
     for mpi in arguments.mpi:
         programs = build(mpi)
         for ranks in arguments.ranks:
             start = time.monotonic()
-            print(", ".join([mpi, f"{ranks} ranks", *arguments.set]), end=":", flush=True)
+            print(", ".join([mpi, f"{ranks} ranks", *vcis, *arguments.set]), end=":", flush=True)
             for app in arguments.app:
                 if why := SKIPPED.get((mpi, app)):
                     print(f" [{app} skipped: {why}]", end="", flush=True)

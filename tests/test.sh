@@ -31,6 +31,7 @@ say "Bad days"
 tests/faults.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
+python3 tests/mpi.py --mpi mpich --ranks 4 --entries 7 --vcis 4
 say "Two hosts"
 python3 tests/hosts.py --mpi4py "$mpi4py_tests"
 say "MPI programs, other tables, host engines and overflow models"
@@ -51,6 +52,7 @@ for settings in host_engine=list host_engine=rank-array host_engine=col-list \
         set -- "$@" --set "$setting"
     done
     python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 "$@"
+    python3 tests/mpi.py --mpi mpich --app threads --ranks 4 --entries 7 --vcis 4 "$@"
 done
 say "Workers that are spawned"
 tests/spawn.sh 50

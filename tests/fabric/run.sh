@@ -115,7 +115,7 @@ for kernel in avx512 avx2 scalar; do
 done
 # Under valgrind, which users have: it hides the vDSO, and some of the processor.
 if [ -n "${SANITIZED:-}" ] || ! command -v valgrind >/dev/null; then
-    echo "valgrind skipped: it is not here, or AddressSanitizer is"
+    echo "valgrind skipped: it is not here, or a sanitizer is"
 elif [ -x "$build/order" ]; then
     FI_TCAM_PRQ_ENTRIES=7 run "order under valgrind" \
         valgrind --quiet --error-exitcode=9 "$build/order"

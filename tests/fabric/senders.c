@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// A benchmark: messages a second from one or two threads of a process to one thread of another,
+// through whatever provider FI_PROVIDER names; 8 bytes each, windows of 64, medians of runs. The two
+// threads share an endpoint or have one each. Every message is checked, and its place in the order.
+// Prints `PROVIDER: HOW: N ns a message`, of all threads together.
+#include "fabric.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 2, WINDOW = 64, WINDOWS = 3000, RUNS = 9, BATCH = 16, NAME = 256 };
+static const uint64_t STREAM = 5, ANSWER = 50;
+
+struct op {
+    struct fi_context2 context;
+    atomic_int done;
+    int thread;
+};
+static const struct how {
+    const char *name;
+    enum fi_threading level;
+    int threads, endpoints;
+} hows[] = {
+    {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, 1},
+    {"one thread, FI_THREAD_SAFE", FI_THREAD_SAFE, 1, 1},
+    {"two threads, one endpoint", FI_THREAD_SAFE, 2, 1},
+    {"two threads, an endpoint each", FI_THREAD_SAFE, 2, 2},
+};
+enum { HOWS = sizeof hows / sizeof *hows };
+
+static struct side sides[THREADS];
+static const struct how *how;
+static struct op ops[THREADS][WINDOW];
+static uint64_t buffers[THREADS][WINDOW];
+// What the two processes know of each other; each waits until the other is as far.
+static struct shared {
+    char names[2][THREADS][NAME];
+    atomic_int steps[2];
+} *shared;
+
+static void meet_other(int own) {
+    int step = atomic_fetch_add(&shared->steps[own], 1) + 1;
+    while (atomic_load(&shared->steps[!own]) < step) sched_yield();
+}
+
+static void open_named(const char *provider) {
+    struct fi_info *hints = fi_allocinfo();
+    hints->caps = FI_TAGGED;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->fabric_attr->prov_name = strdup(provider);
+    hints->domain_attr->threading = how->level;
+    OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
+    fi_freeinfo(hints);
+    OK(fi_fabric(info->fabric_attr, &fabric, NULL));
+    OK(fi_domain(fabric, info, &domain, NULL));
+}
+
+static struct side *side_of(int thread) {
+    return &sides[how->endpoints == 1 ? 0 : thread];
+}
+
+// Reads what there is; with a shared endpoint it may be the other thread's.
+static ssize_t look(struct side *side, struct op **found) {
+    struct fi_cq_tagged_entry entries[BATCH];
+    ssize_t count = fi_cq_read(side->cq, entries, BATCH);
+    CHECK(count > 0 || count == -FI_EAGAIN, "%zd", count);
+    for (ssize_t i = 0; i < count; i++) found[i] = entries[i].op_context;
+    return count;
+}
+
+static void send(int thread, uint64_t tag, uint64_t value) {
+    struct side *side = side_of(thread);
+    ssize_t sent;
+    while ((sent = fi_tinject(side->ep, &value, sizeof value, side->peer, tag + (uint64_t)thread)) == -FI_EAGAIN)
+        fi_cq_read(side->cq, NULL, 0);
+    CHECK(sent == 0, "%zd", sent);
+}
+
+static void receive(int thread, int place, uint64_t tag) {
+    struct side *side = side_of(thread);
+    struct op *op = &ops[thread][place];
+    op->thread = thread;
+    op->done = 0;
+    OK(fi_trecv(side->ep, &buffers[thread][place], 8, NULL, side->peer, tag + (uint64_t)thread, 0, op));
+}
+
+static void *work(void *argument) {
+    int thread = (int)(intptr_t)argument;
+    struct op *found[BATCH];
+    for (uint64_t window = 0; window < WINDOWS; window++) {
+        receive(thread, 0, ANSWER);
+        for (uint64_t i = 0; i < WINDOW; i++) send(thread, STREAM, window * WINDOW + i);
+        while (!ops[thread][0].done)
+            for (ssize_t i = 0, count = look(side_of(thread), found); i < count; i++) found[i]->done = 1;
+    }
+    return NULL;
+}
+
+// Nanoseconds a message.
+static double send_all(void) {
+    pthread_t ids[THREADS];
+    double start = seconds();
+    for (int i = 0; i < how->threads; i++) OK(pthread_create(&ids[i], NULL, work, (void *)(intptr_t)i));
+    for (int i = 0; i < how->threads; i++) OK(pthread_join(ids[i], NULL));
+    return (seconds() - start) * 1e9 / (WINDOWS * WINDOW * how->threads);
+}
+
+static void receive_all(void) {
+    struct op *found[BATCH];
+    uint64_t windows[THREADS] = {0};
+    int missing[THREADS], left = how->threads;
+    for (int thread = 0; thread < how->threads; thread++) {
+        for (int i = 0; i < WINDOW; i++) receive(thread, i, STREAM);
+        missing[thread] = WINDOW;
+    }
+    while (left > 0) {
+        for (int endpoint = 0; endpoint < how->endpoints; endpoint++)
+            for (ssize_t i = 0, count = look(&sides[endpoint], found); i < count; i++) missing[found[i]->thread]--;
+        for (int thread = 0; thread < how->threads; thread++) {
+            if (missing[thread]) continue;
+            for (uint64_t i = 0; i < WINDOW; i++)
+                CHECK(buffers[thread][i] == windows[thread] * WINDOW + i, "window %lu, message %lu",
+                      (unsigned long)windows[thread], (unsigned long)i);
+            missing[thread] = WINDOW;
+            if (++windows[thread] < WINDOWS)
+                for (int i = 0; i < WINDOW; i++) receive(thread, i, STREAM);
+            else
+                left--;
+            send(thread, ANSWER, 0);
+        }
+    }
+}
+
+static int by_value(const void *a, const void *b) {
+    return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+int main(void) {
+    const char *provider = getenv("FI_PROVIDER");
+    double times[RUNS];
+    CHECK(provider, "FI_PROVIDER names the provider");
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED, "mmap");
+    pid_t pid = fork();
+    int own = !pid;
+    for (int i = 0; i < HOWS; i++) {
+        how = &hows[i];
+        open_named(provider);
+        for (int thread = 0; thread < how->endpoints; thread++) {
+            size_t len = NAME;
+            open_side(&sides[thread], 0, 2);
+            OK(fi_getname(&sides[thread].ep->fid, shared->names[own][thread], &len));
+        }
+        meet_other(own);
+        for (int thread = 0; thread < how->endpoints; thread++)
+            CHECK(fi_av_insert(sides[thread].av, shared->names[!own][thread], 1, &sides[thread].peer, 0, NULL) == 1,
+                  "not inserted");
+        for (int run = 0; run < RUNS; run++) {
+            if (pid)
+                times[run] = send_all();
+            else
+                receive_all();
+        }
+        meet_other(own);
+        for (int thread = 0; thread < how->endpoints; thread++) close_side(&sides[thread]);
+        close_domain();
+        qsort(times, RUNS, sizeof *times, by_value);
+        if (pid) printf("%s: %s: %.0f ns a message\n", provider, how->name, times[RUNS / 2]);
+        fflush(stdout);
+    }
+    if (!pid) return 0;
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0, "%d", status);
+    return 0;
+}
