@@ -93,7 +93,8 @@ pub(crate) struct Held {
 }
 
 /// Holds a port, makes its segment, and opens the network if there is to be one.
-pub(crate) fn hold(wanted: SocketAddrV4, params: &Params) -> Result<Held> {
+/// It is a context of a scalable endpoint if not the first one.
+pub(crate) fn hold(wanted: SocketAddrV4, context: u8, params: &Params) -> Result<Held> {
     let below = network::open_below(params, wanted)?;
     let wanted = below.as_ref().map_or(wanted, |below| network::address_of(below, wanted));
     let how = if below.is_some() { address::Hold::Listening } else { address::Hold::Quietly };
@@ -101,7 +102,7 @@ pub(crate) fn hold(wanted: SocketAddrV4, params: &Params) -> Result<Held> {
     loop {
         tries -= 1;
         let (socket, address) = address::hold_port(wanted, how)?;
-        match Segment::create(address) {
+        match Segment::create_context(address, context) {
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {
                 let own = Arc::new(made?);
@@ -310,7 +311,7 @@ impl Port {
 
     fn write_report_of(&self, engine: &mut Engine, written_at: WrittenAt) {
         let params = &engine.domain.params;
-        if params.text("report").is_empty() {
+        if params.text("report").is_empty() || !engine.recorded {
             return;
         }
         let mut report = report::make(params, self.address.to_string(), self.opened, written_at);

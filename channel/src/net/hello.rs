@@ -19,8 +19,8 @@ use crate::{
     identity::Identity,
 };
 
-/// Version 1 of what endpoints say to each other.
-const MAGIC: u64 = 0x7463_616d_6e65_0001;
+/// Version 2 of what endpoints say to each other.
+const MAGIC: u64 = 0x7463_616d_6e65_0002;
 
 /// Longest message.
 pub(super) const LONGEST: usize = 512;

@@ -10,6 +10,7 @@ impl Engine {
     pub(crate) fn count(&self, report: &mut Report) {
         report.processes = self.processes;
         // What a shared context matched is in its own report.
+        report.context = self.context;
         if self.device.shared.is_none() {
             report.tagged = self.device.own.tagged.counters();
             report.msg = self.device.own.msg.counters();
