@@ -27,8 +27,15 @@ MPIS = {
 }
 APPS = [
     "ring", "alltoall", "any_source", "probe", "cancel", "ssend",
-    "large", "truncate", "persistent", "nbcoll", "threads", "onesided", "storm",
+    "large", "truncate", "persistent", "nbcoll", "threads", "contexts", "onesided", "storm",
 ]  # fmt: skip
+# Options of the launcher with which a program does what it is for.
+OPTIONS = {
+    ("openmpi5", "contexts"): [
+        "--mca", "mtl_ofi_enable_sep", "1", "--mca", "mtl_ofi_thread_grouping", "1",
+        "--mca", "mtl_ofi_num_ctxts", "5",
+    ],
+}  # fmt: skip
 # What an MPI cannot do over any transport, and why.
 SKIPPED = {
     ("openmpi4", "onesided"): "Open MPI 4.1.4 crashes in its own osc/rdma, over ob1 as well",
@@ -91,7 +98,7 @@ def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     command = [
         *before, str(arguments.tcam), "run", f"--prq={entries}", f"--umq={entries}",
         f"--report={place}", f"--mpi={mpi}", *[f"--set={one}" for one in arguments.set], "--",
-        *launch(mpi, ranks), str(program),
+        *launch(mpi, ranks), *OPTIONS.get((mpi, program.name), []), str(program),
     ]  # fmt: skip
     start = time.monotonic()
     code = bounded(command, log, arguments.timeout, errors)

@@ -55,6 +55,7 @@ bits! {
     PROV_ATTR_ONLY = 54;
     NUMERICHOST = 55;
     SOURCE = 57;
+    NAMED_RX_CTX = 58;
     DIRECTED_RECV = 59;
     CLAIM = 59;
     DISCARD = 58;
@@ -112,6 +113,7 @@ mod tests {
             (super::AV_USER_ID, sys::FI_AV_USER_ID),
             (super::SHARED_AV, sys::FI_SHARED_AV),
             (super::SOURCE, sys::FI_SOURCE),
+            (super::NAMED_RX_CTX, sys::FI_NAMED_RX_CTX),
             (super::DIRECTED_RECV, sys::FI_DIRECTED_RECV),
             (super::CLAIM, sys::FI_CLAIM),
             (super::DISCARD, sys::FI_DISCARD),

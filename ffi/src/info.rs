@@ -231,11 +231,19 @@ impl TxAttr {
     pub(crate) fn read(raw: &sys::fi_tx_attr) -> Self {
         fields!(tx read raw, TxAttr {})
     }
+
+    pub(crate) fn write(&self, raw: &mut sys::fi_tx_attr) {
+        fields!(tx write raw, self);
+    }
 }
 
 impl RxAttr {
     pub(crate) fn read(raw: &sys::fi_rx_attr) -> Self {
         fields!(rx read raw, RxAttr {})
+    }
+
+    pub(crate) fn write(&self, raw: &mut sys::fi_rx_attr) {
+        fields!(rx write raw, self);
     }
 }
 

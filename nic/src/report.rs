@@ -37,6 +37,9 @@ pub struct Report {
     pub rank: Option<u32>,
     /// Address of the endpoint, `ip:port`.
     pub address: String,
+    /// Which context of a scalable endpoint it is, if that one has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u32>,
     /// Path of the program.
     pub program: String,
     /// The run it is of.

@@ -28,8 +28,12 @@ const MODIFIERS: u64 = flags::SEND
     | flags::REMOTE_READ
     | flags::REMOTE_WRITE;
 /// Secondary capabilities that change nothing for who does not ask for them.
-const FREE: u64 =
-    flags::MULTI_RECV | DOMAIN_CAPS | flags::FENCE | flags::TRIGGER | flags::RMA_EVENT;
+const FREE: u64 = flags::MULTI_RECV
+    | DOMAIN_CAPS
+    | flags::FENCE
+    | flags::TRIGGER
+    | flags::RMA_EVENT
+    | flags::NAMED_RX_CTX;
 /// Secondary capabilities that change what operations mean.
 const ON_REQUEST: u64 = flags::DIRECTED_RECV | flags::SOURCE;
 
@@ -41,8 +45,13 @@ const UNTOLD: u64 =
 
 /// What is told of without hints.
 const TOLD: u64 = PRIMARY | MODIFIERS | FREE | ON_REQUEST;
-const TX_CAPS: u64 =
-    PRIMARY | flags::SEND | flags::READ | flags::WRITE | flags::FENCE | flags::TRIGGER;
+const TX_CAPS: u64 = PRIMARY
+    | flags::SEND
+    | flags::READ
+    | flags::WRITE
+    | flags::FENCE
+    | flags::TRIGGER
+    | flags::NAMED_RX_CTX;
 const RX_CAPS: u64 = PRIMARY
     | flags::RECV
     | flags::REMOTE_READ
@@ -79,6 +88,8 @@ pub(crate) const MAX_MSG_SIZE: usize = isize::MAX as usize;
 pub(crate) const QUEUE_SIZE: usize = 1024;
 const MAX_QUEUE_SIZE: usize = 1 << 16;
 const OBJECTS: usize = 1 << 16;
+/// Most contexts of a direction: what an identity can tell.
+pub(crate) const MAX_CONTEXTS: usize = 1 << 8;
 /// What arrives in the order of its start: everything, since all of it takes the
 /// same ring.
 const ORDER: u64 = flags::ORDER_STRICT
@@ -161,8 +172,8 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
             ep_cnt: OBJECTS,
             tx_ctx_cnt: OBJECTS,
             rx_ctx_cnt: OBJECTS,
-            max_ep_tx_ctx: 1,
-            max_ep_rx_ctx: 1,
+            max_ep_tx_ctx: MAX_CONTEXTS,
+            max_ep_rx_ctx: MAX_CONTEXTS,
             max_ep_stx_ctx: OBJECTS,
             max_ep_srx_ctx: OBJECTS,
             cntr_cnt: OBJECTS,
@@ -268,7 +279,7 @@ fn capabilities(wanted: u64) -> u64 {
     primary | modifiers | FREE | wanted & (ON_REQUEST | UNTOLD)
 }
 
-fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
+pub(crate) fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
     bits("tx caps", wanted.caps, TX_CAPS | DOMAIN_CAPS)?;
     bits("tx op_flags", wanted.op_flags, TX_OP_FLAGS)?;
     bits("tx msg_order", wanted.msg_order, ORDER)?;
@@ -285,8 +296,8 @@ fn meet_tx(tx: &mut TxAttr, wanted: &TxAttr) -> Result<(), Errno> {
     Ok(())
 }
 
-fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr, known: u64) -> Result<(), Errno> {
-    bits("rx caps", wanted.caps, RX_CAPS & known | DOMAIN_CAPS)?;
+pub(crate) fn meet_rx(rx: &mut RxAttr, wanted: &RxAttr, known: u64) -> Result<(), Errno> {
+    bits("rx caps", wanted.caps, RX_CAPS & known | DOMAIN_CAPS | flags::NAMED_RX_CTX)?;
     bits("rx op_flags", wanted.op_flags, RX_OP_FLAGS)?;
     bits("rx msg_order", wanted.msg_order, ORDER)?;
     bits("rx comp_order", wanted.comp_order, 0)?;
@@ -324,13 +335,22 @@ fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
 /// `FI_SHARED_CONTEXT`: an endpoint's context is one of others, too.
 const SHARED_CONTEXT: usize = usize::MAX;
 
-/// Contexts of an endpoint: its own one, or a shared one.
+/// Contexts of an endpoint: its own one, a shared one, or those of a scalable endpoint.
 fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {
     match wanted {
-        0 | 1 => Ok(1),
-        SHARED_CONTEXT => Ok(SHARED_CONTEXT),
-        _ => refuse(what, wanted, 1),
+        0 => Ok(1),
+        1..=MAX_CONTEXTS | SHARED_CONTEXT => Ok(wanted),
+        _ => refuse(what, wanted, MAX_CONTEXTS),
     }
+}
+
+/// Transmit and receive contexts that an endpoint is to have of its own.
+///
+/// # Errors
+/// `ENODATA` for more than there may be.
+pub(crate) fn context_counts(info: &Info) -> Result<(usize, usize), Errno> {
+    let (tx, rx) = info.ep.as_ref().map_or((1, 1), |ep| (ep.tx_ctx_cnt, ep.rx_ctx_cnt));
+    Ok((contexts("tx_ctx_cnt", tx)?, contexts("rx_ctx_cnt", rx)?))
 }
 
 fn meet_domain(
@@ -358,8 +378,8 @@ fn meet_domain(
     at_most("ep_cnt", wanted.ep_cnt, OBJECTS)?;
     at_most("domain tx_ctx_cnt", wanted.tx_ctx_cnt, OBJECTS)?;
     at_most("domain rx_ctx_cnt", wanted.rx_ctx_cnt, OBJECTS)?;
-    at_most("max_ep_tx_ctx", wanted.max_ep_tx_ctx, 1)?;
-    at_most("max_ep_rx_ctx", wanted.max_ep_rx_ctx, 1)?;
+    at_most("max_ep_tx_ctx", wanted.max_ep_tx_ctx, MAX_CONTEXTS)?;
+    at_most("max_ep_rx_ctx", wanted.max_ep_rx_ctx, MAX_CONTEXTS)?;
     at_most("max_ep_stx_ctx", wanted.max_ep_stx_ctx, OBJECTS)?;
     at_most("max_ep_srx_ctx", wanted.max_ep_srx_ctx, OBJECTS)?;
     at_most("cntr_cnt", wanted.cntr_cnt, OBJECTS)?;
@@ -462,7 +482,7 @@ mod tests {
             |info| info.caps = flags::HMEM,
             |info| info.addr_format = sys::FI_SOCKADDR_IN6,
             |info| info.ep.as_mut().unwrap().kind = sys::FI_EP_MSG,
-            |info| info.ep.as_mut().unwrap().tx_ctx_cnt = 2,
+            |info| info.ep.as_mut().unwrap().tx_ctx_cnt = MAX_CONTEXTS + 1,
             |info| info.tx.as_mut().unwrap().inject_size = 1 << 20,
             |info| info.tx.as_mut().unwrap().op_flags = 1 << 60,
             |info| info.rx.as_mut().unwrap().iov_limit = IOV_LIMIT + 1,

@@ -31,6 +31,7 @@ use crate::{
     domain::{Domain, OfDomain},
     eq::EventQueue,
     peers::Words,
+    rx_contexts::RxContexts,
     wait::set::WaitSet,
 };
 
@@ -42,6 +43,7 @@ pub(crate) struct AddressVector {
     events: bool,
     /// Peer number + 1 by `fi_addr_t`; 0 where there is none.
     entries: Words,
+    rx_contexts: RxContexts,
     /// `fi_addr_t` + 1 by peer number.
     by_peer: Words,
     /// Whether completions have what the application calls a peer.
@@ -81,10 +83,6 @@ struct Shared {
 
 impl AddressVector {
     pub(crate) fn open(domain: &Arc<Domain>, attr: &ops::av::Attr, default: u32) -> Result<Self> {
-        if attr.rx_ctx_bits != 0 {
-            tracing::info!("addresses of receive contexts are not supported");
-            return Err(Errno::ENOSYS);
-        }
         let allowed = flags::EVENT | flags::READ | flags::SYMMETRIC | flags::AV_USER_ID;
         ffi::object::only(attr.flags, allowed)?;
         let read_only = attr.flags & flags::READ != 0;
@@ -107,6 +105,7 @@ impl AddressVector {
                 searched: AtomicUsize::new(0),
             }),
             entries: Words::new(),
+            rx_contexts: RxContexts::new(attr.rx_ctx_bits)?,
             by_peer: Words::new(),
             used: AtomicU64::new(0),
             indices: Mutex::default(),
@@ -115,7 +114,7 @@ impl AddressVector {
         })
     }
 
-    /// The peer an address stands for.
+    /// The peer an address stands for, unless it names a context.
     #[inline]
     pub(crate) fn peer(&self, address: u64) -> Option<u32> {
         if let Some(shared) = &self.shared {
@@ -125,6 +124,18 @@ impl AddressVector {
             return None;
         }
         (self.entries.get(address as usize) as u32).checked_sub(1)
+    }
+
+    /// The peer of an address that names a context of a scalable endpoint.
+    #[cold]
+    pub(crate) fn peer_of_context(&self, address: u64) -> Option<u32> {
+        self.rx_contexts.peer(address, &self.domain.peers, |index| self.peer(index))
+    }
+
+    /// The peer that receives name by such an address.
+    #[cold]
+    pub(crate) fn source_of_context(&self, address: u64) -> Option<u32> {
+        self.peer(self.rx_contexts.index(address))
     }
 
     /// The peer of a shared address, which another process may have changed.
@@ -224,6 +235,7 @@ impl AddressVector {
     fn leave(&self, indices: &mut Indices, index: u64) {
         let Some(peer) = (self.entries.get(index as usize) as u32).checked_sub(1) else { return };
         self.entries.set(index as usize, 0);
+        self.rx_contexts.forget(index);
         let mut more = indices.more.remove(&peer).unwrap_or_default();
         if self.by_peer.get(peer as usize) == index + 1 {
             let other = more.pop_first();
@@ -285,7 +297,7 @@ impl ops::av::AddressVector for AddressVector {
         if !self.has_user_ids.load(Ordering::Relaxed) {
             return Err(Errno::EINVAL);
         }
-        let peer = self.peer(address).ok_or(Errno::EINVAL)?;
+        let peer = self.source_of_context(address).ok_or(Errno::EINVAL)?;
         self.user_ids.set(peer as usize, id.wrapping_add(1));
         Ok(())
     }
@@ -349,6 +361,7 @@ impl ops::av::AddressVector for AddressVector {
             return Err(Errno::EACCES);
         }
         for &address in addresses {
+            let address = self.rx_contexts.index(address);
             self.peer(address).ok_or(Errno::EINVAL)?;
             let mut indices = self.indices.lock();
             self.leave(&mut indices, address);
@@ -362,7 +375,7 @@ impl ops::av::AddressVector for AddressVector {
     }
 
     fn lookup(&self, address: u64) -> Result<Vec<u8>> {
-        let peer = self.peer(address).ok_or(Errno::EINVAL)?;
+        let peer = self.source_of_context(address).ok_or(Errno::EINVAL)?;
         Ok(address::to_bytes(self.domain.peers.address(peer)).to_vec())
     }
 

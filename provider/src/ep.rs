@@ -27,7 +27,7 @@ use crate::{
     cntr::Counter,
     domain::{Domain, OfDomain},
     engine::{Engine, tagged},
-    port::{self, Port},
+    port::{self, Held, Port},
     posts::Posts,
     record::{exit, profile, report, trace},
     wait::{
@@ -73,6 +73,24 @@ const OPT_INJECT_ATOMIC_SIZE: u32 = 19;
 
 impl Endpoint {
     pub(crate) fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self> {
+        let wanted = Self::address_for(domain, info)?;
+        let (tx, rx) = attr::context_counts(info).map_err(|_| Errno::EINVAL)?;
+        if [tx, rx].iter().any(|count| (2..=attr::MAX_CONTEXTS).contains(count)) {
+            tracing::warn!("an endpoint with several contexts is opened by fi_scalable_ep");
+            return Err(Errno::EINVAL);
+        }
+        let held = port::hold(wanted, 0, &domain.params)?;
+        let address = held.address;
+        let endpoint = Self::at(domain, info, held, address)?;
+        endpoint.start()?;
+        Ok(endpoint)
+    }
+
+    /// The address that is asked for.
+    ///
+    /// # Errors
+    /// `EINVAL` for what `fi_getinfo` does not offer.
+    pub(crate) fn address_for(domain: &Domain, info: &Info) -> Result<SocketAddrV4> {
         let kind = info.ep.as_ref().map_or(sys::FI_EP_UNSPEC, |ep| ep.kind);
         if kind != sys::FI_EP_UNSPEC && !attr::EP_TYPES.contains(&kind) {
             return Err(Errno::EINVAL);
@@ -81,26 +99,45 @@ impl Endpoint {
             tracing::warn!("an endpoint with capabilities that fi_getinfo did not offer");
             return Err(Errno::EINVAL);
         }
-        let wanted = match &info.src_addr {
-            Some(bytes) => address::from_bytes(bytes).ok_or(Errno::EINVAL)?,
-            None => SocketAddrV4::new(address::of_this_host(), 0),
-        };
-        let held = port::hold(wanted, &domain.params)?;
-        let address = held.address;
+        match &info.src_addr {
+            Some(bytes) => address::from_bytes(bytes).ok_or(Errno::EINVAL),
+            None => Ok(SocketAddrV4::new(address::of_this_host(), 0)),
+        }
+    }
+
+    /// The endpoint at a port that is held. Peers list it, or the scalable endpoint that it is a
+    /// part of, by an address.
+    pub(crate) fn at(
+        domain: &Arc<Domain>,
+        info: &Info,
+        held: Held,
+        listed: SocketAddrV4,
+    ) -> Result<Self> {
         let opened = Instant::now();
-        let mut engine =
-            Engine::new(domain, info, pack(address), &held.own, held.net.clone(), opened)?;
-        let params = &domain.params;
-        let (name, told) = (address.port().to_string(), address.to_string());
-        trace::start(&mut engine.device.lock_own(), params, &domain.peers, &name, &told)?;
-        engine.draft = report::begin(params, told, opened);
-        engine.show();
-        tracing::info!("endpoint {address}");
+        let engine = Engine::new(domain, info, pack(listed), &held.own, held.net.clone(), opened)?;
+        tracing::info!("endpoint {}", held.address);
         let auto = domain.device.is_some();
         let port = Arc::new(Port::new(held, engine, opened, domain.locked, auto));
-        domain.endpoints.add(&port)?;
         exit::register_endpoint(&port);
         Ok(Self { domain: Arc::clone(domain), port, alias: None })
+    }
+
+    /// Begins its work, and to record it.
+    pub(crate) fn start(&self) -> Result<()> {
+        let Self { domain, port, .. } = self;
+        let (name, told) = (port.address.port().to_string(), port.address.to_string());
+        self.with(|engine| {
+            if engine.recorded {
+                return Ok(());
+            }
+            let params = &domain.params;
+            trace::start(&mut engine.device.lock_own(), params, &domain.peers, &name, &told)?;
+            engine.draft = report::begin(params, told, port.opened);
+            engine.recorded = true;
+            engine.show();
+            Ok(())
+        })?;
+        domain.endpoints.add(port)
     }
 
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Engine) -> Result<T>) -> Result<T> {
@@ -194,7 +231,7 @@ impl Endpoint {
     /// Lets peers take what was sent: buffers that they have not emptied, copies that they have
     /// not read, and answers that found a full ring. Of peers that are endpoints of this domain
     /// nobody but the thread that closes may look.
-    fn linger(&self) {
+    pub(crate) fn linger(&self) {
         let patience = self.port.engine.lock().as_ref().map_or(LINGER, |it| it.home.patience());
         let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
@@ -253,6 +290,7 @@ impl Object for Endpoint {
         if let Some(device) = &self.domain.device {
             device.remove(&self.port);
         }
+        self.port.let_go();
         self.port.own.close();
         if let Some(mut engine) = engine {
             engine.retreat(Instant::now() + LINGER);

@@ -10,7 +10,10 @@ use ffi::{
     sys,
 };
 
-use crate::{cntr::Counter, domain::Domain, ep::Endpoint, regions::Registered, wait::count::Count};
+use crate::{
+    cntr::Counter, context::Context, domain::Domain, ep::Endpoint, regions::Registered,
+    sep::ScalableEndpoint, wait::count::Count,
+};
 
 /// Bytes of a key, raw or not.
 const KEY_SIZE: usize = 8;
@@ -54,6 +57,18 @@ impl Object for MemoryRegion {
             sys::FI_CLASS_EP => {
                 let endpoint = self.domain.own::<Endpoint>(other)?.listed_address();
                 self.registered.bind_endpoint(endpoint)
+            }
+            sys::FI_CLASS_SEP => {
+                let endpoint = self.domain.own::<ScalableEndpoint>(other)?.listed_address();
+                self.registered.bind_endpoint(endpoint)
+            }
+            // All contexts of a scalable endpoint serve what is bound to one of them.
+            sys::FI_CLASS_RX_CTX | sys::FI_CLASS_TX_CTX => {
+                let endpoint = self.domain.own::<Context>(other)?.listed_address();
+                match self.registered.bind_endpoint(endpoint) {
+                    Err(_) if self.registered.is_of(endpoint) => Ok(()),
+                    bound => bound,
+                }
             }
             _ => Err(Errno::EINVAL),
         }

@@ -20,8 +20,9 @@ use parking_lot::Mutex;
 use crate::{
     av::AddressVector,
     cntr::Counter,
+    context::Context,
     cq::CompletionQueue,
-    domain::Domain,
+    domain::{Domain, OfDomain},
     ep::Endpoint,
     eq::EventQueue,
     fabric::Fabric,
@@ -31,13 +32,14 @@ use crate::{
     poll::PollSet,
     record::exit,
     regions::Regions,
+    sep::ScalableEndpoint,
     srx::SharedReceive,
     stx::SharedTransmit,
     wait::{
         count::Count,
         device_thread::DeviceThread,
         set::WaitSet,
-        triggers::{Action, Triggers, Waiting},
+        triggers::{Action, Start, Triggers, Waiting},
     },
 };
 
@@ -107,6 +109,7 @@ impl ops::domain::Domain for Domain {
     type Counter = Counter;
     type Endpoint = Endpoint;
     type MemoryRegion = MemoryRegion;
+    type ScalableEndpoint = ScalableEndpoint;
     type SharedReceive = SharedReceive;
     type SharedTransmit = SharedTransmit;
     type PollSet = PollSet;
@@ -134,6 +137,10 @@ impl ops::domain::Domain for Domain {
         Endpoint::open(self, info).map(Arc::new)
     }
 
+    fn scalable_endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<ScalableEndpoint>> {
+        ScalableEndpoint::open(self, info).map(Arc::new)
+    }
+
     fn mr_register(self: &Arc<Self>, attr: &ops::mr::Attr) -> Result<Arc<MemoryRegion>> {
         MemoryRegion::register(self, attr).map(Arc::new)
     }
@@ -155,8 +162,15 @@ impl ops::domain::Domain for Domain {
 
 /// `FI_QUEUE_WORK`.
 fn queue_work(domain: &Domain, raw: &RawWork) -> Result<()> {
-    let Deferred { name, trigger, threshold, completion, work } =
-        raw.read::<Endpoint, Counter>()?;
+    match raw.read::<Endpoint, Counter>() {
+        // Not of an endpoint: perhaps of a context of a scalable one.
+        Err(Errno::EINVAL) => defer(domain, raw.read::<Context, Counter>()?),
+        work => defer(domain, work?),
+    }
+}
+
+fn defer<E: OfDomain + Start>(domain: &Domain, deferred: Deferred<E, Counter>) -> Result<()> {
+    let Deferred { name, trigger, threshold, completion, work } = deferred;
     let trigger = domain.check_own(trigger)?;
     let completion = completion.map(|counter| domain.check_own(counter)).transpose()?;
     let counted = |counter: Arc<Counter>| {
@@ -164,7 +178,10 @@ fn queue_work(domain: &Domain, raw: &RawWork) -> Result<()> {
         Arc::downgrade(&counter) as Weak<dyn Count>
     };
     let action = match work {
-        Work::Op(endpoint, op) => Action::Start(Arc::downgrade(&domain.check_own(endpoint)?), op),
+        Work::Op(endpoint, op) => {
+            let starts = Arc::downgrade(&domain.check_own(endpoint)?) as Weak<dyn Start>;
+            Action::Start(starts, op)
+        }
         Work::Set(counter, value) => Action::Set(counted(domain.check_own(counter)?), value),
         Work::Add(counter, value) => Action::Add(counted(domain.check_own(counter)?), value),
     };

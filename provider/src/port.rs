@@ -43,8 +43,7 @@ use crate::{
 pub(crate) struct Port {
     pub(crate) address: SocketAddrV4,
     pub(crate) opened: Instant,
-    /// Holds the port number. Goes before the segment: of a port that is held and has no segment
-    /// peers say that it is in another `/dev/shm`.
+    /// Holds the port number; see [`Port::let_go`].
     socket: Mutex<Option<Unshared>>,
     /// Our segment; atomics, used without the lock.
     pub(crate) own: Arc<Segment>,
@@ -82,9 +81,15 @@ impl Port {
         }
     }
 
+    /// Lets the port go, before the segment does: of a port that is held and has no segment peers say
+    /// that it is in another `/dev/shm`.
+    pub(crate) fn let_go(&self) {
+        *self.socket.lock() = None;
+    }
+
     /// Removes what peers find us by, of an endpoint whose process exits without closing it.
     fn abandon(&self) {
-        *self.socket.lock() = None;
+        self.let_go();
         self.own.abandon();
     }
 }
@@ -101,7 +106,8 @@ pub(crate) struct Held {
 }
 
 /// Holds a port, makes its segment, and opens the network if there is to be one.
-pub(crate) fn hold(wanted: SocketAddrV4, params: &Params) -> Result<Held> {
+/// It is a context of a scalable endpoint if not the first one.
+pub(crate) fn hold(wanted: SocketAddrV4, context: u8, params: &Params) -> Result<Held> {
     let below = network::open_below(params, wanted)?;
     let wanted = below.as_ref().map_or(wanted, |below| network::address_of(below, wanted));
     let how = if below.is_some() { address::Hold::Listening } else { address::Hold::Quietly };
@@ -109,7 +115,7 @@ pub(crate) fn hold(wanted: SocketAddrV4, params: &Params) -> Result<Held> {
     loop {
         tries -= 1;
         let (socket, address) = address::hold_port(wanted, how)?;
-        match Segment::create(address) {
+        match Segment::create_context(address, context) {
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {
                 let own = Arc::new(made?);
@@ -357,7 +363,7 @@ impl Port {
 
     fn write_report_of(&self, engine: &mut Engine, written_at: WrittenAt) {
         let params = &engine.domain.params;
-        if params.text("report").is_empty() {
+        if params.text("report").is_empty() || !engine.recorded {
             return;
         }
         let mut report = report::make(params, self.address.to_string(), self.opened, written_at);

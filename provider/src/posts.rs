@@ -38,9 +38,10 @@ pub(crate) struct Posts {
 
 impl Posts {
     /// Those of an endpoint whose device is not in its engine, unless its receives are those of a
-    /// shared context.
+    /// shared context. Contexts of a scalable endpoint have an engine each, and their receives may be
+    /// others when they are opened again.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        let device = engine.device.own_beside().filter(|_| !engine.device.is_shared())?;
+        let device = engine.device.own_beside().filter(|_| engine.context.is_none())?;
         Some(Self {
             device: Arc::clone(device),
             av: Arc::clone(engine.av.as_ref()?),

@@ -238,6 +238,11 @@ impl Registered {
         free.map(|_| ()).map_err(|_| Errno::EINVAL)
     }
 
+    /// Whether it is the region of an endpoint.
+    pub(crate) fn is_of(&self, endpoint: u64) -> bool {
+        self.endpoint.load(Ordering::Acquire) == endpoint
+    }
+
     /// Counts no accesses any more.
     pub(crate) fn forget_counters(&self) {
         *self.counters.lock() = Counters::default();

@@ -149,7 +149,9 @@ impl SharedReceive {
         if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
-        self.with_member(None, |engine| engine.source_of_address(address))
+        self.with_member(None, |engine| {
+            engine.source_of_address(address).or_else(|_| engine.source_of_context(address))
+        })
     }
 
     /// Has a member, if one is left, look at the peer that a posted receive names.

@@ -19,8 +19,8 @@ use crate::{
     identity::Identity,
 };
 
-/// Version 1 of what endpoints say to each other.
-const MAGIC: u64 = 0x7463_616d_6e65_0001;
+/// Version 2 of what endpoints say to each other.
+const MAGIC: u64 = 0x7463_616d_6e65_0002;
 
 /// Longest message.
 pub(super) const LONGEST: usize = 512;
@@ -231,7 +231,7 @@ mod tests {
     fn strangers_are_told_from_other_versions() {
         assert_eq!(Said::of_bytes(b"GET / HTTP/1.1\r\n"), Err(Nonsense::Garbage));
         let mut bytes = Said::Hello(hello()).to_bytes();
-        bytes[3] = 2;
+        bytes[3] = 1;
         assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Version));
         bytes[3..11].copy_from_slice(&MAGIC.swap_bytes().to_ne_bytes());
         assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Version));

@@ -118,11 +118,19 @@ impl Segment {
     /// `EADDRINUSE` if a live endpoint has the port, `EACCES` if another user is in the way,
     /// `ENOSPC` if `/dev/shm` is full.
     pub fn create(address: SocketAddrV4) -> Result<Self, Errno> {
+        Self::create_context(address, 0)
+    }
+
+    /// The same for a context of a scalable endpoint.
+    ///
+    /// # Errors
+    /// Those of [`Self::create`].
+    pub fn create_context(address: SocketAddrV4, context: u8) -> Result<Self, Errno> {
         #[cfg(test)]
         host::names::apart();
         let new = format!("{NEW}{}.{}", namespace(), address.port());
         let file = directory::behind_streams(take_name(&new)?)?;
-        let made = Self::reserve(&file, address)
+        let made = Self::reserve(&file, address, context)
             .and_then(|segment| Ok(publish::publish(&new, address.port()).map(|()| segment)?));
         if made.is_err()
             && let Ok(directory) = Directory::open()
@@ -135,7 +143,7 @@ impl Segment {
         Ok(segment)
     }
 
-    fn reserve(file: &File, address: SocketAddrV4) -> Result<Self, Errno> {
+    fn reserve(file: &File, address: SocketAddrV4, context: u8) -> Result<Self, Errno> {
         give_memory(file, RESERVED, "segment")?;
         let again = fallocate(file, FallocateFlags::KEEP_SIZE, 0, live::PAGE as u64);
         if again == Err(rustix::io::Errno::OPNOTSUPP) {
@@ -143,7 +151,7 @@ impl Segment {
             give_memory(file, LENGTH, "segment")?;
         }
         ftruncate(file, LENGTH as u64).map_err(io::Error::from)?;
-        let identity = Identity::new(address.port())?;
+        let identity = Identity::new(address.port(), context)?;
         let segment = Self::map(file, identity)?;
         segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
         let image = Image::own()?;

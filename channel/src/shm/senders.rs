@@ -135,7 +135,7 @@ mod tests {
     fn numbers_are_given_back_and_the_lowest_is_next() {
         let own = segment(151);
         let (peer, file) = Segment::open(151).unwrap();
-        let who: Vec<_> = (1..=5).map(|port| Identity::new(port).unwrap()).collect();
+        let who: Vec<_> = (1..=5).map(|port| Identity::new(port, 0).unwrap()).collect();
         let enter = |who: Identity| peer.enter(&file, who).unwrap();
         assert_eq!(who[..4].iter().map(|&who| enter(who)).collect::<Vec<_>>(), [0, 1, 2, 3]);
         own.strike(1, who[2]);
@@ -159,7 +159,7 @@ mod tests {
             let who = Identity::of_word(number as u64 + 1).unwrap();
             assert_eq!(usize::from(peer.enter(&file, who).unwrap()), number);
         }
-        let one_more = Identity::new(9).unwrap();
+        let one_more = Identity::new(9, 0).unwrap();
         assert_eq!(peer.enter(&file, one_more), Err(Errno::EPROTO));
         own.strike(40_000, Identity::of_word(40_001).unwrap());
         assert_eq!(peer.enter(&file, one_more), Ok(40_000));

@@ -14,8 +14,20 @@ use crate::{
     memory::Window,
     object::{self, Bindable, Object},
     ops::{
-        answer, av, av::AddressVector, cntr, cntr::Counter, cq, cq::CompletionQueue, enosys, ep,
-        ep::Endpoint, fid, mr, mr::MemoryRegion, poll, poll::PollSet, table,
+        answer, av,
+        av::AddressVector,
+        cntr,
+        cntr::Counter,
+        cq,
+        cq::CompletionQueue,
+        enosys, ep,
+        ep::Endpoint,
+        ep::scalable::{self, ScalableEndpoint},
+        fid, mr,
+        mr::MemoryRegion,
+        poll,
+        poll::PollSet,
+        table,
     },
     sys,
 };
@@ -32,6 +44,8 @@ pub trait Domain: Object {
     type Endpoint: Endpoint;
     /// Memory registered with it.
     type MemoryRegion: MemoryRegion;
+    /// Scalable endpoints opened on it.
+    type ScalableEndpoint: ScalableEndpoint;
     /// Shared receive contexts opened on it.
     type SharedReceive: Endpoint;
     /// Shared transmit contexts opened on it.
@@ -62,6 +76,12 @@ pub trait Domain: Object {
     /// # Errors
     /// Attributes that cannot be met, or no address.
     fn endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Self::Endpoint>>;
+
+    /// `fi_scalable_ep`.
+    ///
+    /// # Errors
+    /// Attributes that cannot be met, or no addresses.
+    fn scalable_endpoint(self: &Arc<Self>, info: &Info) -> Result<Arc<Self::ScalableEndpoint>>;
 
     /// `fi_mr_reg` and its other forms.
     ///
@@ -95,6 +115,7 @@ impl<D: Domain> Tables<D> {
         av_open: Some(av_open::<D>),
         cq_open: Some(cq_open::<D>),
         endpoint: Some(endpoint::<D>),
+        scalable_ep: Some(scalable_ep::<D>),
         cntr_open: Some(cntr_open::<D>),
         endpoint2: Some(endpoint2::<D>),
         srx_ctx: Some(srx_ctx::<D>),
@@ -117,9 +138,7 @@ const NONE: sys::fi_ops_domain = sys::fi_ops_domain {
     av_open: None,
     cq_open: None,
     endpoint: None,
-    scalable_ep: enosys!(
-        fn(*mut sys::fid_domain, *mut sys::fi_info, *mut *mut sys::fid_ep, *mut c_void) -> c_int
-    ),
+    scalable_ep: None,
     cntr_open: None,
     poll_open: None,
     stx_ctx: None,
@@ -228,6 +247,21 @@ unsafe extern "C" fn endpoint<D: Domain>(
     }
 }
 
+unsafe extern "C" fn scalable_ep<D: Domain>(
+    domain: *mut sys::fid_domain,
+    info: *mut sys::fi_info,
+    to: *mut *mut sys::fid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: reached through the domain's table; the info is complete.
+    unsafe {
+        open(domain, info, to, |domain: &Arc<D>, info| {
+            let info = Info::read(info.ok_or(Errno::EINVAL)?);
+            Ok(scalable::create(domain.scalable_endpoint(&info)?, context))
+        })
+    }
+}
+
 unsafe extern "C" fn endpoint2<D: Domain>(
     domain: *mut sys::fid_domain,
     info: *mut sys::fi_info,
@@ -273,7 +307,7 @@ unsafe extern "C" fn srx_ctx<D: Domain>(
     unsafe {
         open(domain, attr, to, |domain: &Arc<D>, attr| {
             let attr = attr.map(|raw| RxAttr::read(raw)).unwrap_or_default();
-            Ok(ep::create_shared(domain.shared_receive(&attr)?, context))
+            Ok(ep::create_as(sys::FI_CLASS_SRX_CTX, domain.shared_receive(&attr)?, context))
         })
     }
 }

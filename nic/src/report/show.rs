@@ -19,7 +19,10 @@ impl fmt::Display for Report {
             [&self.tcam, &self.libfabric, &self.program, &self.address].map(|text| plain(text));
         let pid = self.pid;
         writeln!(f, "{FIRST_WORD}{tcam} on libfabric {libfabric}: {rank}pid {pid}")?;
-        write!(f, "{program} at {address}, {:.3} s", self.elapsed_s)?;
+        let context = self
+            .context
+            .map_or_else(String::new, |index| format!(" (context {index} of a scalable endpoint)"));
+        write!(f, "{program} at {address}{context}, {:.3} s", self.elapsed_s)?;
         match self.modelled_s() {
             0.0 => writeln!(f)?,
             modelled => writeln!(f, ", of which {modelled:.6} s are modelled time")?,

@@ -41,6 +41,9 @@ pub(crate) struct Kept {
     pub(crate) about: About,
     /// Number of the endpoint in a shared receive context.
     pub(crate) holder: u32,
+    /// Its sender, which is answered. Receives name another where that is a later context of a
+    /// scalable endpoint.
+    pub(crate) peer: u32,
     /// Which of those that had the sender's address it is of ([`Engine::epoch`]).
     pub(crate) epoch: u32,
     pub(crate) body: Body,

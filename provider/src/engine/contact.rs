@@ -15,6 +15,10 @@
 //! So what one endpoint sent, held or was owed never reaches the next one at its address. What
 //! outlives it here, messages that nobody received yet, says of which it is ([`Engine::epoch`]).
 //!
+//! Each context of a scalable endpoint is an endpoint at a port of its own, and a peer of its own:
+//! what it sends is answered there. To matching it is the peer at the port of context 0, which is
+//! the address that receives name.
+//!
 //! Short of descriptors or memory nobody can be opened: what is sent then is to be sent again
 //! (`FI_EAGAIN`), and a slot stays in the ring until its sender can be opened. Nothing is lost.
 
@@ -29,7 +33,10 @@ use channel::{address::unpack, contract::is_short, identity::Identity, way::Link
 
 use crate::{
     absence, address,
-    engine::{Engine, state::UNKNOWN},
+    engine::{
+        Engine,
+        state::{CONTEXT, UNKNOWN},
+    },
 };
 
 /// Why nobody knows who sent a slot.
@@ -53,6 +60,18 @@ fn say_short(errno: Errno) {
             host::directory::SHM
         );
     }
+}
+
+/// Who sent a slot whose source is known.
+#[inline]
+pub(crate) fn sender(sources: &[u32], header: &Header) -> u32 {
+    sources.get(header.peer as usize).map_or(UNKNOWN, |peer| peer & !CONTEXT)
+}
+
+/// Tells an endpoint from others that were, or will be, at its address.
+#[inline]
+pub(crate) fn epoch(epochs: &[u32], peer: u32) -> u32 {
+    epochs.get(peer as usize).copied().unwrap_or(0)
 }
 
 impl Engine {
@@ -80,10 +99,10 @@ impl Engine {
         matches!(self.links.get(peer as usize), Some(Some(link)) if link.is_net())
     }
 
-    /// Tells an endpoint from others that were, or will be, at its address.
+    /// See [`epoch`].
     #[inline]
     pub(crate) fn epoch(&self, peer: u32) -> u32 {
-        self.epochs.get(peer as usize).copied().unwrap_or(0)
+        epoch(&self.epochs, peer)
     }
 
     /// Has a link to whoever is at a peer's address, for an operation that starts.
@@ -191,17 +210,27 @@ impl Engine {
         self.epochs[index] = self.epochs[index].wrapping_add(1);
     }
 
-    /// Who sent a slot.
+    /// Whose slot it is, to receives.
     #[inline]
     pub(crate) fn source_of(&mut self, header: &Header) -> std::result::Result<u32, Unknown> {
         match self.sources.get(header.peer as usize) {
-            Some(&peer) if peer != UNKNOWN => Ok(peer),
+            Some(&peer) if peer < CONTEXT => Ok(peer),
             _ => self.learn_source(header.peer),
         }
     }
 
+    /// Who sent a slot whose source is known, and is answered.
+    #[inline]
+    pub(crate) fn sender_of(&self, header: &Header) -> u32 {
+        sender(&self.sources, header)
+    }
+
     #[cold]
     fn learn_source(&mut self, number: u32) -> std::result::Result<u32, Unknown> {
+        let index = number as usize;
+        if self.sources.get(index).is_some_and(|&peer| peer != UNKNOWN) {
+            return Ok(self.endpoints[index]);
+        }
         let (who, address) = self.home.listed(number).ok_or(Unknown::Unlisted)?;
         let peer = match address {
             None => self.peer_at(who.port()),
@@ -234,16 +263,30 @@ impl Engine {
                 }
             }
         }
-        let index = number as usize;
         if self.sources.len() <= index {
             self.sources.resize(index + 1, UNKNOWN);
         }
-        self.sources[index] = peer;
+        let context = who.context() != 0;
+        self.sources[index] = if context { CONTEXT + peer } else { peer };
         if self.numbers.len() <= peer as usize {
             self.numbers.resize(peer as usize + 1, None);
         }
         self.numbers[peer as usize] = Some((number, who));
-        Ok(peer)
+        if !context {
+            return Ok(peer);
+        }
+        let source = match address {
+            None => self.peer_at(who.endpoint_port()),
+            Some(mut address) => {
+                address.set_port(who.endpoint_port());
+                self.domain.peers.number(address)
+            }
+        };
+        if self.endpoints.len() <= index {
+            self.endpoints.resize(index + 1, UNKNOWN);
+        }
+        self.endpoints[index] = source;
+        Ok(source)
     }
 
     /// The peer at a port of this host.

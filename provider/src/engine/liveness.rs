@@ -273,7 +273,7 @@ impl Engine {
         let failed: Vec<usize> = self
             .transfers
             .iter()
-            .filter(|(_, transfer)| transfer.envelope.source == peer)
+            .filter(|(_, transfer)| transfer.peer == peer)
             .map(|(key, _)| key)
             .collect();
         for key in failed {
@@ -286,9 +286,8 @@ impl Engine {
         let (holder, epoch) = (self.device.holder(), self.epoch(peer));
         for tagged in [true, false] {
             let mut device = self.device.lock();
-            let lost = device.context(tagged).drop_unexpected(|envelope, kept| {
-                envelope.source == peer
-                    && (kept.holder, kept.epoch) == (holder, epoch)
+            let lost = device.context(tagged).drop_unexpected(|_, kept| {
+                (kept.holder, kept.peer, kept.epoch) == (holder, peer, epoch)
                     && matches!(kept.body, Body::Remote(_))
             });
             drop(device);

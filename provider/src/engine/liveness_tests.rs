@@ -62,7 +62,7 @@ fn a_peer_that_dies_in_its_first_claim_does_not_stop_the_ring() {
     let (living, _other) = endpoint(122);
     assert_eq!(testing::enter(own.port(), living.identity()), Ok(0));
     // The dead one entered its identity and claimed a position; its file is gone.
-    assert_eq!(testing::enter(own.port(), Identity::new(123).unwrap()), Ok(1));
+    assert_eq!(testing::enter(own.port(), Identity::new(123, 0).unwrap()), Ok(1));
     testing::claim(&own);
     assert!(Writer::new(&own).push(&living, &own, &header(0)));
     let started = Instant::now();

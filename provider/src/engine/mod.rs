@@ -7,6 +7,7 @@
 //! rendezvous  inject              long messages, and messages without a buffer
 //! completion                      how operations end
 //! contact  liveness               peers that come, go and die
+//! receives                        receive contexts that open and close
 //! check  counted                  checksums; what a report says
 //! state                           Engine
 //! ops  side  transfers  request   operations, queues and counters, long messages, requests
@@ -22,6 +23,7 @@ pub(crate) mod liveness;
 mod msg;
 mod ops;
 mod progress;
+mod receives;
 mod rendezvous;
 mod request;
 mod rma;

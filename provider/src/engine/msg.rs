@@ -62,7 +62,10 @@ impl Engine {
         }
         let ack = !silent && op_flags & (flags::DELIVERY_COMPLETE | flags::MATCH_COMPLETE) != 0;
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
-        let peer = av.peer(op.dest).ok_or(Errno::EINVAL)?;
+        let peer = match av.peer(op.dest) {
+            Some(peer) => peer,
+            None => self.peer_of_context(op.dest)?,
+        };
         self.link_to(peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
@@ -276,20 +279,19 @@ impl Engine {
         envelope: &Envelope,
         message: Kept,
     ) {
-        let about = message.about;
+        let (about, peer) = (message.about, message.peer);
         match message.body {
             Body::Bytes(bytes) => {
                 let to = grant.data.buffer.part(grant.offset as usize, bytes.len());
                 let received = to.fill(&bytes);
                 self.slot_check = about.check;
                 self.complete_recv(&grant, envelope, about.flags, about.data, received);
-                if about.flags.contains(Flags::ACK) && message.epoch == self.epoch(envelope.source)
-                {
-                    self.answer(envelope.source, Kind::Done, about.op, 0);
+                if about.flags.contains(Flags::ACK) && message.epoch == self.epoch(peer) {
+                    self.answer(peer, Kind::Done, about.op, 0);
                 }
             }
-            Body::Remote(remote) if message.epoch == self.epoch(envelope.source) => {
-                self.fetch(grant, envelope, about, &remote);
+            Body::Remote(remote) if message.epoch == self.epoch(peer) => {
+                self.fetch(peer, grant, envelope, about, &remote);
             }
             Body::Remote(_) => {
                 let tagged = about.flags.contains(Flags::TAGGED);

@@ -15,7 +15,10 @@ use host::endpoint::own_count;
 
 use crate::{
     device::carried::{Body, Kept},
-    engine::{Engine, contact::Unknown},
+    engine::{
+        Engine,
+        contact::{Unknown, epoch, sender},
+    },
     wait::pollable::Progress,
 };
 
@@ -164,11 +167,11 @@ impl Engine {
                     self.fail_damaged();
                 }
                 Some(header) => match self.source_of(&header) {
-                    Ok(from) => {
-                        if self.flow.holds_ring() && self.is_held_back(from, &header) {
+                    Ok(source) => {
+                        if self.flow.holds_ring() && self.is_held_back(source, &header) {
                             break;
                         }
-                        self.handle(from, &header, inbox.payload());
+                        self.handle(source, &header, inbox.payload());
                     }
                     Err(Unknown::Unlisted) => {
                         tracing::warn!("a message of a peer that is not listed");
@@ -192,17 +195,27 @@ impl Engine {
 
     /// Inlined by force: out of line, with its header in memory, a message costs 23 instructions more.
     #[inline(always)]
-    fn handle(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
+    fn handle(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
         match header.kind {
             Kind::Inline if header.len <= payload.len() as u64 => {
                 let bytes = payload.first(header.len as usize);
-                if self.arrive(from, header, bytes) && header.flags.contains(Flags::ACK) {
-                    self.answer(from, Kind::Done, header.op, 0);
+                if self.arrive(source, header, bytes) && header.flags.contains(Flags::ACK) {
+                    self.answer(self.sender_of(header), Kind::Done, header.op, 0);
                 }
             }
             Kind::Inline => tracing::warn!("a message with an impossible length"),
-            Kind::Buffered => self.arrive_buffered(from, header, payload),
-            Kind::Rendezvous => self.arrive_rendezvous(from, header, payload),
+            Kind::Buffered => self.arrive_buffered(source, header, payload),
+            Kind::Rendezvous => self.arrive_rendezvous(source, header, payload),
+            _ => self.handle_control(header, payload),
+        }
+    }
+
+    /// What is no message.
+    #[inline]
+    fn handle_control(&mut self, header: &Header, payload: SharedBytes<'_>) {
+        let from = self.sender_of(header);
+        match header.kind {
+            Kind::Inline | Kind::Buffered | Kind::Rendezvous => {}
             Kind::Done | Kind::Failed => self.finished(from, header),
             Kind::Pull => self.pulled(from, header),
             Kind::Chunk => self.chunk(from, header, payload),
@@ -214,11 +227,11 @@ impl Engine {
     /// A message whose bytes are at hand; answers whether a receive got it. Inlined by
     /// force, like what it calls: out of line a message costs 120 instructions more.
     #[inline(always)]
-    fn arrive(&mut self, from: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
-        let envelope = Envelope { source: from, bits: header.bits, len: header.len };
+    fn arrive(&mut self, source: u32, header: &Header, bytes: SharedBytes<'_>) -> bool {
+        let envelope = Envelope { source, bits: header.bits, len: header.len };
         self.channels.shm.received += 1;
         self.channels.shm.received_bytes += header.len;
-        let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
+        let (holder, about) = (self.device.holder(), self.about(header));
         let mut device = self.device.lock();
         let context = device.context(header.is_tagged());
         match context.arrive(&envelope) {
@@ -234,8 +247,9 @@ impl Engine {
                 true
             }
             None => {
-                context
-                    .keep(envelope, Kept { about, holder, epoch, body: Body::Bytes(bytes.keep()) });
+                let (peer, body) = (sender(&self.sources, header), Body::Bytes(bytes.keep()));
+                let epoch = epoch(&self.epochs, peer);
+                context.keep(envelope, Kept { about, holder, peer, epoch, body });
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }
@@ -244,7 +258,8 @@ impl Engine {
         }
     }
 
-    fn arrive_buffered(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
+    fn arrive_buffered(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
+        let from = self.sender_of(header);
         if let Err(errno) = self.link(from) {
             tracing::warn!("a message is lost, its sender is gone: {errno}");
             return;
@@ -255,7 +270,7 @@ impl Engine {
             Some(body) => {
                 // They come while the receive is looked for. Of bytes in a slot that gains nothing.
                 body.bytes().expect();
-                self.arrive(from, header, body.bytes())
+                self.arrive(source, header, body.bytes())
             }
             None => {
                 tracing::warn!("a message in a buffer that does not exist");
@@ -268,30 +283,32 @@ impl Engine {
         }
     }
 
-    fn arrive_rendezvous(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
+    fn arrive_rendezvous(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
+        let peer = self.sender_of(header);
         let Some(remote) = payload.remote(header.count, header.len) else {
             tracing::warn!("a long message with an impossible length");
             return;
         };
         if header.flags.contains(Flags::COPIED)
-            && let Some(bytes) = self.read_copy(from, header, &remote)
+            && let Some(bytes) = self.read_copy(peer, header, &remote)
         {
-            self.arrive(from, header, SharedBytes::from(&*bytes));
-            self.answer(from, Kind::Done, header.op, 0);
+            self.arrive(source, header, SharedBytes::from(&*bytes));
+            self.answer(peer, Kind::Done, header.op, 0);
             return;
         }
-        let envelope = Envelope { source: from, bits: header.bits, len: header.len };
-        let (holder, epoch, about) = (self.device.holder(), self.epoch(from), self.about(header));
+        let envelope = Envelope { source, bits: header.bits, len: header.len };
+        let (holder, about) = (self.device.holder(), self.about(header));
         let mut device = self.device.lock();
         let context = device.context(header.is_tagged());
         match context.arrive(&envelope) {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
                 drop(device);
-                self.fetch(grant, &envelope, about, &remote);
+                self.fetch(peer, grant, &envelope, about, &remote);
             }
             None => {
-                context.keep(envelope, Kept { about, holder, epoch, body: Body::Remote(remote) });
+                let (epoch, body) = (epoch(&self.epochs, peer), Body::Remote(remote));
+                context.keep(envelope, Kept { about, holder, peer, epoch, body });
                 if context.holds_back() {
                     self.flow.hold_ring();
                 }

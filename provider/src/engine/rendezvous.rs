@@ -50,12 +50,12 @@ impl Engine {
     /// Gets a matched message out of its sender's memory.
     pub(crate) fn fetch(
         &mut self,
+        peer: u32,
         grant: Grant<RecvOp>,
         envelope: &Envelope,
         about: About,
         remote: &Remote,
     ) {
-        let peer = envelope.source;
         let len = usize::try_from(envelope.len).unwrap_or(usize::MAX);
         let to = grant.data.buffer.part(grant.offset as usize, len);
         let wanted = to.len();
@@ -65,14 +65,14 @@ impl Engine {
         let copied = match self.link(peer) {
             Ok(link) if later && let Some(copier) = link.copier() => {
                 let (remote, envelope) = (*remote, *envelope);
-                let copy = LongCopy { copier, remote, to, grant, envelope, epoch, about };
+                let copy = LongCopy { copier, remote, to, peer, grant, envelope, epoch, about };
                 self.copies.push_back(copy);
                 return;
             }
             Ok(link) => link.read(remote, &to),
             Err(errno) => Err(CopyError::Failed(errno)),
         };
-        self.fetched(grant, envelope, about, wanted, copied);
+        self.fetched(peer, grant, envelope, about, wanted, copied);
     }
 
     /// The next message that is copied without the lock. An endpoint that closes begins no more.
@@ -94,19 +94,20 @@ impl Engine {
     /// A copy was made without the lock; its sender may have gone meanwhile.
     pub(crate) fn copied(&mut self, copy: &LongCopy, copied: Result<(), CopyError>) {
         self.copying -= 1;
-        let LongCopy { grant, envelope, about, to, .. } = copy;
-        let is_there = copy.epoch == self.epoch(envelope.source);
-        let copied = match (copied, self.link(envelope.source)) {
+        let LongCopy { peer, grant, envelope, about, to, .. } = copy;
+        let is_there = copy.epoch == self.epoch(*peer);
+        let copied = match (copied, self.link(*peer)) {
             _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
             (_, Err(errno)) => Err(CopyError::Failed(errno)),
             (copied, Ok(link)) => link.confirm(copied),
         };
-        self.fetched(grant.clone(), envelope, *about, to.len(), copied);
+        self.fetched(*peer, grant.clone(), envelope, *about, to.len(), copied);
     }
 
     /// Goes on when a long message was copied or was not.
     fn fetched(
         &mut self,
+        peer: u32,
         grant: Grant<RecvOp>,
         envelope: &Envelope,
         about: About,
@@ -114,7 +115,6 @@ impl Engine {
         copied: Result<(), CopyError>,
     ) {
         let About { flags: message_flags, op, .. } = about;
-        let peer = envelope.source;
         match copied {
             Ok(()) => {
                 let is_net = self.is_net(peer);
@@ -129,6 +129,7 @@ impl Engine {
             }
             Err(CopyError::Refused) => {
                 let transfer = self.transfers.insert(Transfer {
+                    peer,
                     grant,
                     envelope: *envelope,
                     about,
@@ -289,7 +290,7 @@ impl Engine {
         let link = links.get(from as usize).and_then(Option::as_deref);
         let Some(body) = link.and_then(|link| link.body(header, payload)) else { return };
         let key = usize::try_from(header.op).unwrap_or(usize::MAX);
-        let transfer = transfers.get_mut(key).filter(|transfer| transfer.envelope.source == from);
+        let transfer = transfers.get_mut(key).filter(|transfer| transfer.peer == from);
         let Some(transfer) = transfer else {
             tracing::warn!("a part of a message that nobody waits for");
             return;

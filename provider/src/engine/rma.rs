@@ -85,7 +85,10 @@ impl Engine {
             return Err(Errno::EMSGSIZE);
         }
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
-        let peer = av.peer(peer).ok_or(Errno::EINVAL)?;
+        let peer = match av.peer(peer) {
+            Some(peer) => peer,
+            None => self.peer_of_context(peer)?,
+        };
         self.link_to(peer)?;
         if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);

@@ -114,8 +114,10 @@ pub(crate) struct Engine {
     pub(crate) awaited_next: u32,
     /// Peers that are gone, and when receives of a shared context that name them fail.
     pub(crate) leaving: Vec<(Instant, u32)>,
-    /// Peer numbers by the number a sender has in our segment's list; [`UNKNOWN`].
+    /// Peer numbers by the number a sender has in our segment's list; [`CONTEXT`], [`UNKNOWN`].
     pub(crate) sources: Vec<u32>,
+    /// By the same number, of [`CONTEXT`]s: the peers that receives name.
+    pub(crate) endpoints: Vec<u32>,
     /// By peer number: under which number in our list the endpoint there sends, if it has sent.
     pub(crate) numbers: Vec<Option<(u32, Identity)>>,
     /// Peers that sent and whose endpoint is gone without a link, until their slots are handled.
@@ -181,10 +183,16 @@ pub(crate) struct Engine {
     pub(crate) opened: Instant,
     /// Progress made until the counters are shown again.
     pub(crate) until_shown: u32,
+    /// Whether it is reported on: contexts that are never opened are not.
+    pub(crate) recorded: bool,
+    /// Which context of a scalable endpoint it is, if that one has several.
+    pub(crate) context: Option<u32>,
     /// The report up to now, if one is wanted.
     pub(crate) draft: Option<Box<report::Growing>>,
 }
 
+/// Added to the peer number of a later context of a scalable endpoint.
+pub(crate) const CONTEXT: u32 = 1 << 31;
 /// A sender that has no number yet.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
@@ -240,6 +248,7 @@ impl Engine {
             awaited_next: 0,
             leaving: Vec::new(),
             sources: Vec::new(),
+            endpoints: Vec::new(),
             numbers: Vec::new(),
             passing: Vec::new(),
             next_page: 0,
@@ -285,6 +294,8 @@ impl Engine {
             job: nic::live::job_of(params.text("report")),
             opened,
             until_shown: 0,
+            recorded: false,
+            context: None,
             draft: None,
         })
     }
@@ -374,12 +385,26 @@ impl Engine {
         if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
-        self.source_of_address(address)
+        self.source_of_address(address).or_else(|_| self.source_of_context(address))
     }
 
     pub(crate) fn source_of_address(&self, address: u64) -> Result<Source> {
         let peer = self.av.as_ref().and_then(|av| av.peer(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)
+    }
+
+    /// The source of an address that names a context.
+    #[cold]
+    pub(crate) fn source_of_context(&self, address: u64) -> Result<Source> {
+        let peer = self.av.as_ref().and_then(|av| av.source_of_context(address));
+        peer.map(Source::new).ok_or(Errno::EINVAL)
+    }
+
+    /// The peer of an address that names a context.
+    #[cold]
+    pub(crate) fn peer_of_context(&self, address: u64) -> Result<u32> {
+        let peer = self.av.as_ref().and_then(|av| av.peer_of_context(address));
+        peer.ok_or(Errno::EINVAL)
     }
 }
 

@@ -142,7 +142,7 @@ impl Engine {
             return;
         };
         if let Some(kept) = dropped {
-            self.drop_kept(envelope.source, &kept);
+            self.drop_kept(&kept);
         }
         completion.len = envelope.len as usize;
         completion.tag = envelope.bits;
@@ -174,7 +174,7 @@ impl Engine {
         };
         let grant = Grant { data, offset: 0, last: true };
         if op_flags & flags::DISCARD != 0 {
-            self.drop_kept(envelope.source, &kept);
+            self.drop_kept(&kept);
             let nothing = Envelope { len: 0, ..envelope };
             let about = kept.about;
             self.complete_recv(&grant, &nothing, about.flags - Flags::CHECKED, about.data, 0);
@@ -184,11 +184,11 @@ impl Engine {
     }
 
     /// Tells the sender of a message that is dropped that it is done with.
-    fn drop_kept(&mut self, peer: u32, kept: &Kept) {
+    fn drop_kept(&mut self, kept: &Kept) {
         let is_awaited =
             kept.about.flags.contains(Flags::ACK) || matches!(kept.body, Body::Remote(_));
-        if is_awaited && kept.epoch == self.epoch(peer) {
-            self.answer(peer, Kind::Done, kept.about.op, 0);
+        if is_awaited && kept.epoch == self.epoch(kept.peer) {
+            self.answer(kept.peer, Kind::Done, kept.about.op, 0);
         }
     }
 }

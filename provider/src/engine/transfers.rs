@@ -14,6 +14,8 @@ use crate::device::carried::{About, RecvOp};
 /// A receive that gets its message through buffers.
 #[derive(Debug)]
 pub(crate) struct Transfer {
+    /// The sender.
+    pub(crate) peer: u32,
     pub(crate) grant: Grant<RecvOp>,
     pub(crate) envelope: Envelope,
     pub(crate) about: About,
@@ -41,6 +43,8 @@ pub(crate) struct LongCopy {
     pub(super) copier: Copier,
     pub(super) remote: Remote,
     pub(super) to: Buffer,
+    /// The sender.
+    pub(super) peer: u32,
     pub(super) grant: Grant<RecvOp>,
     pub(super) envelope: Envelope,
     pub(super) epoch: u32,
@@ -50,5 +54,10 @@ pub(crate) struct LongCopy {
 impl LongCopy {
     pub(crate) fn make(&self) -> Result<(), CopyError> {
         self.copier.read(&self.remote, &self.to)
+    }
+
+    /// The sender, and which operation of its own it is.
+    pub(crate) fn sender(&self) -> (u32, u64) {
+        (self.peer, self.about.op)
     }
 }

@@ -10,6 +10,7 @@ mod forms;
 pub(crate) mod messages;
 pub(crate) mod op;
 pub mod rma;
+pub mod scalable;
 
 use std::{
     ffi::{c_int, c_void},
@@ -67,9 +68,13 @@ pub(crate) fn create<E: Endpoint>(ep: Arc<E>, context: *mut c_void) -> *mut sys:
     fid::create(raw::<E>(), ep, context)
 }
 
-/// A shared receive context (`fi_srx_context`): an endpoint that only receives.
-pub(crate) fn create_shared<E: Endpoint>(srx: Arc<E>, context: *mut c_void) -> *mut sys::fid_ep {
-    fid::create_as(sys::FI_CLASS_SRX_CTX, raw::<E>(), srx, context)
+/// An endpoint of another class, such as a shared receive context (`FI_CLASS_SRX_CTX`).
+pub(crate) fn create_as<E: Endpoint>(
+    class: u32,
+    ep: Arc<E>,
+    context: *mut c_void,
+) -> *mut sys::fid_ep {
+    fid::create_as(class, raw::<E>(), ep, context)
 }
 
 fn raw<E: Endpoint>() -> sys::fid_ep {

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_tx_context` and `fi_rx_context`: one direction of an index of a scalable endpoint
+//! ([`crate::sep`]).
+//!
+//! Both contexts of an index work on one endpoint. Each binds, enables, uses and closes its own
+//! direction of it only.
+
+use std::{
+    fmt,
+    net::SocketAddrV4,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use channel::address::pack;
+use ffi::{
+    Context as OpContext, Errno, Result, flags,
+    object::{Bindable, Bound, Control, Object, Variables, direction},
+    ops::{
+        self,
+        ep::{Recv, Send, atomic::Atomic, rma::Rma},
+        work::{Op, Trigger},
+    },
+    sys,
+};
+
+use crate::{
+    address,
+    cntr::Counter,
+    cq::CompletionQueue,
+    domain::{Domain, OfDomain},
+    ep::Endpoint,
+    wait::{
+        count::Count,
+        pollable::Pollable as _,
+        triggers::{DeferredOp, Start},
+    },
+};
+
+/// Longest wait at close for long messages that are coming into receives.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// What a context is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Transmit,
+    Receive,
+}
+
+impl Direction {
+    /// Counters of it, and the flag of its completion queue.
+    fn flags(self) -> u64 {
+        match self {
+            Self::Transmit => flags::SEND | flags::READ | flags::WRITE,
+            Self::Receive => flags::RECV | flags::REMOTE_READ | flags::REMOTE_WRITE,
+        }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Transmit => "transmit",
+            Self::Receive => "receive",
+        })
+    }
+}
+
+/// A scalable endpoint, to its contexts: it is open as long as one of them is.
+pub(crate) trait Contexts: fmt::Debug + std::marker::Send + Sync {
+    /// The address of all contexts.
+    fn address(&self) -> SocketAddrV4;
+
+    /// One is closed.
+    fn closed(&self, index: usize, direction: Direction);
+}
+
+/// A transmit or receive context of a scalable endpoint.
+#[derive(Debug)]
+pub(crate) struct Context {
+    of: Arc<dyn Contexts>,
+    index: usize,
+    direction: Direction,
+    endpoint: Arc<Endpoint>,
+    enabled: AtomicBool,
+    /// The context that this is an alias of, open as long as the alias is.
+    aliased: Option<Arc<Context>>,
+}
+
+impl Context {
+    pub(crate) fn new(
+        of: Arc<dyn Contexts>,
+        index: usize,
+        direction: Direction,
+        endpoint: &Arc<Endpoint>,
+    ) -> Self {
+        let endpoint = Arc::clone(endpoint);
+        Self { of, index, direction, endpoint, enabled: AtomicBool::new(false), aliased: None }
+    }
+
+    /// The scalable endpoint as peers list it.
+    pub(crate) fn listed_address(&self) -> u64 {
+        pack(self.of.address())
+    }
+
+    /// Whether an operation of a direction may start.
+    #[inline]
+    fn check(&self, direction: Direction) -> Result<()> {
+        if self.direction != direction {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let enabled = self.aliased.as_ref().map_or(&self.enabled, |context| &context.enabled);
+        if enabled.load(Ordering::Acquire) { Ok(()) } else { Err(Errno::EOPBADSTATE) }
+    }
+
+    fn enable(&self) -> Result<()> {
+        let is_first = self.endpoint.with(|engine| Ok(!engine.enabled))?;
+        if is_first {
+            self.endpoint.control(Control::Enable)?;
+        }
+        self.enabled.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Drops the receives that are posted, and waits for the messages that are coming into others.
+    fn end_receives(&self) {
+        let end = Instant::now() + LINGER;
+        let port = &self.endpoint.port;
+        loop {
+            let at_once = Instant::now() >= end;
+            if port.engine.lock().as_mut().is_none_or(|engine| engine.drop_receives(at_once)) {
+                return;
+            }
+            port.progress();
+            self.domain().endpoints.progress_beside(port);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Takes the queue and the counters of this direction from the endpoint.
+    fn unbind(&self) -> Result<()> {
+        let port = &self.endpoint.port;
+        let (queue, counters) = self.endpoint.with(|engine| {
+            let (own, other) = match self.direction {
+                Direction::Transmit => (&mut engine.tx, &engine.rx),
+                Direction::Receive => (&mut engine.rx, &engine.tx),
+            };
+            let queue = own.cq.take();
+            own.selective = false;
+            let is_other = |queue: &Arc<CompletionQueue>| {
+                other.cq.as_ref().is_some_and(|other| Arc::ptr_eq(other, queue))
+            };
+            let queue = queue.filter(|queue| !is_other(queue));
+            let mut taken: Vec<Arc<Counter>> = Vec::new();
+            let mut left: Vec<Arc<Counter>> = Vec::new();
+            for (flag, place) in engine.counters.all() {
+                if flag & self.direction.flags() == 0 {
+                    left.extend(place.clone());
+                } else {
+                    taken.extend(place.take());
+                }
+            }
+            taken.retain(|counter| !left.iter().any(|other| Arc::ptr_eq(other, counter)));
+            Ok((queue, taken))
+        })?;
+        if let Some(queue) = queue {
+            queue.endpoints.remove(port);
+        }
+        for counter in counters {
+            counter.endpoints.remove(port);
+        }
+        Ok(())
+    }
+}
+
+impl Start for Context {
+    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
+        self.endpoint.start_op(op, deferred)
+    }
+}
+
+impl Object for Context {
+    fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
+        match other.class() {
+            sys::FI_CLASS_CQ => {
+                let own = match self.direction {
+                    Direction::Transmit => flags::TRANSMIT,
+                    Direction::Receive => flags::RECV,
+                };
+                ffi::object::only(bind_flags, own | flags::SELECTIVE_COMPLETION)?;
+                self.endpoint.bind_object(other, bind_flags)
+            }
+            sys::FI_CLASS_CNTR => {
+                ffi::object::only(bind_flags, self.direction.flags())?;
+                self.endpoint.bind_object(other, bind_flags)
+            }
+            sys::FI_CLASS_EQ => self.endpoint.bind_object(other, bind_flags),
+            // The address vector is the scalable endpoint's.
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn control(&self, command: Control<'_>) -> Result<()> {
+        match command {
+            Control::Enable => self.enable(),
+            other => self.endpoint.control(other),
+        }
+    }
+
+    fn variables(self: &Arc<Self>) -> Result<Arc<dyn Variables>> {
+        self.endpoint.variables()
+    }
+
+    fn alias(self: &Arc<Self>, alias_flags: u64) -> Result<Arc<Self>> {
+        let own = self.direction == Direction::Transmit;
+        if direction(alias_flags) != (own, !own) {
+            return Err(Errno::EINVAL);
+        }
+        let of = Arc::clone(&self.of);
+        let mut alias =
+            Self::new(of, self.index, self.direction, &self.endpoint.alias(alias_flags)?);
+        alias.aliased = Some(Arc::clone(self));
+        Ok(Arc::new(alias))
+    }
+
+    fn close(&self) -> Result<()> {
+        // A child that was forked has neither the segment nor the threads.
+        if self.aliased.is_some() || !self.endpoint.port.own.is_ours() {
+            return Ok(());
+        }
+        match self.direction {
+            Direction::Transmit => self.endpoint.linger(),
+            Direction::Receive => self.end_receives(),
+        }
+        self.unbind()?;
+        self.of.closed(self.index, self.direction);
+        Ok(())
+    }
+}
+
+impl Bindable for Context {
+    type Raw = sys::fid_ep;
+}
+
+impl OfDomain for Context {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.endpoint.domain
+    }
+}
+
+impl ops::ep::Endpoint for Context {
+    #[inline]
+    fn send(&self, op: &Send) -> Result<()> {
+        self.check(Direction::Transmit)?;
+        self.endpoint.send(op)
+    }
+
+    #[inline]
+    fn recv(&self, op: &Recv) -> Result<()> {
+        self.check(Direction::Receive)?;
+        self.endpoint.recv(op)
+    }
+
+    fn rma(&self, op: &Rma) -> Result<()> {
+        self.check(Direction::Transmit)?;
+        self.endpoint.rma(op)
+    }
+
+    fn atomic(&self, op: &Atomic) -> Result<()> {
+        self.check(Direction::Transmit)?;
+        self.endpoint.atomic(op)
+    }
+
+    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()> {
+        let counter = self.domain().own::<Counter>(&trigger.counter)?;
+        let starts = Arc::downgrade(self) as Weak<dyn Start>;
+        let counter = Arc::downgrade(&counter) as Weak<dyn Count>;
+        self.domain().triggers.add_op(starts, op, counter, trigger.threshold);
+        Ok(())
+    }
+
+    fn cancel(&self, context: OpContext) -> Result<()> {
+        match self.direction {
+            Direction::Transmit => Err(Errno::ENOENT),
+            Direction::Receive => self.endpoint.cancel(context),
+        }
+    }
+
+    fn name(&self) -> Result<Vec<u8>> {
+        Ok(address::to_bytes(self.of.address()).to_vec())
+    }
+
+    fn set_name(&self, _address: &[u8]) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn option(&self, name: u32) -> Result<usize> {
+        self.endpoint.option(name)
+    }
+
+    fn set_option(&self, name: u32, value: usize) -> Result<()> {
+        self.endpoint.set_option(name, value)
+    }
+}

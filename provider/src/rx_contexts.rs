@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_rx_addr`: which peer a `fi_addr_t` with the index of a receive context stands for.
+//!
+//! ```text
+//! fi_addr_t   [ context: rx_ctx_bits | index in the address vector ]
+//! ```
+//!
+//! Context 0 is the address itself. Each further one has the next port, and so a peer number of its
+//! own, which is looked up once and kept here.
+
+use std::{ffi::c_int, net::SocketAddrV4, sync::OnceLock};
+
+use ffi::{Errno, Result};
+
+use crate::{
+    attr::MAX_CONTEXTS,
+    peers::{Peers, Words},
+};
+
+/// Most bits of an address that may name a context.
+const MOST_BITS: c_int = 16;
+
+/// The contexts of the addresses of a vector.
+#[derive(Debug)]
+pub(crate) struct RxContexts {
+    bits: u32,
+    /// By context: peer number + 1 by index of the address.
+    peers: Box<[OnceLock<Box<Words>>]>,
+}
+
+impl RxContexts {
+    /// Those of a vector whose addresses have so many bits for a context.
+    ///
+    /// # Errors
+    /// `EINVAL` for more bits than an address can spare.
+    pub(crate) fn new(bits: c_int) -> Result<Self> {
+        if !(0..=MOST_BITS).contains(&bits) {
+            tracing::info!("rx_ctx_bits {bits} of an address vector: at most {MOST_BITS}");
+            return Err(Errno::EINVAL);
+        }
+        let contexts = if bits == 0 { 0 } else { (1 << bits).min(MAX_CONTEXTS) };
+        let peers = std::iter::repeat_with(OnceLock::new).take(contexts).collect();
+        Ok(Self { bits: bits.cast_unsigned(), peers })
+    }
+
+    /// The context and the index in an address.
+    fn split(&self, address: u64) -> (usize, u64) {
+        match self.bits {
+            0 => (0, address),
+            bits => ((address >> (64 - bits)) as usize, address & (u64::MAX >> bits)),
+        }
+    }
+
+    /// The index in an address, whichever context it names.
+    pub(crate) fn index(&self, address: u64) -> u64 {
+        self.split(address).1
+    }
+
+    /// The peer of a context; `peer_of` knows that of an index.
+    pub(crate) fn peer(
+        &self,
+        address: u64,
+        peers: &Peers,
+        peer_of: impl Fn(u64) -> Option<u32>,
+    ) -> Option<u32> {
+        let (context, index) = self.split(address);
+        let known = self.peers.get(context)?;
+        if context == 0 {
+            return None;
+        }
+        let base = peer_of(index)?;
+        let known = known.get_or_init(|| Box::new(Words::new()));
+        if let Some(peer) = (known.get(index as usize) as u32).checked_sub(1) {
+            return Some(peer);
+        }
+        let address = peers.address(base);
+        let port = address.port().checked_add(context as u16)?;
+        let peer = peers.number(SocketAddrV4::new(*address.ip(), port));
+        known.set(index as usize, u64::from(peer) + 1);
+        Some(peer)
+    }
+
+    /// Another address will have an index.
+    pub(crate) fn forget(&self, index: u64) {
+        for known in self.peers.iter().filter_map(OnceLock::get) {
+            if known.get(index as usize) != 0 {
+                known.set(index as usize, 0);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rx_addr(index: u64, context: u64, bits: u32) -> u64 {
+        context << (64 - bits) | index
+    }
+
+    #[test]
+    fn contexts_have_the_ports_after_the_first() {
+        let peers = Peers::new();
+        let base = peers.number("127.0.0.1:5000".parse().unwrap());
+        let contexts = RxContexts::new(2).unwrap();
+        let peer = |address| contexts.peer(address, &peers, |index| (index == 7).then_some(base));
+        let third = peer(rx_addr(7, 3, 2)).unwrap();
+        assert_eq!(peers.address(third).port(), 5003);
+        assert_eq!(peer(rx_addr(7, 3, 2)), Some(third));
+        assert_eq!(contexts.index(rx_addr(7, 3, 2)), 7);
+        // Context 0 is the vector's business, and there is nobody at index 8.
+        assert_eq!((peer(7), peer(rx_addr(8, 1, 2))), (None, None));
+    }
+
+    #[test]
+    fn an_index_that_is_used_again_has_new_contexts() {
+        let peers = Peers::new();
+        let [first, second] =
+            ["127.0.0.1:5000", "127.0.0.1:6000"].map(|text| peers.number(text.parse().unwrap()));
+        let contexts = RxContexts::new(1).unwrap();
+        let port = |base| {
+            let peer = contexts.peer(rx_addr(0, 1, 1), &peers, |_| Some(base)).unwrap();
+            peers.address(peer).port()
+        };
+        assert_eq!(port(first), 5001);
+        contexts.forget(0);
+        assert_eq!(port(second), 6001);
+    }
+
+    #[test]
+    fn bits_are_checked() {
+        assert_eq!(RxContexts::new(-1).unwrap_err(), Errno::EINVAL);
+        assert_eq!(RxContexts::new(17).unwrap_err(), Errno::EINVAL);
+        let none = RxContexts::new(0).unwrap();
+        assert_eq!(none.index(u64::MAX), u64::MAX);
+        assert_eq!(none.peer(1 << 63, &Peers::new(), |_| Some(0)), None);
+        let many = RxContexts::new(16).unwrap();
+        assert_eq!(many.peer(rx_addr(0, 256, 16), &Peers::new(), |_| Some(0)), None);
+    }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `fi_scalable_ep`: one address, several transmit and receive contexts (`fi_endpoint(3)`).
+//!
+//! Each index is an endpoint as others are, with its own segment, lock and match tables. Their ports
+//! are consecutive and held together, so that a peer finds every context by the one address. What
+//! matching compares is that address, whichever context sends: [`crate::engine`] learns it from a
+//! sender's identity.
+//!
+//! ```text
+//! scalable endpoint   10.0.0.1:4711            what peers insert, and receives name
+//!   index 0           10.0.0.1:4711  tx  rx
+//!   index 1           10.0.0.1:4712  tx  rx
+//!   index 2           10.0.0.1:4713  tx        more transmit than receive contexts
+//! ```
+//!
+//! The endpoints live as long as the scalable one: messages that come before a context is opened
+//! wait for it, and closing one context takes nothing from receives that name the address.
+
+use std::{net::SocketAddrV4, sync::Arc};
+
+use channel::address::pack;
+use ffi::{
+    Context as OpContext, Errno, Result,
+    info::{Info, RxAttr, TxAttr},
+    object::{Bindable, Bound, Control, Object},
+    ops::{
+        self,
+        ep::{Recv, Send, atomic::Atomic, rma::Rma},
+        work::{Op, Trigger},
+    },
+    sys,
+};
+use nic::params::Params;
+use parking_lot::Mutex;
+
+use crate::{
+    address, attr,
+    context::{Context, Contexts, Direction},
+    domain::{Domain, OfDomain},
+    ep::Endpoint,
+    eq::EventQueue,
+    port::{self, Held},
+};
+
+/// How many rows of ports are tried, of which somebody has a later one.
+const ROWS: usize = 64;
+
+/// A scalable endpoint.
+#[derive(Debug)]
+pub(crate) struct ScalableEndpoint {
+    domain: Arc<Domain>,
+    info: Info,
+    /// The address of context 0.
+    address: SocketAddrV4,
+    counts: Counts,
+    indices: Vec<Index>,
+    eq: Mutex<Option<Arc<EventQueue>>>,
+}
+
+/// Contexts of each direction.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    transmit: usize,
+    receive: usize,
+}
+
+impl Counts {
+    fn of(self, direction: Direction) -> usize {
+        match direction {
+            Direction::Transmit => self.transmit,
+            Direction::Receive => self.receive,
+        }
+    }
+}
+
+/// What the transmit and the receive context of an index share.
+#[derive(Debug)]
+struct Index {
+    endpoint: Arc<Endpoint>,
+    opened: Mutex<Vec<Direction>>,
+}
+
+/// Holds consecutive ports.
+fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
+    let mut tries = if wanted.port() == 0 { ROWS } else { 1 };
+    loop {
+        tries -= 1;
+        match hold_row(wanted, count, params) {
+            Err(Errno::EADDRINUSE) if tries > 0 => {}
+            Err(Errno::EADDRINUSE) => {
+                tracing::warn!("{wanted}: no {count} ports in a row are free");
+                return Err(Errno::EADDRINUSE);
+            }
+            held => return held,
+        }
+    }
+}
+
+fn hold_row(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
+    let mut row = vec![port::hold(wanted, 0, params)?];
+    let first = row[0].address;
+    for context in 1..count {
+        let context = u8::try_from(context).map_err(|_| Errno::EINVAL)?;
+        let port = first.port().checked_add(context.into()).ok_or(Errno::EADDRINUSE)?;
+        row.push(port::hold(SocketAddrV4::new(*first.ip(), port), context, params)?);
+    }
+    Ok(row)
+}
+
+impl ScalableEndpoint {
+    pub(crate) fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self> {
+        let wanted = Endpoint::address_for(domain, info)?;
+        let (transmit, receive) = attr::context_counts(info).map_err(|_| Errno::EINVAL)?;
+        if transmit.max(receive) > attr::MAX_CONTEXTS {
+            tracing::warn!("a scalable endpoint with shared contexts is not supported");
+            return Err(Errno::EINVAL);
+        }
+        let row = hold(wanted, transmit.max(receive), &domain.params)?;
+        let address = row[0].address;
+        let is_one = row.len() == 1;
+        let mut indices = Vec::new();
+        for (index, held) in (0..).zip(row) {
+            let endpoint = Arc::new(Endpoint::at(domain, info, held, address)?);
+            endpoint.with(|engine| {
+                engine.context = (!is_one).then_some(index);
+                Ok(())
+            })?;
+            indices.push(Index { endpoint, opened: Mutex::default() });
+        }
+        Ok(Self {
+            domain: Arc::clone(domain),
+            info: info.clone(),
+            address,
+            counts: Counts { transmit, receive },
+            indices,
+            eq: Mutex::default(),
+        })
+    }
+
+    /// The scalable endpoint as peers list it.
+    pub(crate) fn listed_address(&self) -> u64 {
+        pack(self.address)
+    }
+
+    /// Opens a context, once its endpoint has its attributes.
+    fn open_context(
+        self: &Arc<Self>,
+        index: usize,
+        direction: Direction,
+        set: impl FnOnce(&Endpoint) -> Result<()>,
+    ) -> Result<Arc<Context>> {
+        let count = self.counts.of(direction);
+        if index >= count {
+            tracing::warn!("{direction} context {index} of a scalable endpoint that has {count}");
+            return Err(Errno::EINVAL);
+        }
+        let Index { endpoint, opened } = &self.indices[index];
+        let mut opened = opened.lock();
+        if opened.contains(&direction) {
+            tracing::warn!("{direction} context {index} of a scalable endpoint is open already");
+            return Err(Errno::EBUSY);
+        }
+        endpoint.start()?;
+        set(endpoint)?;
+        opened.push(direction);
+        let of = Arc::clone(self) as Arc<dyn Contexts>;
+        Ok(Arc::new(Context::new(of, index, direction, endpoint)))
+    }
+
+    fn offer(&self) -> Info {
+        let domain = &self.domain;
+        attr::offer(domain.params.number("eager_size"), 0, domain.api_version())
+    }
+}
+
+impl Contexts for ScalableEndpoint {
+    fn address(&self) -> SocketAddrV4 {
+        self.address
+    }
+
+    fn closed(&self, index: usize, direction: Direction) {
+        self.indices[index].opened.lock().retain(|open| *open != direction);
+    }
+}
+
+impl ops::ep::scalable::ScalableEndpoint for ScalableEndpoint {
+    type Context = Context;
+
+    fn tx_context(
+        self: &Arc<Self>,
+        index: usize,
+        wanted: Option<&TxAttr>,
+    ) -> Result<(Arc<Context>, TxAttr)> {
+        let mut has = self.offer().tx.unwrap_or_default();
+        let own = self.info.tx.clone().unwrap_or_default();
+        attr::meet_tx(&mut has, wanted.unwrap_or(&own)).map_err(|_| Errno::EINVAL)?;
+        let context = self.open_context(index, Direction::Transmit, |endpoint| {
+            endpoint.with(|engine| {
+                engine.tx.op_flags = has.op_flags;
+                engine.rma_limit = has.size;
+                Ok(())
+            })
+        })?;
+        Ok((context, has))
+    }
+
+    fn rx_context(
+        self: &Arc<Self>,
+        index: usize,
+        wanted: Option<&RxAttr>,
+    ) -> Result<(Arc<Context>, RxAttr)> {
+        let mut has = self.offer().rx.unwrap_or_default();
+        let own = self.info.rx.clone().unwrap_or_default();
+        let known = attr::caps_of(self.domain.api_version());
+        attr::meet_rx(&mut has, wanted.unwrap_or(&own), known).map_err(|_| Errno::EINVAL)?;
+        // Without capabilities of its own it has those of the scalable endpoint.
+        let given = wanted.map_or(0, |wanted| wanted.caps);
+        let caps = if given == 0 { self.info.caps } else { given };
+        let context = self.open_context(index, Direction::Receive, |endpoint| {
+            endpoint.with(|engine| {
+                engine.rx.op_flags = has.op_flags;
+                engine.set_receives(caps);
+                Ok(())
+            })
+        })?;
+        Ok((context, has))
+    }
+}
+
+impl Object for ScalableEndpoint {
+    fn bind(&self, other: &Bound, bind_flags: u64) -> Result<()> {
+        match other.class() {
+            sys::FI_CLASS_AV => {
+                for index in &self.indices {
+                    index.endpoint.bind_object(other, bind_flags)?;
+                }
+                Ok(())
+            }
+            sys::FI_CLASS_EQ => {
+                *self.eq.lock() = Some(other.get::<EventQueue>()?);
+                Ok(())
+            }
+            // Contexts have queues and counters of their own.
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn control(&self, command: Control<'_>) -> Result<()> {
+        match command {
+            // There is nothing to enable but its contexts.
+            Control::Enable => self.indices[0]
+                .endpoint
+                .with(|engine| engine.av.as_ref().map(|_| ()).ok_or(Errno::ENOAV)),
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+
+    fn close(&self) -> Result<()> {
+        for index in &self.indices {
+            index.endpoint.close()?;
+        }
+        self.eq.lock().take();
+        Ok(())
+    }
+}
+
+impl Bindable for ScalableEndpoint {
+    type Raw = sys::fid_ep;
+}
+
+impl OfDomain for ScalableEndpoint {
+    fn domain(&self) -> &Arc<Domain> {
+        &self.domain
+    }
+}
+
+/// It has an address and no operations: these are its contexts' own.
+impl ops::ep::Endpoint for ScalableEndpoint {
+    fn send(&self, _op: &Send) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn recv(&self, _op: &Recv) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn rma(&self, _op: &Rma) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn atomic(&self, _op: &Atomic) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn trigger(self: &Arc<Self>, _trigger: &Trigger, _op: Op) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn cancel(&self, _context: OpContext) -> Result<()> {
+        Err(Errno::ENOENT)
+    }
+
+    fn name(&self) -> Result<Vec<u8>> {
+        Ok(address::to_bytes(self.address).to_vec())
+    }
+
+    fn set_name(&self, _address: &[u8]) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    fn option(&self, name: u32) -> Result<usize> {
+        self.indices[0].endpoint.option(name)
+    }
+
+    fn set_option(&self, name: u32, value: usize) -> Result<()> {
+        for index in &self.indices {
+            index.endpoint.set_option(name, value)?;
+        }
+        Ok(())
+    }
+}
