@@ -42,7 +42,7 @@ clusters=$target/clusters-of-4
         echo "{\"rank\":$rank,\"prq\":[0,1,null,0],\"umq\":[1,null,0,1]}"
     done
 } >"$clusters"
-for settings in host_engine=list host_engine=rank-array host_engine=col-list \
+for settings in host_engine=list host_engine=tail-queues host_engine=rank-array host_engine=col-list \
     host_engine=list-pnp "host_engine=kmeans clusters=$clusters queue=linked" \
     "host_engine=hash table=cam" "host_engine=newmadeleine kernel_copy=off" \
     "host_engine=auto theta=8 refuse=any-source" \

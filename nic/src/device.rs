@@ -14,10 +14,8 @@
 
 mod cancel;
 mod probe;
-mod tail;
+pub mod tail;
 mod tell;
-
-pub use tail::{TailDevice, Whole};
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -16,8 +16,8 @@ use crate::{
     device::{
         carried::{Kept, RecvOp},
         directed::Directed,
-        matcher::Shared,
         receive::{RecvDefaults, receive_of},
+        shared::Shared,
     },
     engine::Engine,
 };

@@ -47,8 +47,9 @@ use crate::{
         directed::Directed,
         flow::Flow,
         make,
-        matcher::{Holders, Member, Shared},
+        matcher::{Holders, Member},
         receive::{MIN_MULTI_RECV, RecvDefaults, receive_of},
+        shared::Shared,
     },
     domain::{Domain, OfDomain},
     engine::{Engine, tagged},
@@ -99,7 +100,7 @@ impl SharedReceive {
             pid: std::process::id(),
             processes,
             node_pool,
-            shared: Arc::new(Shared::new(device, Flow::from_params(params), domain.locked)),
+            shared: Arc::new(Shared::one(device, Flow::from_params(params), domain.locked)),
             members: Mutex::default(),
             directed,
             tagged_multi: attr.caps & flags::TAGGED_MULTI_RECV != 0,
@@ -116,12 +117,12 @@ impl SharedReceive {
 
     /// The counts of the device, for a report.
     fn with_device<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> T {
-        work(&self.shared.state.lock().device)
+        work(&self.shared.lock())
     }
 
     /// The same when the process exits, if nobody is in the middle of a call.
     fn with_device_at_exit<T>(&self, work: impl FnOnce(&Device<RecvOp, Kept>) -> T) -> Option<T> {
-        self.shared.state.lock_at_exit().map(|state| work(&state.device))
+        self.shared.lock_at_exit().map(|device| work(&device))
     }
 
     /// Has an endpoint do something, any one if none is named.
@@ -178,7 +179,7 @@ impl SharedReceive {
     fn probe(&self, op: &Recv, given: u64) -> Result<()> {
         let probe = tagged::Probe::read(op, given)?;
         if probe == tagged::Probe::TakeClaimed {
-            let claimed = self.shared.state.lock().device.tagged.claimed(op.context.0 as u64);
+            let claimed = self.shared.lock().tagged.claimed(op.context.0 as u64);
             let (envelope, kept) = claimed.ok_or(Errno::ENOMSG)?;
             return self.with_member(Some(kept.holder), |engine| {
                 engine.give_claimed(op, given, envelope, kept);
@@ -191,7 +192,7 @@ impl SharedReceive {
             port.progress();
         }
         let source = self.source_key(op.source, true)?;
-        let found = probe.find(&mut self.shared.state.lock().device, op, source)?;
+        let found = probe.find(&mut self.shared.lock(), op, source)?;
         let holder = found.as_ref().map(|found| found.holder);
         self.with_member(holder, |engine| {
             engine.probed(op, found);

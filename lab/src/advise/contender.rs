@@ -21,16 +21,17 @@ pub(crate) struct Names {
 }
 
 impl Contender {
-    /// Every engine that needs no file of an earlier run, on every storage.
+    /// Every engine that is judged, on every storage.
     pub(crate) fn all() -> Vec<Self> {
-        let engines = HostEngine::ALL.iter().copied().filter(|engine| !needs_file(*engine));
+        let engines = HostEngine::ALL.iter().copied().filter(|&engine| why_not(engine).is_none());
         let on_each = |engine| Queue::ALL.iter().map(move |&queue| Self { engine, queue });
         engines.flat_map(on_each).collect()
     }
 
-    /// Engines that are not judged, as they need such a file.
-    pub(crate) fn left_out() -> Vec<HostEngine> {
-        HostEngine::ALL.iter().copied().filter(|engine| needs_file(*engine)).collect()
+    /// Engines that are not judged, and why.
+    pub(crate) fn left_out() -> Vec<(HostEngine, &'static str)> {
+        let engines = HostEngine::ALL.iter();
+        engines.filter_map(|&engine| Some((engine, why_not(engine)?))).collect()
     }
 
     pub(crate) fn names(self) -> Names {
@@ -55,9 +56,13 @@ impl fmt::Display for Contender {
     }
 }
 
-/// The clusters of kmeans are of an earlier run, in a file that a trace does not tell.
-fn needs_file(engine: HostEngine) -> bool {
-    engine == HostEngine::Kmeans
+/// Why an engine is not judged, if it is not.
+fn why_not(engine: HostEngine) -> Option<&'static str> {
+    match engine {
+        HostEngine::Kmeans => Some("it needs clusters of an earlier run"),
+        HostEngine::TailQueues => Some("a replay has one thread, which finds it as quick as list"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub(crate) fn current(found: &Found, settings: &Settings) -> Result<Contender, E
     };
     let named = Contender::named(&names)
         .unwrap_or(Contender { engine: HostEngine::default(), queue: Queue::default() });
-    if Contender::left_out().contains(&named.engine) {
+    if Contender::left_out().iter().any(|(engine, _)| *engine == named.engine) {
         eprintln!("{} is not judged: {} stands in its place", named.engine, HostEngine::default());
         return Ok(named.with(HostEngine::default()));
     }

@@ -113,7 +113,10 @@ impl Told {
             umq_high_water,
             recommended_entries: first.recommended(),
             cases: cases.iter().map(|case| ToldCase::of(case, models)).collect(),
-            not_judged: Contender::left_out().into_iter().map(HostEngine::name).collect(),
+            not_judged: Contender::left_out()
+                .into_iter()
+                .map(|(engine, _)| engine.name())
+                .collect(),
         }
     }
 }

@@ -143,8 +143,8 @@ fn print(found: &[Found], cases: &[Case], models: &Models) {
         }
     }
     println!("\n{}", words::size(cases[0].recommended(), cases[0].marks()));
-    for engine in Contender::left_out() {
-        println!("{engine} is not judged: it needs clusters of an earlier run");
+    for (engine, why) in Contender::left_out() {
+        println!("{engine} is not judged: {why}");
     }
 }
 

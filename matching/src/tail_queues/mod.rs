@@ -42,8 +42,8 @@
 //! - *Cancels and probes* look at a list and then, without letting go, at its inbox: otherwise they
 //!   would miss an element that another thread moves to the list in between.
 //!
-//! [`OneLock`] is the baseline. No engine of a table is made of either yet: the provider has one
-//! lock an endpoint.
+//! [`OneLock`] is the baseline. The device of the provider has tail queues in front of table and host
+//! engine (`nic/src/device/tail.rs`).
 
 mod bins;
 mod lock;

@@ -8,14 +8,22 @@ use host::{endpoint::Owner, node_pool::NodePool};
 use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
-use nic::{config, config::DeviceConfig, device::Device, params::Params};
+use nic::{
+    config,
+    config::DeviceConfig,
+    device::{Device, DeviceError, tail::TailDevice},
+    params::Params,
+};
 
 use crate::device::{
     carried::{Kept, RecvOp},
     clock::Monotonic,
     clusters,
     directed::Directed,
+    flow::Flow,
+    matcher::Matching,
     pace::Spin,
+    shared::Shared,
     tag_layout::tag_layout,
 };
 
@@ -37,13 +45,13 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
     Ok(Some(Arc::new(pool)))
 }
 
-/// A device, and the number of processes that it was told of.
-pub(crate) fn device(
+/// What a device is made from.
+fn config(
     params: &Params,
     directed: Directed,
     node_pool: Option<&Arc<NodePool>>,
     opened: Instant,
-) -> Result<(Device<RecvOp, Kept>, u32)> {
+) -> Result<DeviceConfig> {
     let mut config = DeviceConfig {
         pool: node_pool.map(|pool| Arc::clone(pool) as Arc<dyn EntryPool>),
         clusters: clusters::own(params)?,
@@ -53,9 +61,45 @@ pub(crate) fn device(
     };
     // A receive that names no source is refused.
     config.promise.no_any_source |= directed.exact;
-    let device = Device::new(&config).map_err(|error| {
+    Ok(config)
+}
+
+fn made<T>(params: &Params, device: std::result::Result<T, DeviceError>) -> Result<T> {
+    device.map_err(|error| {
         tracing::error!("FI_TCAM_KERNEL={}: {error}", params.text("kernel"));
         Errno::EINVAL
-    })?;
-    Ok((device, config.prq.engine_config.processes))
+    })
+}
+
+/// A device, and the number of processes that it was told of.
+pub(crate) fn device(
+    params: &Params,
+    directed: Directed,
+    node_pool: Option<&Arc<NodePool>>,
+    opened: Instant,
+) -> Result<(Device<RecvOp, Kept>, u32)> {
+    let config = config(params, directed, node_pool, opened)?;
+    Ok((made(params, Device::new(&config))?, config.prq.engine_config.processes))
+}
+
+/// Where the messages of an endpoint are matched that one thread at a time uses, or several; and the
+/// number of processes that its device was told of.
+pub(crate) fn matching(
+    params: &Params,
+    directed: Directed,
+    node_pool: Option<&Arc<NodePool>>,
+    opened: Instant,
+    locked: bool,
+) -> Result<(Matching, u32)> {
+    let config = config(params, directed, node_pool, opened)?;
+    let flow = || Flow::from_params(params);
+    let matching = if !locked {
+        Matching::here(made(params, Device::new(&config))?)
+    } else if TailDevice::<RecvOp, Kept>::is_wanted(&config) {
+        let device = made(params, TailDevice::new(&config))?;
+        Matching::beside(Shared::of_tails(device, flow()))
+    } else {
+        Matching::beside(Shared::one(made(params, Device::new(&config))?, flow(), true))
+    };
+    Ok((matching, config.prq.engine_config.processes))
 }

@@ -10,26 +10,16 @@
 //! arrival   engine locked: device locked: match or keep; unlocked: deliver
 //! ```
 
-use std::{
-    collections::HashMap,
-    fmt::Debug,
-    ops::{Deref, DerefMut},
-    sync::Arc,
-};
+use std::{fmt::Debug, sync::Arc};
 
-use ffi::{
-    Context, Result,
-    serial::{Serial, SerialGuard},
-};
-use matching::Source;
 use nic::{
     device::Device,
-    message::{Envelope, Grant, Post, Receive},
+    message::{Envelope, Grant},
 };
 
 use super::{
     carried::{Kept, RecvOp},
-    flow::Flow,
+    shared::{Matcher, Shared},
 };
 
 /// Where an endpoint's messages are matched.
@@ -66,44 +56,6 @@ impl Member {
     }
 }
 
-/// Exclusive use of the device.
-pub(crate) enum Matcher<'a> {
-    Own(&'a mut Device<RecvOp, Kept>),
-    Shared(SerialGuard<'a, State>),
-}
-
-impl Deref for Matcher<'_> {
-    type Target = Device<RecvOp, Kept>;
-
-    #[inline]
-    fn deref(&self) -> &Self::Target {
-        match self {
-            Self::Own(device) => device,
-            Self::Shared(state) => &state.device,
-        }
-    }
-}
-
-impl DerefMut for Matcher<'_> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            Self::Own(device) => device,
-            Self::Shared(state) => &mut state.device,
-        }
-    }
-}
-
-impl Matcher<'_> {
-    /// Something goes into a receive's buffer, or an error to its queue.
-    #[inline]
-    pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
-        if let Self::Shared(state) = self {
-            state.begin(op, last);
-        }
-    }
-}
-
 impl Matching {
     /// That of an endpoint that one thread at a time uses.
     pub(crate) fn here(own: Device<RecvOp, Kept>) -> Self {
@@ -111,17 +63,45 @@ impl Matching {
     }
 
     /// That of an endpoint that several threads use.
-    pub(crate) fn beside(own: Device<RecvOp, Kept>, flow: Flow) -> Self {
-        Self::Beside(Arc::new(Shared::new(own, flow, true)))
+    pub(crate) fn beside(own: Shared) -> Self {
+        Self::Beside(Arc::new(own))
+    }
+
+    /// A message arrives: the earliest receive that matches gets it, or it is kept as `make` makes it,
+    /// and its sender may have to wait.
+    pub(crate) fn arrive(
+        &mut self,
+        tagged: bool,
+        envelope: &Envelope,
+        make: impl FnOnce() -> Kept,
+    ) -> (Option<Grant<RecvOp>>, bool) {
+        if let Some(shared) = self.tails() {
+            return (shared.arrive_at_tails(tagged, envelope, make), false);
+        }
+        let mut device = self.lock();
+        let context = device.context(tagged);
+        let grant = context.arrive(envelope);
+        match &grant {
+            Some(grant) => device.begin(&grant.data, grant.last),
+            None => {
+                context.keep(*envelope, make());
+                return (grant, context.holds_back());
+            }
+        }
+        (grant, false)
+    }
+
+    /// The own device if it is one of tail queues.
+    #[inline]
+    pub(crate) fn tails(&self) -> Option<&Arc<Shared>> {
+        self.own_beside().filter(|shared| matches!(***shared, Shared::Tail(..)))
     }
 
     #[inline]
     pub(crate) fn lock(&mut self) -> Matcher<'_> {
         match self {
             Self::Here(device) => Matcher::Own(device),
-            Self::Beside(shared) | Self::Context(Member { shared, .. }, _) => {
-                Matcher::Shared(shared.state.lock())
-            }
+            Self::Beside(shared) | Self::Context(Member { shared, .. }, _) => shared.lock(),
         }
     }
 
@@ -152,7 +132,7 @@ impl Matching {
 
     /// Whether no thread is in the middle of a post that it never ends, since the process exits.
     pub(crate) fn is_free_at_exit(&self) -> bool {
-        self.own_beside().is_none_or(|shared| shared.state.lock_at_exit().is_some())
+        self.own_beside().is_none_or(|shared| shared.lock_at_exit().is_some())
     }
 
     /// What counts the parts of buffers for several messages, if not the engine does.
@@ -165,8 +145,8 @@ impl Matching {
 
     /// Nobody looks after a peer any more, until a receive names it again.
     pub(crate) fn unwatch(&mut self, peer: u32) {
-        if let Matcher::Shared(mut state) = self.lock() {
-            state.unwatch(peer);
+        if let Some(shared) = self.counts_parts() {
+            shared.unwatch(peer);
         }
     }
 
@@ -191,148 +171,16 @@ impl Matching {
     /// Leaves the shared context, if there is one: what it held for the endpoint is lost.
     pub(crate) fn leave(&mut self) {
         let Self::Context(Member { shared, context, holder }, _) = self else { return };
-        let mut state = shared.state.lock();
-        // Another endpoint looks after them from now on.
-        state.watched.clear();
-        let contexts = state.device.contexts().into_iter();
+        // Another endpoint looks after peers from now on.
+        shared.unwatch_all();
+        let mut device = shared.lock();
+        let contexts = device.contexts().into_iter();
         let lost: usize =
             contexts.map(|context| context.drop_unexpected(|_, kept| kept.holder == *holder)).sum();
-        drop(state);
+        drop(device);
         if lost > 0 {
             tracing::warn!("{lost} messages that nobody received are lost with their endpoint");
         }
         context.remove(*holder);
-    }
-}
-
-/// A device with a lock of its own, and what its receives need.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) state: Serial<State>,
-}
-
-impl Shared {
-    pub(crate) fn new(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
-        Self {
-            state: Serial::new(
-                State { device, flow, parts: HashMap::new(), watched: Vec::new() },
-                locked,
-            ),
-        }
-    }
-
-    /// Posts a receive. `deliver` gives it an unexpected message, without the lock; it answers false if
-    /// the message was lost meanwhile. Answers whom the receive names, if it waits and nobody looks
-    /// after that peer yet: the caller has somebody do so.
-    ///
-    /// # Errors
-    /// Those of a receive that is held back ([`super::flow`]).
-    pub(crate) fn post(
-        &self,
-        tagged: bool,
-        receive: &mut Receive<RecvOp>,
-        mut deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
-    ) -> Result<Option<u32>> {
-        let mut state = self.state.lock();
-        let mut posted = state.device.context(tagged).post(receive);
-        if let Post::Pending = posted {
-            state.flow.posted(tagged);
-        }
-        loop {
-            match posted {
-                Post::Pending => return Ok(state.watch(receive.key.source)),
-                Post::HeldBack => state.flow.hold_post(tagged)?,
-                Post::Matched { grant, envelope, message, again } => {
-                    state.begin(&grant.data, grant.last);
-                    drop(state);
-                    let (offset, op, last) = (grant.offset, grant.data.clone(), grant.last);
-                    let delivered = deliver(grant, &envelope, message);
-                    state = self.state.lock();
-                    if !delivered {
-                        state.take_back(&op, last);
-                        // The receive goes on as if the message had not been there.
-                        if let Some(multi) = &mut receive.multi {
-                            multi.used = offset;
-                        }
-                    } else if !again {
-                        return Ok(None);
-                    }
-                }
-            }
-            posted = state.device.context(tagged).post_anyway(receive);
-        }
-    }
-
-    /// What [`Matcher::begin`] began is told; whether the buffer is given back with it.
-    pub(crate) fn end(&self, op: &RecvOp) -> bool {
-        let mut state = self.state.lock();
-        let key = (op.context, op.buffer.addr());
-        let Some(parts) = state.parts.get_mut(&key) else { return false };
-        parts.under_way -= 1;
-        let (over, ended) = (parts.under_way == 0, parts.ended);
-        if over {
-            state.parts.remove(&key);
-        }
-        over && ended
-    }
-}
-
-/// What one thread at a time uses.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) device: Device<RecvOp, Kept>,
-    pub(crate) flow: Flow,
-    /// Messages under way into multi-receive buffers, by the context and address of these:
-    /// whichever endpoint has the last one gives the buffer back.
-    parts: HashMap<(Context, usize), Parts>,
-    /// Peers that somebody looks after, a bit each by number: those that receives name which were
-    /// posted since the peer was last without a link.
-    watched: Vec<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Parts {
-    under_way: u32,
-    /// No further message goes into the buffer.
-    ended: bool,
-}
-
-impl State {
-    /// The peer of a source, if nobody looks after it yet.
-    fn watch(&mut self, source: Source) -> Option<u32> {
-        let peer = source.get()?;
-        let (word, bit) = (peer as usize / 64, 1 << (peer % 64));
-        if word >= self.watched.len() {
-            self.watched.resize(word + 1, 0);
-        }
-        let is_new = self.watched[word] & bit == 0;
-        self.watched[word] |= bit;
-        is_new.then_some(peer)
-    }
-
-    fn unwatch(&mut self, peer: u32) {
-        if let Some(word) = self.watched.get_mut(peer as usize / 64) {
-            *word &= !(1 << (peer % 64));
-        }
-    }
-
-    pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
-        if op.multi {
-            let parts = self.parts.entry((op.context, op.buffer.addr())).or_default();
-            parts.under_way += 1;
-            parts.ended |= last;
-        }
-    }
-
-    /// Nothing goes into a receive's buffer after all: as if it had not begun.
-    pub(crate) fn take_back(&mut self, op: &RecvOp, last: bool) {
-        let key = (op.context, op.buffer.addr());
-        if let Some(parts) = self.parts.get_mut(&key) {
-            parts.under_way -= 1;
-            parts.ended &= !last;
-            if parts.under_way == 0 {
-                self.parts.remove(&key);
-            }
-        }
     }
 }

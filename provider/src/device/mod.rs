@@ -2,7 +2,7 @@
 //! The device of an endpoint: the model in `nic`, and what this provider gives it to carry.
 //!
 //! ```text
-//! matcher                       an endpoint's own device, or that of a shared context
+//! matcher  shared               an endpoint's own device, or that of a shared context, with locks
 //! make                          a device from the parameters
 //! receive  directed  flow       how receives are posted
 //! tag_layout  clusters          what match bits mean, which source is in which cluster
@@ -19,4 +19,5 @@ pub(crate) mod make;
 pub(crate) mod matcher;
 mod pace;
 pub(crate) mod receive;
+pub(crate) mod shared;
 mod tag_layout;

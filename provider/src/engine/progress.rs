@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Progress: what arrives goes through the device to its receive.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use nic::{live::Live, message::Envelope};
+use nic::{
+    live::Live,
+    message::{Envelope, Grant},
+};
 
 use channel::{
     bytes::SharedBytes,
@@ -14,7 +17,10 @@ use channel::{
 use host::endpoint::own_count;
 
 use crate::{
-    device::carried::{Body, Kept},
+    device::{
+        carried::{Body, Kept, RecvOp},
+        shared::Shared,
+    },
     engine::{
         Engine,
         contact::{Unknown, epoch, sender},
@@ -232,18 +238,18 @@ impl Engine {
         self.channels.shm.received += 1;
         self.channels.shm.received_bytes += header.len;
         let (holder, about) = (self.device.holder(), self.about(header));
+        if let Some(shared) = self.device.tails() {
+            // Copies: of what is lent to a call every field is stored, whether it is called or not.
+            let (shared, envelope, header) = (Arc::clone(shared), envelope, *header);
+            return self.arrive_at_tails(&shared, &envelope, &header, bytes);
+        }
         let mut device = self.device.lock();
         let context = device.context(header.is_tagged());
         match context.arrive(&envelope) {
             Some(grant) => {
                 device.begin(&grant.data, grant.last);
                 drop(device);
-                let received = if grant.offset == 0 {
-                    bytes.deliver(&grant.data.buffer)
-                } else {
-                    bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
-                };
-                self.complete_recv(&grant, &envelope, header.flags, header.data, received);
+                self.give(&grant, &envelope, header, bytes);
                 true
             }
             None => {
@@ -256,6 +262,45 @@ impl Engine {
                 false
             }
         }
+    }
+
+    /// The same where another thread may search the unexpected messages meanwhile. Out of line: see
+    /// [`Engine::arrive`].
+    #[inline(never)]
+    fn arrive_at_tails(
+        &mut self,
+        shared: &Shared,
+        envelope: &Envelope,
+        header: &Header,
+        bytes: SharedBytes<'_>,
+    ) -> bool {
+        let (holder, about) = (self.device.holder(), self.about(header));
+        let keep = || {
+            let (peer, body) = (sender(&self.sources, header), Body::Bytes(bytes.keep()));
+            Kept { about, holder, peer, epoch: epoch(&self.epochs, peer), body }
+        };
+        let grant = shared.arrive_at_tails(header.is_tagged(), envelope, keep);
+        if let Some(grant) = &grant {
+            self.give(grant, envelope, header, bytes);
+        }
+        grant.is_some()
+    }
+
+    /// Gives a message whose bytes are at hand to its receive.
+    #[inline(always)]
+    fn give(
+        &mut self,
+        grant: &Grant<RecvOp>,
+        envelope: &Envelope,
+        header: &Header,
+        bytes: SharedBytes<'_>,
+    ) {
+        let received = if grant.offset == 0 {
+            bytes.deliver(&grant.data.buffer)
+        } else {
+            bytes.deliver(&grant.data.buffer.part(grant.offset as usize, usize::MAX))
+        };
+        self.complete_recv(grant, envelope, header.flags, header.data, received);
     }
 
     fn arrive_buffered(&mut self, source: u32, header: &Header, payload: SharedBytes<'_>) {
@@ -298,21 +343,13 @@ impl Engine {
         }
         let envelope = Envelope { source, bits: header.bits, len: header.len };
         let (holder, about) = (self.device.holder(), self.about(header));
-        let mut device = self.device.lock();
-        let context = device.context(header.is_tagged());
-        match context.arrive(&envelope) {
-            Some(grant) => {
-                device.begin(&grant.data, grant.last);
-                drop(device);
-                self.fetch(peer, grant, &envelope, about, &remote);
-            }
-            None => {
-                let (epoch, body) = (epoch(&self.epochs, peer), Body::Remote(remote));
-                context.keep(envelope, Kept { about, holder, peer, epoch, body });
-                if context.holds_back() {
-                    self.flow.hold_ring();
-                }
-            }
+        let epoch = epoch(&self.epochs, peer);
+        let keep = || Kept { about, holder, peer, epoch, body: Body::Remote(remote) };
+        let (grant, holds_back) = self.device.arrive(header.is_tagged(), &envelope, keep);
+        if let Some(grant) = grant {
+            self.fetch(peer, grant, &envelope, about, &remote);
+        } else if holds_back {
+            self.flow.hold_ring();
         }
     }
 

@@ -208,7 +208,8 @@ impl Engine {
         let params = &domain.params;
         let node_pool = make::node_pool(params, &own.owner())?;
         let directed = Directed::of(info.caps);
-        let (device, processes) = make::device(params, directed, node_pool.as_ref(), opened)?;
+        let (device, processes) =
+            make::matching(params, directed, node_pool.as_ref(), opened, domain.locked)?;
         let eager_size = params.number("eager_size");
         let net_eager_size = params.number("net_eager_size");
         let near = eager_size.min(LONGEST);
@@ -229,10 +230,7 @@ impl Engine {
             tagged_multi: info.caps & flags::TAGGED_MULTI_RECV != 0,
             source: info.caps & flags::SOURCE != 0,
             min_multi_recv: MIN_MULTI_RECV,
-            device: match domain.locked {
-                true => Matching::beside(device, Flow::from_params(params)),
-                false => Matching::here(device),
-            },
+            device,
             stx: None,
             eq: None,
             node_pool,

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A device that is used without the lock of an engine: of an endpoint that several threads use, or
+//! of a shared receive context.
+
+use std::{
+    collections::HashMap,
+    ops::{Deref, DerefMut},
+};
+
+use ffi::{
+    Context, Result,
+    serial::{Serial, SerialGuard},
+};
+use matching::Source;
+use nic::{
+    device::{
+        Device,
+        tail::{TailDevice, Whole},
+    },
+    message::{Envelope, Grant, Post, Receive},
+};
+use parking_lot::Mutex;
+
+use super::{
+    carried::{Kept, RecvOp},
+    flow::Flow,
+};
+
+/// Exclusive use of a device.
+pub(crate) enum Matcher<'a> {
+    Own(&'a mut Device<RecvOp, Kept>),
+    Shared(SerialGuard<'a, State>),
+    Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<Needs>),
+}
+
+impl Deref for Matcher<'_> {
+    type Target = Device<RecvOp, Kept>;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Own(device) => device,
+            Self::Shared(state) => &state.device,
+            Self::Tail(device, _) => device,
+        }
+    }
+}
+
+impl DerefMut for Matcher<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Own(device) => device,
+            Self::Shared(state) => &mut state.device,
+            Self::Tail(device, _) => device,
+        }
+    }
+}
+
+impl Matcher<'_> {
+    /// Something goes into a receive's buffer, or an error to its queue.
+    #[inline]
+    pub(crate) fn begin(&mut self, op: &RecvOp, last: bool) {
+        match self {
+            Self::Own(_) => {}
+            Self::Shared(state) => state.needs.begin(op, last),
+            Self::Tail(_, needs) => needs.lock().begin(op, last),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is behind an `Arc`")]
+pub(crate) enum Shared {
+    /// With one lock.
+    One(Serial<State>),
+    /// With those of tail queues.
+    Tail(Box<TailDevice<RecvOp, Kept>>, Mutex<Needs>),
+}
+
+/// What one thread at a time uses.
+#[derive(Debug)]
+pub(crate) struct State {
+    device: Device<RecvOp, Kept>,
+    needs: Needs,
+}
+
+/// What receives need beside the device.
+#[derive(Debug)]
+pub(crate) struct Needs {
+    flow: Flow,
+    /// Messages under way into multi-receive buffers, by the context and address of these:
+    /// whichever endpoint has the last one gives the buffer back.
+    parts: HashMap<(Context, usize), Parts>,
+    /// Peers that somebody looks after, a bit each by number: those that receives name which were
+    /// posted since the peer was last without a link.
+    watched: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Parts {
+    under_way: u32,
+    /// No further message goes into the buffer.
+    ended: bool,
+}
+
+impl Shared {
+    /// One with one lock, or none where one thread at a time uses it.
+    pub(crate) fn one(device: Device<RecvOp, Kept>, flow: Flow, locked: bool) -> Self {
+        Self::One(Serial::new(State { device, needs: Needs::new(flow) }, locked))
+    }
+
+    /// One of tail queues.
+    pub(crate) fn of_tails(device: TailDevice<RecvOp, Kept>, flow: Flow) -> Self {
+        Self::Tail(Box::new(device), Mutex::new(Needs::new(flow)))
+    }
+
+    /// A message arrives at tail queues; see [`TailDevice::arrive`]. What comes to an endpoint comes in
+    /// one thread at a time, so that no other part of a buffer ends before this one begins.
+    pub(crate) fn arrive_at_tails(
+        &self,
+        tagged: bool,
+        envelope: &Envelope,
+        make: impl FnOnce() -> Kept,
+    ) -> Option<Grant<RecvOp>> {
+        let Self::Tail(device, needs) = self else { return None };
+        let grant = device.arrive(tagged, envelope, make)?;
+        if grant.data.multi {
+            needs.lock().begin(&grant.data, grant.last);
+        }
+        Some(grant)
+    }
+
+    pub(crate) fn lock(&self) -> Matcher<'_> {
+        match self {
+            Self::One(state) => Matcher::Shared(state.lock()),
+            Self::Tail(device, needs) => Matcher::Tail(Box::new(device.whole()), needs),
+        }
+    }
+
+    /// The same for a process that exits: whoever has it may never give it back.
+    pub(crate) fn lock_at_exit(&self) -> Option<Matcher<'_>> {
+        match self {
+            Self::One(state) => state.lock_at_exit().map(Matcher::Shared),
+            Self::Tail(device, needs) => {
+                let whole = at_exit(|| device.try_whole())?;
+                Some(Matcher::Tail(Box::new(whole), needs))
+            }
+        }
+    }
+
+    fn with_needs<T>(&self, work: impl FnOnce(&mut Needs) -> T) -> T {
+        match self {
+            Self::One(state) => work(&mut state.lock().needs),
+            Self::Tail(_, needs) => work(&mut needs.lock()),
+        }
+    }
+
+    /// What was begun is told; whether the buffer is given back with it.
+    pub(crate) fn end(&self, op: &RecvOp) -> bool {
+        self.with_needs(|needs| needs.end(op))
+    }
+
+    /// Nobody looks after a peer any more, until a receive names it again.
+    pub(crate) fn unwatch(&self, peer: u32) {
+        self.with_needs(|needs| needs.unwatch(peer));
+    }
+
+    /// The same of all peers.
+    pub(crate) fn unwatch_all(&self) {
+        self.with_needs(|needs| needs.watched.clear());
+    }
+
+    /// Posts a receive. `deliver` gives it an unexpected message, without the lock; it answers false if
+    /// the message was lost meanwhile. Answers whom the receive names, if it waits and nobody looks
+    /// after that peer yet: the caller has somebody do so.
+    ///
+    /// # Errors
+    /// Those of a receive that is held back ([`super::flow`]).
+    pub(crate) fn post(
+        &self,
+        tagged: bool,
+        receive: &mut Receive<RecvOp>,
+        mut deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
+    ) -> Result<Option<u32>> {
+        let mut posted = self.post_once(tagged, receive, false);
+        if let Post::Pending = posted.0 {
+            return Ok(posted.1);
+        }
+        loop {
+            match posted.0 {
+                Post::Pending => return Ok(posted.1),
+                Post::HeldBack => self.with_needs(|needs| needs.flow.hold_post(tagged))?,
+                Post::Matched { grant, envelope, message, again } => {
+                    let (offset, op, last) = (grant.offset, grant.data.clone(), grant.last);
+                    if deliver(grant, &envelope, message) {
+                        if !again {
+                            return Ok(None);
+                        }
+                    } else {
+                        self.with_needs(|needs| needs.take_back(&op, last));
+                        // The receive goes on as if the message had not been there.
+                        if let Some(multi) = &mut receive.multi {
+                            multi.used = offset;
+                        }
+                    }
+                }
+            }
+            posted = self.post_once(tagged, receive, true);
+        }
+    }
+
+    /// Posts a receive, or the rest of one `again`; and whom it names, if it waits and nobody looks
+    /// after that peer.
+    fn post_once(
+        &self,
+        tagged: bool,
+        receive: &mut Receive<RecvOp>,
+        again: bool,
+    ) -> (Post<RecvOp, Kept>, Option<u32>) {
+        let after = |needs: &mut Needs, receive: &Receive<RecvOp>, posted: &Post<RecvOp, Kept>| {
+            match posted {
+                Post::Pending => {
+                    if !again {
+                        needs.flow.posted(tagged);
+                    }
+                    needs.watch(receive.key.source)
+                }
+                Post::HeldBack => None,
+                Post::Matched { grant, .. } => {
+                    needs.begin(&grant.data, grant.last);
+                    None
+                }
+            }
+        };
+        match self {
+            Self::One(state) => {
+                let State { device, needs } = &mut *state.lock();
+                let context = device.context(tagged);
+                let posted =
+                    if again { context.post_anyway(receive) } else { context.post(receive) };
+                let named = after(needs, receive, &posted);
+                (posted, named)
+            }
+            Self::Tail(device, needs) => {
+                let posted = device.post(tagged, receive, again);
+                let is_plain = match &posted {
+                    Post::Pending => receive.key.source.is_any(),
+                    Post::HeldBack => true,
+                    Post::Matched { grant, .. } => !grant.data.multi,
+                };
+                let named =
+                    if is_plain { None } else { after(&mut needs.lock(), receive, &posted) };
+                (posted, named)
+            }
+        }
+    }
+}
+
+/// Tries for a while, as [`Serial::lock_at_exit`] does.
+fn at_exit<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    const TRIES: u32 = 200;
+    for _ in 0..TRIES {
+        let found = attempt();
+        if found.is_some() {
+            return found;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    None
+}
+
+impl Needs {
+    fn new(flow: Flow) -> Self {
+        Self { flow, parts: HashMap::new(), watched: Vec::new() }
+    }
+
+    /// The peer of a source, if nobody looks after it yet.
+    fn watch(&mut self, source: Source) -> Option<u32> {
+        let peer = source.get()?;
+        let (word, bit) = (peer as usize / 64, 1 << (peer % 64));
+        if word >= self.watched.len() {
+            self.watched.resize(word + 1, 0);
+        }
+        let is_new = self.watched[word] & bit == 0;
+        self.watched[word] |= bit;
+        is_new.then_some(peer)
+    }
+
+    fn unwatch(&mut self, peer: u32) {
+        if let Some(word) = self.watched.get_mut(peer as usize / 64) {
+            *word &= !(1 << (peer % 64));
+        }
+    }
+
+    /// See [`Matcher::begin`].
+    fn begin(&mut self, op: &RecvOp, last: bool) {
+        if op.multi {
+            let parts = self.parts.entry((op.context, op.buffer.addr())).or_default();
+            parts.under_way += 1;
+            parts.ended |= last;
+        }
+    }
+
+    /// Nothing goes into a receive's buffer after all: as if it had not begun.
+    fn take_back(&mut self, op: &RecvOp, last: bool) {
+        let key = (op.context, op.buffer.addr());
+        if let Some(parts) = self.parts.get_mut(&key) {
+            parts.under_way -= 1;
+            parts.ended &= !last;
+            if parts.under_way == 0 {
+                self.parts.remove(&key);
+            }
+        }
+    }
+
+    /// See [`Shared::end`].
+    fn end(&mut self, op: &RecvOp) -> bool {
+        let key = (op.context, op.buffer.addr());
+        let Some(parts) = self.parts.get_mut(&key) else { return false };
+        parts.under_way -= 1;
+        let (over, ended) = (parts.under_way == 0, parts.ended);
+        if over {
+            self.parts.remove(&key);
+        }
+        over && ended
+    }
+}
