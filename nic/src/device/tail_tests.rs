@@ -255,3 +255,68 @@ fn two_threads_pair_receives_and_messages_as_one_does() {
         });
     }
 }
+
+/// Posts and arrivals a microsecond of two threads, one of each, that find nothing in queues of so
+/// many elements, and then each other's: tail queues, one lock, and the ratio (medians).
+#[test]
+#[ignore = "a measurement: cargo test --release -p nic -- --ignored --nocapture two_threads_against"]
+fn two_threads_against_one_lock() {
+    const OPERATIONS: u32 = 20_000;
+    const ROUNDS: usize = 15;
+    let median = |values: &mut Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let time = |post: &(dyn Fn(u32) + Sync), arrive: &(dyn Fn(u32) + Sync)| {
+        let start = Barrier::new(3);
+        let began = std::thread::scope(|scope| {
+            for work in [post, arrive] {
+                let start = &start;
+                scope.spawn(move || {
+                    start.wait();
+                    (0..OPERATIONS).for_each(work);
+                });
+            }
+            start.wait();
+            std::time::Instant::now()
+        });
+        f64::from(2 * OPERATIONS) / began.elapsed().as_secs_f64() / 1e6
+    };
+    for length in [1, 32, 256, 1024] {
+        let mut config = config(0, false);
+        for queue in [&mut config.prq, &mut config.umq] {
+            queue.engine_config.queue = Queue::Linked;
+        }
+        let (mut tails, mut ones, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let tail = TailDevice::<u32, u32>::new(&config).unwrap();
+            let one = Mutex::new(Device::<u32, u32>::new(&config).unwrap());
+            for of in 0..length {
+                tail.post(true, &mut receive(90, 0, of, false), false);
+                tail.arrive(true, &envelope(99), || of);
+                one.lock().tagged.post(&mut receive(90, 0, of, false));
+                one.lock().tagged.keep(envelope(99), of);
+            }
+            tails.push(time(
+                &|of| drop(tail.post(true, &mut receive(u64::from(of % 12), 0, of, false), false)),
+                &|of| drop(tail.arrive(true, &envelope(u64::from(of % 12)), || of)),
+            ));
+            ones.push(time(
+                &|of| drop(one.lock().tagged.post(&mut receive(u64::from(of % 12), 0, of, false))),
+                &|of| {
+                    let (mut one, envelope) = (one.lock(), envelope(u64::from(of % 12)));
+                    if one.tagged.arrive(&envelope).is_none() {
+                        one.tagged.keep(envelope, of);
+                    }
+                },
+            ));
+            ratios.push(tails.last().unwrap() / ones.last().unwrap());
+        }
+        println!(
+            "{length:>5}{:>8.2}{:>8.2}{:>8.2}",
+            median(&mut tails),
+            median(&mut ones),
+            median(&mut ratios)
+        );
+    }
+}
