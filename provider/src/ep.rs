@@ -166,12 +166,14 @@ impl Endpoint {
     fn recv_beside(&self, posts: &Posts, op: &Recv) -> Result<()> {
         let port = &self.port;
         if tagged::is_probe(op) {
-            return self.with(|engine| {
+            let probed = self.with(|engine| {
                 engine.idle.starts();
                 let probed = engine.recv(op);
                 port.wake_device(engine);
                 probed
             });
+            port.make_copies();
+            return probed;
         }
         let named = posts.recv(op, |grant, envelope, message| {
             let delivered = self.with(|engine| {
@@ -179,6 +181,7 @@ impl Endpoint {
                 port.wake_device(engine);
                 Ok(())
             });
+            port.make_copies();
             delivered.is_ok()
         })?;
         match named {

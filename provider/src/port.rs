@@ -195,11 +195,19 @@ impl Port {
         }
     }
 
-    /// Wakes the device thread if there is something to copy, or to answer once a peer has room.
+    /// Wakes the device thread, or threads that wait, if there is something to copy, or to answer once
+    /// a peer has room.
     #[inline]
     pub(crate) fn wake_device(&self, engine: &Engine) {
-        if engine.device_sleeps && engine.goes_on() {
+        if engine.goes_on() && (engine.device_sleeps || !self.auto) {
             bell::wake(&self.own);
+        }
+    }
+
+    /// Makes the copies that an operation of this thread has brought, unless the device thread does.
+    pub(crate) fn make_copies(&self) {
+        if !self.auto {
+            self.copy_unlocked(self.engine.lock(), Progress::None);
         }
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What `tcam advise --json` tells.
 
-use matching::{HostEngine, Profile};
+use matching::Profile;
 use serde::Serialize;
 
 use super::case::Case;
