@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `fi_endpoint(3)`: the object. What it does is in [`crate::engine`].
 
+mod beside;
+
 use std::{
     net::SocketAddrV4,
     sync::{Arc, Weak},
@@ -20,21 +22,16 @@ use ffi::{
     },
     sys,
 };
-use matching::Source;
 
 use crate::{
     address, attr,
     cntr::Counter,
     domain::{Domain, OfDomain},
-    engine::{Engine, tagged},
+    engine::Engine,
     port::{self, Held, Port},
     posts::Posts,
     record::{exit, profile, report, trace},
-    wait::{
-        count::Count,
-        pollable::Pollable as _,
-        triggers::{DeferredOp, Start},
-    },
+    wait::{count::Count, pollable::Pollable as _, triggers::Start},
 };
 
 /// An endpoint.
@@ -162,37 +159,6 @@ impl Endpoint {
         }
     }
 
-    /// A receive, beside other threads.
-    fn recv_beside(&self, posts: &Posts, op: &Recv) -> Result<()> {
-        let port = &self.port;
-        if tagged::is_probe(op) {
-            let probed = self.with(|engine| {
-                engine.idle.starts();
-                let probed = engine.recv(op);
-                port.wake_device(engine);
-                probed
-            });
-            port.make_copies();
-            return probed;
-        }
-        let named = posts.recv(op, |grant, envelope, message| {
-            let delivered = self.with(|engine| {
-                engine.deliver_kept(grant, envelope, message);
-                port.wake_device(engine);
-                Ok(())
-            });
-            port.make_copies();
-            delivered.is_ok()
-        })?;
-        match named {
-            None => Ok(()),
-            Some(peer) => self.with(|engine| {
-                engine.watch(Source::new(peer));
-                Ok(())
-            }),
-        }
-    }
-
     /// The state of an endpoint that closes, once nobody is in the middle of a copy for it.
     fn take_engine(&self) -> Option<Engine> {
         loop {
@@ -203,13 +169,6 @@ impl Endpoint {
             }
             drop(guard);
             std::thread::yield_now();
-        }
-    }
-
-    /// What receives take from the endpoint is something else from now on.
-    fn renew_posts(&self, engine: &Engine) {
-        if let Some(posts) = self.port.posts.get() {
-            posts.set(engine.rx.op_flags, engine.min_multi_recv);
         }
     }
 
@@ -245,34 +204,6 @@ impl Endpoint {
             std::thread::yield_now();
         }
         tracing::warn!("closing {} though peers have not taken all messages", self.port.address);
-    }
-}
-
-impl Start for Endpoint {
-    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
-        self.with(|engine| {
-            let selective = engine.tx.selective;
-            engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
-            engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
-            let started = match op {
-                Op::Send(op) => engine.send(op),
-                Op::Recv(op) => engine.recv(op),
-                Op::Rma(op) => engine.rma(op),
-                Op::Atomic(op) => engine.atomic(op),
-            };
-            let work = std::mem::take(&mut engine.work);
-            engine.tx.selective = selective;
-            match started {
-                Ok(()) => {}
-                Err(Errno::EAGAIN) => {
-                    engine.wants_room = true;
-                    engine.works.try_remove((work as usize).wrapping_sub(1));
-                }
-                Err(errno) => engine.fail_to_start(op, work, errno),
-            }
-            self.port.wake_device(engine);
-            started
-        })
     }
 }
 

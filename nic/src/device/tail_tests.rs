@@ -298,11 +298,11 @@ fn two_threads_against_one_lock() {
                 one.lock().tagged.keep(envelope(99), of);
             }
             tails.push(time(
-                &|of| drop(tail.post(true, &mut receive(u64::from(of % 12), 0, of, false), false)),
-                &|of| drop(tail.arrive(true, &envelope(u64::from(of % 12)), || of)),
+                &|of| _ = tail.post(true, &mut receive(u64::from(of % 12), 0, of, false), false),
+                &|of| _ = tail.arrive(true, &envelope(u64::from(of % 12)), || of),
             ));
             ones.push(time(
-                &|of| drop(one.lock().tagged.post(&mut receive(u64::from(of % 12), 0, of, false))),
+                &|of| _ = one.lock().tagged.post(&mut receive(u64::from(of % 12), 0, of, false)),
                 &|of| {
                     let (mut one, envelope) = (one.lock(), envelope(u64::from(of % 12)));
                     if one.tagged.arrive(&envelope).is_none() {

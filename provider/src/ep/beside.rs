@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Operations that start beside the calls of the application on this endpoint: receives posted by
+//! one thread while others are in the engine, and deferred work.
+
+use ffi::{
+    Errno, Result,
+    ops::{ep::Recv, work::Op},
+};
+use matching::Source;
+
+use super::Endpoint;
+use crate::{
+    engine::{Engine, tagged},
+    posts::Posts,
+    wait::triggers::{DeferredOp, Start},
+};
+
+impl Endpoint {
+    /// A receive, beside other threads.
+    pub(super) fn recv_beside(&self, posts: &Posts, op: &Recv) -> Result<()> {
+        let port = &self.port;
+        if tagged::is_probe(op) {
+            let probed = self.with(|engine| {
+                engine.idle.starts();
+                let probed = engine.recv(op);
+                port.wake_device(engine);
+                probed
+            });
+            port.make_copies();
+            return probed;
+        }
+        let named = posts.recv(op, |grant, envelope, message| {
+            let delivered = self.with(|engine| {
+                engine.deliver_kept(grant, envelope, message);
+                port.wake_device(engine);
+                Ok(())
+            });
+            port.make_copies();
+            delivered.is_ok()
+        })?;
+        match named {
+            None => Ok(()),
+            Some(peer) => self.with(|engine| {
+                engine.watch(Source::new(peer));
+                Ok(())
+            }),
+        }
+    }
+
+    /// What receives take from the endpoint is something else from now on.
+    pub(super) fn renew_posts(&self, engine: &Engine) {
+        if let Some(posts) = self.port.posts.get() {
+            posts.set(engine.rx.op_flags, engine.min_multi_recv);
+        }
+    }
+}
+
+impl Start for Endpoint {
+    fn start_op(&self, op: &Op, deferred: Option<DeferredOp>) -> Result<()> {
+        self.with(|engine| {
+            let selective = engine.tx.selective;
+            engine.tx.selective |= deferred.as_ref().is_some_and(|deferred| !deferred.reports);
+            engine.work = deferred.map_or(0, |deferred| engine.works.insert(deferred) as u32 + 1);
+            let started = match op {
+                Op::Send(op) => engine.send(op),
+                Op::Recv(op) => engine.recv(op),
+                Op::Rma(op) => engine.rma(op),
+                Op::Atomic(op) => engine.atomic(op),
+            };
+            let work = std::mem::take(&mut engine.work);
+            engine.tx.selective = selective;
+            match started {
+                Ok(()) => {}
+                Err(Errno::EAGAIN) => {
+                    engine.wants_room = true;
+                    engine.works.try_remove((work as usize).wrapping_sub(1));
+                }
+                Err(errno) => engine.fail_to_start(op, work, errno),
+            }
+            self.port.wake_device(engine);
+            started
+        })
+    }
+}
