@@ -52,14 +52,19 @@ impl<T> Serial<T> {
     /// The same for a process that exits: whoever has it may be this very thread, which a signal
     /// took out of its work and whose handler calls `exit`.
     pub fn lock_at_exit(&self) -> Option<SerialGuard<'_, T>> {
-        let end = Instant::now() + AT_EXIT;
-        loop {
-            let guard = self.try_lock();
-            if guard.is_some() || Instant::now() >= end {
-                return guard;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+        at_exit(|| self.try_lock())
+    }
+}
+
+/// Tries to take a lock until it succeeds, for as long as an exit waits for other threads.
+pub fn at_exit<G>(try_lock: impl Fn() -> Option<G>) -> Option<G> {
+    let end = Instant::now() + AT_EXIT;
+    loop {
+        let guard = try_lock();
+        if guard.is_some() || Instant::now() >= end {
+            return guard;
         }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -132,9 +132,14 @@ impl AddressVector {
         self.rx_contexts.peer(address, &self.domain.peers, |index| self.peer(index))
     }
 
-    /// The peer that receives name by such an address.
+    /// The peer that receives name by an address, whichever context it names.
+    #[inline]
+    pub(crate) fn source(&self, address: u64) -> Option<u32> {
+        self.peer(address).or_else(|| self.source_of_context(address))
+    }
+
     #[cold]
-    pub(crate) fn source_of_context(&self, address: u64) -> Option<u32> {
+    fn source_of_context(&self, address: u64) -> Option<u32> {
         self.peer(self.rx_contexts.index(address))
     }
 
@@ -297,7 +302,7 @@ impl ops::av::AddressVector for AddressVector {
         if !self.has_user_ids.load(Ordering::Relaxed) {
             return Err(Errno::EINVAL);
         }
-        let peer = self.source_of_context(address).ok_or(Errno::EINVAL)?;
+        let peer = self.source(address).ok_or(Errno::EINVAL)?;
         self.user_ids.set(peer as usize, id.wrapping_add(1));
         Ok(())
     }
@@ -375,7 +380,7 @@ impl ops::av::AddressVector for AddressVector {
     }
 
     fn lookup(&self, address: u64) -> Result<Vec<u8>> {
-        let peer = self.source_of_context(address).ok_or(Errno::EINVAL)?;
+        let peer = self.source(address).ok_or(Errno::EINVAL)?;
         Ok(address::to_bytes(self.domain.peers.address(peer)).to_vec())
     }
 

@@ -293,10 +293,6 @@ impl ops::ep::Endpoint for Context {
         Ok(address::to_bytes(self.of.address()).to_vec())
     }
 
-    fn set_name(&self, _address: &[u8]) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
     fn option(&self, name: u32) -> Result<usize> {
         self.endpoint.option(name)
     }

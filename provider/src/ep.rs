@@ -152,7 +152,7 @@ impl Endpoint {
                 if sent.is_ok() {
                     engine.idle.acted();
                 }
-                self.port.wake_device(engine);
+                self.port.wake(engine);
                 sent
             }
             None => Err(Errno::EOPBADSTATE),
@@ -384,7 +384,7 @@ impl ops::ep::Endpoint for Endpoint {
             Some(engine) => {
                 engine.idle.starts();
                 let posted = engine.recv(op);
-                self.port.wake_device(engine);
+                self.port.wake(engine);
                 posted
             }
             None => Err(Errno::EOPBADSTATE),
@@ -421,11 +421,6 @@ impl ops::ep::Endpoint for Endpoint {
 
     fn name(&self) -> Result<Vec<u8>> {
         Ok(address::to_bytes(self.port.address).to_vec())
-    }
-
-    fn set_name(&self, _address: &[u8]) -> Result<()> {
-        // The port is held, and peers may know it, from the moment it is opened.
-        Err(Errno::EOPNOTSUPP)
     }
 
     fn option(&self, name: u32) -> Result<usize> {

@@ -56,6 +56,8 @@ pub(crate) struct Port {
     net: Option<Weak<Net>>,
     /// Whether a device thread makes progress.
     auto: bool,
+    /// Whether threads of the application may wait here while another one starts an operation.
+    has_waiters: bool,
 }
 
 impl Port {
@@ -77,6 +79,7 @@ impl Port {
             bell: Bell::default(),
             net: net.as_ref().map(Arc::downgrade),
             auto,
+            has_waiters: locked && !auto,
             socket: Mutex::new(Some(socket)),
         }
     }
@@ -105,8 +108,8 @@ pub(crate) struct Held {
     pub(crate) net: Option<Arc<Net>>,
 }
 
-/// Holds a port, makes its segment, and opens the network if there is to be one.
-/// It is a context of a scalable endpoint if not the first one.
+/// Holds a port, makes its segment, and opens the network if there is to be one. `context` is the
+/// number of the context where a scalable endpoint has several, and 0 otherwise.
 pub(crate) fn hold(wanted: SocketAddrV4, context: u8, params: &Params) -> Result<Held> {
     let below = network::open_below(params, wanted)?;
     let wanted = below.as_ref().map_or(wanted, |below| network::address_of(below, wanted));
@@ -198,15 +201,15 @@ impl Port {
     /// Wakes the device thread, or threads that wait, if there is something to copy, or to answer once
     /// a peer has room.
     #[inline]
-    pub(crate) fn wake_device(&self, engine: &Engine) {
-        if engine.goes_on() && (engine.device_sleeps || !self.auto) {
+    pub(crate) fn wake(&self, engine: &Engine) {
+        if (engine.device_sleeps || self.has_waiters) && engine.goes_on() {
             bell::wake(&self.own);
         }
     }
 
     /// Makes the copies that an operation of this thread has brought, unless the device thread does.
     pub(crate) fn make_copies(&self) {
-        if !self.auto {
+        if self.has_waiters {
             self.copy_unlocked(self.engine.lock(), Progress::None);
         }
     }

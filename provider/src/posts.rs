@@ -38,10 +38,10 @@ pub(crate) struct Posts {
 
 impl Posts {
     /// Those of an endpoint whose device is not in its engine, unless its receives are those of a
-    /// shared context. Contexts of a scalable endpoint have an engine each, and their receives may be
-    /// others when they are opened again.
+    /// shared context. Contexts of a scalable endpoint have an engine each, and may open, close and open
+    /// again with other receives.
     pub(crate) fn of(engine: &Engine) -> Option<Self> {
-        let device = engine.device.own_beside().filter(|_| engine.context.is_none())?;
+        let device = engine.device.own_beside().filter(|_| !engine.is_context)?;
         Some(Self {
             device: Arc::clone(device),
             av: Arc::clone(engine.av.as_ref()?),
@@ -71,7 +71,7 @@ impl Posts {
         self.starter.store(thread::current(), Ordering::Relaxed);
         let tagged = op.tag.is_some();
         let source = match self.directed.is_named(op.source, tagged)? {
-            true => self.av.peer(op.source).map(Source::new).ok_or(Errno::EINVAL)?,
+            true => self.av.source(op.source).map(Source::new).ok_or(Errno::EINVAL)?,
             false => Source::ANY,
         };
         let defaults = RecvDefaults {

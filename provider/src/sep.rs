@@ -23,12 +23,7 @@ use ffi::{
     Context as OpContext, Errno, Result,
     info::{Info, RxAttr, TxAttr},
     object::{Bindable, Bound, Control, Object},
-    ops::{
-        self,
-        ep::{Recv, Send, atomic::Atomic, rma::Rma},
-        work::{Op, Trigger},
-    },
-    sys,
+    ops, sys,
 };
 use nic::params::Params;
 use parking_lot::Mutex;
@@ -122,6 +117,7 @@ impl ScalableEndpoint {
         for (index, held) in (0..).zip(row) {
             let endpoint = Arc::new(Endpoint::at(domain, info, held, address)?);
             endpoint.with(|engine| {
+                engine.is_context = true;
                 engine.context = (!is_one).then_some(index);
                 Ok(())
             })?;
@@ -276,36 +272,12 @@ impl OfDomain for ScalableEndpoint {
 
 /// It has an address and no operations: these are its contexts' own.
 impl ops::ep::Endpoint for ScalableEndpoint {
-    fn send(&self, _op: &Send) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn recv(&self, _op: &Recv) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn rma(&self, _op: &Rma) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn atomic(&self, _op: &Atomic) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn trigger(self: &Arc<Self>, _trigger: &Trigger, _op: Op) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
     fn cancel(&self, _context: OpContext) -> Result<()> {
         Err(Errno::ENOENT)
     }
 
     fn name(&self) -> Result<Vec<u8>> {
         Ok(address::to_bytes(self.address).to_vec())
-    }
-
-    fn set_name(&self, _address: &[u8]) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
     }
 
     fn option(&self, name: u32) -> Result<usize> {

@@ -24,9 +24,8 @@ use ffi::{
     object::{Bindable, Control, Object},
     ops::{
         self,
-        ep::{OpFlags, Recv, Send, atomic::Atomic, rma::Rma},
+        ep::{OpFlags, Recv},
         profile::{Variable, Variables},
-        work::{Op, Trigger},
     },
     sys,
 };
@@ -139,10 +138,14 @@ impl SharedReceive {
             }
         };
         let port = port.ok_or(Errno::EOPBADSTATE)?;
-        let mut engine = port.engine.lock();
-        let engine = engine.as_mut().ok_or(Errno::EOPBADSTATE)?;
-        let done = work(engine);
-        port.wake_device(engine);
+        let done = {
+            let mut engine = port.engine.lock();
+            let engine = engine.as_mut().ok_or(Errno::EOPBADSTATE)?;
+            let done = work(engine);
+            port.wake(engine);
+            done
+        };
+        port.make_copies();
         done
     }
 
@@ -150,9 +153,7 @@ impl SharedReceive {
         if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
-        self.with_member(None, |engine| {
-            engine.source_of_address(address).or_else(|_| engine.source_of_context(address))
-        })
+        self.with_member(None, |engine| engine.source_of_address(address))
     }
 
     /// Has a member, if one is left, look at the peer that a posted receive names.
@@ -289,22 +290,6 @@ impl OfDomain for SharedReceive {
 }
 
 impl ops::ep::Endpoint for SharedReceive {
-    fn send(&self, _op: &Send) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn rma(&self, _op: &Rma) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn atomic(&self, _op: &Atomic) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn trigger(self: &Arc<Self>, _trigger: &Trigger, _op: Op) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
     fn recv(&self, op: &Recv) -> Result<()> {
         if let OpFlags::Given(given) = op.flags
             && given & tagged::PROBE_FLAGS != 0
@@ -332,10 +317,6 @@ impl ops::ep::Endpoint for SharedReceive {
     }
 
     fn name(&self) -> Result<Vec<u8>> {
-        Err(Errno::EOPNOTSUPP)
-    }
-
-    fn set_name(&self, _address: &[u8]) -> Result<()> {
         Err(Errno::EOPNOTSUPP)
     }
 

@@ -169,9 +169,47 @@ static void directed(void) {
         OK(fi_tinject(a.tx[tx], out, 8, single, 2));
         next_ok(&other, &a.of[tx], in);
     }
-    OK(fi_close(&other.ep->fid));
-    OK(fi_close(&other.cq->fid));
-    OK(fi_close(&other.av->fid));
+    close_side(&other);
+}
+
+// An ordinary endpoint whose receives name a scalable one by the address of a context.
+static void named_by_context(void) {
+    struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};
+    struct fi_av_attr av = {.type = FI_AV_TABLE, .rx_ctx_bits = BITS};
+    struct side other = {0};
+    OK(fi_endpoint(domain, info, &other.ep, NULL));
+    OK(fi_cq_open(domain, &cq, &other.cq, NULL));
+    OK(fi_av_open(domain, &av, &other.av, NULL));
+    OK(fi_ep_bind(other.ep, &other.cq->fid, FI_TRANSMIT | FI_RECV));
+    OK(fi_ep_bind(other.ep, &other.av->fid, 0));
+    OK(fi_enable(other.ep));
+    fi_addr_t sep = insert(&other, a.sep), single = insert(&a.of[0], other.ep);
+    for (int index = 0; index < a.rx_count; index++) {
+        OK(fi_trecv(other.ep, in, 8, NULL, context_of(sep, index), 2, 0, in));
+        OK(fi_tinject(a.tx[0], out, 8, single, 2));
+        next_ok(&other, &a.of[0], in);
+    }
+    close_side(&other);
+}
+
+// The receive context of a scalable endpoint opens after the transmit context was enabled, and takes
+// messages of anybody, whomever its receives name.
+static void opened_later(void) {
+    struct side other;
+    struct fi_rx_attr of_anybody = *info->rx_attr;
+    of_anybody.caps = FI_TAGGED | FI_RECV;
+    open_side(&other, 0, 1);
+    fi_addr_t there = insert(&other, b.sep);
+    OK(fi_close(&b.rx[0]->fid));
+    OK(fi_rx_context(b.sep, 0, &of_anybody, &b.rx[0], NULL));
+    OK(fi_ep_bind(b.rx[0], &b.of[0].cq->fid, FI_RECV));
+    OK(fi_enable(b.rx[0]));
+    OK(fi_trecv(b.rx[0], in, 8, NULL, b.peer, 3, 0, in));
+    OK(fi_tinject(other.ep, out, 8, there, 3));
+    next_ok(&b.of[0], &other, in);
+    OK(fi_close(&b.rx[0]->fid));
+    open_rx(&b, 0);
+    close_side(&other);
 }
 
 // Messages that nobody waited for, whose senders wait: the answer goes to the context that sent.
@@ -360,6 +398,8 @@ int main(void) {
         messages();
         order();
         directed();
+        named_by_context();
+        opened_later();
         acknowledged();
         memory();
         if (a.tx_count > 1 && b.rx_count > 1) {

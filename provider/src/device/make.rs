@@ -9,8 +9,7 @@ use matching::measured::Clock;
 use matching::pool::{EntryPool, Share};
 use matching::timing::{Costs, Timing};
 use nic::{
-    config,
-    config::DeviceConfig,
+    config::{self, DeviceConfig},
     device::{Device, DeviceError, tail::TailDevice},
     params::Params,
 };
@@ -46,7 +45,7 @@ pub(crate) fn node_pool(params: &Params, owner: &Owner) -> Result<Option<Arc<Nod
 }
 
 /// What a device is made from.
-fn config(
+fn config_of(
     params: &Params,
     directed: Directed,
     node_pool: Option<&Arc<NodePool>>,
@@ -78,7 +77,7 @@ pub(crate) fn device(
     node_pool: Option<&Arc<NodePool>>,
     opened: Instant,
 ) -> Result<(Device<RecvOp, Kept>, u32)> {
-    let config = config(params, directed, node_pool, opened)?;
+    let config = config_of(params, directed, node_pool, opened)?;
     Ok((made(params, Device::new(&config))?, config.prq.engine_config.processes))
 }
 
@@ -91,15 +90,16 @@ pub(crate) fn matching(
     opened: Instant,
     locked: bool,
 ) -> Result<(Matching, u32)> {
-    let config = config(params, directed, node_pool, opened)?;
-    let flow = || Flow::from_params(params);
-    let matching = if !locked {
-        Matching::here(made(params, Device::new(&config))?)
-    } else if TailDevice::<RecvOp, Kept>::is_wanted(&config) {
-        let device = made(params, TailDevice::new(&config))?;
-        Matching::beside(Shared::of_tails(device, flow()))
+    let config = config_of(params, directed, node_pool, opened)?;
+    let processes = config.prq.engine_config.processes;
+    if !locked {
+        return Ok((Matching::Here(made(params, Device::new(&config))?), processes));
+    }
+    let flow = Flow::from_params(params);
+    let shared = if TailDevice::<RecvOp, Kept>::is_wanted(&config) {
+        Shared::of_tails(made(params, TailDevice::new(&config))?, flow)
     } else {
-        Matching::beside(Shared::one(made(params, Device::new(&config))?, flow(), true))
+        Shared::one(made(params, Device::new(&config))?, flow, true)
     };
-    Ok((matching, config.prq.engine_config.processes))
+    Ok((Matching::Beside(Arc::new(shared)), processes))
 }

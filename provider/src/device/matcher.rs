@@ -57,16 +57,6 @@ impl Member {
 }
 
 impl Matching {
-    /// That of an endpoint that one thread at a time uses.
-    pub(crate) fn here(own: Device<RecvOp, Kept>) -> Self {
-        Self::Here(own)
-    }
-
-    /// That of an endpoint that several threads use.
-    pub(crate) fn beside(own: Shared) -> Self {
-        Self::Beside(Arc::new(own))
-    }
-
     /// A message arrives: the earliest receive that matches gets it, or it is kept as `make` makes it,
     /// and its sender may have to wait.
     pub(crate) fn arrive(

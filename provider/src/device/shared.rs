@@ -9,7 +9,7 @@ use std::{
 
 use ffi::{
     Context, Result,
-    serial::{Serial, SerialGuard},
+    serial::{self, Serial, SerialGuard},
 };
 use matching::Source;
 use nic::{
@@ -30,7 +30,7 @@ use super::{
 pub(crate) enum Matcher<'a> {
     Own(&'a mut Device<RecvOp, Kept>),
     Shared(SerialGuard<'a, State>),
-    Tail(Box<Whole<'a, RecvOp, Kept>>, &'a Mutex<Needs>),
+    Tail(Whole<'a, RecvOp, Kept>, &'a Mutex<Needs>),
 }
 
 impl Deref for Matcher<'_> {
@@ -135,7 +135,7 @@ impl Shared {
     pub(crate) fn lock(&self) -> Matcher<'_> {
         match self {
             Self::One(state) => Matcher::Shared(state.lock()),
-            Self::Tail(device, needs) => Matcher::Tail(Box::new(device.whole()), needs),
+            Self::Tail(device, needs) => Matcher::Tail(device.whole(), needs),
         }
     }
 
@@ -144,8 +144,8 @@ impl Shared {
         match self {
             Self::One(state) => state.lock_at_exit().map(Matcher::Shared),
             Self::Tail(device, needs) => {
-                let whole = at_exit(|| device.try_whole())?;
-                Some(Matcher::Tail(Box::new(whole), needs))
+                let whole = serial::at_exit(|| device.try_whole())?;
+                Some(Matcher::Tail(whole, needs))
             }
         }
     }
@@ -185,9 +185,6 @@ impl Shared {
         mut deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
     ) -> Result<Option<u32>> {
         let mut posted = self.post_once(tagged, receive, false);
-        if let Post::Pending = posted.0 {
-            return Ok(posted.1);
-        }
         loop {
             match posted.0 {
                 Post::Pending => return Ok(posted.1),
@@ -256,19 +253,6 @@ impl Shared {
             }
         }
     }
-}
-
-/// Tries for a while, as [`Serial::lock_at_exit`] does.
-fn at_exit<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
-    const TRIES: u32 = 200;
-    for _ in 0..TRIES {
-        let found = attempt();
-        if found.is_some() {
-            return found;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    None
 }
 
 impl Needs {

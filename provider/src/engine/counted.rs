@@ -9,8 +9,8 @@ impl Engine {
     /// What the endpoint counted.
     pub(crate) fn count(&mut self, report: &mut Report) {
         report.processes = self.processes;
-        // What a shared context matched is in its own report.
         report.context = self.context;
+        // What a shared context matched is in its own report.
         if !self.device.is_shared() {
             let device = self.device.lock_own();
             (report.tagged, report.msg) = (device.tagged.counters(), device.msg.counters());

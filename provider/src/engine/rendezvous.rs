@@ -82,7 +82,7 @@ impl Engine {
         next
     }
 
-    /// Makes a copy that is to be made, as who has the lock does otherwise; whether there was one.
+    /// Makes the next copy at once, which a poll makes without the lock; whether there was one.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn make_copy(&mut self) -> bool {
         let Some(copy) = self.next_copy() else { return false };

@@ -185,7 +185,9 @@ pub(crate) struct Engine {
     pub(crate) until_shown: u32,
     /// Whether it is reported on: contexts that are never opened are not.
     pub(crate) recorded: bool,
-    /// Which context of a scalable endpoint it is, if that one has several.
+    /// Whether it is a context of a scalable endpoint,
+    pub(crate) is_context: bool,
+    /// and which, if that one has several.
     pub(crate) context: Option<u32>,
     /// The report up to now, if one is wanted.
     pub(crate) draft: Option<Box<report::Growing>>,
@@ -293,6 +295,7 @@ impl Engine {
             opened,
             until_shown: 0,
             recorded: false,
+            is_context: false,
             context: None,
             draft: None,
         })
@@ -383,18 +386,11 @@ impl Engine {
         if !self.directed.is_named(address, tagged)? {
             return Ok(Source::ANY);
         }
-        self.source_of_address(address).or_else(|_| self.source_of_context(address))
+        self.source_of_address(address)
     }
 
     pub(crate) fn source_of_address(&self, address: u64) -> Result<Source> {
-        let peer = self.av.as_ref().and_then(|av| av.peer(address));
-        peer.map(Source::new).ok_or(Errno::EINVAL)
-    }
-
-    /// The source of an address that names a context.
-    #[cold]
-    pub(crate) fn source_of_context(&self, address: u64) -> Result<Source> {
-        let peer = self.av.as_ref().and_then(|av| av.source_of_context(address));
+        let peer = self.av.as_ref().and_then(|av| av.source(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)
     }
 

@@ -23,7 +23,7 @@ impl Endpoint {
             let probed = self.with(|engine| {
                 engine.idle.starts();
                 let probed = engine.recv(op);
-                port.wake_device(engine);
+                port.wake(engine);
                 probed
             });
             port.make_copies();
@@ -32,7 +32,7 @@ impl Endpoint {
         let named = posts.recv(op, |grant, envelope, message| {
             let delivered = self.with(|engine| {
                 engine.deliver_kept(grant, envelope, message);
-                port.wake_device(engine);
+                port.wake(engine);
                 Ok(())
             });
             port.make_copies();
@@ -77,7 +77,7 @@ impl Start for Endpoint {
                 }
                 Err(errno) => engine.fail_to_start(op, work, errno),
             }
-            self.port.wake_device(engine);
+            self.port.wake(engine);
             started
         })
     }

@@ -4,39 +4,54 @@
 use std::sync::Arc;
 
 use super::op::{Atomic, Op, Recv, Rma, Send, Trigger};
-use crate::{errno::Result, memory::Context, object::Bindable, sys};
+use crate::{
+    errno::{Errno, Result},
+    memory::Context,
+    object::Bindable,
+    sys,
+};
 
-/// An endpoint.
+/// An endpoint. What only some of its kinds do is refused unless they do it.
 pub trait Endpoint: Bindable<Raw = sys::fid_ep> {
     /// `fi_[t]send*`, `fi_[t]inject*`.
     ///
     /// # Errors
     /// `EAGAIN` when the operation must be tried again after progress.
-    fn send(&self, op: &Send) -> Result<()>;
+    fn send(&self, _op: &Send) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// `fi_[t]recv*`.
     ///
     /// # Errors
     /// As [`Endpoint::send`].
-    fn recv(&self, op: &Recv) -> Result<()>;
+    fn recv(&self, _op: &Recv) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// `fi_read*`, `fi_write*`, `fi_inject_write*`.
     ///
     /// # Errors
     /// As [`Endpoint::send`].
-    fn rma(&self, op: &Rma) -> Result<()>;
+    fn rma(&self, _op: &Rma) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// `fi_*atomic*`.
     ///
     /// # Errors
     /// As [`Endpoint::send`].
-    fn atomic(&self, op: &Atomic) -> Result<()>;
+    fn atomic(&self, _op: &Atomic) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// An operation with `FI_TRIGGER`: starts it when the counter is there.
     ///
     /// # Errors
     /// `EINVAL` if the counter is none of this provider.
-    fn trigger(self: &Arc<Self>, trigger: &Trigger, op: Op) -> Result<()>;
+    fn trigger(self: &Arc<Self>, _trigger: &Trigger, _op: Op) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// `fi_cancel`.
     ///
@@ -54,7 +69,9 @@ pub trait Endpoint: Bindable<Raw = sys::fid_ep> {
     ///
     /// # Errors
     /// The address cannot be taken.
-    fn set_name(&self, address: &[u8]) -> Result<()>;
+    fn set_name(&self, _address: &[u8]) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// `fi_getopt` for an option of the endpoint level: its value as a `size_t`.
     ///
