@@ -29,8 +29,9 @@ pub(crate) struct Posts {
     av: Arc<AddressVector>,
     directed: Directed,
     tagged_multi: bool,
-    /// Both may be set at any time.
+    /// Of receives that have no flags of their own; set at any time.
     op_flags: AtomicU64,
+    /// The smallest rest of a buffer for several messages; set at any time.
     min_multi_recv: AtomicUsize,
     /// See [`crate::wait::callers::Callers::beside`].
     starter: Arc<AtomicUsize>,

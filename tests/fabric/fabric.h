@@ -78,6 +78,20 @@ static void close_domain(void) {
     fi_freeinfo(info);
 }
 
+// The domain of a provider that is named, for tagged messages.
+static void open_named(const char *provider, enum fi_threading level) {
+    struct fi_info *hints = fi_allocinfo();
+    hints->caps = FI_TAGGED;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->fabric_attr->prov_name = strdup(provider);
+    hints->domain_attr->threading = level;
+    OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
+    fi_freeinfo(hints);
+    OK(fi_fabric(info->fabric_attr, &fabric, NULL));
+    OK(fi_domain(fabric, info, &domain, NULL));
+}
+
 // An endpoint to which more can be bound before it is enabled.
 static void open_unbound(struct side *side, uint64_t cq_flags, size_t av_count) {
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};

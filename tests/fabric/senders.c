@@ -46,19 +46,6 @@ static void meet_other(int own) {
     while (atomic_load(&shared->steps[!own]) < step) sched_yield();
 }
 
-static void open_named(const char *provider) {
-    struct fi_info *hints = fi_allocinfo();
-    hints->caps = FI_TAGGED;
-    hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->fabric_attr->prov_name = strdup(provider);
-    hints->domain_attr->threading = how->level;
-    OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
-    fi_freeinfo(hints);
-    OK(fi_fabric(info->fabric_attr, &fabric, NULL));
-    OK(fi_domain(fabric, info, &domain, NULL));
-}
-
 static struct side *side_of(int thread) {
     return &sides[how->endpoints == 1 ? 0 : thread];
 }
@@ -149,7 +136,7 @@ int main(void) {
     int own = !pid;
     for (int i = 0; i < HOWS; i++) {
         how = &hows[i];
-        open_named(provider);
+        open_named(provider, how->level);
         for (int thread = 0; thread < how->endpoints; thread++) {
             size_t len = NAME;
             open_side(&sides[thread], 0, 2);

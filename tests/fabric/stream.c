@@ -18,19 +18,6 @@ static struct fi_context2 contexts[WINDOW];
 static char message[8], buffers[WINDOW][8];
 static struct { char name[2][256]; volatile int known[2]; } *shared;
 
-static void open_named(const char *provider) {
-    struct fi_info *hints = fi_allocinfo();
-    hints->caps = FI_TAGGED;
-    hints->mode = FI_CONTEXT | FI_CONTEXT2;
-    hints->ep_attr->type = FI_EP_RDM;
-    hints->fabric_attr->prov_name = strdup(provider);
-    hints->domain_attr->threading = FI_THREAD_DOMAIN;
-    OK(fi_getinfo(FI_VERSION(1, 14), NULL, NULL, 0, hints, &info));
-    fi_freeinfo(hints);
-    OK(fi_fabric(info->fabric_attr, &fabric, NULL));
-    OK(fi_domain(fabric, info, &domain, NULL));
-}
-
 static void use_core(int core) {
     cpu_set_t cores;
     CPU_ZERO(&cores);
@@ -109,7 +96,7 @@ int main(int argc, char **argv) {
     pid_t pid = fork();
     int own = !pid;
     if (bound) use_core(own);
-    open_named(provider);
+    open_named(provider, FI_THREAD_DOMAIN);
     open_side(&side, 0, 2);
     if (beside) open_side(&quiet, 0, 2);
     size_t len = sizeof shared->name[own];

@@ -51,7 +51,7 @@ pub struct TailDevice<R, M> {
     receives: Mutex<Device<R, M>>,
     /// TL.
     tail: Mutex<[Tail<R, M>; 2]>,
-    /// By kind of messages: whether an inbox may have something, and whether operations are recorded.
+    /// Of tagged and of untagged messages.
     hints: [Hints; 2],
     /// Whether lengths of the queues are recorded.
     samples: bool,
@@ -62,19 +62,24 @@ struct Tail<R, M> {
     messages: VecDeque<Unexpected<M>>,
     /// Each with the number of those posted before.
     receives: VecDeque<(u64, Receive<R>)>,
-    /// Posts and arrivals, without those that found a match in the other queue where nothing is
-    /// recorded.
+    /// Posts before the next one. Those that found a message in the UMQ count only where operations
+    /// are recorded.
     posted: u64,
+    /// Arrivals before the next one, likewise.
     arrived: u64,
     recorder: Option<Box<dyn Recorder>>,
     /// Posts and arrivals until the lengths of the queues are recorded.
     until_sample: u64,
 }
 
+/// What is known of [`Tail`] without TL.
 #[derive(Default)]
 struct Hints {
+    /// UMQT may have something.
     messages: AtomicBool,
+    /// PRQT may.
     receives: AtomicBool,
+    /// Operations are recorded.
     recorded: AtomicBool,
 }
 

@@ -185,9 +185,9 @@ pub(crate) struct Engine {
     pub(crate) until_shown: u32,
     /// Whether it is reported on: contexts that are never opened are not.
     pub(crate) recorded: bool,
-    /// Whether it is a context of a scalable endpoint,
+    /// Whether it is a context of a scalable endpoint.
     pub(crate) is_context: bool,
-    /// and which, if that one has several.
+    /// The number of the context, where the scalable endpoint has several.
     pub(crate) context: Option<u32>,
     /// The report up to now, if one is wanted.
     pub(crate) draft: Option<Box<report::Growing>>,
@@ -389,6 +389,7 @@ impl Engine {
         self.source_of_address(address)
     }
 
+    #[inline(always)]
     pub(crate) fn source_of_address(&self, address: u64) -> Result<Source> {
         let peer = self.av.as_ref().and_then(|av| av.source(address));
         peer.map(Source::new).ok_or(Errno::EINVAL)

@@ -40,11 +40,11 @@ const REMEMBERED: Duration = Duration::from_secs(10);
 /// The threads that called an endpoint lately.
 #[derive(Debug, Default)]
 pub(crate) struct Callers {
-    /// The last to start an operation since somebody was about to sleep, 0 if none did,
+    /// The last thread that started an operation since somebody was about to sleep; 0 if none did.
     starter: usize,
-    /// the same of those who post without the lock of the endpoint,
+    /// The last of those threads that post without the lock of the endpoint.
     beside: Arc<AtomicUsize>,
-    /// and the last that was not the one about to sleep.
+    /// When a thread other than the one about to sleep last started an operation.
     started: Option<Instant>,
     /// The last to poll in vain,
     poller: usize,
