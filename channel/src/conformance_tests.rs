@@ -229,7 +229,7 @@ fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
                 assert_eq!(header.bits, number);
                 assert!(body[..300] == bytes);
             }
-            one.home.reclaim(0);
+            one.home.disconnect(0);
             assert!(!one.home.is_lent());
             let (_window, to) = room(10);
             let read = one.links[0].read(&crate::bytes::Remote::default(), &to);
@@ -333,7 +333,7 @@ fn a_slot_that_changes_on_its_way_is_noticed() {
         // Nobody gets at what is on its way over the network.
         let damages: &[bool] = if one.net.is_some() { &[false] } else { &[false, true] };
         for &damage in damages {
-            one.links[0].set_check(77);
+            one.home.set_check(0, &mut one.links[0], 77);
             if damage && let Some(end) = &one.end {
                 end.inject(Phase::Send(Kind::Inline), 0, Fault::Damage);
             }

@@ -13,7 +13,8 @@ use crate::{
     identity::Identity,
     net::{self, end::Net},
     polling::Turns,
-    shm::{self, outbox::Outbox, segment::Segment},
+    sending::Sending,
+    shm::{self, outbox, segment::Segment},
     way::{Inbox, Link},
     wire::{FAR, Header},
 };
@@ -31,7 +32,10 @@ pub type Inboxes = [Option<Box<Inbox>>; WAYS];
 #[derive(Debug)]
 pub struct Home {
     own: Arc<Segment>,
-    outbox: Outbox,
+    /// To peers of this host.
+    near: Arc<Sending>,
+    /// Longest payload of a slot there.
+    room: usize,
     settings: Settings,
     net: Option<Arc<Net>>,
     /// When the inbox of the network is looked into.
@@ -43,17 +47,20 @@ pub struct Home {
 }
 
 impl Home {
-    /// The end of the endpoint that has this segment, and this network if it has one.
+    /// The end of the endpoint that has this segment, and this network if it has one. It is `locked`
+    /// if several threads may send.
     #[must_use]
     pub fn new(
         own: &Arc<Segment>,
         net: Option<Arc<Net>>,
         turns: Turns,
         settings: Settings,
+        locked: bool,
     ) -> Self {
         Self {
             own: Arc::clone(own),
-            outbox: Outbox::new(settings.checks),
+            near: Arc::new(Sending::new(own, settings.checks, locked)),
+            room: outbox::room(settings.checks),
             settings,
             net,
             turns,
@@ -141,20 +148,46 @@ impl Home {
         publish::is_there(port)
     }
 
-    /// Sends a slot and what goes with it to a peer of this number.
+    /// From now on this link leads to a peer.
+    pub fn connect(&self, peer: u32, link: &Link) {
+        self.near.connect(peer, link);
+    }
+
+    /// Nothing more goes to a peer that is gone, and what it has comes back.
+    pub fn disconnect(&self, peer: u32) {
+        self.near.disconnect(peer);
+    }
+
+    /// What sends to peers of this host, for threads that have not all of the endpoint.
+    #[must_use]
+    pub fn near(&self) -> &Arc<Sending> {
+        &self.near
+    }
+
+    /// Sends a slot and what goes with it to a peer of this host that is connected; none if there is
+    /// none.
     #[inline(always)]
-    pub fn send(
-        &mut self,
-        link: &mut Link,
-        peer: u32,
-        header: &Header,
-        payload: Payload<'_>,
-    ) -> Sent {
+    #[must_use]
+    pub fn send_near(&self, peer: u32, header: &Header, payload: Payload<'_>) -> Option<Sent> {
+        self.near.send(peer, header, payload)
+    }
+
+    /// The same over any other way.
+    #[inline(always)]
+    pub fn send(&mut self, link: &mut Link, header: &Header, payload: Payload<'_>) -> Sent {
         match link {
-            Link::Shm(link) => self.outbox.send(&self.own, link, peer, header, payload),
+            // Not connected: nobody takes anything.
+            Link::Shm(_) => Sent::NoRoom,
             Link::Net(link) => self.send_far(link, header, payload),
             #[cfg(any(test, feature = "testing"))]
             Link::Twin(link) => link.send(*header, payload),
+        }
+    }
+
+    /// The checksum of what goes to a peer with the next slot.
+    pub fn set_check(&self, peer: u32, link: &mut Link, check: u32) {
+        if !self.near.outbox().0.set_check(peer, check) {
+            link.set_check(check);
         }
     }
 
@@ -187,34 +220,31 @@ impl Home {
     #[inline(always)]
     #[must_use]
     pub fn fits(&self, len: usize) -> bool {
-        self.outbox.fits(len)
+        len <= self.room
     }
 
     /// Whether no buffer was free for a while, all along.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
-        self.outbox.is_stuck()
+        self.near.outbox().0.is_stuck()
     }
 
     /// Whether a buffer is free.
-    pub fn has_room(&mut self) -> bool {
-        self.outbox.has_room(&self.own)
+    pub fn has_room(&self) -> bool {
+        let (mut outbox, own) = self.near.outbox();
+        outbox.has_room(own)
     }
 
     /// Whether receivers have not emptied all that was sent.
-    pub fn is_lent(&mut self) -> bool {
-        self.outbox.is_lent(&self.own) || self.net.as_ref().is_some_and(|net| net.is_lent())
+    pub fn is_lent(&self) -> bool {
+        let (mut outbox, own) = self.near.outbox();
+        outbox.is_lent(own) || self.net.as_ref().is_some_and(|net| net.is_lent())
     }
 
     /// How long a peer of another host may take until it has seen what was sent to it.
     #[must_use]
     pub fn patience(&self) -> Duration {
         self.net.as_ref().map_or(Duration::ZERO, |net| net.timeout())
-    }
-
-    /// Takes back what a peer of this number has that is gone.
-    pub fn reclaim(&mut self, peer: u32) {
-        self.outbox.reclaim(&self.own, peer);
     }
 
     /// Who sends here under a number, and from where if that is not this host.
@@ -289,12 +319,14 @@ impl Home {
     #[cfg(any(test, feature = "testing"))]
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
-        self.outbox = Outbox::new(settings.checks);
+        self.near = Arc::new(Sending::new(&self.own, settings.checks, false));
+        self.room = outbox::room(settings.checks);
     }
 
     /// Lends all buffers.
     #[cfg(any(test, feature = "testing"))]
-    pub fn take_all(&mut self, peer: u32) {
-        self.outbox.take_all(&self.own, peer);
+    pub fn take_all(&self, peer: u32) {
+        let (mut outbox, own) = self.near.outbox();
+        outbox.take_all(own, peer);
     }
 }

@@ -22,6 +22,7 @@ pub mod identity;
 mod lines;
 pub mod net;
 pub mod polling;
+pub mod sending;
 pub mod shm;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

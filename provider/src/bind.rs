@@ -73,6 +73,7 @@ impl Endpoint {
             }
             Ok(())
         })?;
+        self.stop_sends();
         cq.endpoints.add(&self.port)
     }
 
@@ -95,6 +96,7 @@ impl Endpoint {
             }
             Ok(())
         })?;
+        self.stop_sends();
         cntr.endpoints.add(&self.port)
     }
 

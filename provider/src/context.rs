@@ -121,6 +121,12 @@ impl Context {
         if is_first {
             self.endpoint.control(Control::Enable)?;
         }
+        if self.direction == Direction::Transmit {
+            self.endpoint.with(|engine| {
+                self.endpoint.start_sends(engine);
+                Ok(())
+            })?;
+        }
         self.enabled.store(true, Ordering::Release);
         Ok(())
     }
@@ -143,6 +149,9 @@ impl Context {
     /// Takes the queue and the counters of this direction from the endpoint.
     fn unbind(&self) -> Result<()> {
         let port = &self.endpoint.port;
+        if self.direction == Direction::Transmit {
+            self.endpoint.stop_sends();
+        }
         let (queue, counters) = self.endpoint.with(|engine| {
             let (own, other) = match self.direction {
                 Direction::Transmit => (&mut engine.tx, &engine.rx),

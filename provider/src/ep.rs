@@ -221,6 +221,9 @@ impl Object for Endpoint {
         self.domain.endpoints.remove(&self.port);
         self.port.write_report();
         let engine = self.take_engine();
+        if let Some(sends) = self.port.sends.get() {
+            sends.close();
+        }
         if let Some(device) = &self.domain.device {
             device.remove(&self.port);
         }
@@ -288,6 +291,9 @@ impl Object for Endpoint {
                 if let Some(posts) = Posts::of(engine) {
                     let _ = self.port.posts.set(posts);
                 }
+                if !engine.is_context {
+                    self.start_sends(engine);
+                }
                 self.domain.device.as_ref().map_or(Ok(()), |device| device.add(&self.port))
             }
             Control::GetOpsFlag(value) => {
@@ -305,6 +311,9 @@ impl Object for Endpoint {
                     let op_flags = value & !flags::TRANSMIT;
                     ffi::object::only(op_flags, attr::TX_OP_FLAGS)?;
                     engine.tx.op_flags = op_flags;
+                    if let Some(sends) = self.port.sends.get() {
+                        sends.set(op_flags);
+                    }
                     Ok(())
                 }
                 (false, true) => {
@@ -365,6 +374,9 @@ impl ops::ep::Endpoint for Endpoint {
         if let Some(alias) = &self.alias {
             let flags = Alias::flags(op.flags, alias.tx);
             return alias.start(&Op::Send(Send { flags, ..op.clone() }));
+        }
+        if self.port.sends.get().is_some_and(|sends| sends.send(op)) {
+            return Ok(());
         }
         self.transmit(|engine| engine.send(op))
     }

@@ -35,6 +35,7 @@ mod posts;
 mod record;
 mod regions;
 mod rx_contexts;
+mod sends;
 mod sep;
 mod srx;
 mod stx;

@@ -30,6 +30,7 @@ use crate::{
     network,
     posts::Posts,
     record::{exit::AtExit, report},
+    sends::Sends,
     wait::{
         idle::{Caller, LONGEST_NAP, Pause, RETRY, SPINS},
         pollable::{Pollable, Progress},
@@ -51,6 +52,8 @@ pub(crate) struct Port {
     pub(crate) engine: Serial<Option<Engine>>,
     /// What posts receives without it, once the endpoint is enabled and several threads may.
     pub(crate) posts: OnceLock<Posts>,
+    /// The same of what sends.
+    pub(crate) sends: OnceLock<Sends>,
     pub(crate) bell: Bell,
     /// The network, as long as the engine uses it.
     net: Option<Weak<Net>>,
@@ -76,6 +79,7 @@ impl Port {
             own,
             engine: Serial::new(Some(engine), locked),
             posts: OnceLock::new(),
+            sends: OnceLock::new(),
             bell: Bell::default(),
             net: net.as_ref().map(Arc::downgrade),
             auto,

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use ffi::{Errno, Result, ops::ep::Recv, thread};
+use ffi::{Errno, Result, ops::ep::Recv};
 use matching::Source;
 use nic::message::{Envelope, Grant};
 
@@ -20,6 +20,7 @@ use crate::{
         shared::Shared,
     },
     engine::Engine,
+    wait::callers::Beside,
 };
 
 /// What an endpoint that is enabled needs to post receives.
@@ -33,8 +34,7 @@ pub(crate) struct Posts {
     op_flags: AtomicU64,
     /// The smallest rest of a buffer for several messages; set at any time.
     min_multi_recv: AtomicUsize,
-    /// See [`crate::wait::callers::Callers::beside`].
-    starter: Arc<AtomicUsize>,
+    beside: Arc<Beside>,
 }
 
 impl Posts {
@@ -50,7 +50,7 @@ impl Posts {
             tagged_multi: engine.tagged_multi,
             op_flags: AtomicU64::new(engine.rx.op_flags),
             min_multi_recv: AtomicUsize::new(engine.min_multi_recv),
-            starter: engine.idle.callers.beside(),
+            beside: engine.idle.callers.beside(),
         })
     }
 
@@ -69,7 +69,7 @@ impl Posts {
         op: &Recv,
         deliver: impl FnMut(Grant<RecvOp>, &Envelope, Kept) -> bool,
     ) -> Result<Option<u32>> {
-        self.starter.store(thread::current(), Ordering::Relaxed);
+        self.beside.start();
         let tagged = op.tag.is_some();
         let source = match self.directed.is_named(op.source, tagged)? {
             true => self.av.source(op.source).map(Source::new).ok_or(Errno::EINVAL)?,

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A benchmark: messages a second from one or two threads of a process to one thread of another,
-// through whatever provider FI_PROVIDER names; 8 bytes each, windows of 64, medians of runs. The two
-// threads share an endpoint or have one each. Every message is checked, and its place in the order.
-// Prints `PROVIDER: HOW: N ns a message`, of all threads together.
+// through whatever provider FI_PROVIDER names; 8 bytes each, medians of runs. The two threads share an
+// endpoint or have one each. A stream goes in windows of 64, which the receiver answers while the next
+// thread sends: three threads, for which two cores are too few. A burst is as many messages as may wait
+// for a receiver, which sleeps meanwhile: what sending alone takes. Every message is checked, and its
+// place in the order. Prints `PROVIDER: HOW: N ns a message`, of all threads together.
 #include "fabric.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 2, WINDOW = 64, WINDOWS = 3000, RUNS = 9, BATCH = 16, NAME = 256 };
+enum { THREADS = 2, WINDOW = 64, WINDOWS = 3000, RUNS = 9, BATCH = 16, NAME = 256, BURST = 240, BURSTS = 150 };
 static const uint64_t STREAM = 5, ANSWER = 50;
 
 struct op {
@@ -23,18 +26,25 @@ static const struct how {
     const char *name;
     enum fi_threading level;
     int threads, endpoints;
+    bool bursts;
+    // Whether one more thread polls.
+    bool polled;
 } hows[] = {
-    {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, 1},
-    {"one thread, FI_THREAD_SAFE", FI_THREAD_SAFE, 1, 1},
-    {"two threads, one endpoint", FI_THREAD_SAFE, 2, 1},
-    {"two threads, an endpoint each", FI_THREAD_SAFE, 2, 2},
+    {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, 1, false, false},
+    {"one thread, FI_THREAD_SAFE", FI_THREAD_SAFE, 1, 1, false, false},
+    {"two threads, one endpoint", FI_THREAD_SAFE, 2, 1, false, false},
+    {"two threads, an endpoint each", FI_THREAD_SAFE, 2, 2, false, false},
+    {"bursts, one thread", FI_THREAD_SAFE, 1, 1, true, false},
+    {"bursts, one thread beside one that polls", FI_THREAD_SAFE, 1, 1, true, true},
+    {"bursts, two threads, one endpoint", FI_THREAD_SAFE, 2, 1, true, false},
+    {"bursts, two threads, an endpoint each", FI_THREAD_SAFE, 2, 2, true, false},
 };
 enum { HOWS = sizeof hows / sizeof *hows };
 
 static struct side sides[THREADS];
 static const struct how *how;
-static struct op ops[THREADS][WINDOW];
-static uint64_t buffers[THREADS][WINDOW];
+static struct op ops[THREADS][BURST];
+static uint64_t buffers[THREADS][BURST];
 // What the two processes know of each other; each waits until the other is as far.
 static struct shared {
     char names[2][THREADS][NAME];
@@ -43,7 +53,7 @@ static struct shared {
 
 static void meet_other(int own) {
     int step = atomic_fetch_add(&shared->steps[own], 1) + 1;
-    while (atomic_load(&shared->steps[!own]) < step) sched_yield();
+    while (atomic_load(&shared->steps[!own]) < step) usleep(20);
 }
 
 static struct side *side_of(int thread) {
@@ -122,6 +132,75 @@ static void receive_all(void) {
     }
 }
 
+static atomic_int gathered;
+static atomic_bool polls;
+static double starts[THREADS], ends[THREADS], all_bursts;
+
+// All sending threads are here: nobody may come later than a burst takes.
+static void gather(int *times) {
+    int all = ++*times * how->threads;
+    atomic_fetch_add(&gathered, 1);
+    while (atomic_load(&gathered) < all) continue;
+}
+
+static void *poll_beside(void *unused) {
+    struct op *found[BATCH];
+    (void)unused;
+    while (polls) look(&sides[0], found);
+    return NULL;
+}
+
+static void *send_bursts(void *argument) {
+    int thread = (int)(intptr_t)argument, times = 0;
+    for (uint64_t burst = 0; burst < BURSTS; burst++) {
+        gather(&times);
+        starts[thread] = seconds();
+        for (uint64_t i = 0; i < BURST; i++) send(thread, STREAM, burst * BURST + i);
+        ends[thread] = seconds();
+        gather(&times);
+        if (thread > 0) continue;
+        double start = starts[0], end = ends[0];
+        for (int other = 1; other < how->threads; other++) {
+            if (starts[other] < start) start = starts[other];
+            if (ends[other] > end) end = ends[other];
+        }
+        all_bursts += end - start;
+        meet_other(0);
+        meet_other(0);
+    }
+    return NULL;
+}
+
+static double send_all_bursts(void) {
+    pthread_t ids[THREADS], poller;
+    gathered = 0;
+    all_bursts = 0;
+    polls = how->polled;
+    if (how->polled) OK(pthread_create(&poller, NULL, poll_beside, NULL));
+    for (int i = 0; i < how->threads; i++) OK(pthread_create(&ids[i], NULL, send_bursts, (void *)(intptr_t)i));
+    for (int i = 0; i < how->threads; i++) OK(pthread_join(ids[i], NULL));
+    polls = false;
+    if (how->polled) OK(pthread_join(poller, NULL));
+    return all_bursts * 1e9 / (BURSTS * BURST * how->threads);
+}
+
+static void receive_all_bursts(void) {
+    struct op *found[BATCH];
+    ssize_t count;
+    for (uint64_t burst = 0; burst < BURSTS; burst++) {
+        meet_other(1);
+        for (int thread = 0; thread < how->threads; thread++)
+            for (int i = 0; i < BURST; i++) receive(thread, i, STREAM);
+        for (int missing = how->threads * BURST; missing > 0;)
+            for (int endpoint = 0; endpoint < how->endpoints; endpoint++) if ((count = look(&sides[endpoint], found)) > 0) missing -= (int)count;
+        for (int thread = 0; thread < how->threads; thread++)
+            for (uint64_t i = 0; i < BURST; i++)
+                CHECK(buffers[thread][i] == burst * BURST + i, "burst %lu, message %lu", (unsigned long)burst,
+                      (unsigned long)i);
+        meet_other(1);
+    }
+}
+
 static int by_value(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
@@ -148,7 +227,9 @@ int main(void) {
                   "not inserted");
         for (int run = 0; run < RUNS; run++) {
             if (pid)
-                times[run] = send_all();
+                times[run] = how->bursts ? send_all_bursts() : send_all();
+            else if (how->bursts)
+                receive_all_bursts();
             else
                 receive_all();
         }

@@ -75,7 +75,8 @@ impl Endpoint {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
         let net = socket.map(|socket| network(socket, &own, address));
-        let mut home = Home::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings);
+        let mut home =
+            Home::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings, false);
         let end = if let Way::Twin(net) = way { Some(net.end(own.identity())) } else { None };
         if let Some(end) = &end {
             home.join(end);
@@ -105,7 +106,9 @@ impl Endpoint {
     /// Opens a link: the first to the first peer, and so on.
     pub(super) fn meet(&mut self, peer: &Self) {
         let Some(net) = &peer.net else {
-            self.links.push(self.home.open(peer.port()).unwrap());
+            let link = self.home.open(peer.port()).unwrap();
+            self.home.connect(self.links.len() as u32, &link);
+            self.links.push(link);
             return;
         };
         self.others.push(Arc::clone(net));
@@ -127,7 +130,8 @@ impl Endpoint {
     }
 
     pub(super) fn try_send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
-        self.home.send(&mut self.links[0], 0, &header, payload)
+        let sent = self.home.send_near(0, &header, payload);
+        sent.unwrap_or_else(|| self.home.send(&mut self.links[0], &header, payload))
     }
 
     pub(super) fn way(&self) -> usize {

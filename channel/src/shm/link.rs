@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A peer as an endpoint sees it: its segment, the sending end of its ring,
-//! and our number in its list of senders.
-#![allow(unsafe_code, reason = "shared memory is raw memory")]
+//! A peer as an endpoint sees it: its segment, and our number in its list of senders.
 
-use std::{fs::File, ptr, sync::atomic::AtomicU32};
+use std::{
+    fs::File,
+    sync::{Arc, atomic::AtomicU32},
+};
 
-use ffi::{Buffer, Errno, ops::ep::rma::RemotePart};
+use ffi::{Buffer, Errno};
 use host::owner::Look;
 
 use super::{
-    bell,
     copy::{self, CopyError, Direction},
-    fills::Fills,
     image::Image,
-    ring::Sender,
+    lane::Lane,
+    ring,
     segment::{BUFFER, Liveness, Segment},
 };
 use crate::{
     bytes::{Remote, SharedBytes},
     contract::Settings,
     identity::Identity,
-    lines,
-    wire::{Frame, Header, INLINE, Kind},
+    wire::{Frame, Header, Kind},
 };
 
 /// A peer that can be sent to.
 #[derive(Debug)]
 pub struct Link {
-    segment: Segment,
-    sender: Sender,
+    segment: Arc<Segment>,
     /// Our number in the peer's list of senders.
     number: u16,
-    /// How quickly buffers fill for the peer.
-    pub(super) fills: Fills,
+    /// Whether what is sent has checksums.
+    checks: bool,
     /// Whether the kernel copies from this peer and to it: it may be forbidden, and has refused
     /// or would copy from another if the peer's process cannot be told.
     copies: bool,
@@ -68,16 +66,13 @@ impl Link {
     ) -> Result<Self, Errno> {
         let number = segment.enter(&file, own.identity())?;
         let copies = settings.copies && segment.is_of_our_processes();
-        let mut sender = Sender::new(segment.identity());
-        if settings.checks {
-            sender.add_checks();
-        }
-        Ok(Self { sender, segment, number, fills: Fills::new(), copies, pieces: !settings.copies })
+        let (segment, Settings { checks, .. }) = (Arc::new(segment), settings);
+        Ok(Self { segment, number, checks, copies, pieces: !settings.copies })
     }
 
-    /// The checksum of what goes with the next slot.
-    pub(crate) fn set_check(&mut self, check: u32) {
-        self.sender.set_check(check);
+    /// The sending end of the peer's ring.
+    pub(super) fn lane(&self) -> Lane {
+        Lane::new(&self.segment, self.number, self.checks)
     }
 
     /// Who the peer is.
@@ -90,98 +85,9 @@ impl Link {
         self.segment.liveness(look)
     }
 
-    /// Sends a message in a slot.
-    #[inline(always)]
-    pub(super) fn push_inline(&mut self, own: &Segment, header: &Header, buffer: &Buffer) -> bool {
-        debug_assert!(buffer.len() <= INLINE);
-        let header = Header { kind: Kind::Inline, count: buffer.len() as u32, ..*header };
-        self.push(own, header, |payload| {
-            // SAFETY: a payload has room for INLINE bytes.
-            unsafe { buffer.copy_out(payload, buffer.len().min(INLINE)) };
-        })
-    }
-
-    /// Sends a slot without payload.
-    pub(super) fn push_bare(&mut self, own: &Segment, header: &Header) -> bool {
-        self.push(own, *header, |_| ())
-    }
-
-    /// Offers a message that stays in our memory.
-    pub(super) fn push_rendezvous(
-        &mut self,
-        own: &Segment,
-        header: &Header,
-        buffer: &Buffer,
-    ) -> bool {
-        let count = buffer.segments().len() as u32;
-        let header = Header { kind: Kind::Rendezvous, count, ..*header };
-        self.push(own, header, |payload| {
-            let mut remote = Remote::default();
-            remote[..buffer.segments().len()].copy_from_slice(buffer.segments());
-            // SAFETY: four segments of 16 bytes fit a payload, which is aligned to 16.
-            unsafe { payload.cast::<Remote>().write(remote) };
-        })
-    }
-
-    /// Sends a slot whose payload is remote parts and what follows them; together at
-    /// most [`INLINE`] bytes.
-    #[inline]
-    pub(super) fn push_frame(
-        &mut self,
-        own: &Segment,
-        header: &Header,
-        parts: &[RemotePart],
-        data: &[Buffer],
-    ) -> bool {
-        // SAFETY: a payload has room for INLINE bytes.
-        self.push(own, *header, |payload| unsafe { write_frame(payload, INLINE, parts, data) })
-    }
-
-    /// Sends a slot with bytes of ours; at most [`INLINE`].
-    #[inline]
-    pub(super) fn push_bytes(&mut self, own: &Segment, header: &Header, bytes: &[u8]) -> bool {
-        self.push(own, *header, |payload| {
-            let len = bytes.len().min(INLINE);
-            // SAFETY: a payload has room for INLINE bytes, and is not ours.
-            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), payload, len) };
-        })
-    }
-
-    /// Sends a slot with remote parts and the segments of memory here that belong to
-    /// them.
-    pub(super) fn push_segments(
-        &mut self,
-        own: &Segment,
-        header: &Header,
-        parts: &[RemotePart],
-        here: &Buffer,
-    ) -> bool {
-        let (parts_count, segments) = (parts.len() as u8, here.segments().len() as u8);
-        let frame = Frame { parts: parts_count, segments, buffer: None };
-        self.push(own, Header { count: frame.pack(), ..*header }, |payload| {
-            let segments = here.segments();
-            // SAFETY: four parts of 24 bytes and four segments of 16 fit a payload.
-            unsafe {
-                write_frame(payload, INLINE, parts, &[]);
-                let at = payload.add(size_of_val(parts)).cast();
-                ptr::copy_nonoverlapping(segments.as_ptr(), at, segments.len());
-            }
-        })
-    }
-
-    #[inline(always)]
-    fn push(&mut self, own: &Segment, mut header: Header, payload: impl FnOnce(*mut u8)) -> bool {
-        header.peer = self.number.into();
-        if !self.sender.push(own, &self.segment, &header, payload) {
-            return false;
-        }
-        bell::ring(&self.segment);
-        true
-    }
-
     /// Whether the peer's ring takes another slot.
     pub(crate) fn has_room(&self) -> bool {
-        self.sender.has_room(&self.segment)
+        ring::has_room(&self.segment)
     }
 
     /// Whether the peer has not closed its endpoint.
@@ -255,48 +161,5 @@ impl Link {
     /// Whether the peer copies from or to memory of ours, who have closed.
     pub(crate) fn reaches(&self, own: &Segment) -> bool {
         self.segment.reaches(own)
-    }
-}
-
-/// Fills one of our own buffers, which the pool lent.
-pub(super) fn fill_buffer(own: &Segment, buffer: usize, from: &Buffer) {
-    let len = from.len().min(BUFFER);
-    lines::expect_writes(own.buffer(buffer), len);
-    // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
-    unsafe { from.copy_out(own.buffer(buffer), len) };
-}
-
-/// Fills one of our own buffers, which the pool lent, with a frame of at most
-/// [`BUFFER`] bytes.
-pub(super) fn fill_frame(own: &Segment, buffer: usize, parts: &[RemotePart], data: &[Buffer]) {
-    let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
-    lines::expect_writes(own.buffer(buffer), len.min(BUFFER));
-    // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
-    unsafe { write_frame(own.buffer(buffer), BUFFER, parts, data) };
-}
-
-/// Fills one of our own buffers, which the pool lent, with bytes of ours.
-pub(super) fn fill_bytes(own: &Segment, buffer: usize, bytes: &[u8]) {
-    let len = bytes.len().min(BUFFER);
-    lines::expect_writes(own.buffer(buffer), len);
-    // SAFETY: the pool lent this buffer of BUFFER bytes to us alone.
-    unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), own.buffer(buffer), len) };
-}
-
-/// Writes remote parts and, behind them, data; as much as there is room for.
-///
-/// # Safety
-/// `to` is valid for writes of `room` bytes, which four parts fit.
-#[inline]
-unsafe fn write_frame(to: *mut u8, room: usize, parts: &[RemotePart], data: &[Buffer]) {
-    let mut at = size_of_val(parts);
-    debug_assert!(at + data.iter().map(Buffer::len).sum::<usize>() <= room);
-    // SAFETY: a call names at most four parts of 24 bytes, and each copy of data stops
-    // where the room ends.
-    unsafe {
-        ptr::copy_nonoverlapping(parts.as_ptr().cast(), to, at);
-        for buffer in data {
-            at += buffer.copy_out(to.add(at), buffer.len().min(room - at));
-        }
     }
 }

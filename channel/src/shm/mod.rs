@@ -2,7 +2,8 @@
 //! Shared memory: one segment an endpoint in `/dev/shm`.
 //!
 //! - [`segment`]: what lies where; [`senders`]: who sends to an endpoint.
-//! - [`outbox`], [`link`]: the sending end, which chooses between slot and buffer ([`buffers`]).
+//! - [`link`]: a peer; [`outbox`]: the sending end, which has a [`lane`] to each peer and chooses
+//!   between slot and buffer ([`buffers`]).
 //! - [`ring`], [`inbox`]: the ring of slots, and its receiving end.
 //! - [`fills`]: messages of a medium length take whichever way is quicker, through buffers or
 //!   by kernel copy.
@@ -28,6 +29,7 @@ pub mod copy;
 mod fills;
 pub(crate) mod image;
 pub(crate) mod inbox;
+mod lane;
 pub(crate) mod link;
 pub(crate) mod outbox;
 pub(crate) mod protocol;

@@ -3,11 +3,14 @@
 //! sender's segment that the slot names.
 //!
 //! ```text
-//! send(header, payload):
+//! send(peer, header, payload):
 //!     nothing, or it fits a slot      slot                                 else NoRoom
 //!     it does not                     buffer = a free one                  else NoBuffer
 //!                                     fill it; slot with its number        else give it back: NoRoom
 //! ```
+//! Who sends announces in its segment which slot of which ring it claims, one at a time: so one thread
+//! sends at a time ([`crate::sending`]).
+//!
 //! What a message passes on its way into a slot is inlined by force (`inline(always)`): out of line
 //! it costs 20 to 48 instructions a message.
 
@@ -17,7 +20,8 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
     buffers::Buffers,
-    link::{Link, fill_buffer, fill_bytes, fill_frame},
+    lane::{Lane, fill_buffer, fill_bytes, fill_frame},
+    link::Link,
     segment::{BUFFER, Segment},
 };
 use crate::{
@@ -28,158 +32,92 @@ use crate::{
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Outbox {
+    /// By peer number.
+    lanes: Vec<Option<Box<Lane>>>,
     buffers: Buffers,
     /// Longest payload of a slot.
     room: usize,
     /// Whether slots have checksums.
     checks: bool,
+    /// Messages that were sent by who has not all of the endpoint, and their bytes.
+    pub(crate) sent_to_open: (u64, u64),
 }
 
 impl Outbox {
     pub(crate) fn new(checks: bool) -> Self {
-        Self { buffers: Buffers::new(), room: if checks { CHECKED_INLINE } else { INLINE }, checks }
+        Self {
+            lanes: Vec::new(),
+            buffers: Buffers::new(),
+            room: room(checks),
+            checks,
+            sent_to_open: (0, 0),
+        }
     }
 
-    /// Whether so many bytes go with a slot without a buffer.
+    /// From now on this link leads to a peer.
+    pub(crate) fn connect(&mut self, peer: u32, link: &Link) {
+        let index = peer as usize;
+        if self.lanes.len() <= index {
+            self.lanes.resize_with(index + 1, || None);
+        }
+        self.lanes[index] = Some(Box::new(link.lane()));
+    }
+
+    /// Nothing more goes to a peer, and what it has comes back.
+    pub(crate) fn disconnect(&mut self, own: &Segment, peer: u32) {
+        if let Some(lane) = self.lanes.get_mut(peer as usize) {
+            *lane = None;
+        }
+        self.buffers.reclaim(own, peer);
+    }
+
+    /// Nothing more goes to anybody.
+    pub(crate) fn disconnect_all(&mut self) {
+        self.lanes.clear();
+    }
+
+    /// Whether there is an endpoint at the end of a lane that has not closed.
     #[inline(always)]
-    pub(crate) fn fits(&self, len: usize) -> bool {
-        len <= self.room
+    pub(crate) fn is_open(&self, peer: u32) -> bool {
+        matches!(self.lanes.get(peer as usize), Some(Some(lane)) if lane.is_open())
     }
 
-    /// Sends a slot and what goes with it to a peer of this number.
+    /// The checksum of what goes to a peer with the next slot; whether there is a lane to it.
+    pub(crate) fn set_check(&mut self, peer: u32, check: u32) -> bool {
+        let Some(Some(lane)) = self.lanes.get_mut(peer as usize) else { return false };
+        lane.set_check(check);
+        true
+    }
+
+    /// Sends a slot and what goes with it to a peer of this number; none if there is no lane to it.
     #[inline(always)]
     pub(crate) fn send(
         &mut self,
         own: &Segment,
-        link: &mut Link,
         peer: u32,
         header: &Header,
         payload: Payload<'_>,
-    ) -> Sent {
-        match payload {
-            Payload::Nothing => Sent::if_room(link.push_bare(own, header)),
-            Payload::Message(message) if self.fits(message.len()) => {
-                Sent::if_room(link.push_inline(own, header, message))
+    ) -> Option<Sent> {
+        let Self { lanes, buffers, room, checks, .. } = self;
+        let lane = lanes.get_mut(peer as usize)?.as_mut()?;
+        let mut load = Load { own, lane, peer, buffers, room: *room, checks: *checks };
+        Some(match payload {
+            Payload::Nothing => Sent::if_room(load.lane.push_bare(own, header)),
+            Payload::Message(message) if message.len() <= load.room => {
+                Sent::if_room(load.lane.push_inline(own, header, message))
             }
-            Payload::Message(message) => self.send_buffered(own, link, peer, header, message),
-            Payload::IfQuick(message) => self.send_if_quick(own, link, peer, header, message),
-            Payload::Part(part) => self.send_part(own, link, peer, header, part),
-            Payload::Frame(parts, data) => self.send_frame(own, link, peer, header, parts, data),
-            Payload::Bytes(bytes) => self.send_bytes(own, link, peer, header, bytes),
-            Payload::Where(message) => Sent::if_room(link.push_rendezvous(own, header, message)),
+            Payload::Message(message) => load.send_buffered(header, message),
+            Payload::IfQuick(message) => load.send_if_quick(header, message),
+            Payload::Part(part) => load.send_part(header, part),
+            Payload::Frame(parts, data) => load.send_frame(header, parts, data),
+            Payload::Bytes(bytes) => load.send_bytes(header, bytes),
+            Payload::Where(message) => {
+                Sent::if_room(load.lane.push_rendezvous(own, header, message))
+            }
             Payload::Segments(parts, here) => {
-                Sent::if_room(link.push_segments(own, header, parts, here))
+                Sent::if_room(load.lane.push_segments(own, header, parts, here))
             }
-        }
-    }
-
-    /// Sends a slot whose buffer is filled.
-    fn send_filled(&mut self, own: &Segment, link: &mut Link, header: &Header) -> Sent {
-        let there_is = link.push_bare(own, header);
-        if !there_is {
-            self.buffers.untake(own);
-        }
-        Sent::if_room(there_is)
-    }
-
-    /// Sends a message in a buffer.
-    #[inline(never)]
-    fn send_buffered(
-        &mut self,
-        own: &Segment,
-        link: &mut Link,
-        peer: u32,
-        header: &Header,
-        message: &Buffer,
-    ) -> Sent {
-        self.send_part(own, link, peer, &Header { kind: Kind::Buffered, ..*header }, message)
-    }
-
-    #[inline(never)]
-    fn send_part(
-        &mut self,
-        own: &Segment,
-        link: &mut Link,
-        peer: u32,
-        header: &Header,
-        part: &Buffer,
-    ) -> Sent {
-        let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
-        fill_buffer(own, buffer, part);
-        self.send_filled(own, link, &Header { count: buffer as u32, ..*header })
-    }
-
-    #[inline(never)]
-    fn send_if_quick(
-        &mut self,
-        own: &Segment,
-        link: &mut Link,
-        peer: u32,
-        header: &Header,
-        message: &Buffer,
-    ) -> Sent {
-        let is_alone = self.buffers.last_is_back(own);
-        let Some(is_timed) = link.fills.ask(is_alone) else { return Sent::NoBuffer };
-        let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
-        let start = is_timed.then(Instant::now);
-        fill_buffer(own, buffer, message);
-        let header = Header { kind: Kind::Buffered, count: buffer as u32, ..*header };
-        let sent = self.send_filled(own, link, &header);
-        if let (Sent::Yes, Some(start)) = (sent, start) {
-            link.fills.note(message.len(), start.elapsed());
-        }
-        sent
-    }
-
-    #[inline(never)]
-    fn send_frame(
-        &mut self,
-        own: &Segment,
-        link: &mut Link,
-        peer: u32,
-        header: &Header,
-        parts: &[RemotePart],
-        data: &[Buffer],
-    ) -> Sent {
-        let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
-        let mut frame = Frame { parts: parts.len() as u8, ..Frame::default() };
-        if self.fits(len) {
-            let header = Header { count: frame.pack(), ..*header };
-            return Sent::if_room(link.push_frame(own, &header, parts, data));
-        }
-        let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
-        fill_frame(own, buffer, parts, data);
-        frame.buffer = Some(buffer as u16);
-        self.note_checksum(own, link, buffer);
-        self.send_filled(own, link, &Header { count: frame.pack(), ..*header })
-    }
-
-    #[inline(never)]
-    fn send_bytes(
-        &mut self,
-        own: &Segment,
-        link: &mut Link,
-        peer: u32,
-        header: &Header,
-        bytes: &[u8],
-    ) -> Sent {
-        if self.fits(bytes.len()) {
-            return Sent::if_room(link.push_bytes(own, header, bytes));
-        }
-        let Some(buffer) = self.buffers.take(own, peer) else { return Sent::NoBuffer };
-        fill_bytes(own, buffer, bytes);
-        let frame = Frame { buffer: Some(buffer as u16), ..Frame::default() };
-        self.note_checksum(own, link, buffer);
-        self.send_filled(own, link, &Header { count: frame.pack(), ..*header })
-    }
-
-    /// What goes with the next slot is in this buffer.
-    fn note_checksum(&self, own: &Segment, link: &mut Link, buffer: usize) {
-        if self.checks
-            && let Some(bytes) = own.buffer_bytes(buffer, BUFFER as u64)
-        {
-            link.set_check(crc32c::crc32c(&bytes.keep()));
-        }
+        })
     }
 
     /// Whether no buffer was free for a while, all along.
@@ -197,14 +135,99 @@ impl Outbox {
         self.buffers.is_lent(own)
     }
 
-    /// Takes back what a peer has that is gone.
-    pub(crate) fn reclaim(&mut self, own: &Segment, peer: u32) {
-        self.buffers.reclaim(own, peer);
-    }
-
     /// Lends all buffers.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn take_all(&mut self, own: &Segment, peer: u32) {
         while self.buffers.take(own, peer).is_some() {}
+    }
+}
+
+/// Longest payload of a slot.
+pub(crate) fn room(checks: bool) -> usize {
+    if checks { CHECKED_INLINE } else { INLINE }
+}
+
+/// What is sent to a peer, and by which lane.
+struct Load<'a> {
+    own: &'a Segment,
+    lane: &'a mut Lane,
+    peer: u32,
+    buffers: &'a mut Buffers,
+    room: usize,
+    checks: bool,
+}
+
+impl Load<'_> {
+    /// Sends a slot whose buffer is filled.
+    fn send_filled(&mut self, header: &Header) -> Sent {
+        let there_is = self.lane.push_bare(self.own, header);
+        if !there_is {
+            self.buffers.untake(self.own);
+        }
+        Sent::if_room(there_is)
+    }
+
+    /// Sends a message in a buffer.
+    #[inline(never)]
+    fn send_buffered(&mut self, header: &Header, message: &Buffer) -> Sent {
+        self.send_part(&Header { kind: Kind::Buffered, ..*header }, message)
+    }
+
+    #[inline(never)]
+    fn send_part(&mut self, header: &Header, part: &Buffer) -> Sent {
+        let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
+        fill_buffer(self.own, buffer, part);
+        self.send_filled(&Header { count: buffer as u32, ..*header })
+    }
+
+    #[inline(never)]
+    fn send_if_quick(&mut self, header: &Header, message: &Buffer) -> Sent {
+        let is_alone = self.buffers.last_is_back(self.own);
+        let Some(is_timed) = self.lane.fills.ask(is_alone) else { return Sent::NoBuffer };
+        let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
+        let start = is_timed.then(Instant::now);
+        fill_buffer(self.own, buffer, message);
+        let header = Header { kind: Kind::Buffered, count: buffer as u32, ..*header };
+        let sent = self.send_filled(&header);
+        if let (Sent::Yes, Some(start)) = (sent, start) {
+            self.lane.fills.note(message.len(), start.elapsed());
+        }
+        sent
+    }
+
+    #[inline(never)]
+    fn send_frame(&mut self, header: &Header, parts: &[RemotePart], data: &[Buffer]) -> Sent {
+        let len = size_of_val(parts) + data.iter().map(Buffer::len).sum::<usize>();
+        let mut frame = Frame { parts: parts.len() as u8, ..Frame::default() };
+        if len <= self.room {
+            let header = Header { count: frame.pack(), ..*header };
+            return Sent::if_room(self.lane.push_frame(self.own, &header, parts, data));
+        }
+        let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
+        fill_frame(self.own, buffer, parts, data);
+        frame.buffer = Some(buffer as u16);
+        self.note_checksum(buffer);
+        self.send_filled(&Header { count: frame.pack(), ..*header })
+    }
+
+    #[inline(never)]
+    fn send_bytes(&mut self, header: &Header, bytes: &[u8]) -> Sent {
+        if bytes.len() <= self.room {
+            return Sent::if_room(self.lane.push_bytes(self.own, header, bytes));
+        }
+        let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
+        fill_bytes(self.own, buffer, bytes);
+        let frame = Frame { buffer: Some(buffer as u16), ..Frame::default() };
+        self.note_checksum(buffer);
+        self.send_filled(&Header { count: frame.pack(), ..*header })
+    }
+
+    /// What goes with the next slot is in this buffer.
+    fn note_checksum(&mut self, buffer: usize) {
+        if self.checks
+            && let Some(bytes) = self.own.buffer_bytes(buffer, BUFFER as u64)
+        {
+            self.lane.set_check(crc32c::crc32c(&bytes.keep()));
+        }
     }
 }

@@ -61,6 +61,12 @@ impl Ring for Segment {
     }
 }
 
+/// Whether the ring of a segment takes another slot.
+pub(crate) fn has_room(of: &Segment) -> bool {
+    let tail = of.tail().load(Ordering::Relaxed);
+    tail.wrapping_sub(of.head().load(Ordering::Acquire)) < SLOTS
+}
+
 /// The sending end of a peer's ring.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -88,12 +94,6 @@ impl Sender {
     /// The checksum of what goes with the next slot.
     pub(crate) fn set_check(&mut self, check: u32) {
         self.check = check;
-    }
-
-    /// Whether the ring takes another slot.
-    pub(crate) fn has_room(&self, peer: &Segment) -> bool {
-        let tail = peer.tail().load(Ordering::Relaxed);
-        tail.wrapping_sub(peer.head().load(Ordering::Acquire)) < SLOTS
     }
 
     /// Puts a slot into the ring; `false` if it is full. `payload` writes at

@@ -74,7 +74,7 @@ impl Engine {
             self.untrack(number);
             return sent.and(Err(Errno::EAGAIN));
         }
-        self.rma_under_way += 1;
+        self.rma_under_way.start();
         self.channels.rma.sent += 1;
         self.channels.rma.sent_bytes += op.remote.len();
         Ok(())

@@ -62,8 +62,8 @@ impl Engine {
 
     #[cold]
     fn note(&mut self, peer: u32, check: u32) {
-        if let Ok(link) = self.link(peer) {
-            link.set_check(check);
+        if let Some(Some(link)) = self.links.get_mut(peer as usize) {
+            self.home.set_check(peer, link, check);
         }
     }
 

@@ -55,8 +55,8 @@ fn send(engine: &mut Engine, to: u32) {
         len: MESSAGE.len() as u64,
         op: 0,
     };
-    engine.link(to).unwrap().set_check(crc32c::crc32c(MESSAGE));
     let part = message.part(0, MESSAGE.len()).unwrap();
+    engine.note_message(to, &part);
     assert_eq!(engine.push(to, &header, Payload::Part(&part)), Ok(Sent::Yes));
 }
 

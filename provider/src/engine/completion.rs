@@ -138,7 +138,7 @@ impl Engine {
 
     fn ended(&mut self, op: &SendOp) {
         if !matches!(op.kind, OpKind::Msg | OpKind::Tagged) {
-            self.rma_under_way -= 1;
+            self.rma_under_way.end();
         }
     }
 
@@ -161,13 +161,7 @@ impl Engine {
         context: Context,
         work: u32,
     ) {
-        let completion = Completion {
-            context,
-            flags: kind.flags(),
-            source: flags::ADDR_UNSPEC,
-            ..Default::default()
-        };
-        self.tx.complete(report, completion);
+        self.tx.complete(report, kind.completion(context));
         if self.is_told(work) {
             count(self.counters.of(kind), false);
         }
@@ -181,12 +175,7 @@ impl Engine {
         if op.buffer.is_copied() {
             return;
         }
-        let completion = Completion {
-            context: op.context,
-            flags: op.kind.flags(),
-            source: flags::ADDR_UNSPEC,
-            ..Default::default()
-        };
+        let completion = op.kind.completion(op.context);
         self.tx.fail(Failure { completion, overflow: 0, errno });
         count(self.counters.of(op.kind), true);
         self.work_done(op.work, true);

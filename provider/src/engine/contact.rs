@@ -185,6 +185,7 @@ impl Engine {
         if self.links.len() <= index {
             self.links.resize_with(index + 1, || None);
         }
+        self.home.connect(peer, &link);
         self.links[index] = Some(Box::new(link));
         self.linked.push(peer);
         self.domain.peers.saw(peer);
@@ -192,6 +193,7 @@ impl Engine {
 
     /// Drops the link to a peer, and the number it had in our list.
     pub(crate) fn drop_link(&mut self, peer: u32) {
+        self.home.disconnect(peer);
         let index = peer as usize;
         if let Some(link) = self.links.get_mut(index)
             && link.take().is_some()

@@ -28,7 +28,7 @@ use channel::{
     wire::{Flags, Header, LONGEST},
 };
 
-use crate::engine::{Engine, ops::OpKind};
+use crate::engine::{Engine, outgoing::kind_of};
 
 /// Operations under way with which nothing more is copied: 4 MiB at most.
 const MOST: usize = 1024;
@@ -50,8 +50,7 @@ impl Engine {
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
         header.flags |= Flags::COPIED;
         self.send_rendezvous(peer, &kept, header, false)?;
-        let kind = if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg };
-        self.complete_kind(kind, report, op.context, self.work);
+        self.complete_kind(kind_of(op), report, op.context, self.work);
         Ok(())
     }
 

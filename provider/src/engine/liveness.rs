@@ -295,7 +295,6 @@ impl Engine {
                 tracing::warn!("{lost} long messages of {address} are lost with it");
             }
         }
-        self.home.reclaim(peer);
         self.drop_link(peer);
         if end == Some(Liveness::Closed) {
             // It may come back, at the same address.

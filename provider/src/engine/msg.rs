@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use ffi::{
-    Context, Errno, Result, flags,
+    Context, Errno, Result,
     ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
 };
 use nic::message::{Envelope, Grant, Post, Receive};
@@ -23,7 +23,9 @@ use crate::{
     },
     engine::{
         Engine,
-        ops::{OpKind, SendOp},
+        ops::SendOp,
+        outgoing::{Outgoing, kind_of},
+        side::Side,
         tagged::PROBE_FLAGS,
     },
 };
@@ -32,13 +34,6 @@ use crate::{
 /// to fill (`channel/src/shm/fills.rs`).
 const EAGER_AT_TIMES: usize = 4;
 
-const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
-    | flags::REMOTE_CQ_DATA
-    | flags::MORE
-    | flags::FENCE
-    | flags::MSG
-    | flags::TAGGED
-    | flags::SEND;
 impl Engine {
     /// Any form of `fi_send` and `fi_tsend`.
     #[inline]
@@ -46,48 +41,24 @@ impl Engine {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
-        let (op_flags, silent) = match op.flags {
-            OpFlags::Default => (self.tx.op_flags, false),
-            OpFlags::Given(given) => {
-                ffi::object::only(given, SEND_FLAGS)?;
-                (given, false)
-            }
-            OpFlags::Inject => (flags::INJECT, true),
-        };
-        let report = !silent && (!self.tx.selective || op_flags & flags::COMPLETION != 0);
-        let inject = op_flags & flags::INJECT != 0;
+        let Side { op_flags, selective, .. } = self.tx;
+        let outgoing = Outgoing::of(op, op_flags, selective, self.inject_size)?;
         let len = op.buffer.len();
-        if inject && len > self.inject_size {
-            return Err(Errno::EMSGSIZE);
-        }
-        let ack = !silent && op_flags & (flags::DELIVERY_COMPLETE | flags::MATCH_COMPLETE) != 0;
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = match av.peer(op.dest) {
             Some(peer) => peer,
             None => self.peer_of_context(op.dest)?,
         };
         self.link_to(peer)?;
-        if op_flags & flags::FENCE != 0 && self.has_under_way(peer) {
+        if outgoing.fence && self.has_under_way(peer) {
             return Err(Errno::EAGAIN);
         }
-        if self.rma_under_way > 0 && self.overtakes(peer) {
+        if self.rma_under_way.get() > 0 && self.overtakes(peer) {
             return Err(Errno::EAGAIN);
         }
 
-        let mut message_flags = Flags::empty();
-        message_flags.set(Flags::TAGGED, op.tag.is_some());
-        message_flags.set(Flags::DATA, op.data.is_some());
-        message_flags.set(Flags::ACK, ack);
-        let header = Header {
-            kind: Kind::Inline,
-            flags: message_flags,
-            peer: 0,
-            count: 0,
-            bits: op.tag.unwrap_or(0),
-            data: op.data.unwrap_or(0),
-            len: len as u64,
-            op: 0,
-        };
+        let header = outgoing.header(op);
+        let Outgoing { report, inject, .. } = outgoing;
         self.note_message(peer, &op.buffer);
         let sent = if self.home.fits(len) || len <= self.at_once || inject {
             self.send_eager::<false>(peer, op, header, report, inject)
@@ -161,8 +132,7 @@ impl Engine {
         self.channels.shm.sent += 1;
         self.channels.shm.sent_bytes += header.len;
         if !waits {
-            let kind = if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg };
-            self.complete_kind(kind, report, op.context, self.work);
+            self.complete_kind(kind_of(op), report, op.context, self.work);
         }
         Ok(())
     }
@@ -185,7 +155,7 @@ impl Engine {
 
     fn track_send(&mut self, peer: u32, op: &Send, report: bool, acknowledged: bool) -> u64 {
         self.track(SendOp {
-            kind: if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg },
+            kind: kind_of(op),
             peer,
             buffer: op.buffer.clone(),
             remote: RemoteParts::default(),

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Operations of ours at peers, until these answer.
 
-use ffi::{Buffer, Context, atomic::Form, flags, ops::ep::rma::RemoteParts};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use ffi::{
+    Buffer, Context,
+    atomic::Form,
+    flags,
+    ops::{cq::Completion, ep::rma::RemoteParts},
+};
 
 /// What an operation of ours at a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +43,37 @@ impl OpKind {
             Self::Atomic => flags::ATOMIC | flags::WRITE,
             Self::Fetch => flags::ATOMIC | flags::READ,
         }
+    }
+
+    /// The completion of one with this context.
+    #[inline(always)]
+    pub(crate) fn completion(self, context: Context) -> Completion {
+        Completion {
+            context,
+            flags: self.flags(),
+            source: flags::ADDR_UNSPEC,
+            ..Default::default()
+        }
+    }
+}
+
+/// How many operations are under way. Changed by who has the engine, and seen by any thread: one that
+/// started an operation sees it counted until it is over.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct UnderWay(Arc<AtomicUsize>);
+
+impl UnderWay {
+    #[inline]
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn start(&self) {
+        self.0.store(self.get() + 1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end(&self) {
+        self.0.store(self.get() - 1, Ordering::Relaxed);
     }
 }
 

@@ -77,7 +77,7 @@ impl Engine {
             }
             OpFlags::Inject => (flags::INJECT, true),
         };
-        if self.rma_under_way >= self.rma_limit {
+        if self.rma_under_way.get() >= self.rma_limit {
             return Err(Errno::EAGAIN);
         }
         let inject = op_flags & flags::INJECT != 0;
@@ -156,7 +156,7 @@ impl Engine {
             self.untrack(number);
             return sent;
         }
-        self.rma_under_way += 1;
+        self.rma_under_way.start();
         self.channels.rma.sent += 1;
         self.channels.rma.sent_bytes += len as u64;
         Ok(())

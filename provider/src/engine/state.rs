@@ -34,7 +34,7 @@ use crate::{
     device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
     engine::{
-        ops::SendOp,
+        ops::{SendOp, UnderWay},
         side::{Counters, Side},
         transfers::{LongCopy, Stream, Transfer},
     },
@@ -139,7 +139,7 @@ pub(crate) struct Engine {
     pub(crate) next_age: u32,
     /// Operations on peers' memory that are not complete, and most there may be: peers
     /// keep answers that find no room.
-    pub(crate) rma_under_way: usize,
+    pub(crate) rma_under_way: UnderWay,
     pub(crate) rma_limit: usize,
     pub(crate) transfers: Slab<Transfer>,
     pub(crate) streams: VecDeque<Stream>,
@@ -219,7 +219,7 @@ impl Engine {
         let check = params.text("check") == "on";
         let copies = params.text("kernel_copy") == "auto";
         let turns = Turns::new(params.polling(), !params.text("report").is_empty());
-        let home = Home::new(own, net, turns, Settings { checks: check, copies });
+        let home = Home::new(own, net, turns, Settings { checks: check, copies }, domain.locked);
         let reports = |op_flags| Side { op_flags, ..Default::default() };
         Ok(Self {
             domain: Arc::clone(domain),
@@ -259,7 +259,7 @@ impl Engine {
             works: Slab::new(),
             scratch: Vec::new(),
             next_age: 0,
-            rma_under_way: 0,
+            rma_under_way: UnderWay::default(),
             rma_limit: match info.tx.as_ref().map_or(0, |tx| tx.size) {
                 0 => attr::QUEUE_SIZE,
                 size => size,
@@ -333,8 +333,11 @@ impl Engine {
         header: &Header,
         payload: Payload<'_>,
     ) -> Result<Sent> {
+        if let Some(sent) = self.home.send_near(peer, header, payload) {
+            return Ok(sent);
+        }
         match self.links.get_mut(peer as usize) {
-            Some(Some(link)) => Ok(self.home.send(link, peer, header, payload)),
+            Some(Some(link)) => Ok(self.home.send(link, header, payload)),
             _ => Err(Errno::ECONNABORTED),
         }
     }

@@ -12,6 +12,7 @@ use super::Endpoint;
 use crate::{
     engine::{Engine, tagged},
     posts::Posts,
+    sends::Sends,
     wait::triggers::{DeferredOp, Start},
 };
 
@@ -44,6 +45,23 @@ impl Endpoint {
                 engine.watch(Source::new(peer));
                 Ok(())
             }),
+        }
+    }
+
+    /// Messages may go to peers without the engine. Not again once that was over: a context that opens
+    /// anew has other queues.
+    pub(crate) fn start_sends(&self, engine: &Engine) {
+        if self.port.sends.get().is_none()
+            && let Some(sends) = Sends::of(engine)
+        {
+            let _ = self.port.sends.set(sends);
+        }
+    }
+
+    /// What is told of messages is told elsewhere from now on.
+    pub(crate) fn stop_sends(&self) {
+        if let Some(sends) = self.port.sends.get() {
+            sends.stop();
         }
     }
 

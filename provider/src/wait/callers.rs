@@ -12,7 +12,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -37,13 +37,35 @@ const ACTIVE: Duration = Duration::from_millis(20);
 /// cannot tell that they are there, and some compute for seconds between two calls.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
+/// What threads leave that start operations without the lock of the endpoint.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// The last that did since somebody was about to sleep ([`thread::current`]); 0 if none did.
+    starter: AtomicUsize,
+    /// Whether something went to a peer since a wait was slept through.
+    acted: AtomicBool,
+}
+
+impl Beside {
+    /// This thread starts an operation.
+    #[inline]
+    pub(crate) fn start(&self) {
+        self.starter.store(thread::current(), Ordering::Relaxed);
+    }
+
+    /// It went to a peer.
+    #[inline]
+    pub(crate) fn act(&self) {
+        self.acted.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The threads that called an endpoint lately.
 #[derive(Debug, Default)]
 pub(crate) struct Callers {
     /// The last thread that started an operation since somebody was about to sleep; 0 if none did.
     starter: usize,
-    /// The last of those threads that post without the lock of the endpoint.
-    beside: Arc<AtomicUsize>,
+    beside: Arc<Beside>,
     /// When a thread other than the one about to sleep last started an operation.
     started: Option<Instant>,
     /// The last to poll in vain,
@@ -61,10 +83,14 @@ impl Callers {
         self.starter = thread::current();
     }
 
-    /// Where threads that start an operation without the lock of the endpoint leave their name
-    /// ([`thread::current`]).
-    pub(crate) fn beside(&self) -> Arc<AtomicUsize> {
+    /// Where threads leave their traces that start operations without the lock of the endpoint.
+    pub(crate) fn beside(&self) -> Arc<Beside> {
         Arc::clone(&self.beside)
+    }
+
+    /// Whether one of these has sent something since this was last asked.
+    pub(crate) fn take_acts(&self) -> bool {
+        self.beside.acted.swap(false, Ordering::Relaxed)
     }
 
     /// This thread polls in vain.
@@ -79,7 +105,8 @@ impl Callers {
     pub(crate) fn others(&mut self) -> Others {
         let now = Instant::now();
         let this = thread::current();
-        let starters = [std::mem::take(&mut self.starter), self.beside.swap(0, Ordering::Relaxed)];
+        let starters =
+            [std::mem::take(&mut self.starter), self.beside.starter.swap(0, Ordering::Relaxed)];
         let another_polled = std::mem::take(&mut self.polled_by_several);
         if starters.iter().any(|&starter| starter != 0 && starter != this) {
             self.started = Some(now);

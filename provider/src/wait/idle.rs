@@ -255,7 +255,7 @@ impl Idle {
     #[inline]
     pub(crate) fn busy(&mut self, several: bool) {
         if std::mem::take(&mut self.rests) {
-            self.acts = self.acts.saturating_sub(1);
+            self.acts = if self.callers.take_acts() { ACTS } else { self.acts.saturating_sub(1) };
         }
         self.room &= self.acts > 0;
         (self.empty, self.empty_here, self.naps) = (0, 0, 0);
@@ -340,6 +340,10 @@ impl Idle {
         }
         if caller != Caller::Waits && self.has_core(used, crowded) {
             return Pause::None;
+        }
+        // What was started beside the calls of this thread, since the last sleep.
+        if self.callers.take_acts() && self.rests {
+            self.acts = ACTS;
         }
         self.nap = if self.naps == 0 { NAP } else { (self.nap * 2).min(self.longest_nap()) };
         (self.naps, self.rests) = (self.naps.saturating_add(1), caller != Caller::Waits);

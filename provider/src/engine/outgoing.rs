@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What the call that sends a message asks for.
+
+use channel::wire::{Flags, Header, Kind};
+use ffi::{
+    Errno, Result, flags,
+    ops::ep::{OpFlags, Send},
+};
+
+use crate::engine::ops::OpKind;
+
+const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
+    | flags::REMOTE_CQ_DATA
+    | flags::MORE
+    | flags::FENCE
+    | flags::MSG
+    | flags::TAGGED
+    | flags::SEND;
+
+/// How a message is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    /// Whether its success is reported.
+    pub(crate) report: bool,
+    pub(crate) inject: bool,
+    /// Whether its receiver says when it has it.
+    pub(crate) ack: bool,
+    /// Whether it waits for what was sent before.
+    pub(crate) fence: bool,
+}
+
+impl Outgoing {
+    /// Of an endpoint that has these flags for operations without any, may be bound for `selective`
+    /// completion, and injects at most so many bytes.
+    ///
+    /// # Errors
+    /// `EBADFLAGS`, and `EMSGSIZE` for an injected message that is too long.
+    #[inline(always)]
+    pub(crate) fn of(
+        op: &Send,
+        op_flags: u64,
+        selective: bool,
+        inject_size: usize,
+    ) -> Result<Self> {
+        let (op_flags, silent) = match op.flags {
+            OpFlags::Default => (op_flags, false),
+            OpFlags::Given(given) => {
+                ffi::object::only(given, SEND_FLAGS)?;
+                (given, false)
+            }
+            OpFlags::Inject => (flags::INJECT, true),
+        };
+        let inject = op_flags & flags::INJECT != 0;
+        if inject && op.buffer.len() > inject_size {
+            return Err(Errno::EMSGSIZE);
+        }
+        Ok(Self {
+            report: !silent && (!selective || op_flags & flags::COMPLETION != 0),
+            inject,
+            ack: !silent && op_flags & (flags::DELIVERY_COMPLETE | flags::MATCH_COMPLETE) != 0,
+            fence: op_flags & flags::FENCE != 0,
+        })
+    }
+
+    /// What goes ahead of the message.
+    #[inline(always)]
+    pub(crate) fn header(&self, op: &Send) -> Header {
+        let mut message_flags = Flags::empty();
+        message_flags.set(Flags::TAGGED, op.tag.is_some());
+        message_flags.set(Flags::DATA, op.data.is_some());
+        message_flags.set(Flags::ACK, self.ack);
+        Header {
+            kind: Kind::Inline,
+            flags: message_flags,
+            peer: 0,
+            count: 0,
+            bits: op.tag.unwrap_or(0),
+            data: op.data.unwrap_or(0),
+            len: op.buffer.len() as u64,
+            op: 0,
+        }
+    }
+}
+
+/// What a message is.
+#[inline]
+pub(crate) fn kind_of(op: &Send) -> OpKind {
+    if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg }
+}
