@@ -14,7 +14,7 @@ use crate::{
     net::{self, end::Net},
     polling::Turns,
     sending::Sending,
-    shm::{self, outbox, segment::Segment},
+    shm::{self, segment::Segment},
     way::{Inbox, Link},
     wire::{FAR, Header},
 };
@@ -34,8 +34,6 @@ pub struct Home {
     own: Arc<Segment>,
     /// To peers of this host.
     near: Arc<Sending>,
-    /// Longest payload of a slot there.
-    room: usize,
     settings: Settings,
     net: Option<Arc<Net>>,
     /// When the inbox of the network is looked into.
@@ -60,7 +58,6 @@ impl Home {
         Self {
             own: Arc::clone(own),
             near: Arc::new(Sending::new(own, settings.checks, locked)),
-            room: outbox::room(settings.checks),
             settings,
             net,
             turns,
@@ -220,7 +217,7 @@ impl Home {
     #[inline(always)]
     #[must_use]
     pub fn fits(&self, len: usize) -> bool {
-        len <= self.room
+        self.near.fits(len)
     }
 
     /// Whether no buffer was free for a while, all along.
@@ -320,7 +317,6 @@ impl Home {
     pub fn set(&mut self, settings: Settings) {
         self.settings = settings;
         self.near = Arc::new(Sending::new(&self.own, settings.checks, false));
-        self.room = outbox::room(settings.checks);
     }
 
     /// Lends all buffers.

@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end of an endpoint to peers of this host: one thread after the other sends, whether it
-//! has the rest of the endpoint or not.
+//! The sending end of an endpoint to peers of this host, for threads that have the rest of the endpoint
+//! or not.
+//!
+//! ```text
+//! outbox      lanes, buffers      whoever has the endpoint; messages that need a buffer
+//! more        lanes               messages that fit a slot, of threads: each begins with
+//!                                 a place of its own, and takes the next one that is free
+//! ```
+//! A ring puts what threads send into one order: that in which they claim its slots.
 
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use ffi::{
     Buffer,
     serial::{Serial, SerialGuard},
+    thread,
 };
 
 use crate::{
     contract::{Payload, Sent},
-    shm::{outbox::Outbox, segment::Segment},
+    shm::{
+        lanes::Lanes,
+        outbox::{self, Outbox},
+        segment::{INTENTS, Segment},
+    },
     way::Link,
     wire::Header,
 };
@@ -20,35 +33,58 @@ use crate::{
 #[derive(Debug)]
 pub struct Sending {
     own: Arc<Segment>,
-    outbox: Serial<Outbox>,
+    /// Longest payload of a slot.
+    room: usize,
+    outbox: CachePadded<Serial<Outbox>>,
+    /// None where one thread at a time uses the endpoint.
+    more: Box<[CachePadded<Serial<Lanes>>]>,
 }
 
 impl Sending {
     /// That of the endpoint with this segment, which several threads use if it is `locked`.
     pub(crate) fn new(own: &Arc<Segment>, checks: bool, locked: bool) -> Self {
-        Self { own: Arc::clone(own), outbox: Serial::new(Outbox::new(checks), locked) }
+        let threads = if locked { 1..INTENTS } else { 1..1 };
+        let more = |thread| CachePadded::new(Serial::new(Lanes::new(thread), locked));
+        Self {
+            own: Arc::clone(own),
+            room: outbox::room(checks),
+            outbox: CachePadded::new(Serial::new(Outbox::new(checks), locked)),
+            more: threads.map(more).collect(),
+        }
+    }
+
+    /// Whether so many bytes go with a slot without a buffer.
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn fits(&self, len: usize) -> bool {
+        len <= self.room
     }
 
     /// Sends a message; none if there is no endpoint of this host at the peer's address, or nobody has
     /// met it yet.
     #[inline(always)]
     pub fn send_to_open(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
-        let mut outbox = self.outbox.lock();
-        if !outbox.is_open(peer) {
-            return None;
+        if !self.more.is_empty() && self.fits(message.len()) {
+            return self.send_short(peer, header, message);
         }
-        let sent = outbox.send(&self.own, peer, header, Payload::Message(message));
-        if sent == Some(Sent::Yes) {
-            let (messages, bytes) = outbox.sent_to_open;
-            outbox.sent_to_open = (messages + 1, bytes + header.len);
-        }
-        sent
+        self.outbox.lock().send_to_open(&self.own, peer, header, message)
+    }
+
+    /// The same of a message that fits a slot, beside other threads.
+    fn send_short(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
+        let first = thread::current_of(self.more.len());
+        let mut places = self.more[first..].iter().chain(&self.more[..first]);
+        let free = places.find_map(|lanes| lanes.try_lock());
+        let mut lanes = free.unwrap_or_else(|| self.more[first].lock());
+        lanes.send_short(&self.own, peer, header, message)
     }
 
     /// Messages that were sent so, and their bytes.
     #[must_use]
     pub fn sent_to_open(&self) -> (u64, u64) {
-        self.outbox.lock().sent_to_open
+        let mut all = (0, 0);
+        self.on_lanes(|lanes| all = (all.0 + lanes.sent().0, all.1 + lanes.sent().1));
+        all
     }
 
     /// Sends a slot and what goes with it to whoever was met.
@@ -59,21 +95,115 @@ impl Sending {
 
     /// From now on there is nobody to send to.
     pub fn stop(&self) {
-        self.outbox.lock().disconnect_all();
+        self.on_lanes(Lanes::disconnect_all);
     }
 
     pub(crate) fn connect(&self, peer: u32, link: &Link) {
         if let Link::Shm(link) = link {
-            self.outbox.lock().connect(peer, link);
+            self.on_lanes(|lanes| lanes.connect(peer, link));
         }
     }
 
     pub(crate) fn disconnect(&self, peer: u32) {
-        self.outbox.lock().disconnect(&self.own, peer);
+        self.on_lanes(|lanes| lanes.disconnect(peer));
+        self.outbox.lock().reclaim(&self.own, peer);
+    }
+
+    fn on_lanes(&self, mut work: impl FnMut(&mut Lanes)) {
+        work(&mut self.outbox.lock().lanes);
+        self.more.iter().for_each(|lanes| work(&mut lanes.lock()));
     }
 
     /// The outbox, for who has the rest of the endpoint.
     pub(crate) fn outbox(&self) -> (SerialGuard<'_, Outbox>, &Segment) {
         (self.outbox.lock(), &self.own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{Ipv4Addr, SocketAddrV4},
+        thread,
+    };
+
+    use ffi::memory::Window;
+    use nic::polling::Polling;
+
+    use super::*;
+    use crate::{
+        contract::Settings,
+        home::Home,
+        polling::Turns,
+        way::Inbox,
+        wire::{Flags, Kind},
+    };
+
+    /// More than there are places.
+    const THREADS: u64 = 5;
+    const EACH: u64 = 3000;
+
+    fn home(port: u16, locked: bool) -> (Arc<Segment>, Home) {
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        let own = Arc::new(Segment::create(address).unwrap());
+        let settings = Settings { checks: false, copies: true };
+        let home = Home::new(&own, None, Turns::new(Polling::Auto, false), settings, locked);
+        (own, home)
+    }
+
+    #[test]
+    fn threads_of_an_endpoint_send_beside_each_other_and_keep_their_orders() {
+        let ((one, sender), (other, receiver)) = (home(287, true), home(288, false));
+        sender.connect(0, &sender.open(other.port()).unwrap());
+        let back = receiver.open(one.port()).unwrap();
+        let Some(mut inbox) = receiver.inboxes()[0].take() else { panic!("an inbox") };
+        let send_all = |own: u64| {
+            let memory: &'static mut [u8] = vec![own as u8; 1000].leak();
+            let window = Window::from(memory);
+            for bits in 0..EACH {
+                // Some need a buffer.
+                let len = if bits % 7 == 0 { 1000 } else { 8 };
+                let message = window.part(0, len).unwrap();
+                let (kind, flags, len) = (Kind::Inline, Flags::empty(), len as u64);
+                let header = Header { kind, flags, peer: 0, count: 0, bits, data: own, len, op: 0 };
+                while sender.near().send_to_open(0, &header, &message) != Some(Sent::Yes) {
+                    thread::yield_now();
+                }
+            }
+        };
+        let take = |inbox: &mut Inbox| {
+            let header = inbox.peek()?.header.unwrap();
+            let body = back.body(&header, inbox.payload()).unwrap();
+            let bytes = body.bytes().first(header.len as usize).keep();
+            assert!(bytes.iter().all(|&byte| u64::from(byte) == header.data), "{header:?}");
+            drop(body);
+            inbox.release();
+            inbox.publish();
+            Some(header)
+        };
+        thread::scope(|scope| {
+            for own in 0..THREADS {
+                scope.spawn({
+                    let send_all = &send_all;
+                    move || send_all(own)
+                });
+            }
+            let mut next = [0; THREADS as usize];
+            for _ in 0..THREADS * EACH {
+                let header = loop {
+                    match take(&mut inbox) {
+                        Some(header) => break header,
+                        None => thread::yield_now(),
+                    }
+                };
+                assert_eq!(header.bits, next[header.data as usize]);
+                next[header.data as usize] += 1;
+            }
+        });
+        let long = EACH.div_ceil(7);
+        let bytes = THREADS * (long * 1000 + (EACH - long) * 8);
+        assert_eq!(sender.near().sent_to_open(), (THREADS * EACH, bytes));
+        sender.near().stop();
+        assert_eq!(sender.near().sent_to_open().0, THREADS * EACH);
     }
 }

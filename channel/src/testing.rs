@@ -38,7 +38,7 @@ impl Writer {
     /// To the ring of this segment.
     #[must_use]
     pub fn new(to: &Segment) -> Self {
-        Self(Sender::new(to.identity()))
+        Self(Sender::new(to.identity(), 0))
     }
 
     /// A slot without payload; whether there was room.
@@ -70,7 +70,7 @@ pub fn unclaim(to: &Segment) {
 
 /// Says that `own` is about to claim the first position of a ring.
 pub fn intend(own: &Segment, to: &Segment) {
-    own.intent().store(protocol::intent(to.identity().ring(), 0), Ordering::Release);
+    own.intent(0).store(protocol::intent(to.identity().ring(), 0), Ordering::Release);
 }
 
 /// The headers that a ring has had from its first slot on; none where a slot is nonsense.

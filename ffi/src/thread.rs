@@ -29,6 +29,16 @@ pub fn current() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
+/// Which of so many places is this thread's: mostly another than that of its neighbours. `places` is
+/// not 0.
+#[inline]
+#[must_use]
+pub fn current_of(places: usize) -> usize {
+    // Control blocks are at the ends of stacks, which lie in a row: the golden ratio spreads them.
+    let spread = (current() as u64 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (spread >> 32) as usize % places
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,5 +49,21 @@ mod tests {
         assert_eq!(here, current());
         let there = std::thread::scope(|scope| scope.spawn(current).join().unwrap());
         assert!(here != there && here != 0 && there != 0);
+    }
+
+    #[test]
+    fn threads_have_places() {
+        assert_eq!(current_of(4), current_of(4));
+        let gate = std::sync::Barrier::new(8);
+        let place = || {
+            gate.wait();
+            current_of(4)
+        };
+        let mut places = std::thread::scope(|scope| {
+            let threads = [(); 8].map(|()| scope.spawn(place));
+            threads.map(|thread| thread.join().unwrap())
+        });
+        places.sort_unstable();
+        assert!(places[0] < places[7] && places[7] < 4, "{places:?}");
     }
 }

@@ -17,7 +17,7 @@
 use matching::Tallies;
 
 /// "tcamshm" and the version of a segment's layout.
-pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x05");
+pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x06");
 /// Where the identity is, in bytes.
 pub const IDENTITY: usize = 0;
 /// Where the process id is.

@@ -25,23 +25,28 @@ struct op {
 static const struct how {
     const char *name;
     enum fi_threading level;
-    int threads, endpoints;
+    int threads;
+    // Of the process that sends, and of the one that receives.
+    int endpoints[2];
     bool bursts;
     // Whether one more thread polls.
     bool polled;
 } hows[] = {
-    {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, 1, false, false},
-    {"one thread, FI_THREAD_SAFE", FI_THREAD_SAFE, 1, 1, false, false},
-    {"two threads, one endpoint", FI_THREAD_SAFE, 2, 1, false, false},
-    {"two threads, an endpoint each", FI_THREAD_SAFE, 2, 2, false, false},
-    {"bursts, one thread", FI_THREAD_SAFE, 1, 1, true, false},
-    {"bursts, one thread beside one that polls", FI_THREAD_SAFE, 1, 1, true, true},
-    {"bursts, two threads, one endpoint", FI_THREAD_SAFE, 2, 1, true, false},
-    {"bursts, two threads, an endpoint each", FI_THREAD_SAFE, 2, 2, true, false},
+    {"one thread, FI_THREAD_DOMAIN", FI_THREAD_DOMAIN, 1, {1, 1}, false, false},
+    {"one thread, FI_THREAD_SAFE", FI_THREAD_SAFE, 1, {1, 1}, false, false},
+    {"two threads, one endpoint", FI_THREAD_SAFE, 2, {1, 1}, false, false},
+    {"two threads, an endpoint each", FI_THREAD_SAFE, 2, {2, 2}, false, false},
+    {"bursts, one thread", FI_THREAD_SAFE, 1, {1, 1}, true, false},
+    {"bursts, one thread beside one that polls", FI_THREAD_SAFE, 1, {1, 1}, true, true},
+    {"bursts, two threads, one endpoint", FI_THREAD_SAFE, 2, {1, 1}, true, false},
+    {"bursts, two threads, one endpoint, a receiver each", FI_THREAD_SAFE, 2, {1, 2}, true, false},
+    {"bursts, two threads, an endpoint each", FI_THREAD_SAFE, 2, {2, 2}, true, false},
 };
 enum { HOWS = sizeof hows / sizeof *hows };
 
 static struct side sides[THREADS];
+// The other end of each thread's messages.
+static fi_addr_t peers[THREADS];
 static const struct how *how;
 static struct op ops[THREADS][BURST];
 static uint64_t buffers[THREADS][BURST];
@@ -56,8 +61,10 @@ static void meet_other(int own) {
     while (atomic_load(&shared->steps[!own]) < step) usleep(20);
 }
 
+static int process;
+
 static struct side *side_of(int thread) {
-    return &sides[how->endpoints == 1 ? 0 : thread];
+    return &sides[how->endpoints[process] == 1 ? 0 : thread];
 }
 
 // Reads what there is; with a shared endpoint it may be the other thread's.
@@ -72,7 +79,7 @@ static ssize_t look(struct side *side, struct op **found) {
 static void send(int thread, uint64_t tag, uint64_t value) {
     struct side *side = side_of(thread);
     ssize_t sent;
-    while ((sent = fi_tinject(side->ep, &value, sizeof value, side->peer, tag + (uint64_t)thread)) == -FI_EAGAIN)
+    while ((sent = fi_tinject(side->ep, &value, sizeof value, peers[thread], tag + (uint64_t)thread)) == -FI_EAGAIN)
         fi_cq_read(side->cq, NULL, 0);
     CHECK(sent == 0, "%zd", sent);
 }
@@ -82,7 +89,7 @@ static void receive(int thread, int place, uint64_t tag) {
     struct op *op = &ops[thread][place];
     op->thread = thread;
     op->done = 0;
-    OK(fi_trecv(side->ep, &buffers[thread][place], 8, NULL, side->peer, tag + (uint64_t)thread, 0, op));
+    OK(fi_trecv(side->ep, &buffers[thread][place], 8, NULL, peers[thread], tag + (uint64_t)thread, 0, op));
 }
 
 static void *work(void *argument) {
@@ -115,7 +122,7 @@ static void receive_all(void) {
         missing[thread] = WINDOW;
     }
     while (left > 0) {
-        for (int endpoint = 0; endpoint < how->endpoints; endpoint++)
+        for (int endpoint = 0; endpoint < how->endpoints[process]; endpoint++)
             for (ssize_t i = 0, count = look(&sides[endpoint], found); i < count; i++) missing[found[i]->thread]--;
         for (int thread = 0; thread < how->threads; thread++) {
             if (missing[thread]) continue;
@@ -192,7 +199,7 @@ static void receive_all_bursts(void) {
         for (int thread = 0; thread < how->threads; thread++)
             for (int i = 0; i < BURST; i++) receive(thread, i, STREAM);
         for (int missing = how->threads * BURST; missing > 0;)
-            for (int endpoint = 0; endpoint < how->endpoints; endpoint++) if ((count = look(&sides[endpoint], found)) > 0) missing -= (int)count;
+            for (int endpoint = 0; endpoint < how->endpoints[process]; endpoint++) if ((count = look(&sides[endpoint], found)) > 0) missing -= (int)count;
         for (int thread = 0; thread < how->threads; thread++)
             for (uint64_t i = 0; i < BURST; i++)
                 CHECK(buffers[thread][i] == burst * BURST + i, "burst %lu, message %lu", (unsigned long)burst,
@@ -212,19 +219,20 @@ int main(void) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED, "mmap");
     pid_t pid = fork();
-    int own = !pid;
+    int own = process = !pid;
     for (int i = 0; i < HOWS; i++) {
         how = &hows[i];
         open_named(provider, how->level);
-        for (int thread = 0; thread < how->endpoints; thread++) {
+        for (int endpoint = 0; endpoint < how->endpoints[own]; endpoint++) {
             size_t len = NAME;
-            open_side(&sides[thread], 0, 2);
-            OK(fi_getname(&sides[thread].ep->fid, shared->names[own][thread], &len));
+            open_side(&sides[endpoint], 0, 2);
+            OK(fi_getname(&sides[endpoint].ep->fid, shared->names[own][endpoint], &len));
         }
         meet_other(own);
-        for (int thread = 0; thread < how->endpoints; thread++)
-            CHECK(fi_av_insert(sides[thread].av, shared->names[!own][thread], 1, &sides[thread].peer, 0, NULL) == 1,
-                  "not inserted");
+        for (int thread = 0; thread < how->threads; thread++) {
+            const char *name = shared->names[!own][how->endpoints[!own] == 1 ? 0 : thread];
+            CHECK(fi_av_insert(side_of(thread)->av, name, 1, &peers[thread], 0, NULL) == 1, "not inserted");
+        }
         for (int run = 0; run < RUNS; run++) {
             if (pid)
                 times[run] = how->bursts ? send_all_bursts() : send_all();
@@ -234,7 +242,7 @@ int main(void) {
                 receive_all();
         }
         meet_other(own);
-        for (int thread = 0; thread < how->endpoints; thread++) close_side(&sides[thread]);
+        for (int endpoint = 0; endpoint < how->endpoints[own]; endpoint++) close_side(&sides[endpoint]);
         close_domain();
         qsort(times, RUNS, sizeof *times, by_value);
         if (pid) printf("%s: %s: %.0f ns a message\n", provider, how->name, times[RUNS / 2]);

@@ -30,8 +30,8 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(peer: &Arc<Segment>, number: u16, checks: bool) -> Self {
-        let mut sender = Sender::new(peer.identity());
+    pub(super) fn new(peer: &Arc<Segment>, number: u16, thread: usize, checks: bool) -> Self {
+        let mut sender = Sender::new(peer.identity(), thread);
         if checks {
             sender.add_checks();
         }

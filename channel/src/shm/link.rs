@@ -70,9 +70,9 @@ impl Link {
         Ok(Self { segment, number, checks, copies, pieces: !settings.copies })
     }
 
-    /// The sending end of the peer's ring.
-    pub(super) fn lane(&self) -> Lane {
-        Lane::new(&self.segment, self.number, self.checks)
+    /// The sending end of the peer's ring, for one of our threads at a time that has this number.
+    pub(super) fn lane(&self, thread: usize) -> Lane {
+        Lane::new(&self.segment, self.number, thread, self.checks)
     }
 
     /// Who the peer is.

@@ -30,6 +30,7 @@ mod fills;
 pub(crate) mod image;
 pub(crate) mod inbox;
 mod lane;
+pub(crate) mod lanes;
 pub(crate) mod link;
 pub(crate) mod outbox;
 pub(crate) mod protocol;

@@ -8,8 +8,9 @@
 //!     it does not                     buffer = a free one                  else NoBuffer
 //!                                     fill it; slot with its number        else give it back: NoRoom
 //! ```
-//! Who sends announces in its segment which slot of which ring it claims, one at a time: so one thread
-//! sends at a time ([`crate::sending`]).
+//! A thread announces in its segment which slot of which ring it claims. There are a few places for
+//! that, and so a few threads may send at a time, by lanes of their own ([`crate::sending`]); those
+//! after the first send what fits a slot.
 //!
 //! What a message passes on its way into a slot is inlined by force (`inline(always)`): out of line
 //! it costs 20 to 48 instructions a message.
@@ -21,7 +22,7 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 use super::{
     buffers::Buffers,
     lane::{Lane, fill_buffer, fill_bytes, fill_frame},
-    link::Link,
+    lanes::Lanes,
     segment::{BUFFER, Segment},
 };
 use crate::{
@@ -32,61 +33,46 @@ use crate::{
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// By peer number.
-    lanes: Vec<Option<Box<Lane>>>,
+    pub(crate) lanes: Lanes,
     buffers: Buffers,
     /// Longest payload of a slot.
     room: usize,
     /// Whether slots have checksums.
     checks: bool,
-    /// Messages that were sent by who has not all of the endpoint, and their bytes.
-    pub(crate) sent_to_open: (u64, u64),
 }
 
 impl Outbox {
     pub(crate) fn new(checks: bool) -> Self {
-        Self {
-            lanes: Vec::new(),
-            buffers: Buffers::new(),
-            room: room(checks),
-            checks,
-            sent_to_open: (0, 0),
-        }
+        Self { lanes: Lanes::new(0), buffers: Buffers::new(), room: room(checks), checks }
     }
 
-    /// From now on this link leads to a peer.
-    pub(crate) fn connect(&mut self, peer: u32, link: &Link) {
-        let index = peer as usize;
-        if self.lanes.len() <= index {
-            self.lanes.resize_with(index + 1, || None);
-        }
-        self.lanes[index] = Some(Box::new(link.lane()));
-    }
-
-    /// Nothing more goes to a peer, and what it has comes back.
-    pub(crate) fn disconnect(&mut self, own: &Segment, peer: u32) {
-        if let Some(lane) = self.lanes.get_mut(peer as usize) {
-            *lane = None;
-        }
+    /// What a peer has comes back, which is gone and has no lane any more.
+    pub(crate) fn reclaim(&mut self, own: &Segment, peer: u32) {
         self.buffers.reclaim(own, peer);
-    }
-
-    /// Nothing more goes to anybody.
-    pub(crate) fn disconnect_all(&mut self) {
-        self.lanes.clear();
-    }
-
-    /// Whether there is an endpoint at the end of a lane that has not closed.
-    #[inline(always)]
-    pub(crate) fn is_open(&self, peer: u32) -> bool {
-        matches!(self.lanes.get(peer as usize), Some(Some(lane)) if lane.is_open())
     }
 
     /// The checksum of what goes to a peer with the next slot; whether there is a lane to it.
     pub(crate) fn set_check(&mut self, peer: u32, check: u32) -> bool {
-        let Some(Some(lane)) = self.lanes.get_mut(peer as usize) else { return false };
-        lane.set_check(check);
-        true
+        let lane = self.lanes.get(peer);
+        lane.map(|lane| lane.set_check(check)).is_some()
+    }
+
+    /// Sends a message; none if there is no open lane to its receiver.
+    #[inline(always)]
+    pub(crate) fn send_to_open(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        header: &Header,
+        message: &Buffer,
+    ) -> Option<Sent> {
+        if message.len() <= self.room {
+            return self.lanes.send_short(own, peer, header, message);
+        }
+        self.lanes.open(peer)?;
+        let sent = self.send(own, peer, header, Payload::Message(message))?;
+        self.lanes.note(sent, header);
+        Some(sent)
     }
 
     /// Sends a slot and what goes with it to a peer of this number; none if there is no lane to it.
@@ -98,8 +84,8 @@ impl Outbox {
         header: &Header,
         payload: Payload<'_>,
     ) -> Option<Sent> {
-        let Self { lanes, buffers, room, checks, .. } = self;
-        let lane = lanes.get_mut(peer as usize)?.as_mut()?;
+        let Self { lanes, buffers, room, checks } = self;
+        let lane = lanes.get(peer)?;
         let mut load = Load { own, lane, peer, buffers, room: *room, checks: *checks };
         Some(match payload {
             Payload::Nothing => Sent::if_room(load.lane.push_bare(own, header)),

@@ -16,7 +16,8 @@
 //!
 //! A sender that is killed between claim and turn would leave a slot that is
 //! never filled and stop the ring. It has announced the claim as its *intent*
-//! in its own segment; the receiver, when the ring stands still with positions
+//! in its own segment, which has a word for each of its threads that may send at a time; the
+//! receiver, when the ring stands still with positions
 //! claimed, skips a position that no living peer intends ([`Receiver::skip`]).
 //!
 //! Rejected: a ring a pair of endpoints (memory grows with the square of ranks,
@@ -31,7 +32,7 @@ use std::{
 
 use super::{
     protocol::{self, Ring},
-    segment::{SLOTS, Segment, slot_word},
+    segment::{INTENTS, SLOTS, Segment, slot_word},
 };
 use crate::{
     bytes::SharedBytes,
@@ -72,6 +73,8 @@ pub(crate) fn has_room(of: &Segment) -> bool {
 pub(crate) struct Sender {
     /// The name of the peer's ring.
     ring: u32,
+    /// Which of our threads claims: one has this number at a time.
+    thread: usize,
     head: u64,
     /// The position behind the slot that was filled last.
     next: u64,
@@ -82,8 +85,8 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(peer: Identity) -> Self {
-        Self { ring: peer.ring(), head: 0, next: 0, checked: 0, check: 0 }
+    pub(crate) fn new(peer: Identity, thread: usize) -> Self {
+        Self { ring: peer.ring(), thread, head: 0, next: 0, checked: 0, check: 0 }
     }
 
     /// From now on slots have checksums.
@@ -133,7 +136,7 @@ impl Sender {
         payload: impl FnOnce(*mut u8),
     ) -> bool {
         words[0] |= self.checked;
-        let claimed = protocol::claim(peer, own.intent(), self.ring, &mut self.head);
+        let claimed = protocol::claim(peer, own.intent(self.thread), self.ring, &mut self.head);
         let Some(position) = claimed else { return false };
         let slot = peer.slot(position);
         // SAFETY: the slot lies in the peer's mapping; the claim makes this
@@ -284,7 +287,8 @@ impl Receiver {
 
     /// Whether a peer announced the claim of the next position.
     pub(crate) fn is_intent_of(&self, own: &Segment, peer: &Segment) -> bool {
-        protocol::is_intent(peer.intent(), own.identity().ring(), self.head)
+        let ring = own.identity().ring();
+        (0..INTENTS).any(|thread| protocol::is_intent(peer.intent(thread), ring, self.head))
     }
 
     /// Goes past a position that a dead peer claimed.
@@ -313,7 +317,7 @@ mod tests {
     #[test]
     fn slots_come_out_in_order_over_many_laps_and_a_full_ring_says_so() {
         let (own, peer) = (segment(71), segment(72));
-        let (mut sender, mut receiver) = (Sender::new(peer.identity()), Receiver::default());
+        let (mut sender, mut receiver) = (Sender::new(peer.identity(), 0), Receiver::default());
         let (mut sent, mut received) = (0, 0);
         for round in 0..10 {
             while sender.push(&own, &peer, &header(sent), |_| ()) {
@@ -338,7 +342,7 @@ mod tests {
             for (number, own) in (0..).zip(&senders) {
                 let peer = &receiver_segment;
                 scope.spawn(move || {
-                    let mut sender = Sender::new(peer.identity());
+                    let mut sender = Sender::new(peer.identity(), 0);
                     for count in 0..EACH {
                         let header = Header { peer: number, ..header(count) };
                         while !sender.push(own, peer, &header, |_| ()) {
@@ -370,12 +374,17 @@ mod tests {
     #[test]
     fn a_claim_of_a_dead_peer_is_skipped() {
         let (own, peer) = (segment(77), segment(78));
-        let (mut sender, mut receiver) = (Sender::new(peer.identity()), Receiver::default());
+        let (mut sender, mut receiver) = (Sender::new(peer.identity(), 0), Receiver::default());
         // What a sender killed after its claim leaves.
-        own.intent().store(protocol::intent(peer.identity().ring(), 0), Ordering::Relaxed);
+        own.intent(0).store(protocol::intent(peer.identity().ring(), 0), Ordering::Relaxed);
         peer.tail().store(1, Ordering::Relaxed);
         assert!(receiver.peek(&peer).is_none());
         assert!(receiver.is_claimed(&peer) && receiver.is_intent_of(&peer, &own));
+        own.intent(0).store(0, Ordering::Relaxed);
+        assert!(!receiver.is_intent_of(&peer, &own));
+        let claim = protocol::intent(peer.identity().ring(), 0);
+        own.intent(INTENTS - 1).store(claim, Ordering::Relaxed);
+        assert!(receiver.is_intent_of(&peer, &own), "another thread's");
         receiver.skip(&peer);
         assert!(!receiver.is_claimed(&peer));
         assert!(sender.push(&own, &peer, &header(5), |_| ()));

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  0      header: identity, incarnation | started, process namespace | state | senders | tail |
-//!         head | bell | sleeps | intent | reach | cores
+//!         head | bell | sleeps | intent | reach | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
 //!  8 K    ring: 1024 slots of 256 bytes
@@ -62,6 +62,8 @@ use crate::{
 pub(crate) const SLOTS: u64 = 1024;
 /// Buffers of a segment.
 pub(crate) const BUFFERS: usize = 64;
+/// Threads of an endpoint that may claim a position somewhere at a time.
+pub(crate) const INTENTS: usize = 4;
 /// Bytes of a buffer.
 pub(crate) const BUFFER: usize = LONGEST;
 
@@ -71,8 +73,8 @@ const TAIL: usize = 4 * LINE;
 const HEAD: usize = 6 * LINE;
 const BELL_WORD: usize = 8 * LINE;
 const SLEEPS: usize = 10 * LINE;
-const INTENT: usize = 12 * LINE;
 const REACH: usize = 14 * LINE;
+const INTENT_AT: [usize; INTENTS] = [12 * LINE, 20 * LINE, 24 * LINE, 28 * LINE];
 const BUFFER_STATES: usize = live::PAGE;
 pub(crate) const RING: usize = BUFFER_STATES + BUFFERS * LINE;
 pub(crate) const BUFFER_AREA: usize = RING + SLOTS as usize * SLOT;
@@ -83,7 +85,8 @@ const RESERVED: usize = SENDERS + live::PAGE;
 /// Length of a segment in bytes.
 pub(crate) const LENGTH: usize = SENDERS + PEERS * 8;
 const _: () = assert!(RESERVED == live::SEGMENT);
-const _: () = assert!(REACH < CORES && CORES + 8 * cores::WORDS <= live::COUNTERS);
+const _: () = assert!(REACH < CORES && CORES + 8 * cores::WORDS <= INTENT_AT[1]);
+const _: () = assert!(INTENT_AT[INTENTS - 1] < live::COUNTERS);
 
 /// What is known of a segment's owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,9 +372,10 @@ impl Segment {
         self.word32(SLEEPS)
     }
 
-    /// The position the owner is about to claim elsewhere (see [`super::ring`]).
-    pub(crate) fn intent(&self) -> &AtomicU64 {
-        self.word(INTENT)
+    /// The position that a thread of the owner is about to claim elsewhere (see [`super::ring`]).
+    #[inline]
+    pub(crate) fn intent(&self, thread: usize) -> &AtomicU64 {
+        self.word(INTENT_AT[thread % INTENTS])
     }
 
     /// Zero if the buffer is free.

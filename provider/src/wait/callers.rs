@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crossbeam_utils::CachePadded;
 use ffi::thread;
 
 /// Threads other than the one that polls.
@@ -37,11 +38,16 @@ const ACTIVE: Duration = Duration::from_millis(20);
 /// cannot tell that they are there, and some compute for seconds between two calls.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
+/// Threads that leave their names apart.
+const STARTERS: usize = 4;
+
 /// What threads leave that start operations without the lock of the endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// The last that did since somebody was about to sleep ([`thread::current`]); 0 if none did.
-    starter: AtomicUsize,
+    /// The last of some threads that did since somebody was about to sleep ([`thread::current`]); 0 if
+    /// none did. Threads that start operations all the time would otherwise take the line from each
+    /// other.
+    starters: [CachePadded<AtomicUsize>; STARTERS],
     /// Whether something went to a peer since a wait was slept through.
     acted: AtomicBool,
 }
@@ -50,13 +56,23 @@ impl Beside {
     /// This thread starts an operation.
     #[inline]
     pub(crate) fn start(&self) {
-        self.starter.store(thread::current(), Ordering::Relaxed);
+        leave(&self.starters[thread::current_of(STARTERS)], thread::current());
     }
 
     /// It went to a peer.
     #[inline]
     pub(crate) fn act(&self) {
-        self.acted.store(true, Ordering::Relaxed);
+        if !self.acted.load(Ordering::Relaxed) {
+            self.acted.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Stores what is not there yet.
+#[inline]
+fn leave(at: &AtomicUsize, thread: usize) {
+    if at.load(Ordering::Relaxed) != thread {
+        at.store(thread, Ordering::Relaxed);
     }
 }
 
@@ -105,10 +121,11 @@ impl Callers {
     pub(crate) fn others(&mut self) -> Others {
         let now = Instant::now();
         let this = thread::current();
-        let starters =
-            [std::mem::take(&mut self.starter), self.beside.starter.swap(0, Ordering::Relaxed)];
+        let taken = |starter: &CachePadded<AtomicUsize>| starter.swap(0, Ordering::Relaxed);
+        let beside = self.beside.starters.each_ref().map(taken);
+        let own = std::mem::take(&mut self.starter);
         let another_polled = std::mem::take(&mut self.polled_by_several);
-        if starters.iter().any(|&starter| starter != 0 && starter != this) {
+        if beside.into_iter().chain([own]).any(|starter| starter != 0 && starter != this) {
             self.started = Some(now);
             self.noticed = Some(now);
         } else if another_polled {
