@@ -133,7 +133,7 @@ class Writer:
     """Writes a trace, as nic/src/trace.rs describes it."""
 
     KEY, TIME, MULTI, POST, ANYWAY, HELD, ARRIVE = 1, 2, 3, 5, 6, 7, 8
-    PEEK, TAKE, CANCEL, DROP, CLAIM, DISCARD = 9, 10, 11, 12, 17, 18
+    PEEK, TAKE, CANCEL, DROP, CLAIM, DISCARD, TURN = 9, 10, 11, 12, 17, 18, 21
     ANY = 0xFFFF_FFFF
 
     def __init__(self, rank, context, version):
@@ -155,6 +155,10 @@ class Writer:
             head |= self.place << 6
         self.words += [head, *(half for number in numbers for half in halves(number))]
 
+    def turn(self, thread, is_device):
+        """The thread that does what follows."""
+        self.words.append(self.TURN | is_device << 5 | thread << 6)
+
     def write(self, path):
         header = f"tcam-trace {self.version}\n{json.dumps(self.header)}".encode().ljust(8192 - 16)
         words = struct.pack(f"<{len(self.words)}I", *self.words)
@@ -169,7 +173,7 @@ def generate(path, seed):
     """A trace of random operations: phases of receives and of messages by turns, so that
     both queues grow. Every version that is read has its turn."""
     rng = random.Random(seed)
-    version = [5, 4, 5, 3][seed % 4]
+    version = [6, 4, 5, 3][seed % 4]
     tags, sources = rng.choice([2, 5, 12]), rng.choice([1, 3, 6])
     wild, several = rng.choice([0, 0.1, 0.4]), rng.choice([0, 0.05])
     writer = Writer(0, "tagged", version)
@@ -184,6 +188,9 @@ def generate(path, seed):
     for _ in range(25):
         receives = rng.choice([0.15, 0.5, 0.85])
         for _ in range(rng.randrange(10, 70)):
+            if version >= 6 and rng.random() < 0.2:
+                # Matching does not depend on threads.
+                writer.turn(rng.randrange(4), rng.random() < 0.5)
             chance = rng.random()
             if chance < 0.05:
                 writer.put(writer.CANCEL, numbers=[rng.randrange(max(posted - 60, 0), posted + 1)])
@@ -194,7 +201,7 @@ def generate(path, seed):
             elif chance < 0.17:
                 writer.put(writer.HELD, pattern())
             elif rng.random() < receives:
-                length = rng.randrange(100) if version == 5 else 0
+                length = rng.randrange(100) if version >= 5 else 0
                 if rng.random() < several:
                     length = 0
                     writer.put(writer.MULTI, numbers=[200, rng.randrange(100), rng.randrange(80)])

@@ -4,8 +4,8 @@
 with every engine and overflow model and on every MPI; a trace sweep must say what live
 runs say, and a comparison what replays to each device say; what is drawn, told and
 exported of a recording must be what its reports say; what is sent, if that is recorded, must
-arrive; a killed program leaves traces
-that can be read; a full disk and a bound end the recording and nothing else."""
+arrive; threads are told apart; a killed program leaves traces that can be read; a full disk
+and a bound end the recording and nothing else."""
 
 import argparse
 import collections
@@ -302,6 +302,96 @@ def sent(arguments, mpi, programs):
     check(done.returncode == 125 and refused, f"{mpi}: {done.stderr[-500:]}")
 
 
+def threads_of(arguments, place):
+    """What `tcam stats --by thread` tells: the lines of all threads, and the sentences."""
+    told = json_of(tcam(arguments, "stats", "--by=thread", "--json=-", str(place)))
+    check(told["by"] == "thread", f"{told}")
+    return told["threads"], told["readings"]
+
+
+def threaded(arguments, mpi, programs):
+    """Threads of a rank are told apart, and the order of their operations is the one matched."""
+    place, out = PLACE / "threaded", PLACE / "threaded-out"
+    # Each of nine times four threads begin and end; nobody else posts but the main thread.
+    expected = 1 + 9 * 4
+    for settings in (["prq_entries=7", "umq_entries=5"], ["host_engine=tail-queues"]):
+        what = f"{mpi}, threads, {settings[-1]}"
+        done = record(arguments, place, mpi, programs / "threads", 2, settings)
+        if not check(done.returncode == 0, f"{what}: {done.stderr[-500:]}"):
+            continue
+        threads, readings = threads_of(arguments, place)
+        for rank in range(2):
+            own = [thread for thread in threads if thread["rank"] == rank]
+            numbers = [thread["thread"] for thread in own]
+            check(numbers == list(range(expected)), f"{what}, rank {rank}: {numbers}")
+            check(all(thread["posts"] > 0 for thread in own), f"{what}: {own}")
+            check(not any(thread["device_thread"] for thread in own), f"{what}: {own}")
+            report = json.loads((place / f"{rank}.json").read_text())["tagged"]
+            for count in ("posts", "arrivals"):
+                summed = sum(thread[count] for thread in own)
+                taken = 0 if count == "arrivals" else sum(thread["probes"] for thread in own)
+                told = summed <= report[count] <= summed + taken
+                check(told, f"{what}, rank {rank}, {count}: {summed} and {report[count]}")
+        several = "2 of 2 processes used their tables with several threads, at most"
+        check(readings[0] == f"{several} {expected}", f"{what}: {readings}")
+        text = tcam(arguments, "stats", "--by=thread", str(place)).stdout
+        told = ("rank 1, thread ", f"{2 * expected - 24} others", "compared")
+        check(all(words in text for words in told), f"{what}: {text}")
+        done = tcam(arguments, "export", f"--out={out}", str(place))
+        check(done.returncode == 0, f"{what}: {done.stderr[-500:]}")
+        with (out / "operations.csv").open(encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["context"] == "tagged"]
+        found = collections.Counter(
+            (row["rank"], row["thread"]) for row in rows if row["operation"].startswith("post")
+        )
+        posts = {(str(thread["rank"]), str(thread["thread"])): thread["posts"] for thread in threads}
+        check(found == posts, f"{what}: {found} and {posts}")
+        check({row["device_thread"] for row in rows} == {"false"}, f"{what}: device threads")
+        done = tcam(arguments, "replay", f"--against={place}", str(place))
+        if settings[-1] != "host_engine=tail-queues":
+            check(done.returncode == 0, f"{what}: {done.stderr[-2000:]}")
+        for words in (["replay", str(place)], ["compare", str(place)], ["diff", str(place), str(place)],
+                      ["sweep", "--prq=0,8", f"--out={out}", "--trace", str(place)]):  # fmt: skip
+            done = tcam(arguments, *words)
+            check(done.returncode == 0, f"{what}, {words[0]}: {done.stderr[-500:]}")
+    done = record(arguments, place, mpi, programs / "any_source", 2, [])
+    check(done.returncode == 0, f"{mpi}: {done.stderr[-500:]}")
+    threads, readings = threads_of(arguments, place)
+    check([thread["thread"] for thread in threads] == [0, 0], f"{mpi}: {threads}")
+    check(readings == ["No process used its tables with more than one thread"], f"{readings}")
+    done = tcam(arguments, "stats", "--by=thread", str(next(place.glob("0.json"))))
+    check(done.returncode == 125 and "--by: takes traces" in done.stderr, done.stderr)
+
+
+def device_thread(arguments):
+    """With automatic progress the provider's own thread handles messages, and is named."""
+    place, provider = PLACE / "device-thread", PLACE / "provider"
+    shutil.rmtree(place, ignore_errors=True)
+    provider.mkdir(parents=True, exist_ok=True)
+    library = provider / "libtcam-fi.so"
+    library.unlink(missing_ok=True)
+    library.symlink_to((arguments.tcam.parent / "libtcam_fi.so").resolve())
+    client = PLACE / "auto"
+    source = runs.ROOT / "tests" / "fabric" / "auto.c"
+    subprocess.run(["cc", "-O1", "-o", str(client), str(source), "-lfabric", "-lpthread"], check=True)
+    environment = os.environ | {
+        "FI_PROVIDER_PATH": str(provider), "FI_PROVIDER": "tcam", "FI_TCAM_TRACE": str(place)
+    }  # fmt: skip
+    done = subprocess.run([str(client)], env=environment, capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, f"{done.stdout}{done.stderr}")
+    threads, readings = threads_of(arguments, place)
+    devices = [thread for thread in threads if thread["device_thread"]]
+    check(any(thread["arrivals"] > 0 for thread in devices), f"{threads}")
+    check(not any(thread["posts"] for thread in devices), f"a device thread posted: {devices}")
+    check(len(devices) < len(threads), f"device threads only: {threads}")
+    handled = sum(thread["arrivals"] for thread in devices)
+    check(readings[-1].startswith(f"Device threads of the provider handled {handled:,} "), readings)
+    text = tcam(arguments, "stats", "--by=thread", str(place)).stdout
+    check(" (device) " in text, text)
+    done = tcam(arguments, "replay", str(place))
+    check(done.returncode in (0, INCOMPLETE), done.stderr[-500:])
+
+
 def killed(arguments, programs):
     """What a killed program leaves can be read."""
     place = PLACE / "killed"
@@ -374,7 +464,7 @@ def damaged(arguments):
         ("foreign", b"\x89PNG", "no trace of tcam"),
         ("short", whole[:100], "cut off before the first record"),
         ("cut", whole[:20_000], "cut off before the first record"),
-        ("version", whole.replace(b"tcam-trace 5", b"tcam-trace 2", 1), "of another version"),
+        ("version", whole.replace(b"tcam-trace 6", b"tcam-trace 2", 1), "of another version"),
         ("record", whole[:8192] + b"\x1f" + whole[8193:], "record 0 is damaged"),
     ]:
         path = place / f"{name}.trace"
@@ -421,8 +511,13 @@ def main():
         print(f"{mpi}: replays of {len(SETTINGS) * len(PROGRAMS)} runs", flush=True)
         same(arguments, mpi, runs.build(mpi))
         sent(arguments, mpi, runs.build(mpi))
+        threaded(arguments, mpi, runs.build(mpi))
     programs = runs.build("mpich")
-    print("curve, costs, compared, as JSON, looked at, killed, bounded, damaged", flush=True)
+    print(
+        "device thread, curve, costs, compared, as JSON, looked at, killed, bounded, damaged",
+        flush=True,
+    )
+    device_thread(arguments)
     curve(arguments, programs)
     timed(arguments)
     compared(arguments)

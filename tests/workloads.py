@@ -57,7 +57,7 @@ def read(directory):
     """The queues of rank 0 by a list of its trace."""
     (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
     data = path.read_bytes()
-    assert data.startswith(b"tcam-trace 5\n"), path
+    assert data.startswith(b"tcam-trace 6\n"), path
     posted, unexpected = [], []
     longest, messages = [0, 0], 0
     keys = [(0, 0, 0)] * 1024

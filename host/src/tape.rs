@@ -144,8 +144,9 @@ impl Tape {
         self.put(words)
     }
 
-    /// Writes a record of one word, if the window has room.
-    #[inline]
+    /// Writes a record of one word, if the window has room. Inlined by force, as the next one: who
+    /// records short operations keeps no register for a call.
+    #[inline(always)]
     pub fn has_put(&mut self, word: u32) -> bool {
         let (at, end) = (self.used, self.used + 1);
         if end >= WORDS {
@@ -158,7 +159,7 @@ impl Tape {
     }
 
     /// Writes that the last operation was asked once more, if the window has room.
-    #[inline]
+    #[inline(always)]
     pub fn has_repeated(&mut self) -> bool {
         let count = self.again + 1;
         if !(2..=MOST_AGAIN).contains(&count) {

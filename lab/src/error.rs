@@ -146,6 +146,9 @@ pub(crate) enum Error {
     )]
     NoLengths { path: PathBuf },
 
+    #[error("{path}: the trace does not tell which thread did what: {why}")]
+    NoThreads { path: PathBuf, why: &'static str },
+
     #[error("{path}: no rank is known, and --ppn needs that of every trace")]
     NoRankForNode { path: PathBuf },
 

@@ -8,7 +8,7 @@
 //! ```text
 //! byte 0        HEADER   + window
 //!      | header | window | record | record | ...  the end |
-//! header   "tcam-trace 5\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
+//! header   "tcam-trace 6\n", a JSON object ([`Header`]), spaces; its last 16 bytes are
 //!          laps (8), why the recording ended (4; 1 at the size allowed, 2 with a full
 //!          disk, 3 with its endpoint, or 0) and zeros
 //! window   record | record | ... | a zero word unless it is full        if there is one
@@ -42,9 +42,16 @@
 //! | discard | | the same; what is found is dropped |
 //! | send | | a message that this endpoint sent, of so many bytes; its key names the receiver and has no ignore bits |
 //! | thread | number, nanoseconds (2) | the thread that does what follows, and its processor time by then |
+//! | turn | | the same without its processor time: the number is in bits 31..6 |
 //!
-//! Sends and threads are there if they are asked for (`FI_TCAM_TRACE_SENDS`), and matching does not
-//! depend on them. Versions 3 and 4 are read, too: they have no lengths of receives.
+//! Threads have numbers in the order in which their process recorded them first, from 0, in all its
+//! traces alike. Thread 0 does what stands before the first *thread* or *turn*, so a program with one
+//! thread has none of these. In both, the flag is set for the thread of the provider that makes
+//! progress (`FI_PROGRESS_AUTO`).
+//!
+//! Sends and processor times are there if they are asked for (`FI_TCAM_TRACE_SENDS`). Matching depends
+//! neither on them nor on threads. Versions 3 to 5 are read, too: they have no *turn* and tell threads
+//! with sends only; 3 and 4 have no lengths of receives.
 //!
 //! The recorder writes into the window, and appends it to the file when it is full.
 //! Then `laps` grows by one, and the window begins again. So the youngest records are
@@ -60,37 +67,42 @@
 //! counts what the provider counted.
 
 mod code;
+mod input;
 mod op;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::code::{
     Address, Encoder, FILL, KEYS, MOST_AGAIN, Sink, again, put_peer, put_thread, put_time, state,
 };
-use self::code::{Decoder, NoRecord, Record, Words};
+use self::code::{Decoder, NoRecord, Record};
+pub use self::input::WORD;
+use self::input::{Input, NoWords, fill};
 pub use self::op::{End, Head, Op, Posted, Recorder, Sent, Stop, Thread};
 use crate::origin::Origin;
 use crate::plain;
 
 /// First bytes of a trace.
-pub const MAGIC: &str = "tcam-trace 5\n";
-/// The same of traces without lengths of receives; of the first, without addresses of peers as well.
-const EARLIER: [&str; 2] = [WITHOUT_PEERS, "tcam-trace 4\n"];
-/// The one that has no addresses of peers.
-const WITHOUT_PEERS: &str = "tcam-trace 3\n";
+pub const MAGIC: &str = "tcam-trace 6\n";
+/// The same up to the version.
+const ANY_VERSION: &str = "tcam-trace ";
+/// Versions that are read.
+const VERSIONS: RangeInclusive<u8> = 3..=6;
+/// From these on traces have addresses of peers, lengths of receives, and threads where no sends are
+/// recorded.
+const WITH_PEERS: u8 = 4;
+const WITH_LENGTHS: u8 = 5;
+const WITH_THREADS: u8 = 6;
 /// Bytes of the header.
 pub const HEADER: usize = 8192;
-/// Bytes of a word.
-pub const WORD: usize = 4;
 /// Bytes of the header's end, which [`state`] makes.
 pub const STATE: usize = 4 * WORD;
 /// Bytes of a value of the configuration that is no path.
 const LONGEST_VALUE: usize = 64;
-/// Bytes of a file that are read at a time.
-const PART: usize = 1 << 18;
 /// Bytes of the largest window that is read.
 const LARGEST_WINDOW: u32 = 1 << 20;
 
@@ -164,109 +176,16 @@ impl Header {
 pub struct Reader<R> {
     from: Input<R>,
     header: Header,
-    tells_lengths: bool,
+    version: u8,
     decoder: Decoder,
     end: End,
     peers: BTreeMap<u32, Address>,
-    tells_peers: bool,
     thread: Option<Thread>,
     now: u64,
     /// Records read.
     position: u64,
     at_end: bool,
     ended: bool,
-}
-
-/// The words of a file, read a part at a time.
-#[derive(Debug)]
-struct Input<R> {
-    from: R,
-    /// Bytes of the file still to be read before the window is: those that left it.
-    appended: u64,
-    /// What the file begins with and is told last; empty if there is none, or once it is told.
-    window: Vec<u8>,
-    /// Bytes read.
-    part: Vec<u8>,
-    /// How many of them were taken.
-    at: usize,
-    /// Nothing comes behind `part`.
-    is_last: bool,
-    /// Bytes taken in all.
-    taken: u64,
-}
-
-/// Why there are no words.
-#[derive(Debug)]
-enum NoWords {
-    Cut,
-    Io(io::Error),
-}
-
-impl From<io::Error> for NoWords {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl<R: Read> Input<R> {
-    fn new(from: R, laps: u64, window: Vec<u8>) -> Self {
-        let appended = match window.len() {
-            0 => u64::MAX,
-            len => laps.saturating_mul(len as u64),
-        };
-        Self { from, appended, window, part: Vec::new(), at: 0, is_last: false, taken: 0 }
-    }
-
-    /// Reads on, where fewer than `len` bytes are left; whether there are as many.
-    #[cold]
-    fn read_on(&mut self, len: usize) -> Result<bool, NoWords> {
-        if self.is_last {
-            return Ok(false);
-        }
-        self.part.drain(..self.at);
-        self.at = 0;
-        let held = self.part.len();
-        // Records do not reach from one window into the next.
-        if self.appended.saturating_add(held as u64) >= len as u64 {
-            let most = self.appended.min(PART as u64) as usize;
-            self.part.resize(held + most, 0);
-            let read = fill(&mut self.from, &mut self.part[held..])?;
-            self.part.truncate(held + read);
-            if self.appended != u64::MAX {
-                self.appended -= read as u64;
-            }
-            return match &self.part {
-                part if part.len() >= len => Ok(true),
-                part if self.window.is_empty() && part.iter().all(|&byte| byte == 0) => Ok(false),
-                _ => Err(NoWords::Cut),
-            };
-        }
-        // Killed while it appended the window, a process leaves a part there; the window has the
-        // same and the rest.
-        fill(&mut self.from, &mut self.window)?;
-        self.part = std::mem::take(&mut self.window);
-        self.is_last = true;
-        Ok(self.part.len() >= len)
-    }
-}
-
-impl<R: Read> Words for Input<R> {
-    type Error = NoWords;
-
-    #[inline]
-    fn take<const N: usize>(&mut self) -> Result<Option<[u32; N]>, NoWords> {
-        if self.part.len() - self.at < N * WORD && !self.read_on(N * WORD)? {
-            return Ok(None);
-        }
-        let mut words = [0; N];
-        let bytes = self.part[self.at..][..N * WORD].as_chunks::<WORD>().0;
-        for (word, bytes) in words.iter_mut().zip(bytes) {
-            *word = u32::from_le_bytes(*bytes);
-        }
-        self.at += N * WORD;
-        self.taken += (N * WORD) as u64;
-        Ok(Some(words))
-    }
 }
 
 /// An operation and when it was, in nanoseconds since the recording began.
@@ -286,18 +205,10 @@ impl<R: Read> Reader<R> {
         if len < MAGIC.len() && MAGIC.as_bytes().starts_with(&bytes[..len]) {
             return Err(TraceError::Short(len));
         }
-        let is_ours = |magic: &str| bytes[..len].starts_with(magic.as_bytes());
-        let tells_lengths = is_ours(MAGIC);
-        if !tells_lengths && !EARLIER.into_iter().any(is_ours) {
-            return Err(match bytes.starts_with(b"tcam-trace ") {
-                true if len >= MAGIC.len() => TraceError::Version,
-                _ => TraceError::Foreign,
-            });
-        }
+        let version = version_of(&bytes[..len])?;
         if len < HEADER {
             return Err(TraceError::Short(len));
         }
-        let tells_peers = !is_ours(WITHOUT_PEERS);
         let (text, state) = bytes.split_at(HEADER - STATE);
         let mut header: Header = serde_json::from_slice(&text[MAGIC.len()..])?;
         header.make_plain();
@@ -313,12 +224,11 @@ impl<R: Read> Reader<R> {
         Ok(Self {
             from,
             header,
-            tells_lengths,
+            version,
             decoder,
             end,
             peers,
-            tells_peers,
-            thread: None,
+            thread: (version >= WITH_THREADS).then(Thread::default),
             now: 0,
             position: 0,
             at_end: false,
@@ -334,13 +244,13 @@ impl<R: Read> Reader<R> {
     /// Whether it is of a version that has the addresses of peers.
     #[must_use]
     pub fn tells_peers(&self) -> bool {
-        self.tells_peers
+        self.version >= WITH_PEERS
     }
 
     /// Whether receives have their lengths.
     #[must_use]
     pub fn tells_lengths(&self) -> bool {
-        self.tells_lengths
+        self.version >= WITH_LENGTHS
     }
 
     /// Where the peers are that were named up to now, by number.
@@ -348,8 +258,8 @@ impl<R: Read> Reader<R> {
         &self.peers
     }
 
-    /// The thread that did the last operation, as it was when the recorder last looked; nothing if
-    /// threads are not recorded.
+    /// The thread that did the last operation, with its processor time when the recorder last looked;
+    /// nothing if the trace does not tell.
     #[must_use]
     pub fn thread(&self) -> Option<Thread> {
         self.thread
@@ -390,6 +300,9 @@ impl<R: Read> Reader<R> {
                 Ok(Record::Peer(number, address)) => {
                     self.peers.insert(number, address);
                 }
+                Ok(Record::Thread(Thread { cpu_ns: None, .. })) if self.version < WITH_THREADS => {
+                    return Err(TraceError::Record(self.position));
+                }
                 Ok(Record::Thread(thread)) => self.thread = Some(thread),
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
@@ -420,6 +333,16 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
+/// The version of a trace that begins with these bytes.
+fn version_of(bytes: &[u8]) -> Result<u8, TraceError> {
+    let rest = bytes.strip_prefix(ANY_VERSION.as_bytes()).ok_or(TraceError::Foreign)?;
+    match rest {
+        [digit @ b'0'..=b'9', b'\n', ..] if VERSIONS.contains(&(digit - b'0')) => Ok(digit - b'0'),
+        [_, _, ..] => Err(TraceError::Version),
+        _ => Err(TraceError::Foreign),
+    }
+}
+
 /// Reads a window of so many bytes.
 fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<u8>, TraceError> {
     if length == 0 {
@@ -436,20 +359,6 @@ fn read_window(from: &mut impl Read, length: u32) -> Result<Vec<u8>, TraceError>
     Ok(bytes)
 }
 
-/// Reads until the buffer is full or the input ends; the bytes read.
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut len = 0;
-    while len < buffer.len() {
-        match from.read(&mut buffer[len..]) {
-            Ok(0) => break,
-            Ok(more) => len += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(len)
-}
-
 /// What can be wrong with a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
@@ -463,7 +372,7 @@ pub enum TraceError {
     #[error("no trace of tcam")]
     Foreign,
     /// Of another version.
-    #[error("a trace of another version of tcam: this one reads versions 3 to 5")]
+    #[error("a trace of another version of tcam: this one reads versions 3 to 6")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]

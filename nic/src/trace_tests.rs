@@ -131,7 +131,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b"PNG"), "no trace of tcam");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this one reads versions 3 to 5"
+        "a trace of another version of tcam: this one reads versions 3 to 6"
     );
     assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
@@ -226,7 +226,7 @@ fn a_length_takes_a_word_where_its_field_has_no_room() {
 #[test]
 fn sends_name_their_receiver_and_threads_are_told_beside_them() {
     let sent = |len| Op::Send(Sent { peer: 3, bits: 9, len });
-    let thread = |number, cpu_ns| Thread { number, cpu_ns };
+    let thread = |number, ns| Thread { number, is_device: number == 2, cpu_ns: Some(ns) };
     let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
     encoder.op(&mut bytes, &sent(8)).unwrap();
     for (at, len) in [(1, 0xffff), (2, 0x1_0000)] {
@@ -238,7 +238,7 @@ fn sends_name_their_receiver_and_threads_are_told_beside_them() {
         std::iter::from_fn(|| Some((reader.next()?.unwrap().1, reader.thread()))).collect();
     let threads = [(1, 0xffff), (2, 0x1_0000)]
         .map(|(at, len)| (sent(len), Some(thread(at, 10 << 32 | u64::from(at)))));
-    assert_eq!(told, [&[(sent(8), None)], &threads[..]].concat());
+    assert_eq!(told, [&[(sent(8), Some(Thread::default()))], &threads[..]].concat());
     assert!(matches!(read(&bytes[..bytes.len() - 3]), Err(TraceError::Cut(_))));
     // To any peer.
     let mut odd = header().to_bytes();
@@ -246,6 +246,93 @@ fn sends_name_their_receiver_and_threads_are_told_beside_them() {
     let [.., low, high, _, _] = odd[..] else { unreachable!("a record has four bytes") };
     odd.put([u32::from(low) & 0xc0 | u32::from(high) << 8 | 19]).unwrap();
     assert!(matches!(read(&odd), Err(TraceError::Record(2))));
+}
+
+/// Operations with the threads that did them.
+fn threads_of(bytes: &[u8]) -> Result<Vec<(Op, Option<Thread>)>, TraceError> {
+    let mut reader = Reader::new(bytes)?;
+    let mut told = Vec::new();
+    while let Some(next) = reader.next() {
+        told.push((next?.1, reader.thread()));
+    }
+    Ok(told)
+}
+
+proptest! {
+    #[test]
+    fn each_operation_has_the_thread_that_was_told_last(
+        done in proptest::collection::vec(
+            (op(), proptest::option::of((0..1_u32 << 26, any::<bool>(), any::<Option<u64>>()))),
+            1..30,
+        ),
+    ) {
+        let (mut bytes, mut encoder) = (header().to_bytes(), Encoder::default());
+        let (mut now, mut expected) = (Thread::default(), Vec::new());
+        for (op, turn) in done {
+            if let Some((number, is_device, cpu_ns)) = turn {
+                now = Thread { number, is_device, cpu_ns };
+                let before = bytes.len();
+                put_thread(&mut bytes, now).unwrap();
+                let words = if cpu_ns.is_some() { 4 } else { 1 };
+                prop_assert_eq!(bytes.len() - before, words * WORD);
+            }
+            encoder.op(&mut bytes, &op).unwrap();
+            expected.push((op, Some(now)));
+        }
+        prop_assert_eq!(threads_of(&bytes).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_trace_of_one_thread_is_as_long_as_without_threads_and_earlier_ones_do_not_tell() {
+    let ops = [(5, Op::Cancel(3)), (6, Op::Drop(1))];
+    let bytes = file(&ops);
+    assert_eq!(bytes.len(), HEADER + 2 * (3 + 3) * WORD);
+    let all_of = |thread| ops.map(|(_, op)| (op, thread));
+    assert_eq!(threads_of(&bytes).unwrap(), all_of(Some(Thread::default())));
+    let mut earlier = bytes;
+    earlier[11] = b'5';
+    assert_eq!(threads_of(&earlier).unwrap(), all_of(None));
+}
+
+#[test]
+fn a_turn_is_of_what_follows_also_where_that_repeats_the_last_operation() {
+    let turn = |number| Thread { number, ..Thread::default() };
+    let (mut bytes, op) = (file(&[(5, Op::Cancel(3))]), Op::Cancel(3));
+    bytes.put([again(1)]).unwrap();
+    put_thread(&mut bytes, turn(7)).unwrap();
+    bytes.put([again(2)]).unwrap();
+    let told = [0, 0, 7, 7].map(|number| (op, Some(turn(number))));
+    assert_eq!(threads_of(&bytes).unwrap(), told);
+    // Cut off in it, or behind it.
+    let whole = bytes.len();
+    for (len, expected) in [(whole - WORD, Ok(2)), (whole - 1, Err("cut off in record 5"))] {
+        let found = threads_of(&bytes[..len]).map(|told| told.len());
+        assert_eq!(found.map_err(|error| error.to_string()), expected.map_err(str::to_owned));
+    }
+}
+
+#[test]
+fn threads_that_cannot_be_are_damage() {
+    let most = u32::MAX >> 6;
+    let file = |version, words: [u32; 4]| {
+        let mut bytes = header().to_bytes();
+        bytes[11] = version;
+        bytes.put(words).unwrap();
+        Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
+        threads_of(&bytes).map(|told| told[0].1.unwrap().number).map_err(|error| error.to_string())
+    };
+    assert_eq!(file(b'6', [20, most, 0, 0]), Ok(most));
+    assert_eq!(file(b'6', [20, most + 1, 0, 0]), Err("record 0 is damaged".to_owned()));
+    // A turn of an earlier version, which has none.
+    let turn = 21 | 3 << 6;
+    assert_eq!(file(b'6', [turn, 14, 14, 14]), Ok(3));
+    assert_eq!(file(b'5', [turn, 14, 14, 14]), Err("record 0 is damaged".to_owned()));
+    // More threads than have numbers share the last one.
+    let mut bytes = header().to_bytes();
+    put_thread(&mut bytes, Thread { number: u32::MAX, ..Thread::default() }).unwrap();
+    Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
+    assert_eq!(threads_of(&bytes).unwrap()[0].1.unwrap().number, most);
 }
 
 #[test]
@@ -264,13 +351,14 @@ fn earlier_versions_are_read_without_lengths_of_receives() {
     let key = Key { bits: 0, ignore: 0, source: Source::new(0) };
     let post = Posted { key, len: 0, multi: None, non_contiguous: true };
     let message = Envelope { source: 0, bits: 0, len: 9 };
-    for (version, tells_lengths) in [(3, false), (4, false), (5, true)] {
+    for (version, tells_lengths) in [(3, false), (4, false), (5, true), (6, true)] {
         let mut bytes = header().to_bytes();
         bytes[11] = b'0' + version;
         // A post, in parts; a message; a take. All of the key that every place holds at first.
         [5 | 1 << 5, 8 | 9 << 16, 10].iter().for_each(|&word| bytes.put([word]).unwrap());
         let mut reader = Reader::new(&bytes[..]).unwrap();
         assert_eq!(reader.tells_lengths(), tells_lengths);
+        assert_eq!(reader.thread(), (version == 6).then(Thread::default));
         let ops: Vec<_> = reader.by_ref().map(|it| it.unwrap().1).collect();
         assert_eq!(ops, [Op::Post(post), Op::Arrive(message), Op::Take(key)]);
         for cut in 1..WORD {
@@ -288,7 +376,7 @@ fn peers_are_told_beside_the_operations() {
     let (mut encoder, address) = (Encoder::default(), Address { ip: 0x7f00_0001, port: 4711 });
     put_peer(&mut bytes, 7, address).unwrap();
     ops.iter().for_each(|op| encoder.op(&mut bytes, op).unwrap());
-    for version in ["tcam-trace 5", "tcam-trace 4", "tcam-trace 3"] {
+    for version in ["tcam-trace 6", "tcam-trace 5", "tcam-trace 4", "tcam-trace 3"] {
         bytes[..version.len()].copy_from_slice(version.as_bytes());
         let mut reader = Reader::new(&bytes[..]).unwrap();
         assert_eq!(reader.by_ref().map(|it| it.unwrap().1).collect::<Vec<_>>(), ops);

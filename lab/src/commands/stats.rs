@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `tcam stats`: what the tables of an experiment did, and who filled its queues.
+//! `tcam stats`: what the tables of an experiment did, who filled its queues, and what threads asked.
 
 use clap::Args;
 use serde::Serialize;
@@ -11,6 +11,7 @@ use crate::experiment::outcome::Experiment;
 use crate::experiment::repeated::{self, Repeated};
 use crate::experiment::sheets;
 use crate::experiment::sources::Sources;
+use crate::experiment::threads::Threads;
 use crate::results::json::{Json, Kind};
 use crate::results::ranks::Completeness;
 use crate::traces::play;
@@ -25,6 +26,7 @@ use crate::traces::play;
   tcam stats --all tcam-trace
   tcam stats --by tag tcam-trace
   tcam stats --by peer --from 2.5 tcam-trace
+  tcam stats --by thread tcam-trace
   tcam stats --json - reports
   tcam stats run-1 run-2 run-3
 Directories that have ranks in common are runs of one program: it tells what each of them needed.
@@ -39,7 +41,7 @@ pub(crate) struct Stats {
     all: bool,
 
     /// Who fills the queues: their elements by communicator, tag, peer, kind or phase, when each
-    /// queue was longest and over the run. Takes traces.
+    /// queue was longest and over the run; or by thread: what each posted and handled. Takes traces.
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
@@ -121,7 +123,17 @@ struct ToldPhases<'a> {
     phases: &'a [by::Phase],
 }
 
-/// Prints who fills the queues.
+/// What `--by thread --json` tells.
+#[derive(Debug, Serialize)]
+struct ToldThreads<'a> {
+    title: String,
+    #[serde(flatten)]
+    completeness: Completeness,
+    #[serde(flatten)]
+    threads: &'a Threads,
+}
+
+/// Prints who fills the queues, or what threads asked.
 fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Error> {
     if experiment.traces.is_empty() {
         return Err(Error::NoOperations { option: "--by" });
@@ -134,20 +146,30 @@ fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Er
         return Err(Error::EmptyWindow { from: window.from, to: window.to });
     }
     let completeness = experiment.traces.ranks().completeness();
-    let (sheet, readings): (_, Vec<_>) = if by == By::Phase {
-        let phases = by::phases(&experiment.traces)?;
-        let told = ToldPhases { title: experiment.title(), completeness, phases: &phases };
-        arguments.json.write(Kind::Stats, told)?;
-        (by::sheet_of(&phases), by::note_of(&phases).into_iter().collect())
-    } else {
-        let bar = play::bar(&experiment.traces, 1);
-        let makeups = fill::of(&experiment.traces, window, &bar)?;
-        bar.finish_and_clear();
-        let groups = Groups::of(&makeups, by);
-        let told = ToldBy { title: experiment.title(), completeness, groups: &groups };
-        arguments.json.write(Kind::Stats, told)?;
-        (groups.sheet(), groups.readings().iter().cloned().chain(groups.note()).collect())
+    let title = experiment.title();
+    let bar = play::bar(&experiment.traces, 1);
+    let (sheets, readings): (_, Vec<_>) = match by {
+        By::Phase => {
+            let phases = by::phases(&experiment.traces)?;
+            let told = ToldPhases { title, completeness, phases: &phases };
+            arguments.json.write(Kind::Stats, told)?;
+            (vec![by::sheet_of(&phases)], by::note_of(&phases).into_iter().collect())
+        }
+        By::Thread => {
+            let threads = Threads::of(&experiment.traces, window, &bar)?;
+            let told = ToldThreads { title, completeness, threads: &threads };
+            arguments.json.write(Kind::Stats, told)?;
+            (threads.sheets(), threads.readings().to_vec())
+        }
+        By::Communicator | By::Tag | By::Peer | By::Kind => {
+            let groups = Groups::of(&fill::of(&experiment.traces, window, &bar)?, by);
+            let told = ToldBy { title, completeness, groups: &groups };
+            arguments.json.write(Kind::Stats, told)?;
+            let readings = groups.readings().iter().cloned().chain(groups.note());
+            (vec![groups.sheet()], readings.collect())
+        }
     };
+    bar.finish_and_clear();
     if arguments.json.takes_output() {
         return Ok(experiment.code(arguments.sources.take));
     }
@@ -155,7 +177,7 @@ fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Er
     lack.iter().for_each(|lack| println!("{lack}"));
     println!("{}", experiment.title());
     by::window_note(window).iter().for_each(|note| println!("{note}"));
-    println!("\n{}", sheet.terminal());
+    sheets.iter().for_each(|sheet| println!("\n{}", sheet.terminal()));
     readings.iter().for_each(|reading| println!("{reading}"));
     Ok(experiment.silent_code(arguments.sources.take))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase.
+//! `--by`: elements of the queues by communicator, tag, peer, kind of traffic or phase. What threads
+//! asked stands apart ([`super::threads`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,8 @@ pub(crate) enum By {
     Kind,
     /// What lies between collective operations of all ranks.
     Phase,
+    /// Who posted receives and handled messages.
+    Thread,
 }
 
 impl By {
@@ -42,7 +45,7 @@ impl By {
             Self::Tag => format!("{} of {}", what(class), communicator(class)),
             Self::Peer => peer(class.peer),
             Self::Kind => class.told.operation.unwrap_or("point-to-point").to_owned(),
-            Self::Phase => String::new(),
+            Self::Phase | Self::Thread => String::new(),
         }
     }
 }
@@ -106,7 +109,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Of makeups, by something that is no phase.
+    /// Of makeups, by something that is neither phase nor thread.
     pub(crate) fn of(makeups: &[Makeup], by: By) -> Self {
         let mut parts: BTreeMap<String, [Part; 2]> = BTreeMap::new();
         let worst = Queue::BOTH.map(|queue| fill::worst(makeups, queue));

@@ -293,7 +293,7 @@ fn play(
 }
 
 /// When the first of some traces began, nanoseconds since 1970.
-fn start_of(traces: &[Trace]) -> u64 {
+pub(super) fn start_of(traces: &[Trace]) -> u64 {
     traces.iter().map(|trace| trace.header.start_ns).min().unwrap_or(0)
 }
 

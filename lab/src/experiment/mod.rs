@@ -17,3 +17,4 @@ pub(crate) mod qstat;
 pub(crate) mod repeated;
 pub(crate) mod sheets;
 pub(crate) mod sources;
+pub(crate) mod threads;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! One operation of a trace as a line of `operations`.
 
-use matching::{Key, SearchDepth, TagLayout, Traversals};
+use matching::{Key, SearchDepth, TagLayout};
 use nic::replay::Change;
 use nic::trace::{Op, Posted};
 
 use super::lines::{Hex, row};
 use super::outcome::Queue;
+use crate::traces::player::Player;
 
 row! {
     /// A line of `operations`.
@@ -47,6 +48,8 @@ row! {
         /// Number of the thread in its process, and the processor time that it had taken.
         thread: Option<u32>,
         cpu_ns: Option<u64>,
+        /// Whether the thread is the provider's own.
+        device_thread: Option<bool>,
     }
 }
 
@@ -68,9 +71,10 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    pub(super) fn of(depth: &SearchDepth, traversals: &Traversals) -> Self {
-        let SearchDepth { hit_entries, miss_entries, .. } = *depth;
-        Self { hit_entries, miss_entries, traversed: traversals.entries }
+    pub(super) fn at(player: &Player<'_>, queue: Queue) -> Self {
+        let (at, context) = (queue as usize, player.replay().context());
+        let SearchDepth { hit_entries, miss_entries, .. } = *context.search_depths()[at];
+        Self { hit_entries, miss_entries, traversed: context.traversals()[at].entries }
     }
 
     /// The search between two marks. One that finds something compares at least it.
@@ -160,6 +164,7 @@ impl Row<'_> {
             destination_rank: None,
             thread: None,
             cpu_ns: None,
+            device_thread: None,
         };
         let mut keyed = |operation, key: &Key| {
             row.operation = operation;

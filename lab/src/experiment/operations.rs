@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 use super::fill::Ranks;
 use super::lines::Lines;
 use super::operation::{Mark, Numbers, Row, is_counted, met, searched};
-use super::outcome::{Experiment, Queue};
+use super::outcome::Experiment;
 use super::qstat::Qstat;
 use crate::error::Error;
 use crate::settings::Settings;
@@ -131,13 +131,15 @@ fn play<'a>(
     while let Some(timed) = player.next()? {
         let (ns, op) = &timed;
         let row = Row::of(op, layout, tells_lengths);
-        let thread = player.thread();
+        // What is generated is of no thread.
+        let thread = player.thread().filter(|_| !trace.is_generated());
         let mut row = Row {
             rank,
             context: &trace.header.context,
             ns: *ns,
             thread: thread.map(|thread| thread.number),
-            cpu_ns: thread.map(|thread| thread.cpu_ns),
+            cpu_ns: thread.and_then(|thread| thread.cpu_ns),
+            device_thread: thread.map(|thread| thread.is_device),
             ..row
         };
         let mut rank_of = |peer: Option<u32>| {
@@ -149,18 +151,14 @@ fn play<'a>(
         row.source_rank = rank_of(row.source);
         row.destination_rank = rank_of(row.destination);
         let queue = searched(op);
-        let mark = |player: &Player<'_>, queue: Queue| {
-            let (at, context) = (queue as usize, player.replay().context());
-            Mark::of(context.search_depths()[at], context.traversals()[at])
-        };
-        let before = queue.map(|queue| mark(&player, queue));
+        let before = queue.map(|queue| Mark::at(&player, queue));
         let mut element = None;
         player.step_and_tell(&timed, |change| element = element.or(met(change)))?;
         numbers.tell(op, element, &mut row);
         if let (Some(queue), Some(before)) = (queue, before)
             && is_counted(op, element.is_some())
         {
-            let search = before.search(mark(&player, queue), queue);
+            let search = before.search(Mark::at(&player, queue), queue);
             row.depth = Some(search.depth);
             row.traversed = Some(search.traversed);
             if tagged {
@@ -246,10 +244,13 @@ mod tests {
         assert_eq!(lines.len(), 1 + 8);
         assert_eq!(
             lines[1],
-            "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,0,,true,,,,,,,"
+            "0,tagged,10,post,,0x1,0x0,point-to-point,32,false,0,0,0,,true,,,,,,0,,false"
         );
-        assert_eq!(lines[3], "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,0,1,,,,,,,,");
-        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,,0,,,,,,,,,");
+        assert_eq!(
+            lines[3],
+            "0,tagged,30,arrive,5,0x2,,point-to-point,8,true,2,0,0,1,,,,,,,0,,false"
+        );
+        assert_eq!(lines[8], "2,tagged,20,peek,,0x7,0x0,point-to-point,,true,,,0,,,,,,,,0,,false");
     }
 
     #[test]
@@ -309,10 +310,10 @@ mod tests {
         assert_eq!(told, expected);
         let text = std::fs::read_to_string(directory.path().join("operations.csv")).unwrap();
         assert!(
-            text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,,,"),
+            text.lines().nth(13).unwrap().ends_with(",64,false,0,0,2,,false,8,16,,,,0,,false"),
             "{text}"
         );
-        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,,,";
+        let send = "0,tagged,150,send,,0x9,,point-to-point,70000,,,,,,,,,6,,,0,,false";
         assert_eq!(text.lines().nth(15), Some(send));
     }
 

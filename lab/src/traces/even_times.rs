@@ -21,20 +21,26 @@ const FULL: usize = 32;
 /// Most operations that are kept until the next look.
 const MOST: usize = 4096;
 
-/// Operations that wait until it is known when the next one came.
-#[derive(Debug, Default)]
-pub(crate) struct EvenTimes {
-    group: VecDeque<Timed>,
+/// Operations that wait until it is known when the next one came, each with what else is known of it.
+#[derive(Debug)]
+pub(crate) struct EvenTimes<T> {
+    group: VecDeque<(Timed, T)>,
     /// The first of the next group.
-    next: Option<Timed>,
+    next: Option<(Timed, T)>,
 }
 
-impl EvenTimes {
+impl<T> Default for EvenTimes<T> {
+    fn default() -> Self {
+        Self { group: VecDeque::new(), next: None }
+    }
+}
+
+impl<T> EvenTimes<T> {
     /// The next operation of those that `read` gives, in the same order.
     pub(crate) fn next<E>(
         &mut self,
-        mut read: impl FnMut() -> Result<Option<Timed>, E>,
-    ) -> Result<Option<Timed>, E> {
+        mut read: impl FnMut() -> Result<Option<(Timed, T)>, E>,
+    ) -> Result<Option<(Timed, T)>, E> {
         if let Some(timed) = self.group.pop_front() {
             return Ok(Some(timed));
         }
@@ -45,20 +51,20 @@ impl EvenTimes {
                 None => return Ok(None),
             },
         };
-        let start = first.0;
+        let start = first.0.0;
         self.group.push_back(first);
         while self.group.len() < MOST {
             match read()? {
-                Some(timed) if timed.0 == start => self.group.push_back(timed),
+                Some(timed) if timed.0.0 == start => self.group.push_back(timed),
                 other => {
                     self.next = other;
                     break;
                 }
             }
         }
-        let (count, end) = (self.group.len(), self.next.as_ref().map(|next| next.0));
+        let (count, end) = (self.group.len(), self.next.as_ref().map(|next| next.0.0));
         if let Some(time) = end.and_then(|end| end.checked_sub(start)).filter(|_| count >= FULL) {
-            for (at, timed) in self.group.iter_mut().enumerate() {
+            for (at, (timed, _)) in self.group.iter_mut().enumerate() {
                 timed.0 = start + (u128::from(time) * at as u128 / count as u128) as u64;
             }
         }
@@ -74,9 +80,14 @@ mod tests {
 
     fn spread(times: &[u64]) -> Vec<u64> {
         let mut spread = EvenTimes::default();
-        let mut given = times.iter().map(|&time| (time, Op::Processes(1)));
+        let mut given = times.iter().map(|&time| ((time, Op::Processes(1)), time));
         let mut read = || Ok::<_, ()>(given.next());
-        std::iter::from_fn(|| spread.next(&mut read).unwrap()).map(|timed| timed.0).collect()
+        let mut told = Vec::new();
+        while let Some((timed, known)) = spread.next(&mut read).unwrap() {
+            assert_eq!(known, times[told.len()], "of another operation");
+            told.push(timed.0);
+        }
+        told
     }
 
     #[test]

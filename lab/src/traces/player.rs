@@ -35,7 +35,9 @@ pub(super) struct Source<'a> {
     pub(super) trace: &'a Trace,
     reader: Reader<fs::File>,
     /// Where times between two looks at the clock matter.
-    even: Option<EvenTimes>,
+    even: Option<EvenTimes<Option<Thread>>>,
+    /// The thread of the last operation, where these are read ahead of their turn.
+    thread: Option<Thread>,
     /// Where messages of ranks on the same node are left out.
     remote: Option<Remote<'a>>,
 }
@@ -48,7 +50,7 @@ impl<'a> Source<'a> {
     ) -> Result<Self, Error> {
         let is_timed = devices.any(|device| device.timing.is_some());
         let even = is_timed.then(EvenTimes::default);
-        Ok(Self { trace, reader: trace.reader()?, even, remote: trace.remote() })
+        Ok(Self { trace, reader: trace.reader()?, even, thread: None, remote: trace.remote() })
     }
 
     /// The next operation, with its time since the start.
@@ -57,9 +59,15 @@ impl<'a> Source<'a> {
         match self.even.take() {
             None => self.read(),
             Some(mut even) => {
-                let next = even.next(|| self.read());
+                let next: Result<_, Error> = even.next(|| {
+                    let next = self.read()?;
+                    Ok(next.map(|timed| (timed, self.reader.thread())))
+                });
                 self.even = Some(even);
-                next
+                Ok(next?.map(|(timed, thread)| {
+                    self.thread = thread;
+                    timed
+                }))
             }
         }
     }
@@ -108,6 +116,11 @@ impl<'a> Source<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// The thread that does the last operation.
+    fn thread(&self) -> Option<Thread> {
+        if self.even.is_some() { self.thread } else { self.reader.thread() }
     }
 
     /// Bytes of records read so far.
@@ -231,9 +244,9 @@ impl<'a> Player<'a> {
         self.source.reader.tells_lengths()
     }
 
-    /// The thread that does the next operation.
+    /// The thread that does the last operation.
     pub(crate) fn thread(&self) -> Option<Thread> {
-        self.source.reader.thread()
+        self.source.thread()
     }
 
     /// Where the peers are that were named up to now.

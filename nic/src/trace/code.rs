@@ -13,6 +13,8 @@ pub const KEYS: usize = 1 << PLACE_BITS;
 const PLACE_BITS: u32 = 10;
 const PLACE: u32 = 6;
 const LENGTH: u32 = 16;
+/// Of a thread.
+const NUMBER: u32 = 6;
 const FLAG: u32 = 1 << 5;
 const KIND: u32 = 0x1f;
 
@@ -37,6 +39,7 @@ mod kind {
     pub(super) const DISCARD: u32 = 18;
     pub(super) const SEND: u32 = 19;
     pub(super) const THREAD: u32 = 20;
+    pub(super) const TURN: u32 = 21;
 }
 
 /// A record of nothing, one word long.
@@ -56,6 +59,9 @@ pub const MOST_AGAIN: u32 = 255;
 /// Numbers of sources are dense: a larger one is damage, for which a host engine with a
 /// queue a source would take all memory.
 pub(super) const LARGEST_SOURCE: u32 = 1 << 20;
+
+/// Largest number of a thread: those after it share it.
+const LARGEST_THREAD: u32 = u32::MAX >> NUMBER;
 
 const NO_KEY: Key = Key { bits: 0, ignore: 0, source: Source::new(0) };
 /// A key that nobody has: a recorder says where a peer is when its first key is new, so it must not
@@ -244,13 +250,17 @@ pub fn put_peer<S: Sink>(sink: &mut S, number: u32, address: Address) -> Result<
     sink.put([kind::PEER, number, address.ip, u32::from(address.port)])
 }
 
-/// Writes which thread of its process does what follows, and its processor time.
+/// Writes which thread of its process does what follows.
 ///
 /// # Errors
 /// There is no room.
 pub fn put_thread<S: Sink>(sink: &mut S, thread: Thread) -> Result<(), S::Error> {
-    let [low, high] = halves(thread.cpu_ns);
-    sink.put([kind::THREAD, thread.number, low, high])
+    let number = thread.number.min(LARGEST_THREAD);
+    let flag = if thread.is_device { FLAG } else { 0 };
+    match thread.cpu_ns.map(halves) {
+        Some([low, high]) => sink.put([kind::THREAD | flag, number, low, high]),
+        None => sink.put([kind::TURN | flag | number << NUMBER]),
+    }
 }
 
 /// Where a peer is.
@@ -326,7 +336,8 @@ impl Decoder {
         let key = self.keys[place];
         let kind = head & KIND;
         let posts = matches!(kind, kind::POST | kind::POST_ANYWAY | kind::HELD);
-        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER | kind::THREAD);
+        let aside = matches!(kind, kind::KEY | kind::TIME | kind::FILL | kind::PEER)
+            || matches!(kind, kind::THREAD | kind::TURN);
         let is_message = matches!(kind, kind::ARRIVE | kind::SEND);
         let takes_long = is_message || posts && self.multi.is_none();
         if !aside && (!posts && self.multi.is_some() || !takes_long && self.long.is_some()) {
@@ -356,7 +367,15 @@ impl Decoder {
             }
             kind::THREAD => {
                 let [number, low, high] = take(words)?;
-                return Ok(Record::Thread(Thread { number, cpu_ns: whole([low, high]) }));
+                if number > LARGEST_THREAD {
+                    return Err(NoRecord::Damaged);
+                }
+                let (is_device, cpu_ns) = (head & FLAG != 0, Some(whole([low, high])));
+                return Ok(Record::Thread(Thread { number, is_device, cpu_ns }));
+            }
+            kind::TURN => {
+                let (number, is_device) = (head >> NUMBER, head & FLAG != 0);
+                return Ok(Record::Thread(Thread { number, is_device, cpu_ns: None }));
             }
             kind::AGAIN => {
                 let count = head >> LENGTH;

@@ -70,12 +70,15 @@ pub struct Sent {
 }
 
 /// The thread that does an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number in its process.
+    /// Its number in its process: how many were recorded before it.
     pub number: u32,
-    /// Nanoseconds that it kept a processor busy since it began (`CLOCK_THREAD_CPUTIME_ID`).
-    pub cpu_ns: u64,
+    /// Whether it is one of the provider, which makes progress (`FI_PROGRESS_AUTO`).
+    pub is_device: bool,
+    /// Nanoseconds that it kept a processor busy since it began (`CLOCK_THREAD_CPUTIME_ID`), if that is
+    /// recorded.
+    pub cpu_ns: Option<u64>,
 }
 
 /// Why a recording ended before its program.

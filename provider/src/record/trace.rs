@@ -5,10 +5,7 @@ use std::{
     collections::HashSet,
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -30,6 +27,7 @@ use crate::{
     job,
     params::libfabric_version,
     peers::Peers,
+    record::caller::Caller,
 };
 
 /// Operations from one look at the clock to the next: reading it takes longer than
@@ -57,9 +55,11 @@ struct Trace {
     max: u64,
     state: State,
     started: Instant,
-    /// Operations until the clock is looked at; 0 where threads are recorded.
+    /// Operations until the clock is looked at; 0 where sends are recorded.
     until_clock: u32,
-    threads: Option<Threads>,
+    caller: Caller,
+    /// Where sends are recorded.
+    pauses: Option<Pauses>,
     encoder: Encoder,
     /// The record of the last operation, if it was a short one whose key was known.
     last: u32,
@@ -68,24 +68,20 @@ struct Trace {
     told: HashSet<u32>,
 }
 
-/// Threads, recorded as they begin operations (`FI_TCAM_TRACE_SENDS`).
+/// When both clocks are looked at where sends are recorded (`FI_TCAM_TRACE_SENDS`).
 #[derive(Debug, Default)]
-struct Threads {
-    /// The last one, the kind of its operation, and how many more of that kind may follow without
-    /// a look.
-    thread: usize,
+struct Pauses {
+    /// The kind of the last operation, and how many more of it may follow without a look.
     kind: Option<u32>,
     more: u32,
-    /// When it was last looked at.
+    /// When they were last looked at.
     looked: Option<Instant>,
 }
 
-impl Threads {
+impl Pauses {
     /// Whether another thread calls, or the last look was long ago, as an operation of this kind
     /// begins.
-    fn is_due(&mut self, kind: Option<u32>) -> bool {
-        let thread = ffi::thread::current();
-        let is_other = std::mem::replace(&mut self.thread, thread) != thread;
+    fn is_due(&mut self, kind: Option<u32>, is_other: bool) -> bool {
         if !is_other && self.kind == kind && self.more > 0 {
             self.more -= 1;
             return false;
@@ -94,22 +90,13 @@ impl Threads {
         is_other || self.looked.is_none_or(|then| then.elapsed() >= PAUSE)
     }
 
-    /// The thread that calls.
-    fn look(&mut self) -> Thread {
-        let number = own_number();
+    /// The processor time of the thread that calls.
+    fn look(&mut self) -> u64 {
         self.looked = Some(Instant::now());
         let time = clock_gettime(ClockId::ThreadCPUTime);
         // 584 years fit.
-        let cpu_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        Thread { number, cpu_ns }
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
-}
-
-/// The number of this thread: how many were recorded before it.
-fn own_number() -> u32 {
-    static THREADS: AtomicU32 = AtomicU32::new(0);
-    thread_local!(static NUMBER: u32 = THREADS.fetch_add(1, Ordering::Relaxed));
-    NUMBER.with(|number| *number)
 }
 
 #[derive(Debug)]
@@ -124,7 +111,7 @@ impl Recorder for Trace {
     fn short(&mut self, head: Head, bits: u64, ignore: u64, source: Source) {
         let key = Key { bits, ignore, source };
         // Nothing here keeps a register for later: all calls are at the end.
-        if self.until_clock > 0 && self.has_put_known(head, &key) {
+        if self.until_clock > 0 && self.caller.is_same() && self.has_put_known(head, &key) {
             self.until_clock -= 1;
         } else {
             self.longer(head, bits, ignore, source);
@@ -148,8 +135,8 @@ impl Recorder for Trace {
 
     fn idle(&mut self) {
         self.until_clock = 0;
-        if let Some(threads) = &mut self.threads {
-            threads.more = 0;
+        if let Some(pauses) = &mut self.pauses {
+            pauses.more = 0;
         }
     }
 
@@ -176,7 +163,7 @@ impl Trace {
         header: Header,
         max: u64,
         peers: Arc<Peers>,
-        threads: Option<Threads>,
+        pauses: Option<Pauses>,
     ) -> Self {
         let (started, encoder) = (Instant::now(), Encoder::default());
         Self {
@@ -186,7 +173,8 @@ impl Trace {
             state: State::New,
             started,
             until_clock: 0,
-            threads,
+            caller: Caller::default(),
+            pauses,
             encoder,
             last: NONE,
             peers,
@@ -238,10 +226,12 @@ impl Trace {
         }
     }
 
-    /// Looks at the clock, if it is time, before an operation.
+    /// Before an operation: looks at the clock, if it is time, and says which thread does it, if that
+    /// is another one than before.
     fn look_if_due(&mut self, kind: Option<u32>) {
-        let is_due = match &mut self.threads {
-            Some(threads) => threads.is_due(kind),
+        let is_other = !self.caller.is_same() && self.caller.has_changed();
+        let is_due = match &mut self.pauses {
+            Some(pauses) => pauses.is_due(kind, is_other),
             None if self.until_clock > 0 => {
                 self.until_clock -= 1;
                 false
@@ -252,8 +242,15 @@ impl Trace {
             }
         };
         if is_due {
-            self.last = NONE;
             self.look_at_clock();
+        }
+        if is_due || is_other {
+            self.last = NONE;
+        }
+        let cpu_ns = self.pauses.as_mut().filter(|_| is_due).map(Pauses::look);
+        if is_other || cpu_ns.is_some() {
+            let thread = Thread { cpu_ns, ..self.caller.thread() };
+            self.put(|_, tape| put_thread(tape, thread));
         }
     }
 
@@ -261,15 +258,8 @@ impl Trace {
         if matches!(self.state, State::New) {
             self.begin();
         }
-        let State::Recording(tape) = &mut self.state else { return };
-        let put = put_time(tape, self.started.elapsed().as_nanos() as u64);
-        let put = match &mut self.threads {
-            Some(threads) => put.and_then(|()| put_thread(tape, threads.look())),
-            None => put,
-        };
-        if let Err(stop) = put {
-            self.stop(stop);
-        }
+        let ns = self.started.elapsed().as_nanos() as u64;
+        self.put(|_, tape| put_time(tape, ns));
     }
 
     #[cold]
@@ -328,8 +318,8 @@ pub(crate) fn start(
     for (context, of) in [("tagged", &mut device.tagged), ("msg", &mut device.msg)] {
         let path = directory.join(format!("{name}.{context}.trace"));
         let header = Header { context: context.to_owned(), ..header.clone() };
-        let threads = records_sends(params).then(Threads::default);
-        of.set_recorder(Box::new(Trace::new(path, header, max, Arc::clone(peers), threads)));
+        let pauses = records_sends(params).then(Pauses::default);
+        of.set_recorder(Box::new(Trace::new(path, header, max, Arc::clone(peers), pauses)));
     }
     Ok(())
 }
@@ -368,29 +358,5 @@ fn header(params: &Params, layout: TagLayout, address: &str) -> Header {
 }
 
 #[cfg(test)]
-mod tests {
-    use nic::message::Envelope;
-
-    use super::*;
-
-    #[test]
-    #[ignore = "a measurement: cargo test --release -p provider -- --ignored --nocapture cost_of_recording"]
-    fn cost_of_recording() {
-        const OPERATIONS: u64 = 10_000_000;
-        let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
-        let peers = Arc::new(Peers::new());
-        let mut trace = Trace::new(path.clone(), Header::default(), u64::MAX, peers, None);
-        for keys in [1, 100, 1000, OPERATIONS] {
-            let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };
-            let started = Instant::now();
-            for at in 0..OPERATIONS {
-                let (head, key) = Op::Arrive(envelope(at)).short().unwrap();
-                let recorder: &mut dyn Recorder = std::hint::black_box(&mut trace);
-                recorder.short(head, key.bits, key.ignore, key.source);
-            }
-            let ns = started.elapsed().as_nanos() as f64 / OPERATIONS as f64;
-            println!("{ns:.1} ns an operation, {keys} keys");
-        }
-        std::fs::remove_file(path).unwrap();
-    }
-}
+#[path = "trace_tests.rs"]
+mod tests;

@@ -14,6 +14,7 @@
 //! the application can post meanwhile.
 
 use std::{
+    cell::Cell,
     os::fd::{AsFd as _, OwnedFd},
     sync::{Arc, Weak},
     thread::JoinHandle,
@@ -67,6 +68,13 @@ pub(crate) struct DeviceThread {
 /// Threads to stop before the library is unloaded.
 static RUNNING: Mutex<Vec<Weak<DeviceThread>>> = Mutex::new(Vec::new());
 
+thread_local!(static IS_HERE: Cell<bool> = const { Cell::new(false) });
+
+/// Whether the thread that calls is that of a domain.
+pub(crate) fn is_current() -> bool {
+    IS_HERE.get()
+}
+
 /// Stops the threads of domains that are open still.
 pub(crate) fn stop_all() {
     let running = std::mem::take(&mut *RUNNING.lock());
@@ -93,6 +101,7 @@ impl DeviceThread {
             };
             let thread = signals::without_signals(|| {
                 std::thread::Builder::new().name("tcam-device".to_owned()).spawn(move || {
+                    IS_HERE.set(true);
                     while ffi::guard::thread(|| worker.run()).is_err() {
                         std::thread::sleep(AFTER_PANIC);
                     }

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `--by thread`: what each thread asked of the tables of its rank, and how deep its searches went.
+//!
+//! ```text
+//! play every trace of tagged messages, in the order that was recorded; each operation, and the
+//! search that it makes, count for the thread that did it
+//! ```
+
+use std::collections::BTreeMap;
+
+use indicatif::ProgressBar;
+use nic::trace::Op;
+use serde::Serialize;
+
+use super::fill::{self, Window};
+use super::operation::{Mark, Search, is_counted, met, searched};
+use super::outcome::Queue;
+use crate::error::Error;
+use crate::settings::Settings;
+use crate::text::numbers::{count, percent, share, whole};
+use crate::text::sheet::Sheet;
+use crate::traces::play;
+use crate::traces::player::Player;
+use crate::traces::trace::Trace;
+
+/// Threads that have a line of their own.
+const LINES: usize = 24;
+/// Operations from one step of a progress bar to the next.
+const STEP: u64 = 1 << 16;
+/// Nanoseconds of a second.
+const SECOND: f64 = 1e9;
+
+/// Searches of one queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Searched {
+    searches: u64,
+    matches: u64,
+    /// Entries that a list in the order of age would have compared, and the most of one search.
+    compared: u64,
+    most_compared: u64,
+    /// Elements traversed in the queues of the host engine.
+    host_traversed: u64,
+}
+
+impl Searched {
+    fn add(&mut self, search: Search) {
+        self.merge(&Self {
+            searches: 1,
+            matches: u64::from(search.found),
+            compared: search.depth,
+            most_compared: search.depth,
+            host_traversed: search.traversed,
+        });
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.searches += other.searches;
+        self.matches += other.matches;
+        self.compared += other.compared;
+        self.most_compared = self.most_compared.max(other.most_compared);
+        self.host_traversed += other.host_traversed;
+    }
+
+    /// Cells of a sheet.
+    fn cells(&self) -> [String; 5] {
+        let mean = |sum: u64| match self.searches {
+            0 => "-".to_owned(),
+            searches => format!("{:.1}", sum as f64 / searches as f64),
+        };
+        [
+            whole(self.matches),
+            share(percent(self.matches, self.searches)),
+            mean(self.compared),
+            whole(self.most_compared),
+            mean(self.host_traversed),
+        ]
+    }
+}
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct Asked {
+    /// Receives.
+    posts: u64,
+    /// Receives that were held back first.
+    held: u64,
+    /// Messages.
+    arrivals: u64,
+    /// Looks at unexpected messages, also those that take one.
+    probes: u64,
+    cancels: u64,
+    /// Unexpected messages that nobody wants.
+    drops: u64,
+    /// Messages that were sent, where these are recorded.
+    sends: u64,
+    prq: Searched,
+    umq: Searched,
+}
+
+impl Asked {
+    fn count(&mut self, op: &Op) {
+        match op {
+            Op::Post(_) | Op::PostAnyway(_) => self.posts += 1,
+            Op::Held(_) => self.held += 1,
+            Op::Arrive(_) => self.arrivals += 1,
+            Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => self.probes += 1,
+            Op::Cancel(_) => self.cancels += 1,
+            Op::Drop(_) => self.drops += 1,
+            Op::Send(_) => self.sends += 1,
+            Op::Processes(_) | Op::Stop(_) => {}
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.posts += other.posts;
+        self.held += other.held;
+        self.arrivals += other.arrivals;
+        self.probes += other.probes;
+        self.cancels += other.cancels;
+        self.drops += other.drops;
+        self.sends += other.sends;
+        self.prq.merge(&other.prq);
+        self.umq.merge(&other.umq);
+    }
+
+    fn operations(&self) -> u64 {
+        let Self { posts, held, arrivals, probes, cancels, drops, sends, .. } = self;
+        posts + held + arrivals + probes + cancels + drops + sends
+    }
+}
+
+/// A thread of a rank.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Thread {
+    rank: Option<u32>,
+    pid: u32,
+    thread: u32,
+    /// Whether it is the provider's own.
+    device_thread: bool,
+    #[serde(flatten)]
+    asked: Asked,
+}
+
+impl Thread {
+    fn name(&self) -> String {
+        let of = match self.rank {
+            Some(rank) => format!("rank {rank}"),
+            None => format!("process {}", self.pid),
+        };
+        let device = if self.device_thread { " (device)" } else { "" };
+        format!("{of}, thread {}{device}", self.thread)
+    }
+}
+
+/// What `--json` tells.
+#[derive(Debug, Serialize)]
+pub(crate) struct Threads {
+    by: &'static str,
+    threads: Vec<Thread>,
+    readings: Vec<String>,
+}
+
+/// What the threads of one trace did, by number, and whether they are the provider's own.
+type Told = BTreeMap<u32, (bool, Asked)>;
+
+impl Threads {
+    /// Of traces, within a window.
+    pub(crate) fn of(traces: &[Trace], window: Window, bar: &ProgressBar) -> Result<Self, Error> {
+        let (start, tagged) = (fill::start_of(traces), fill::tagged(traces));
+        let told = play::each(&tagged, bar, |trace, bar| play(trace, start, window, bar))?;
+        // A thread has the same number in all traces of its process.
+        let mut threads: BTreeMap<_, Thread> = BTreeMap::new();
+        for (trace, told) in tagged.iter().zip(told) {
+            let (host, pid, rank) = (&trace.header.host, trace.header.pid, trace.header.rank);
+            for (thread, (device_thread, asked)) in told {
+                let none = || Thread { rank, pid, thread, device_thread, asked: Asked::default() };
+                let key = (rank.is_none(), rank, host.clone(), pid, thread);
+                threads.entry(key).or_insert_with(none).asked.merge(&asked);
+            }
+        }
+        let threads: Vec<_> = threads.into_values().collect();
+        let readings = readings(&threads);
+        Ok(Self { by: "thread", threads, readings })
+    }
+
+    pub(crate) fn readings(&self) -> &[String] {
+        &self.readings
+    }
+
+    /// For people.
+    pub(crate) fn sheets(&self) -> Vec<Sheet> {
+        let (shown, others) = self.shown();
+        let mut all = Asked::default();
+        self.threads.iter().for_each(|thread| all.merge(&thread.asked));
+        let mut rows: Vec<_> = shown.iter().map(|thread| (thread.name(), thread.asked)).collect();
+        if let Some((count, asked)) = others {
+            rows.push((format!("{} others", whole(count)), asked));
+        }
+        rows.push(("all".to_owned(), all));
+        let sends = all.sends > 0;
+        let mut posts = Sheet::new(
+            "Receives by thread, and what they found in the UMQ",
+            [
+                "thread",
+                "receives",
+                "matched",
+                "share",
+                "compared, mean",
+                "most",
+                "on host, mean",
+                "probes",
+                "cancels",
+            ],
+        );
+        let mut arrivals = Sheet::new(
+            "Messages by thread, and what they found in the PRQ",
+            ["thread", "messages", "matched", "share", "compared, mean", "most", "on host, mean"],
+        );
+        arrivals.header.extend(sends.then(|| "sent".to_owned()));
+        for (name, asked) in rows {
+            let of_umq = [name.clone(), whole(asked.posts)].into_iter().chain(asked.umq.cells());
+            posts.row(of_umq.chain([asked.probes, asked.cancels].map(whole)));
+            let of_prq = [name, whole(asked.arrivals)].into_iter().chain(asked.prq.cells());
+            arrivals.row(of_prq.chain(sends.then(|| whole(asked.sends))));
+        }
+        vec![posts, arrivals]
+    }
+
+    /// The threads that did most, in their order, and what all others did.
+    fn shown(&self) -> (Vec<&Thread>, Option<(u64, Asked)>) {
+        let mut order: Vec<usize> = (0..self.threads.len()).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(self.threads[at].asked.operations()));
+        let rest = order.split_off(order.len().min(LINES));
+        order.sort_unstable();
+        let mut others = Asked::default();
+        rest.iter().for_each(|&at| others.merge(&self.threads[at].asked));
+        let others = (!rest.is_empty()).then_some((rest.len() as u64, others));
+        (order.into_iter().map(|at| &self.threads[at]).collect(), others)
+    }
+}
+
+/// What to see in it, in a sentence each.
+fn readings(threads: &[Thread]) -> Vec<String> {
+    let mut processes: BTreeMap<(Option<u32>, u32), u64> = BTreeMap::new();
+    for thread in threads {
+        *processes.entry((thread.rank, thread.pid)).or_default() += 1;
+    }
+    let most = processes.values().max().copied().unwrap_or(0);
+    if most < 2 {
+        return vec!["No process used its tables with more than one thread".to_owned()];
+    }
+    let several = processes.values().filter(|&&threads| threads > 1).count();
+    let mut readings = vec![format!(
+        "{} of {} used their tables with several threads, at most {}",
+        whole(several as u64),
+        count_of_processes(processes.len() as u64),
+        whole(most)
+    )];
+    let of = |of: fn(&Asked) -> u64, device: bool| -> u64 {
+        let own = threads.iter().filter(|thread| !device || thread.device_thread);
+        own.map(|thread| of(&thread.asked)).sum()
+    };
+    if threads.iter().any(|thread| thread.device_thread) {
+        let arrivals = |asked: &Asked| asked.arrivals;
+        readings.push(format!(
+            "Device threads of the provider handled {} of {}",
+            whole(of(arrivals, true)),
+            count(of(arrivals, false), "message")
+        ));
+    }
+    readings
+}
+
+fn count_of_processes(number: u64) -> String {
+    format!("{} process{}", whole(number), if number == 1 { "" } else { "es" })
+}
+
+/// What the threads of a trace did within a window.
+fn play(trace: &Trace, start_ns: u64, window: Window, bar: &ProgressBar) -> Result<Told, Error> {
+    let none = |why| Error::NoThreads { path: trace.path.clone(), why };
+    if trace.is_generated() {
+        return Err(none("it is generated, not recorded"));
+    }
+    let mut player = Player::new(trace, trace.device(&trace.params(&Settings::default())?)?)?;
+    let since = trace.header.start_ns.saturating_sub(start_ns);
+    let (mut told, mut operations, mut taken) = (Told::new(), 0_u64, 0);
+    while let Some(timed) = player.next()? {
+        let (ns, op) = &timed;
+        let at = (since + ns) as f64 / SECOND;
+        if at > window.to {
+            break;
+        }
+        let thread = player.thread().ok_or_else(|| {
+            none("an earlier version recorded it, without threads; record the program again")
+        })?;
+        let queue = searched(op);
+        let before = queue.map(|queue| Mark::at(&player, queue));
+        let mut found = false;
+        player.step_and_tell(&timed, |change| found |= met(change).is_some())?;
+        if at >= window.from && !matches!(op, Op::Processes(_) | Op::Stop(_)) {
+            let (_, asked) =
+                told.entry(thread.number).or_insert((thread.is_device, Asked::default()));
+            asked.count(op);
+            if let (Some(queue), Some(before)) = (queue, before)
+                && is_counted(op, found)
+            {
+                let search = before.search(Mark::at(&player, queue), queue);
+                match queue {
+                    Queue::Prq => asked.prq.add(search),
+                    Queue::Umq => asked.umq.add(search),
+                }
+            }
+        }
+        operations += 1;
+        if operations.is_multiple_of(STEP) {
+            bar.inc(player.taken() - std::mem::replace(&mut taken, player.taken()));
+        }
+    }
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use matching::{Key, Source};
+    use nic::message::Envelope;
+    use nic::trace::{self, Encoder, Header, Posted, put_thread, put_time};
+
+    use super::*;
+    use crate::experiment::outcome::Experiment;
+    use crate::experiment::sources::Sources;
+
+    /// A thread's turn: its number, whether it is the provider's, and what it asks.
+    type Turn<'a> = (u32, bool, &'a [Op]);
+
+    /// Writes a trace of a rank: one operation every second.
+    fn put(path: &Path, rank: u32, turns: &[Turn<'_>]) {
+        let (context, layout) = ("tagged".to_owned(), "mpich".to_owned());
+        // Endpoints of one process.
+        let (pid, address) = (100 + rank, path.display().to_string());
+        let header =
+            Header { context, layout, rank: Some(rank), pid, address, ..Header::default() };
+        let (mut bytes, mut encoder) = (header.to_bytes(), Encoder::default());
+        let mut seconds = 0;
+        for &(number, is_device, ops) in turns {
+            let thread = trace::Thread { number, is_device, cpu_ns: None };
+            put_thread(&mut bytes, thread).unwrap();
+            for op in ops {
+                put_time(&mut bytes, seconds * 1_000_000_000).unwrap();
+                encoder.op(&mut bytes, op).unwrap();
+                seconds += 1;
+            }
+        }
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn key(bits: u64) -> Key {
+        Key { bits, ignore: 0, source: Source::ANY }
+    }
+
+    fn post(bits: u64) -> Op {
+        Op::Post(Posted { key: key(bits), len: 32, multi: None, non_contiguous: false })
+    }
+
+    fn arrive(bits: u64) -> Op {
+        Op::Arrive(Envelope { source: 5, bits, len: 8 })
+    }
+
+    fn of(directory: &Path, window: Window) -> Result<Threads, Error> {
+        let sources = Sources { names: vec![directory.to_owned()], ..Sources::default() };
+        let experiment = Experiment::read(&sources).unwrap();
+        Threads::of(&experiment.traces, window, &ProgressBar::hidden())
+    }
+
+    #[test]
+    fn each_thread_has_what_it_asked_in_all_traces_of_its_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let turns: [Turn<'_>; 4] = [
+            (0, false, &[post(1), post(2)]),
+            (1, true, &[arrive(2), arrive(3), arrive(4)]),
+            (0, false, &[post(4), Op::Peek(key(3)), Op::Cancel(0)]),
+            (2, false, &[Op::Claim(key(9)), Op::Discard(key(3)), arrive(7)]),
+        ];
+        put(&at("0.trace"), 0, &turns);
+        put(&at("1.trace"), 0, &[(2, false, &[post(5)])]);
+        put(&at("2.trace"), 1, &[(0, false, &[arrive(5)])]);
+        let threads = of(directory.path(), Window::ALL).unwrap();
+        let searched = |[searches, matches, compared, most_compared]: [u64; 4]| Searched {
+            searches,
+            matches,
+            compared,
+            most_compared,
+            host_traversed: 0,
+        };
+        let thread = |rank: u32, thread, device_thread, asked| Thread {
+            rank: Some(rank),
+            pid: 100 + rank,
+            thread,
+            device_thread,
+            asked,
+        };
+        // The last post finds the second of two messages. The claim finds nothing, which is no search.
+        let first = Asked {
+            posts: 3,
+            probes: 1,
+            cancels: 1,
+            umq: searched([3, 1, 2, 2]),
+            ..Asked::default()
+        };
+        let device = Asked { arrivals: 3, prq: searched([3, 1, 4, 2]), ..Asked::default() };
+        let third = Asked {
+            posts: 1,
+            arrivals: 1,
+            probes: 2,
+            umq: searched([2, 1, 1, 1]),
+            prq: searched([1, 0, 0, 0]),
+            ..Asked::default()
+        };
+        let other = Asked { arrivals: 1, prq: searched([1, 0, 0, 0]), ..Asked::default() };
+        assert_eq!(
+            threads.threads,
+            [
+                thread(0, 0, false, first),
+                thread(0, 1, true, device),
+                thread(0, 2, false, third),
+                thread(1, 0, false, other)
+            ]
+        );
+        assert_eq!(
+            threads.readings,
+            [
+                "1 of 2 processes used their tables with several threads, at most 3",
+                "Device threads of the provider handled 3 of 5 messages"
+            ]
+        );
+        let [posts, arrivals] = &threads.sheets()[..] else { panic!("two sheets") };
+        let row = ["rank 0, thread 1 (device)", "3", "1", "33.3 %", "1.3", "2", "0.0"];
+        assert_eq!(arrivals.rows[1], row);
+        assert_eq!(arrivals.rows.last().unwrap()[..3], ["all", "5", "1"]);
+        assert_eq!(posts.rows[0][..3], ["rank 0, thread 0", "3", "1"]);
+        // The seconds at which the device thread had its first turn.
+        let part = of(directory.path(), Window { from: 2.0, to: 4.0 }).unwrap();
+        assert_eq!(part.threads, [thread(0, 1, true, device)]);
+        assert!(part.readings[0].starts_with("No process used"), "{:?}", part.readings);
+    }
+
+    #[test]
+    fn those_that_did_most_are_shown_and_the_rest_is_summed() {
+        let directory = tempfile::tempdir().unwrap();
+        let count = LINES as u32 + 3;
+        let lists: Vec<Vec<Op>> =
+            (0..count).map(|at| vec![arrive(1); 1 + at as usize % 9]).collect();
+        let turns: Vec<Turn<'_>> =
+            (0..).zip(&lists).map(|(number, ops)| (number, false, &ops[..])).collect();
+        put(&directory.path().join("0.trace"), 0, &turns);
+        let threads = of(directory.path(), Window::ALL).unwrap();
+        let sheet = &threads.sheets()[1];
+        assert_eq!(sheet.rows.len(), LINES + 2);
+        // Three threads have one message each.
+        assert_eq!(sheet.rows[LINES][..2], ["3 others", "3"]);
+        assert_eq!(sheet.rows[0][0], "rank 0, thread 1");
+    }
+
+    #[test]
+    fn traces_without_threads_say_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("0.trace");
+        put(&path, 0, &[]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        Encoder::default().op(&mut bytes, &arrive(1)).unwrap();
+        bytes[11] = b'5';
+        std::fs::write(&path, &bytes).unwrap();
+        let error = of(directory.path(), Window::ALL).unwrap_err().to_string();
+        assert!(
+            error.contains("0.trace: the trace does not tell which thread did what"),
+            "{error}"
+        );
+        let out = directory.path().join("generated");
+        crate::commands::workload::tests::write_to(&out);
+        let error = of(&out, Window::ALL).unwrap_err().to_string();
+        assert!(error.contains("it is generated, not recorded"), "{error}");
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What several threads ask of one device: a trace has it in the order in which it took effect, and
+//! what each thread asked in the order in which it did.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    sync::{Arc, Barrier},
+};
+
+use matching::{HostEngine, OffloadConfig, Overflow};
+use nic::{
+    config::DeviceConfig,
+    device::{Device, tail::TailDevice},
+    message::{Envelope, Receive},
+    replay::Replay,
+    report::ContextCounters,
+    trace::Reader,
+};
+use parking_lot::Mutex;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Bits that tell which receives and messages match; the others say who asked and when.
+const CLASS: u64 = 3;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Post,
+    Arrive,
+    Peek,
+}
+
+fn key(bits: u64) -> Key {
+    Key { bits, ignore: !CLASS, source: Source::ANY }
+}
+
+fn receive(bits: u64) -> Receive<u64> {
+    Receive { key: key(bits), len: 8, multi: None, non_contiguous: false, data: bits }
+}
+
+fn config(engine: HostEngine) -> DeviceConfig {
+    let overflow = Overflow::Spill;
+    let queue =
+        OffloadConfig { entries: 4, engine, overflow, depths: true, ..OffloadConfig::default() };
+    DeviceConfig { prq: queue, umq: queue, ..DeviceConfig::default() }
+}
+
+/// A trace in a directory that goes with the test.
+fn trace_in(directory: &tempfile::TempDir, pauses: Option<Pauses>) -> (PathBuf, Box<Trace>) {
+    let path = directory.path().join("0.1.2.tagged.trace");
+    let header = Header { window: WINDOW as u32, ..Header::default() };
+    let trace = Trace::new(path.clone(), header, u64::MAX, Arc::new(Peers::new()), pauses);
+    (path, Box::new(trace))
+}
+
+/// Has a thread for each list do its steps, all at a time. The bits of a step are those of its thread
+/// and place.
+fn ask(lists: &[Vec<Step>], does: impl Fn(Step, u64) + Sync) {
+    let start = Barrier::new(lists.len());
+    std::thread::scope(|scope| {
+        for (thread, steps) in lists.iter().enumerate() {
+            let (does, start) = (&does, &start);
+            scope.spawn(move || {
+                start.wait();
+                for (at, step) in steps.iter().enumerate() {
+                    let class = (thread + at) as u64 % (CLASS + 1);
+                    does(*step, (thread as u64) << 32 | (at as u64) << 2 | class);
+                }
+            });
+        }
+    });
+}
+
+/// Reads a trace: the counts of its replay, and for each number of a thread the bits of what it asked.
+fn read(path: &Path, config: &DeviceConfig) -> (ContextCounters, BTreeMap<u32, Vec<u64>>) {
+    let mut reader = Reader::new(File::open(path).unwrap()).unwrap();
+    let (mut replay, mut asked) = (Replay::new(config).unwrap(), BTreeMap::<u32, Vec<u64>>::new());
+    while let Some(next) = reader.next() {
+        let (_, op) = next.unwrap();
+        replay.play(&op);
+        let (_, key) = op.short().unwrap();
+        let thread = reader.thread().unwrap();
+        assert!(!thread.is_device);
+        asked.entry(thread.number).or_default().push(key.bits);
+    }
+    (replay.counters(), asked)
+}
+
+/// What is read of the threads is what they did.
+fn check(lists: &[Vec<Step>], asked: &BTreeMap<u32, Vec<u64>>) {
+    assert_eq!(asked.len(), lists.len(), "threads");
+    let mut seen = vec![false; lists.len()];
+    for bits in asked.values() {
+        let thread = (bits[0] >> 32) as usize;
+        assert!(!std::mem::replace(&mut seen[thread], true), "thread {thread} has two numbers");
+        let places = bits.iter().map(|bits| (bits >> 32, (bits & 0xffff_ffff) >> 2));
+        assert!(places.eq((0..lists[thread].len() as u64).map(|at| (thread as u64, at))));
+    }
+}
+
+fn lists() -> impl Strategy<Value = Vec<Vec<Step>>> {
+    let step = prop_oneof![3 => Just(Step::Post), 3 => Just(Step::Arrive), 1 => Just(Step::Peek)];
+    proptest::collection::vec(proptest::collection::vec(step, 1..300), 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn threads_behind_one_lock_are_recorded_in_the_order_that_was_matched(
+        lists in lists(), sends in any::<bool>(),
+    ) {
+        let (directory, config) = (tempfile::tempdir().unwrap(), config(HostEngine::default()));
+        let (path, trace) = trace_in(&directory, sends.then(Pauses::default));
+        let mut device = Device::new(&config).unwrap();
+        device.tagged.set_recorder(trace);
+        let device = Mutex::new(device);
+        ask(&lists, |step, bits| {
+            let context = &mut device.lock().tagged;
+            match step {
+                Step::Post => drop(context.post(&mut receive(bits))),
+                Step::Arrive => {
+                    let envelope = Envelope { source: 1, bits, len: 8 };
+                    if context.arrive(&envelope).is_none() {
+                        context.keep(envelope, bits);
+                    }
+                }
+                Step::Peek => drop(context.peek(&key(bits))),
+            }
+        });
+        let mut device = device.into_inner();
+        device.end_recording();
+        let (replayed, asked) = read(&path, &config);
+        prop_assert_eq!(replayed, device.tagged.counters());
+        check(&lists, &asked);
+    }
+
+    #[test]
+    fn threads_that_search_at_a_time_are_recorded_in_an_order_that_gives_the_same(lists in lists()) {
+        let (directory, config) = (tempfile::tempdir().unwrap(), config(HostEngine::TailQueues));
+        let (path, trace) = trace_in(&directory, None);
+        let device = TailDevice::new(&config).unwrap();
+        device.whole().tagged.set_recorder(trace);
+        ask(&lists, |step, bits| match step {
+            Step::Post => drop(device.post(true, &mut receive(bits), false)),
+            Step::Arrive => {
+                let envelope = Envelope { source: 1, bits, len: 8 };
+                let _ = device.arrive(true, &envelope, || bits);
+            }
+            Step::Peek => drop(device.whole().tagged.peek(&key(bits))),
+        });
+        let mut whole = device.whole();
+        whole.end_recording();
+        let (replayed, asked) = read(&path, &config);
+        let told = |of: &ContextCounters| (of.posts, of.arrivals, of.unexpected);
+        prop_assert_eq!(told(&replayed), told(&whole.tagged.counters()));
+        check(&lists, &asked);
+    }
+}
+
+#[test]
+fn a_turn_costs_a_word_and_who_has_it_records_as_before() {
+    let size = |threads: &[usize]| {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, mut trace) = trace_in(&directory, None);
+        // All of one message, so that each record takes a word. This thread records first of all.
+        let record = |trace: &mut Trace| {
+            let (head, key) = Op::Arrive(Envelope { source: 1, bits: 5, len: 8 }).short().unwrap();
+            trace.short(head, key.bits, key.ignore, key.source);
+        };
+        record(&mut trace);
+        for &count in threads {
+            std::thread::scope(|scope| {
+                scope.spawn(|| (0..count).for_each(|_| record(&mut trace)));
+            });
+        }
+        trace.close();
+        let bytes = std::fs::read(&path).unwrap();
+        let words = bytes[nic::trace::HEADER..].as_chunks::<4>().0;
+        words.iter().rposition(|word| *word != [0; 4]).unwrap() + 1
+    };
+    // Each thread tells that it has its turn, names the message again, and that this repeats.
+    assert_eq!([size(&[1]), size(&[9]), size(&[9, 9])].map(|it| it - size(&[])), [2, 3, 6]);
+}
+
+#[test]
+#[ignore = "a measurement: cargo test --release -p provider -- --ignored --nocapture cost_of_recording"]
+fn cost_of_recording() {
+    const OPERATIONS: u64 = 10_000_000;
+    let path = std::env::temp_dir().join(format!("tcam-cost-{}", std::process::id()));
+    let peers = Arc::new(Peers::new());
+    let mut trace = Trace::new(path.clone(), Header::default(), u64::MAX, peers, None);
+    for keys in [1, 100, 1000, OPERATIONS] {
+        let envelope = |at| Envelope { source: 1, bits: at % keys, len: 8 };
+        let started = Instant::now();
+        for at in 0..OPERATIONS {
+            let (head, key) = Op::Arrive(envelope(at)).short().unwrap();
+            let recorder: &mut dyn Recorder = std::hint::black_box(&mut trace);
+            recorder.short(head, key.bits, key.ignore, key.source);
+        }
+        let ns = started.elapsed().as_nanos() as f64 / OPERATIONS as f64;
+        println!("{ns:.1} ns an operation, {keys} keys");
+    }
+    std::fs::remove_file(path).unwrap();
+}
