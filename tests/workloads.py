@@ -27,7 +27,7 @@ STEPS, MESSAGES = 4, 300
 # Messages of a barrier of 8 ranks that one of them gets. A recorded PRQ may be longer by
 # a barrier that waits while it is full, a UMQ by the barriers before and behind it.
 BARRIER = {"mpich": 3, "openmpi5": 8}
-PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps"]
+PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps", "minimd"]
 
 Queues = collections.namedtuple("Queues", "prq umq point_to_point")
 
