@@ -77,13 +77,13 @@ fn judge(ours: f64, paper: f64) -> (String, Option<&'static str>) {
     (text, reason)
 }
 
-const ABOVE: &str = "With one lock each operation waits until the lock and what it protects have come \
-    from the other core. With tail queues a thread that has finished with one list mostly finds the \
-    lock of the other one free. How long a cache line takes from core to core is another time on each \
-    machine.";
-const BELOW: &str = "The lock of the tail and both inboxes go from core to core in each operation, \
-    whichever list it searches: that is work which two threads do not share. The shorter a search is \
-    beside it, the less they gain; the rates of one thread are below.";
+const ABOVE: &str = "Likely, and not profiled: with one lock each operation waits until the lock and what it \
+    protects have come from the other core. With tail queues a thread that has finished with one \
+    list mostly finds the lock of the other one free. How long a cache line takes from core to \
+    core is another time on each machine.";
+const BELOW: &str = "Likely, and not profiled: the lock of the tail and both inboxes go from core to core in each \
+    operation, whichever list it searches, and two threads do not share that work. The shorter a \
+    search is beside it, the less they gain. tail-queues.md has the rates of one thread.";
 const KNC: &str = "A Xeon Phi (KNC), with many slow cores, four threads each: another machine, of \
     which nothing here tells anything.";
 const SHAPE: &str = "The paper measured it on a Xeon Phi (KNC) and prints no numbers; what it says of \
