@@ -37,7 +37,7 @@ slurm: ## runs and sweeps that srun starts, outside CI
 bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
 	@tests/bench.sh
 
-reproduce: ## docs/{colpnp,kmeans,hash,polling}.* and the verdicts in docs/papers.md, outside CI: 20 minutes, quiet
+reproduce: ## docs/{colpnp,kmeans,hash,polling,tail-queues}.* and the verdicts in docs/papers.md, outside CI: 25 minutes, quiet
 	@tests/reproduce.sh
 
 guide: ## every command of docs/guide.md, as written

@@ -20,7 +20,7 @@ reproduce() {
         return
     fi
     case $paper in
-    kmeans) "$tcam" reproduce kmeans --out docs ; return ;;
+    kmeans | tail-queues) "$tcam" reproduce "$paper" --out docs ; return ;;
     polling)
         need_packages iproute2
         need_mpich
@@ -52,7 +52,7 @@ copy_verdicts() {
     cp "$target/papers.md" docs/papers.md
 }
 
-papers=${1:-colpnp kmeans hash polling}
+papers=${1:-colpnp kmeans hash polling tail-queues}
 [ $# -eq 0 ] || shift
 for paper in $papers; do
     reproduce "$paper" "$@"

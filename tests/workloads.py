@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares traces that `tcam workload` generates with traces recorded from the MPI
 program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages. Then
-`tcam reproduce` measures through an MPI, briefly."""
+`tcam reproduce` measures through an MPI and by threads, briefly."""
 
 import argparse
 import collections
 import json
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import time
 
 from checks import check, exit_code
 from mpi import MPIS, TARGET, bounded, build
@@ -27,7 +29,7 @@ STEPS, MESSAGES = 4, 300
 # Messages of a barrier of 8 ranks that one of them gets. A recorded PRQ may be longer by
 # a barrier that waits while it is full, a UMQ by the barriers before and behind it.
 BARRIER = {"mpich": 3, "openmpi5": 8}
-PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps"]
+PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps", "minimd"]
 
 Queues = collections.namedtuple("Queues", "prq umq point_to_point")
 
@@ -140,6 +142,51 @@ def reproduced(arguments):
         check(said, f"tcam reproduce polling on one host ended with {ended}, see {log}")
 
 
+def of_threads(arguments):
+    """Tail queues: a page of some rows and the same page from its numbers; what is refused; Ctrl-C."""
+    place = TARGET / "workload-tests" / "tail-queues"
+    shutil.rmtree(place, ignore_errors=True)
+    command = [str(arguments.tcam), "reproduce", "tail-queues", f"--out={place}"]
+
+    def run(*words):
+        return subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=arguments.timeout
+        )
+
+    # Turns of four threads are made again on no machine of two cores.
+    brief = ["--ms=1", "--seeds=1"]
+    for only, parts in (
+        ("prq,linked,mcs,4,", ["## Verdicts", "| prq | mcs | 4", "Machine: ", "not measured"]),
+        ("table-2,minimd", ["## Table 2", "`tcam workload minimd`", "no test: fitted"]),
+    ):
+        done = run(*brief, f"--only={only}")
+        check(done.returncode == 0, f"tail-queues --only {only}: {done.stderr[-500:]}")
+        page = (place / "tail-queues.md").read_text(encoding="utf-8")
+        for part in parts:
+            check(part in page, f"tail-queues --only {only}: no {part!r} on its page")
+    done = run(f"--from={place / 'tail-queues.csv'}")
+    same = page == (place / "tail-queues.md").read_text(encoding="utf-8")
+    check(done.returncode == 0 and same, f"tail-queues --from: {done.stderr[-500:]}")
+    for words, code, said in (
+        (["--only=both,linked,mcs,3"], 125, "no row has that in its name"),
+        (["--", "true"], 125, "runs no program"),
+        (["--ms=1", f"--from={place / 'tail-queues.csv'}"], 2, "cannot be used with"),
+    ):
+        done = run(*words)
+        refused = done.returncode == code and said in done.stderr
+        check(refused, f"tail-queues {words}: {done.returncode} {done.stderr}")
+    # A turn of ten minutes ends at once, and what was written stays.
+    command.append("--ms=600000")
+    running = subprocess.Popen([*command, "--only=both,linked,mcs,1,1,"], stderr=subprocess.PIPE)
+    running.stderr.readline()
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=arguments.timeout)
+    ended = running.returncode == 130 and b"nothing is written" in said
+    kept = page == (place / "tail-queues.md").read_text(encoding="utf-8")
+    check(ended and kept, f"tail-queues after Ctrl-C: {running.returncode} {said}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
@@ -162,6 +209,7 @@ def main():
             same = ours.point_to_point == theirs.point_to_point
             check(same, f"point-to-point messages, {what}")
     reproduced(arguments)
+    of_threads(arguments)
     return exit_code()
 
 

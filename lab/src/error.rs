@@ -77,6 +77,17 @@ pub(crate) enum Error {
     #[error("reproduce {paper} runs no program: leave the command out")]
     NothingThroughMpi { paper: &'static str },
 
+    #[error("--only is for tail-queues: reproduce {paper} measures all, leave it out")]
+    NothingToChoose { paper: &'static str },
+
+    #[error(
+        "--only {only}: no row has that in its name; names are LISTS,STORAGE,LOCK,THREADS,LENGTH such as \
+         both,linked,mcs,2,32 (LISTS both or prq, STORAGE linked or packed, LOCK mcs or parking-lot, \
+         THREADS 1, 2, 4 or 8, LENGTH 1, 2, 4 to 4096), and table-2,minimd, table-2,amg and \
+         table-2,fds"
+    )]
+    NoRow { only: String },
+
     #[error(
         "reproduce polling needs a program on two hosts: rank 0, another rank of its host (here {near}) \
          and one of another host (here {far}), such as `-- mpiexec -n 3 -hosts a:2,b:1 \

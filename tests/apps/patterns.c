@@ -90,6 +90,12 @@ static void nbody(struct phase *phase, int part) {
     if (strangers > 0) from(phase, POINT_TO_POINT, 1 + partners, strangers, 1, 0);
 }
 
+// An exchange with six neighbours, one after the other.
+static void swaps(int others) {
+    for (int side = 0; side < 6; side++)
+        from(new_phase(0), POINT_TO_POINT, 1 + side % others, 1, 1, side);
+}
+
 // The phases that the pattern has in every step; none if it is not made of such.
 static void plan(void) {
     int all = ranks - 1;
@@ -124,10 +130,14 @@ static void plan(void) {
         from(new_phase(0), POINT_TO_POINT, 1, at_most(543), 1, 0);
         from(new_phase(1), POINT_TO_POINT, 1, at_most(418), 1, 0);
     } else if (is("lammps")) {
-        for (int side = 0; side < 6; side++)
-            from(new_phase(0), POINT_TO_POINT, 1 + side % all, 1, 1, side);
+        swaps(all);
         from(new_phase(0), POINT_TO_POINT, 1, at_most(root_of(ranks)), 1, 6);
         from(new_phase(1), POINT_TO_POINT, 1, at_most(6), 1, 7);
+    } else if (is("minimd")) {
+        swaps(all);
+        phase = new_phase(1);
+        from(phase, POINT_TO_POINT, 1, at_most(6), 1, 6);
+        from(phase, POINT_TO_POINT, 1, at_most(5), 1, 7);
     } else if (is("shuffle") || is("burst")) {
         phase = new_phase(0);
         phase->in_order = is("burst");
@@ -321,8 +331,8 @@ static int number(const char *text) {
 
 int main(int argc, char **argv) {
     if (argc < 2 || argc > 4) {
-        fprintf(stderr, "usage: patterns radix|nbody|miniamr|fds|amg|lammps|gather|allreduce|"
-                        "iallgather|shuffle|burst|halo [steps [messages]]\n");
+        fprintf(stderr, "usage: patterns radix|nbody|miniamr|fds|amg|lammps|minimd|gather|"
+                        "allreduce|iallgather|shuffle|burst|halo [steps [messages]]\n");
         return 2;
     }
     pattern = argv[1];

@@ -83,7 +83,7 @@ fn sizes(pattern: Pattern) -> Vec<(u32, Flight)> {
         }
         Pattern::Fds | Pattern::Amg | Pattern::Nbody => of_ranks(&[8, 64, 256, 1024]),
         Pattern::Miniamr => of_ranks(&[16, 128, 512, 2048]),
-        Pattern::Lammps | Pattern::Halo | Pattern::Radix | Pattern::Solver => {
+        Pattern::Lammps | Pattern::Minimd | Pattern::Halo | Pattern::Radix | Pattern::Solver => {
             of_ranks(&[4, 8, 27, 64, 512])
         }
         _ => of_ranks(&[4, 16, 64, 512]),

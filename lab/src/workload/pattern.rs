@@ -28,6 +28,8 @@ pub(crate) enum Pattern {
     Amg,
     /// Molecular dynamics: remaps of the particle mesh and six neighbours
     Lammps,
+    /// Molecular dynamics (MiniMD): six swaps one after the other, and neighbours that run ahead
+    Minimd,
     /// MPI_Gather to rank 0, each rank's message by itself
     Gather,
     /// MPI_Allreduce by recursive doubling, the receiver late in every other step
@@ -82,7 +84,7 @@ impl Pattern {
     pub(crate) const fn usual_ranks(self) -> u32 {
         match self {
             Self::Radix | Self::Nbody | Self::Miniamr => 512,
-            Self::Fds | Self::Amg | Self::Gather => 4096,
+            Self::Fds | Self::Amg | Self::Minimd | Self::Gather => 4096,
             Self::Lammps => 240,
             Self::Allreduce | Self::Iallgather => 1024,
             Self::Shuffle | Self::Burst | Self::Reverse | Self::Pingpong => 2,
@@ -108,6 +110,7 @@ impl Pattern {
             Self::Miniamr => (2048, "makes up to 74 queues", "", "COL+PNP, section 6"),
             Self::Fds => (4096, "24", "8147", "Tail queues, Table 2; COL+PNP has long PRQs, too"),
             Self::Amg => (4096, "543", "418", "Tail queues, Table 2"),
+            Self::Minimd => (4096, "1", "11", "Tail queues, Table 2"),
             Self::Lammps => (240, "longer than UMQ", "short", "K-means, section 5.2"),
             Self::Gather => (0, "all but one process", "", "COL+PNP, section 5.2"),
             Self::Allreduce | Self::Iallgather => {
@@ -130,7 +133,7 @@ impl Pattern {
             | Self::Cholesky
             | Self::Solver
             | Self::Manager => [Basis::Predicted; 2],
-            Self::Nbody | Self::Miniamr | Self::Fds | Self::Amg | Self::Lammps => {
+            Self::Nbody | Self::Miniamr | Self::Fds | Self::Amg | Self::Minimd | Self::Lammps => {
                 [Basis::Fitted; 2]
             }
             // As many calls at once as fill the paper's 10 to 20 queues.
@@ -205,14 +208,15 @@ impl Pattern {
                 Phase::on_time(vec![collective(0, tag::ALLREDUCE, first(1))]),
             ],
             Self::Lammps => {
-                let mut phases: Vec<_> = (0..6)
-                    .map(|side| {
-                        let neighbour = behind(1 + side % others, 1);
-                        Phase::on_time(vec![point_to_point(side, neighbour, 1)])
-                    })
-                    .collect();
+                let mut phases = swaps(others);
                 phases.push(Phase::on_time(vec![point_to_point(6, first(n.isqrt()), 1)]));
                 phases.push(Phase::late(vec![point_to_point(7, first(6), 1)]));
+                phases
+            }
+            Self::Minimd => {
+                let mut phases = swaps(others);
+                let ahead = vec![point_to_point(6, first(6), 1), point_to_point(7, first(5), 1)];
+                phases.push(Phase::late(ahead));
                 phases
             }
             Self::Gather => {
@@ -281,6 +285,15 @@ const fn behind(first: u32, count: u32) -> Sources {
 /// Rounds in which a doubling reaches every process.
 const fn rounds(ranks: u32) -> u32 {
     (ranks - 1).ilog2() + 1
+}
+
+/// An exchange with six neighbours, one after the other.
+fn swaps(others: u32) -> Vec<Phase> {
+    let swap = |side| {
+        let neighbour = behind(1 + side % others, 1);
+        Phase::on_time(vec![Messages::point_to_point(side, neighbour, 1)])
+    };
+    (0..6).map(swap).collect()
 }
 
 /// The PRQ, or with half the messages the UMQ (Fig. 1b: 25,000 elements to 11,000).

@@ -85,6 +85,7 @@ fn queues_are_as_long_as_the_papers() {
     assert_eq!(marks(Pattern::Solver, 64), [24, 24]);
     assert_eq!(marks(Pattern::Manager, 64), [63, 126]);
     assert_eq!(marks(Pattern::Lammps, 240), [15, 6]);
+    assert_eq!(marks(Pattern::Minimd, 4096), [1, 11]);
     assert_eq!(marks(Pattern::Halo, 64), [104, 104]);
     // 8147 in Tail queues, Table 2.
     let [_, unexpected] = marks(Pattern::Fds, 4096);

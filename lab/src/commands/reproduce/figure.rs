@@ -61,6 +61,11 @@ impl Figure {
         Self { title, note: note.into(), header, rows: Vec::new(), footnotes: Vec::new() }
     }
 
+    /// Whether it has nothing to show.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     pub(super) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }

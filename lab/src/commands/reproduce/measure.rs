@@ -344,6 +344,26 @@ pub(super) fn count(
     Ok(replay.counters())
 }
 
+/// The longest that each queue was in two steps, and the most elements that a search of it
+/// traversed: of the PRQ, then of the UMQ.
+pub(super) fn extremes(stream: &Stream, contender: &Contender) -> Result<[[u64; 2]; 2], Error> {
+    let mut config = contender.config(stream.ranks)?;
+    (config.prq.depths, config.umq.depths) = (true, true);
+    let mut replay = Replay::new(&config)?;
+    let traversed = |replay: &Replay| replay.context().traversals().map(|of| of.entries);
+    let (mut deepest, mut before) = ([0; 2], traversed(&replay));
+    for op in stream.steps.iter().take(2).flat_map(|step| &step.operations) {
+        replay.play(op);
+        let after = traversed(&replay);
+        for queue in 0..2 {
+            deepest[queue] = deepest[queue].max(after[queue] - before[queue]);
+        }
+        before = after;
+    }
+    let counters = replay.counters();
+    Ok([[counters.prq.high_water, deepest[0]], [counters.umq.high_water, deepest[1]]])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -371,6 +391,15 @@ mod tests {
         let (list, col_pnp) = (of(HostEngine::List), of(HostEngine::ColPnp));
         assert_eq!(list.queues, 0.0);
         assert!(list.searches > 0.0 && col_pnp.queues > 0.0, "{list:?} {col_pnp:?}");
+    }
+
+    #[test]
+    fn both_storages_of_a_list_traverse_as_many_elements() {
+        let stream = Stream::new(Pattern::Fds, 64, 1);
+        let of = |queue| extremes(&stream, &Contender::new(HostEngine::List, queue, 8)).unwrap();
+        let [[longest, deepest], [_, of_messages]] = of(Queue::Linked);
+        assert!(deepest > longest / 2 && deepest <= longest && of_messages > 0);
+        assert_eq!(of(Queue::Packed), of(Queue::Linked));
     }
 
     #[test]

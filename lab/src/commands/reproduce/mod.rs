@@ -15,6 +15,7 @@ mod paper;
 mod polling;
 mod polling_page;
 mod reasons;
+mod tail_queues;
 mod through_mpi;
 mod verdict;
 
@@ -42,7 +43,8 @@ use number::Numbers;
 /// process; times are medians over seeds, and ratios tell more than they do. Verdicts on
 /// the numbers in the paper's text are computed: reproduced is within 30 %. With a COMMAND
 /// latencies and the runtime are measured through an MPI as well; polling of channels is
-/// measured through an MPI alone, on two hosts. What is printed is also written to DIR as
+/// measured through an MPI alone, on two hosts; tail queues are measured by threads of this
+/// process. What is printed is also written to DIR as
 /// Markdown, with ranges, and every number as CSV.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -54,42 +56,50 @@ takes twice as long; tests/apps has the program.
   tcam reproduce hash --out hash -- mpiexec -n 2 target/apps/mpich/hints
   tcam reproduce polling --out polling -- mpiexec -n 3 -hosts a:2,b:1 target/apps/mpich/polling
 needs rank 0 and one more on a host, and one on another host. 16 there (-n 18 -hosts a:2,b:16)
-tell what polls cost by peers. It takes five minutes.")]
+tell what polls cost by peers. It takes five minutes.
+  tcam reproduce tail-queues --out tail-queues
+takes three to five minutes, and wants a quiet machine.
+  tcam reproduce tail-queues --only both,linked,mcs,2, --seeds 15 --out two-threads
+measures only two threads with MCS locks at both linked lists.")]
 pub(crate) struct Reproduce {
     /// Which paper.
     #[arg(value_enum)]
     paper: Paper,
 
-    /// Milliseconds for each engine, workload and seed, at least.
+    /// Milliseconds for each engine, workload and seed, at least; otherwise 100, for tail-queues 5.
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 100,
         value_parser = clap::value_parser!(u64).range(1..=600_000),
         allow_negative_numbers = true
     )]
-    ms: u64,
+    ms: Option<u64>,
 
     /// Orders of arrival: the first seed.
     #[arg(long, value_name = "S", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
 
-    /// How many seeds, each measured apart, and how many runs through an MPI.
+    /// How many seeds, each measured apart, and how many runs through an MPI, or turns of each row
+    /// of tail-queues; otherwise 5, for tail-queues 10.
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 5,
         value_parser = clap::value_parser!(u32).range(1..=1000),
         allow_negative_numbers = true
     )]
-    seeds: u32,
+    seeds: Option<u32>,
+
+    /// Measures only the rows of tail-queues that have this in their name
+    /// LISTS,STORAGE,LOCK,THREADS,LENGTH, such as both,linked,mcs,2,32.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
 
     /// Where the page and the numbers go.
     #[arg(long, value_name = "DIR", default_value = "tcam-reproduce")]
     out: PathBuf,
 
     /// Makes the page of the numbers of an earlier run, and measures nothing.
-    #[arg(long, value_name = "CSV", conflicts_with_all = ["ms", "seed", "seeds", "command"])]
+    #[arg(long, value_name = "CSV", conflicts_with_all = ["ms", "seed", "seeds", "only", "command"])]
     from: Option<PathBuf>,
 
     /// The provider libtcam-fi.so, or the directory that holds it; otherwise the
@@ -105,7 +115,7 @@ pub(crate) struct Reproduce {
 
 /// The papers there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
+#[strum(serialize_all = "kebab-case")]
 enum Paper {
     /// COL+PNP: dedicated queues for collective operations and partners
     Colpnp,
@@ -115,6 +125,8 @@ enum Paper {
     Hash,
     /// Polling of network and shared memory, and thresholds between channels
     Polling,
+    /// Tail queues: threads that search both queues at a time
+    TailQueues,
 }
 
 /// What was measured of a paper.
@@ -124,12 +136,26 @@ enum Measured {
     Kmeans(Cases),
     Hash(Cases),
     Polling(Cases),
+    TailQueues(Cases),
 }
 
 impl Paper {
     /// Of its page and numbers.
     fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// What is measured unless something else is asked for.
+    fn effort(self, arguments: &Reproduce) -> Effort {
+        let (ms, seeds) = match self {
+            Self::TailQueues => (5, 10),
+            _ => (100, 5),
+        };
+        Effort {
+            time: Duration::from_millis(arguments.ms.unwrap_or(ms)),
+            seed: arguments.seed,
+            seeds: arguments.seeds.unwrap_or(seeds),
+        }
     }
 
     /// Reads what an earlier run stored.
@@ -139,6 +165,7 @@ impl Paper {
             Self::Kmeans => Measured::Kmeans(Cases::read(path)?),
             Self::Hash => Measured::Hash(Cases::read(path)?),
             Self::Polling => Measured::Polling(Cases::read(path)?),
+            Self::TailQueues => Measured::TailQueues(Cases::read(path)?),
         })
     }
 }
@@ -150,6 +177,7 @@ impl Measured {
             Self::Kmeans(cases) => kmeans::figures(cases),
             Self::Hash(cases) => hash::figures(cases),
             Self::Polling(cases) => polling_page::figures(cases),
+            Self::TailQueues(cases) => tail_queues::page::figures(cases),
         }
     }
 
@@ -159,6 +187,7 @@ impl Measured {
             Self::Kmeans(cases) => cases.preface("K-means", "kmeans"),
             Self::Hash(cases) => cases.preface("Hint-driven matching", "hash"),
             Self::Polling(cases) => polling_page::preface(cases),
+            Self::TailQueues(cases) => tail_queues::page::preface(cases),
         };
         page::of(preface, &self.figures())
     }
@@ -166,7 +195,10 @@ impl Measured {
     fn write(&self, path: &Path) -> Result<(), Error> {
         match self {
             Self::Colpnp(numbers) => write(&numbers.0, path),
-            Self::Kmeans(cases) | Self::Hash(cases) | Self::Polling(cases) => write(&cases.0, path),
+            Self::Kmeans(cases)
+            | Self::Hash(cases)
+            | Self::Polling(cases)
+            | Self::TailQueues(cases) => write(&cases.0, path),
         }
     }
 }
@@ -183,8 +215,12 @@ fn write(numbers: &[impl Serialize], path: &Path) -> Result<(), Error> {
 /// Measures, prints and stores.
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
     let paper = arguments.paper;
-    if paper == Paper::Kmeans && !arguments.command.is_empty() {
+    let is_alone = matches!(paper, Paper::Kmeans | Paper::TailQueues);
+    if is_alone && !arguments.command.is_empty() {
         return Err(Error::NothingThroughMpi { paper: paper.name() });
+    }
+    if paper != Paper::TailQueues && arguments.only.is_some() {
+        return Err(Error::NothingToChoose { paper: paper.name() });
     }
     let measured = match &arguments.from {
         Some(path) => paper.read(path)?,
@@ -212,8 +248,8 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
 }
 
 fn measured(arguments: &Reproduce, signals: &mut Signals) -> Result<Measured, Error> {
-    let Reproduce { ms, seed, seeds, .. } = *arguments;
-    let effort = Effort { time: Duration::from_millis(ms), seed, seeds };
+    let effort = arguments.paper.effort(arguments);
+    let seeds = effort.seeds;
     let (words, provider) = (&arguments.command, arguments.provider.as_deref());
     // What is wrong with the command is said before anything is measured.
     Ok(match arguments.paper {
@@ -238,14 +274,16 @@ fn measured(arguments: &Reproduce, signals: &mut Signals) -> Result<Measured, Er
             let mpi = polling::job(words, provider, signals)?;
             Measured::Polling(polling::measure(&mpi, seeds, signals)?)
         }
+        Paper::TailQueues => {
+            let only = arguments.only.as_deref();
+            Measured::TailQueues(tail_queues::measure(effort, only, signals)?)
+        }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const PAPERS: [Paper; 4] = [Paper::Colpnp, Paper::Kmeans, Paper::Hash, Paper::Polling];
 
     fn doc(name: &str) -> String {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
@@ -267,7 +305,7 @@ mod tests {
     /// `tcam reproduce PAPER --from docs/PAPER.csv --out docs` makes it so.
     #[test]
     fn pages_are_those_of_their_numbers() {
-        for paper in PAPERS {
+        for &paper in Paper::value_variants() {
             let page = paper.name().to_owned() + ".md";
             assert!(stored(paper).markdown() == doc(&page), "docs/{page} is out of date");
         }
@@ -277,7 +315,7 @@ mod tests {
     #[test]
     fn the_verdicts_on_the_page_of_papers_are_computed() {
         let papers = doc("papers.md");
-        for paper in PAPERS {
+        for &paper in Paper::value_variants() {
             let computed = stored(paper).figures()[0].markdown();
             let (_, section) = computed.split_once("\n\n").unwrap();
             assert!(papers.contains(section), "docs/papers.md lacks these verdicts:\n{section}");
@@ -291,5 +329,6 @@ mod tests {
             let reason = reasons::of(&judged);
             assert_ne!(reason, Some(reasons::UNKNOWN), "{:?}", judged.claim);
         }
+        assert!(!stored(Paper::TailQueues).markdown().contains(reasons::UNKNOWN));
     }
 }

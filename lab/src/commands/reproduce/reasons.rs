@@ -34,7 +34,7 @@ const PARTNERS: &str = "Partners are the sources with more elements than the ave
 const STEPS: &str = "Queues are made once, and the ratio falls with the steps of a run, of which \
     the paper tells nothing: the last column of Table 2 has the number at which ours would be \
     the paper's.";
-const TAIL_QUEUES: &str = "The papers contradict each other: *Tail queues* has a PRQ of 24 at most \
+pub(super) const TAIL_QUEUES: &str = "The papers contradict each other: *Tail queues* has a PRQ of 24 at most \
     in FDS on 4096 processes, COL+PNP speedups of 42 and 73 in its PRQ and as many queues as the \
     cap allows, for which long ones are needed. The workload follows COL+PNP.";
 const NO_ALGORITHM: &str = "Some ns more or less of a search of a few elements, in which the \
