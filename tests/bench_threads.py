@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Threads of a rank: message rate and half a round trip by their number, messages beside a thread
-that waits, and two sending threads without an MPI; tcam beside what the MPIs have already, all
-without a report. They take turns, round after round; medians are printed."""
+that waits, and two sending threads with and without an MPI; tcam beside what the MPIs have already,
+all without a report. They take turns, round after round; medians are printed."""
 
 import argparse
 import json
@@ -40,7 +40,7 @@ LIBFABRIC = MPICH.parent.parent / "lib" / "mpich"
 ROLES = ["apart", "mixed", "both", "trip"]
 # Who is compared turn by turn: through an MPI, and without one.
 NEAREST = [("MPICH tcam", "MPICH ofi/shm"), ("tcam", "shm")]
-TOO_LONG = 120
+TOO_LONG = 60
 
 
 def output(name, command, environment):
@@ -87,6 +87,12 @@ def measure_waits(values, name):
         for row in through_mpi(name, 4, "threads_latency", *words):
             for column in ("median_us", "p99_us"):
                 values.add("waits", *words or ["sends"], name, column, float(row[column]))
+
+
+def measure_bursts(values, name):
+    """One and two threads that send while their receiver sleeps: ns a message."""
+    for row in through_mpi(name, 2, "bursts", 300):
+        values.add("bursts", "", name, row["threads"], float(row["ns_a_message"]))
 
 
 def measure_raw(values, name):
@@ -159,6 +165,7 @@ def main():
                 measure_role(values, name, role, arguments.ms)
         for name in list(MPIS)[::there_or_back]:
             measure_waits(values, name)
+            measure_bursts(values, name)
         for name in RAW[::there_or_back]:
             measure_raw(values, name)
         values.keep()
@@ -169,6 +176,7 @@ def main():
             values.show(f"{role}, {words}: {unit}, by threads of a rank", role, comms, 2)
     values.show("MPI_Send of 8 B beside a thread that waits, 4 ranks", "waits", "sends", 2)
     values.show("Half a round trip of 8 B beside one, 4 ranks", "waits", "trips", 2)
+    values.show("Threads that send, ns a message of 8 B, by threads", "bursts", "", 0)
     values.show("Without an MPI, ns a message of 8 B", "raw", "", 0)
 
 

@@ -5,6 +5,7 @@
 // thread sends: three threads, for which two cores are too few. A burst is as many messages as may wait
 // for a receiver, which sleeps meanwhile: what sending alone takes. Every message is checked, and its
 // place in the order. Prints `PROVIDER: HOW: N ns a message`, of all threads together.
+#define _GNU_SOURCE // CPU_SET, pthread_setaffinity_np
 #include "fabric.h"
 #include <pthread.h>
 #include <sched.h>
@@ -150,15 +151,25 @@ static void gather(int *times) {
     while (atomic_load(&gathered) < all) continue;
 }
 
+// A core of its own: on one both would wait for the other to be put off it.
+static void take_core(int number) {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    CPU_SET(number % (int)sysconf(_SC_NPROCESSORS_ONLN), &cores);
+    pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
+}
+
 static void *poll_beside(void *unused) {
     struct op *found[BATCH];
     (void)unused;
+    take_core(1);
     while (polls) look(&sides[0], found);
     return NULL;
 }
 
 static void *send_bursts(void *argument) {
     int thread = (int)(intptr_t)argument, times = 0;
+    take_core(thread);
     for (uint64_t burst = 0; burst < BURSTS; burst++) {
         gather(&times);
         starts[thread] = seconds();
