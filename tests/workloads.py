@@ -167,7 +167,10 @@ def of_threads(arguments):
     done = run(f"--from={place / 'tail-queues.csv'}")
     same = page == (place / "tail-queues.md").read_text(encoding="utf-8")
     check(done.returncode == 0 and same, f"tail-queues --from: {done.stderr[-500:]}")
+    empty = place / "empty.csv"
+    empty.write_text("", encoding="utf-8")
     for words, code, said in (
+        ([f"--from={empty}"], 125, "has no numbers"),
         (["--only=both,linked,mcs,3"], 125, "no row has that in its name"),
         (["--", "true"], 125, "runs no program"),
         (["--ms=1", f"--from={place / 'tail-queues.csv'}"], 2, "cannot be used with"),

@@ -300,8 +300,11 @@ pub(crate) enum Error {
     #[error("the models of the advisor cannot be read: {0}; `tcam advise --train` makes them")]
     Models(String),
 
-    #[error("{path}: {error}")]
+    #[error("{path}: {error}; --from takes the CSV that an earlier run of the same paper wrote")]
     Csv { path: PathBuf, error: csv::Error },
+
+    #[error("{0} has no numbers: --from takes the CSV that an earlier run of the same paper wrote")]
+    NoNumbers(PathBuf),
 }
 
 impl Error {

@@ -115,10 +115,16 @@ pub(crate) fn inject_size(eager_size: usize) -> usize {
     eager_size.clamp(INLINE, 4096)
 }
 
+/// Longest request for a peer's memory, with its data, and longest answer that go at once even where the
+/// kernel refuses to copy.
+pub(crate) fn short_size(eager_size: usize) -> usize {
+    eager_size.clamp(INLINE, LONGEST)
+}
+
 /// Longest read or write that no other overtakes, even where the kernel refuses to
 /// copy between processes.
-fn order_size(eager_size: usize) -> usize {
-    eager_size.clamp(INLINE, LONGEST) - IOV_LIMIT * size_of::<RemotePart>()
+pub(crate) fn order_size(eager_size: usize) -> usize {
+    short_size(eager_size) - IOV_LIMIT * size_of::<RemotePart>()
 }
 
 /// All that is offered, as `fi_getinfo` answers without hints.

@@ -122,6 +122,46 @@ static void injected_and_told(void) {
     CHECK(fi_cntr_read(reads) == fi_cntr_read(remote_reads), "%lu", fi_cntr_read(reads));
 }
 
+// Up to the sizes that fi_getinfo tells, each read sees the writes before it and none after it; a
+// message passes no write, of any length.
+static void order_by_length(void) {
+    enum { DEEP = 16, REPEATS = 3 };
+    size_t most = info->ep_attr->max_order_war_size;
+    size_t lengths[] = {1, most / 2, most - 1, most};
+    CHECK(info->ep_attr->max_order_raw_size == most && info->ep_attr->max_order_waw_size == most, "%zu", most);
+    uint8_t *written = malloc(DEEP * most), *read = malloc(DEEP * most);
+    for (size_t at = 0; at < REPEATS * sizeof lengths / sizeof *lengths; at++) {
+        size_t len = lengths[at / REPEATS];
+        for (int i = 0; i < DEEP; i++) {
+            uint8_t *from = written + (size_t)i * most, *to = read + (size_t)i * most;
+            memset(from, i + 1, len);
+            // None is served before all have started.
+            OK(fi_write(a.ep, from, len, NULL, a.peer, base, key, NULL));
+            OK(fi_read(a.ep, to, len, NULL, a.peer, base, key, NULL));
+        }
+        for (int i = 0; i < 2 * DEEP; i++) completion(&a);
+        for (int i = 0; i < DEEP; i++)
+            for (size_t byte = 0; byte < len; byte++)
+                CHECK(read[(size_t)i * most + byte] == i + 1, "read %d of %zu: %d", i, len, read[(size_t)i * most + byte]);
+    }
+    free(written);
+    free(read);
+    size_t longer[] = {90, 120, 190, most, most + 70, most + 90, most + 96, most + 120, 16200, 16384, 50000, LONGEST};
+    for (size_t at = 0; at < sizeof longer / sizeof *longer; at++) {
+        uint64_t got;
+        memset(local, (int)at + 1, longer[at]);
+        TRY(fi_recv(b.ep, &got, sizeof got, NULL, FI_ADDR_UNSPEC, NULL));
+        OK(fi_write(a.ep, local, longer[at], NULL, a.peer, base, key, NULL));
+        while (fi_inject(a.ep, &got, 8, a.peer) == -FI_EAGAIN) advance();
+        // Nobody else makes progress now: the bytes are there.
+        struct fi_cq_tagged_entry entry;
+        while (fi_cq_read(b.cq, &entry, 1) != 1) continue;
+        for (size_t byte = 0; byte < longer[at]; byte++)
+            CHECK(((volatile uint8_t *)target)[byte] == at + 1, "a message passed byte %zu of %zu", byte, longer[at]);
+        completion(&a);
+    }
+}
+
 // A write that is followed by a message has arrived before it, and a fence waits.
 static void order(void) {
     for (int round = 0; round < 200; round++) {
@@ -299,6 +339,7 @@ int main(void) {
     vectors();
     injected_and_told();
     order();
+    order_by_length();
     refused();
     raw_keys();
     limited();

@@ -73,6 +73,10 @@ if [ -x "$build/rma" ]; then
         done
     done
     run "rma, nothing eager" env FI_TCAM_EAGER_SIZE=0 "$build/rma"
+    for eager in 0 97 16384; do
+        run "rma, kernel copy off, $eager bytes eager" \
+            env FI_TCAM_KERNEL_COPY=off FI_TCAM_EAGER_SIZE=$eager "$build/rma"
+    done
 fi
 if [ -x "$build/directed" ] && [ -n "${LIBFABRIC_2:-}" ]; then
     run "directed, libfabric 2.x" env LD_LIBRARY_PATH="$LIBFABRIC_2" "$build/directed"

@@ -101,7 +101,7 @@ impl Engine {
     /// (`FI_ORDER_SAR`, `FI_ORDER_SAW`).
     #[cold]
     pub(crate) fn overtakes(&mut self, peer: u32) -> bool {
-        let at_once = self.eager_size.min(PIECE);
+        let at_once = attr::order_size(self.eager_size);
         let piecemeal = |op: &SendOp| {
             op.peer == peer
                 && matches!(op.kind, OpKind::Read | OpKind::Write)
@@ -170,8 +170,8 @@ impl Engine {
         header.bits = len as u64;
         header.data = op.data.unwrap_or(0);
         header.flags = if op.data.is_some() { Flags::DATA } else { Flags::empty() };
-        let short = inject || frame_len <= self.eager_size.min(LONGEST);
-        if short || self.home.fits(frame_len) {
+        let short = inject || frame_len <= attr::short_size(self.eager_size);
+        if short {
             let data = slice::from_ref(&op.buffer);
             match self.push(peer, &header, Payload::Frame(parts, data))? {
                 Sent::Yes => return Ok(()),
@@ -193,13 +193,19 @@ impl Engine {
 
     fn read(&mut self, peer: u32, op: &Rma, number: u64) -> Result<()> {
         let len = op.buffer.len();
-        if len > self.eager_size.min(PIECE) && self.goes_in_pieces(peer)? {
+        let in_pieces = self.goes_in_pieces(peer)?;
+        if in_pieces && len > attr::order_size(self.eager_size) {
             self.stream(number, peer, 0, len);
             return Ok(());
         }
         let header = request(Kind::Read, &op.remote, number);
         let parts = op.remote.as_slice();
-        let sent = self.push(peer, &header, Payload::Segments(parts, &op.buffer))?;
+        // Without a place for it the answer comes at once, whatever the peer's sizes are.
+        let payload = match in_pieces {
+            true => Payload::Frame(parts, &[]),
+            false => Payload::Segments(parts, &op.buffer),
+        };
+        let sent = self.push(peer, &header, payload)?;
         if sent == Sent::Yes { Ok(()) } else { Err(Errno::EAGAIN) }
     }
 

@@ -19,7 +19,7 @@ use super::{
     request::{Served, answer_to},
     side::count,
 };
-use crate::regions::Target;
+use crate::{attr, regions::Target};
 
 impl Engine {
     /// A request of a peer for our memory.
@@ -132,7 +132,7 @@ impl Engine {
         rest: SharedBytes<'_>,
     ) -> Result<Served> {
         let target = self.domain.regions.resolve(parts, flags::REMOTE_READ, self.address)?;
-        if len <= self.eager_size.min(LONGEST) || frame.segments == 0 {
+        if len <= attr::short_size(self.eager_size) || frame.segments == 0 {
             return if len <= LONGEST { Ok(Served::Data(target)) } else { Err(Errno::EPROTO) };
         }
         self.copy(Direction::Write, link, (len, frame), &target, rest)

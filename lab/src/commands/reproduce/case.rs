@@ -105,7 +105,8 @@ impl Cases {
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let failed = |error| Error::Csv { path: path.to_owned(), error };
         let mut reader = csv::Reader::from_path(path).map_err(failed)?;
-        Ok(Self(reader.deserialize().collect::<Result<_, _>>().map_err(failed)?))
+        let rows: Vec<_> = reader.deserialize().collect::<Result<_, _>>().map_err(failed)?;
+        if rows.is_empty() { Err(Error::NoNumbers(path.to_owned())) } else { Ok(Self(rows)) }
     }
 }
 

@@ -142,8 +142,8 @@ impl Numbers {
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let failed = |error| Error::Csv { path: path.to_owned(), error };
         let mut reader = csv::Reader::from_path(path).map_err(failed)?;
-        let numbers = reader.deserialize().collect::<Result<_, _>>().map_err(failed)?;
-        Ok(Self(numbers))
+        let numbers: Vec<_> = reader.deserialize().collect::<Result<_, _>>().map_err(failed)?;
+        if numbers.is_empty() { Err(Error::NoNumbers(path.to_owned())) } else { Ok(Self(numbers)) }
     }
 }
 
