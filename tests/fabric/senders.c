@@ -11,7 +11,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -231,6 +233,8 @@ int main(void) {
     CHECK(shared != MAP_FAILED, "mmap");
     pid_t pid = fork();
     int own = process = !pid;
+    // Who waits for the other process has no end without it.
+    if (own) prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 0; i < HOWS; i++) {
         how = &hows[i];
         open_named(provider, how->level);
