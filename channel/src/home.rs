@@ -155,7 +155,7 @@ impl Home {
         self.near.disconnect(peer);
     }
 
-    /// What sends to peers of this host, for threads that have not all of the endpoint.
+    /// What sends to peers of this host, for threads without the engine.
     #[must_use]
     pub fn near(&self) -> &Arc<Sending> {
         &self.near

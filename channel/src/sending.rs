@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end of an endpoint to peers of this host, for threads that have the rest of the endpoint
-//! or not.
+//! The sending end of an endpoint to peers of this host. Threads use it with the lock of the endpoint's
+//! engine and without.
 //!
 //! ```text
-//! outbox      lanes, buffers      whoever has the endpoint; messages that need a buffer
-//! more        lanes               messages that fit a slot, of threads: each begins with
-//!                                 a place of its own, and takes the next one that is free
+//! outbox      lanes, buffers      who has the engine; messages that need a buffer
+//! more        lanes               messages that fit a slot: each thread begins with a place
+//!                                 of its own, and takes the next one that is free
 //! ```
 //! A ring puts what threads send into one order: that in which they claim its slots.
 
@@ -60,8 +60,8 @@ impl Sending {
         len <= self.room
     }
 
-    /// Sends a message; none if there is no endpoint of this host at the peer's address, or nobody has
-    /// met it yet.
+    /// Sends a message. The answer is none if no endpoint of this host is known at the peer's address, or
+    /// if that endpoint has closed.
     #[inline(always)]
     pub fn send_to_open(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         if !self.more.is_empty() && self.fits(message.len()) {
@@ -114,7 +114,7 @@ impl Sending {
         self.more.iter().for_each(|lanes| work(&mut lanes.lock()));
     }
 
-    /// The outbox, for who has the rest of the endpoint.
+    /// The outbox, for who has the engine.
     pub(crate) fn outbox(&self) -> (SerialGuard<'_, Outbox>, &Segment) {
         (self.outbox.lock(), &self.own)
     }

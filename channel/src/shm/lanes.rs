@@ -13,7 +13,7 @@ pub(crate) struct Lanes {
     thread: usize,
     /// By peer number.
     all: Vec<Option<Box<Lane>>>,
-    /// Messages that were sent by who has not all of the endpoint, and their bytes.
+    /// Messages that were sent without the engine, and their bytes.
     sent: (u64, u64),
 }
 
@@ -76,7 +76,7 @@ impl Lanes {
         }
     }
 
-    /// Messages that were sent by who has not all of the endpoint, and their bytes.
+    /// Messages that were sent without the engine, and their bytes.
     pub(crate) fn sent(&self) -> (u64, u64) {
         self.sent
     }

@@ -48,8 +48,8 @@ impl Endpoint {
         }
     }
 
-    /// Messages may go to peers without the engine. Not again once that was over: a context that opens
-    /// anew has other queues.
+    /// Messages may go to peers without the engine from now on. Once that was stopped it does not start
+    /// again: a context that opens anew has other queues.
     pub(crate) fn start_sends(&self, engine: &Engine) {
         if self.port.sends.get().is_none()
             && let Some(sends) = Sends::of(engine)
