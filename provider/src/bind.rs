@@ -73,7 +73,9 @@ impl Endpoint {
             }
             Ok(())
         })?;
-        self.stop_sends();
+        if transmit {
+            self.stop_sends();
+        }
         cq.endpoints.add(&self.port)
     }
 
@@ -96,7 +98,9 @@ impl Endpoint {
             }
             Ok(())
         })?;
-        self.stop_sends();
+        if bind_flags & flags::SEND != 0 {
+            self.stop_sends();
+        }
         cntr.endpoints.add(&self.port)
     }
 
