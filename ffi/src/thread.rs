@@ -36,7 +36,7 @@ pub fn current() -> usize {
 pub fn current_of(places: usize) -> usize {
     // Control blocks are at the ends of stacks, which lie in a row: the golden ratio spreads them.
     let spread = (current() as u64 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    ((spread >> 32) * places as u64 >> 32) as usize
+    (((spread >> 32) * places as u64) >> 32) as usize
 }
 
 #[cfg(test)]
