@@ -4,8 +4,9 @@
 //!
 //! ```text
 //! outbox      lanes, buffers      who has the engine; messages that need a buffer
-//! more        lanes               messages that fit a slot: each thread begins with a place
-//!                                 of its own, and takes the next one that is free
+//! more        lanes               messages that fit a slot, or stay where they are: each thread
+//!                                 begins with a place of its own, and takes the next one that is
+//!                                 free
 //! ```
 //! A ring puts what threads send into one order: that in which they claim its slots.
 
@@ -71,12 +72,33 @@ impl Sending {
     }
 
     /// The same of a message that fits a slot, beside other threads.
+    #[inline(always)]
     fn send_short(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
+        self.place().send_short(&self.own, peer, header, message)
+    }
+
+    /// Lanes for this thread, where threads send beside each other.
+    #[inline(always)]
+    fn place(&self) -> SerialGuard<'_, Lanes> {
         let first = thread::current_of(self.more.len());
         let mut places = self.more[first..].iter().chain(&self.more[..first]);
         let free = places.find_map(|lanes| lanes.try_lock());
-        let mut lanes = free.unwrap_or_else(|| self.more[first].lock());
-        lanes.send_short(&self.own, peer, header, message)
+        free.unwrap_or_else(|| self.more[first].lock())
+    }
+
+    /// Sends a message that needs a buffer if that is quicker than to have it read from where it is.
+    pub fn send_if_quick(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
+        let payload = Payload::IfQuick(message);
+        self.outbox.lock().send_noted(&self.own, peer, header, payload)
+    }
+
+    /// Tells a peer where a message is that stays in our memory.
+    pub fn send_where(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
+        if self.more.is_empty() {
+            self.outbox.lock().lanes.send_where(&self.own, peer, header, message)
+        } else {
+            self.place().send_where(&self.own, peer, header, message)
+        }
     }
 
     /// Messages that were sent so, and their bytes.

@@ -310,11 +310,7 @@ impl Link {
         remote: &Remote,
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        let memory = self.memory().ok_or(CopyError::Refused)?;
-        let image = memory.image()?;
-        pieces
-            .into_iter()
-            .try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
+        self.memory().ok_or(CopyError::Refused)?.exchange(direction, remote, pieces)
     }
 
     pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
@@ -428,6 +424,18 @@ impl Memory {
 
     pub(crate) fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
         copy::read_whole(self.image()?, remote, len)
+    }
+
+    pub(crate) fn exchange<'a>(
+        &self,
+        direction: Direction,
+        remote: &Remote,
+        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
+    ) -> Result<(), CopyError> {
+        let image = self.image()?;
+        pieces
+            .into_iter()
+            .try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
     }
 }
 

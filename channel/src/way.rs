@@ -11,7 +11,10 @@
 //! ```
 
 use std::{
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Instant,
 };
 
@@ -94,6 +97,36 @@ impl Copier {
             Memory::Process(image) => copy::read_whole(*image, remote, len),
             #[cfg(any(test, feature = "testing"))]
             Memory::Twin(memory) => memory.read_whole(remote, len),
+        }
+    }
+}
+
+/// Copies between a peer's memory and ours without the lock of the endpoint.
+#[derive(Debug)]
+pub struct Exchanger(Between);
+
+#[derive(Debug)]
+enum Between {
+    Processes(shm::link::Exchanger),
+    #[cfg(any(test, feature = "testing"))]
+    Twin(twin::Memory),
+}
+
+impl Exchanger {
+    /// As [`Link::exchange`]; an endpoint makes one such copy at a time.
+    ///
+    /// # Errors
+    /// As [`Link::read`].
+    pub fn exchange<'a>(
+        &self,
+        direction: Direction,
+        remote: &Remote,
+        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
+    ) -> Result<(), CopyError> {
+        match &self.0 {
+            Between::Processes(both) => both.exchange(direction, remote, pieces),
+            #[cfg(any(test, feature = "testing"))]
+            Between::Twin(memory) => memory.exchange(direction, remote, pieces),
         }
     }
 }
@@ -281,6 +314,18 @@ impl Link {
             Self::Net(_) => Err(CopyError::Refused),
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(link) => link.exchange(direction, remote, pieces),
+        }
+    }
+
+    /// What exchanges without the lock of the endpoint that has the segment `own`; none if reads and
+    /// writes come as parts.
+    #[must_use]
+    pub fn exchanger(&self, own: &Arc<Segment>) -> Option<Exchanger> {
+        match self {
+            Self::Shm(link) => link.exchanger(own).map(|it| Exchanger(Between::Processes(it))),
+            Self::Net(_) => None,
+            #[cfg(any(test, feature = "testing"))]
+            Self::Twin(link) => link.memory().map(|memory| Exchanger(Between::Twin(memory))),
         }
     }
 

@@ -195,11 +195,7 @@ impl Play {
         if words[4] < 64 {
             // Operations under way are few, and each has an age: name one.
             let key = words[4] as usize;
-            words[4] = self
-                .engine
-                .sends
-                .get(key)
-                .map_or(key as u64, |op| u64::from(op.age) << 32 | key as u64);
+            words[4] = self.engine.sends.number_at(key);
         }
         let mut payload = [0; INLINE / 8];
         let parts = usize::from(input.byte() % 27);

@@ -166,7 +166,7 @@ impl Port {
             engine = self.engine.lock();
             // Who closes the endpoint waits for the copy.
             let Some(state) = &mut *engine else { break };
-            state.copied(&copy, copied);
+            state.copied(copy, copied);
             progress = Progress::Some;
         }
         progress
@@ -338,7 +338,11 @@ impl Pollable for Port {
     }
 
     fn settle(&self) {
-        drop(self.engine.lock());
+        // Nobody else may be about to make the copies that are due.
+        self.copy_unlocked(self.engine.lock(), Progress::None);
+        while self.engine.lock().as_ref().is_some_and(|engine| engine.holds_arrivals) {
+            std::thread::yield_now();
+        }
     }
 
     fn set_processes(&self, count: &dyn Fn() -> u32) {

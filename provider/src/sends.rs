@@ -4,8 +4,11 @@
 //!
 //! ```text
 //! send(op):
-//!     short, to a peer of this host that was met, and nobody acknowledges it, fences it
-//!     or has pieces under way:      lock of the outbox; slot; unlock; completion
+//!     to a peer of this host that was met, and nobody acknowledges it, fences it or has
+//!     reads or writes under way:
+//!         short:                    lock of the lanes; slot; unlock; completion
+//!         long:                     lock of what is under way; enter; slot that says where it is;
+//!                                   unlock. Who has the engine hears of its end
 //!     anything else, or no room:    with the lock of the engine, from the start
 //! ```
 //! What one thread sends to one peer stays in order whichever way a message takes: it is in the ring of
@@ -16,7 +19,11 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use channel::{contract::Sent, sending::Sending, wire::LONGEST};
+use channel::{
+    contract::Sent,
+    sending::Sending,
+    wire::{Header, LONGEST},
+};
 use ffi::{ops::ep::Send, serial::Serial};
 
 use crate::{
@@ -25,8 +32,8 @@ use crate::{
     cq::CompletionQueue,
     engine::{
         Engine,
-        ops::UnderWay,
-        outgoing::{Outgoing, kind_of},
+        ops::{OpKind, Ops, SendOp, UnderWay},
+        outgoing::{EAGER_AT_TIMES, Outgoing},
         side::count,
     },
     wait::callers::Beside,
@@ -45,8 +52,10 @@ pub(crate) struct Sends {
     /// Of messages that have no flags of their own; set at any time.
     op_flags: AtomicU64,
     inject_size: usize,
-    /// Longest message that is sent so.
-    longest: usize,
+    /// Longest message that is copied at once, and longest that is if that is quick.
+    at_once: usize,
+    if_quick: usize,
+    under_way: Arc<Ops>,
     rma_under_way: UnderWay,
     beside: Arc<Beside>,
     /// Nothing is sent so any more.
@@ -76,7 +85,9 @@ impl Sends {
             selective: engine.tx.selective,
             op_flags: AtomicU64::new(engine.tx.op_flags),
             inject_size: engine.inject_size,
-            longest: engine.eager_size.min(LONGEST),
+            at_once: engine.eager_size.min(LONGEST),
+            if_quick: (EAGER_AT_TIMES * engine.eager_size).min(LONGEST),
+            under_way: Arc::clone(&engine.sends),
             rma_under_way: engine.rma_under_way.clone(),
             beside: engine.idle.callers.beside(),
             over: AtomicBool::new(false),
@@ -108,24 +119,60 @@ impl Sends {
             return false;
         };
         let needs_engine = outgoing.ack || outgoing.fence || self.rma_under_way.get() > 0;
-        let is_over = self.over.load(Ordering::Relaxed);
-        if is_over || needs_engine || op.buffer.len() > self.longest {
+        if needs_engine || self.over.load(Ordering::Relaxed) {
             return false;
         }
         let Some(peer) = self.av.peer(op.dest) else { return false };
         self.beside.start();
+        if op.buffer.len() > self.at_once {
+            return self.send_long(peer, op, outgoing);
+        }
         if self.near.send_to_open(peer, &outgoing.header(op), &op.buffer) != Some(Sent::Yes) {
             return false;
         }
+        self.has_gone(op, outgoing.report);
+        true
+    }
+
+    /// A message that its receiver reads from where it is, if that is not slower than a copy.
+    #[inline(never)]
+    fn send_long(&self, peer: u32, op: &Send, outgoing: Outgoing) -> bool {
+        let header = outgoing.header(op);
+        if outgoing.inject {
+            return false;
+        }
+        if op.buffer.len() <= self.if_quick {
+            match self.near.send_if_quick(peer, &header, &op.buffer) {
+                Some(Sent::Yes) => {
+                    self.has_gone(op, outgoing.report);
+                    return true;
+                }
+                Some(Sent::NoBuffer) => {}
+                _ => return false,
+            }
+        }
+        let long = SendOp::of_message(peer, op, outgoing.report);
+        let is_told = self.under_way.enter_if(long, |number| {
+            let header = Header { op: number, ..header };
+            self.near.send_where(peer, &header, &op.buffer) == Some(Sent::Yes)
+        });
+        if is_told {
+            self.beside.act();
+        }
+        is_told
+    }
+
+    /// A message is on its way, and its buffer may be used again.
+    #[inline(always)]
+    fn has_gone(&self, op: &Send, report: bool) {
         self.beside.act();
-        let reports = outgoing.report && self.reports;
+        let reports = report && self.reports;
         if reports || self.counts {
             let told = self.told.lock();
             if let (true, Some(cq)) = (reports, &told.cq) {
-                cq.complete(kind_of(op).completion(op.context));
+                cq.complete(OpKind::of_message(op).completion(op.context));
             }
             count(told.counter.as_ref(), false);
         }
-        true
     }
 }

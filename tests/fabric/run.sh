@@ -14,7 +14,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0 skipped= lane=
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile objects scalable shared member holder shared_av threads sends fork death leaving again gone image short silent auto rma trigger atomic late)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile objects scalable shared member holder shared_av threads sends served fork death leaving again gone image short silent auto rma trigger atomic late)
 run() {
     local name=$1
     shift

@@ -69,6 +69,17 @@ impl Lanes {
         Some(sent)
     }
 
+    /// Tells an open peer where a message is; who sends hears when it was read.
+    pub(crate) fn send_where(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        header: &Header,
+        message: &Buffer,
+    ) -> Option<Sent> {
+        Some(Sent::if_room(self.open(peer)?.push_rendezvous(own, header, message)))
+    }
+
     #[inline(always)]
     pub(super) fn note(&mut self, sent: Sent, header: &Header) {
         if sent == Sent::Yes {

@@ -151,15 +151,50 @@ impl Link {
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
         let image = self.image().ok_or(CopyError::Refused)?;
-        let reach = own.reach(&self.segment);
-        let _reach = reach.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
-        pieces
-            .into_iter()
-            .try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
+        exchange(own, &self.segment, image, direction, remote, pieces)
+    }
+
+    /// What does the same without the lock of the endpoint; none if the kernel does not copy.
+    pub(crate) fn exchanger(&self, own: &Arc<Segment>) -> Option<Exchanger> {
+        let (own, peer) = (Arc::clone(own), Arc::clone(&self.segment));
+        Some(Exchanger { own, peer, image: self.image()? })
     }
 
     /// Whether the peer copies from or to memory of ours, who have closed.
     pub(crate) fn reaches(&self, own: &Segment) -> bool {
         self.segment.reaches(own)
     }
+}
+
+/// See [`Link::exchanger`].
+#[derive(Debug)]
+pub(crate) struct Exchanger {
+    own: Arc<Segment>,
+    peer: Arc<Segment>,
+    image: Image,
+}
+
+impl Exchanger {
+    /// As [`Link::exchange`], once at a time: an endpoint announces one copy.
+    pub(crate) fn exchange<'a>(
+        &self,
+        direction: Direction,
+        remote: &Remote,
+        pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
+    ) -> Result<(), CopyError> {
+        exchange(&self.own, &self.peer, self.image, direction, remote, pieces)
+    }
+}
+
+fn exchange<'a>(
+    own: &Segment,
+    peer: &Segment,
+    image: Image,
+    direction: Direction,
+    remote: &Remote,
+    pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
+) -> Result<(), CopyError> {
+    let reach = own.reach(peer);
+    let _reach = reach.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
+    pieces.into_iter().try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
 }

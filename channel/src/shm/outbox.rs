@@ -69,8 +69,20 @@ impl Outbox {
         if message.len() <= self.room {
             return self.lanes.send_short(own, peer, header, message);
         }
+        self.send_noted(own, peer, header, Payload::Message(message))
+    }
+
+    /// The same of a message that is longer than a slot has room for.
+    #[inline(always)]
+    pub(crate) fn send_noted(
+        &mut self,
+        own: &Segment,
+        peer: u32,
+        header: &Header,
+        payload: Payload<'_>,
+    ) -> Option<Sent> {
         self.lanes.open(peer)?;
-        let sent = self.send(own, peer, header, Payload::Message(message))?;
+        let sent = self.send(own, peer, header, payload)?;
         self.lanes.note(sent, header);
         Some(sent)
     }

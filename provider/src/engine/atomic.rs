@@ -57,7 +57,7 @@ impl Engine {
         let start = self.start(op.peer, op.flags, op.operand.len())?;
         let peer = start.peer;
         let kind = OpKind::of_atomic(op.form);
-        let number = self.track(SendOp {
+        let number = self.sends.enter(SendOp {
             kind,
             peer,
             buffer: op.result.clone(),
@@ -71,7 +71,7 @@ impl Engine {
         });
         let sent = self.send_atomic(peer, op, number);
         if sent != Ok(true) {
-            self.untrack(number);
+            self.sends.take(number);
             return sent.and(Err(Errno::EAGAIN));
         }
         self.rma_under_way.start();

@@ -193,7 +193,6 @@ impl Engine {
 
     /// Drops the link to a peer, and the number it had in our list.
     pub(crate) fn drop_link(&mut self, peer: u32) {
-        self.home.disconnect(peer);
         let index = peer as usize;
         if let Some(link) = self.links.get_mut(index)
             && link.take().is_some()

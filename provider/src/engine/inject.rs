@@ -28,7 +28,7 @@ use channel::{
     wire::{Flags, Header, LONGEST},
 };
 
-use crate::engine::{Engine, outgoing::kind_of};
+use crate::engine::{Engine, ops::OpKind};
 
 /// Operations under way with which nothing more is copied: 4 MiB at most.
 const MOST: usize = 1024;
@@ -50,13 +50,13 @@ impl Engine {
         let kept = Send { buffer: op.buffer.copied(), ..op.clone() };
         header.flags |= Flags::COPIED;
         self.send_rendezvous(peer, &kept, header, false)?;
-        self.complete_kind(kind_of(op), report, op.context, self.work);
+        self.complete_kind(OpKind::of_message(op), report, op.context, self.work);
         Ok(())
     }
 
     /// Whether copies have not been read yet.
     pub(crate) fn has_copies(&self) -> bool {
-        self.sends.iter().any(|(_, op)| op.buffer.is_copied())
+        self.sends.any(|op| op.buffer.is_copied())
     }
 
     /// Reads a copy; none if that cannot be, and then it is a message like any long one.

@@ -264,10 +264,9 @@ impl Engine {
         }
         self.deferred.retain(|(to, ..)| *to != peer);
         self.streams.retain(|stream| stream.peer != peer);
-        let failed: Vec<usize> =
-            self.sends.iter().filter(|(_, op)| op.peer == peer).map(|(key, _)| key).collect();
-        for key in failed {
-            let op = self.sends.remove(key);
+        // First, so that none is sent afterwards by a thread without the engine.
+        self.home.disconnect(peer);
+        for op in self.sends.take_of_peer(peer) {
             self.fail_op(&op, Errno::ECONNABORTED);
         }
         let failed: Vec<usize> = self

@@ -42,7 +42,7 @@ fn header(number: u16) -> Header {
 fn wait_for(engine: &mut Engine, port: u16) -> u64 {
     let peer = engine.domain.peers.number(address(port));
     engine.link_to(peer).unwrap();
-    engine.track(SendOp {
+    engine.sends.enter(SendOp {
         kind: OpKind::Msg,
         peer,
         buffer: Buffer::default(),

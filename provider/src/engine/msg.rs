@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ffi::{
     Context, Errno, Result,
-    ops::ep::{OpFlags, Recv, Send, rma::RemoteParts},
+    ops::ep::{OpFlags, Recv, Send},
 };
 use nic::message::{Envelope, Grant, Post, Receive};
 use nic::trace;
@@ -23,16 +23,12 @@ use crate::{
     },
     engine::{
         Engine,
-        ops::SendOp,
-        outgoing::{Outgoing, kind_of},
+        ops::{OpKind, SendOp},
+        outgoing::{EAGER_AT_TIMES, Outgoing},
         side::Side,
         tagged::PROBE_FLAGS,
     },
 };
-
-/// Messages of up to so many times `FI_TCAM_EAGER_SIZE` go through a buffer while these are quick
-/// to fill (`channel/src/shm/fills.rs`).
-const EAGER_AT_TIMES: usize = 4;
 
 impl Engine {
     /// Any form of `fi_send` and `fi_tsend`.
@@ -120,7 +116,7 @@ impl Engine {
         let sent = self.push(peer, &header, payload);
         if sent != Ok(Sent::Yes) {
             if waits {
-                self.untrack(header.op);
+                self.sends.take(header.op);
                 header.op = 0;
             }
             return match sent? {
@@ -132,7 +128,7 @@ impl Engine {
         self.channels.shm.sent += 1;
         self.channels.shm.sent_bytes += header.len;
         if !waits {
-            self.complete_kind(kind_of(op), report, op.context, self.work);
+            self.complete_kind(OpKind::of_message(op), report, op.context, self.work);
         }
         Ok(())
     }
@@ -149,38 +145,16 @@ impl Engine {
         if self.push(peer, &header, Payload::Where(&op.buffer))? == Sent::Yes {
             return Ok(());
         }
-        self.untrack(header.op);
+        self.sends.take(header.op);
         Err(Errno::EAGAIN)
     }
 
     fn track_send(&mut self, peer: u32, op: &Send, report: bool, acknowledged: bool) -> u64 {
-        self.track(SendOp {
-            kind: kind_of(op),
-            peer,
-            buffer: op.buffer.clone(),
-            remote: RemoteParts::default(),
-            data: None,
-            context: op.context,
-            report,
+        self.sends.enter(SendOp {
             acknowledged,
             work: self.work,
-            age: 0,
+            ..SendOp::of_message(peer, op, report)
         })
-    }
-
-    /// Remembers an operation until its receiver answers; the number it answers with.
-    pub(crate) fn track(&mut self, op: SendOp) -> u64 {
-        let age = self.next_age;
-        self.next_age = age.wrapping_add(1);
-        let key = self.sends.insert(SendOp { age, ..op });
-        u64::from(age) << 32 | key as u64
-    }
-
-    /// The send with a number, which it no longer has.
-    pub(crate) fn untrack(&mut self, number: u64) -> Option<SendOp> {
-        let key = (number & u64::from(u32::MAX)) as usize;
-        let found = self.sends.get(key).is_some_and(|op| u64::from(op.age) == number >> 32);
-        found.then(|| self.sends.remove(key))
     }
 
     /// Any form of `fi_recv` and `fi_trecv`. Inlined by force, like what it calls: an

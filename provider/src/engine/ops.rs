@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Operations of ours at peers, until these answer.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use ffi::{
     Buffer, Context,
     atomic::Form,
     flags,
-    ops::{cq::Completion, ep::rma::RemoteParts},
+    ops::{
+        cq::Completion,
+        ep::{Send, rma::RemoteParts},
+    },
+    serial::Serial,
 };
+use slab::Slab;
 
 /// What an operation of ours at a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +35,12 @@ pub(crate) enum OpKind {
 }
 
 impl OpKind {
+    /// What a message is.
+    #[inline]
+    pub(crate) fn of_message(op: &Send) -> Self {
+        if op.tag.is_some() { Self::Tagged } else { Self::Msg }
+    }
+
     /// What an atomic operation is.
     pub(crate) fn of_atomic(form: Form) -> Self {
         if form == Form::Base { Self::Atomic } else { Self::Fetch }
@@ -96,4 +110,113 @@ pub(crate) struct SendOp {
     pub(crate) work: u32,
     /// Tells this operation from earlier ones with its number.
     pub(crate) age: u32,
+}
+
+impl SendOp {
+    /// A message to a peer.
+    pub(crate) fn of_message(peer: u32, op: &Send, report: bool) -> Self {
+        Self {
+            kind: OpKind::of_message(op),
+            peer,
+            buffer: op.buffer.clone(),
+            remote: RemoteParts::default(),
+            data: None,
+            context: op.context,
+            report,
+            acknowledged: false,
+            work: 0,
+            age: 0,
+        }
+    }
+}
+
+/// The operations of an endpoint that are not complete, by the numbers that peers answer with. Threads
+/// that send without the engine enter theirs ([`crate::sends`]).
+#[derive(Debug)]
+pub(crate) struct Ops(Serial<Table>);
+
+#[derive(Debug)]
+struct Table {
+    ops: Slab<SendOp>,
+    next_age: u32,
+}
+
+impl Table {
+    fn enter(&mut self, op: SendOp) -> u64 {
+        let age = self.next_age;
+        self.next_age = age.wrapping_add(1);
+        let key = self.ops.insert(SendOp { age, ..op });
+        u64::from(age) << 32 | key as u64
+    }
+
+    fn key(&self, number: u64) -> Option<usize> {
+        let key = (number & u64::from(u32::MAX)) as usize;
+        self.ops.get(key).is_some_and(|op| u64::from(op.age) == number >> 32).then_some(key)
+    }
+}
+
+impl Ops {
+    /// None yet, of an endpoint that several threads use if it is `locked`.
+    pub(crate) fn new(locked: bool) -> Self {
+        Self(Serial::new(Table { ops: Slab::with_capacity(256), next_age: 0 }, locked))
+    }
+
+    /// Remembers an operation until its peer answers; the number the peer answers with.
+    pub(crate) fn enter(&self, op: SendOp) -> u64 {
+        self.0.lock().enter(op)
+    }
+
+    /// Remembers an operation if `go`, which gets its number, sends it; whether that is so. Whoever
+    /// takes the operations of a peer to which nothing goes any more takes all that went.
+    pub(crate) fn enter_if(&self, op: SendOp, go: impl FnOnce(u64) -> bool) -> bool {
+        let mut table = self.0.lock();
+        let number = table.enter(op);
+        let goes = go(number);
+        if !goes {
+            table.ops.remove((number & u64::from(u32::MAX)) as usize);
+        }
+        goes
+    }
+
+    /// The operation with a number, which is forgotten.
+    pub(crate) fn take(&self, number: u64) -> Option<SendOp> {
+        let mut table = self.0.lock();
+        table.key(number).map(|key| table.ops.remove(key))
+    }
+
+    /// What `look` sees in the operation with a number.
+    pub(crate) fn find<T>(&self, number: u64, look: impl FnOnce(&SendOp) -> T) -> Option<T> {
+        let table = self.0.lock();
+        table.key(number).map(|key| look(&table.ops[key]))
+    }
+
+    /// The operations at a peer, which are forgotten.
+    pub(crate) fn take_of_peer(&self, peer: u32) -> Vec<SendOp> {
+        let mut table = self.0.lock();
+        let of_peer = table.ops.iter().filter(|(_, op)| op.peer == peer).map(|(key, _)| key);
+        let keys: Vec<usize> = of_peer.collect();
+        keys.into_iter().map(|key| table.ops.remove(key)).collect()
+    }
+
+    /// Whether there is such an operation.
+    pub(crate) fn any(&self, mut is_such: impl FnMut(&SendOp) -> bool) -> bool {
+        self.0.lock().ops.iter().any(|(_, op)| is_such(op))
+    }
+
+    /// The peers of such operations.
+    pub(crate) fn peers_of(&self, mut is_such: impl FnMut(&SendOp) -> bool) -> BTreeSet<u32> {
+        let table = self.0.lock();
+        table.ops.iter().filter(|(_, op)| is_such(op)).map(|(_, op)| op.peer).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().ops.len()
+    }
+
+    /// The number of the operation at a place of the table, or the place where there is none.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn number_at(&self, key: usize) -> u64 {
+        let age = self.0.lock().ops.get(key).map_or(0, |op| op.age);
+        u64::from(age) << 32 | key as u64
+    }
 }

@@ -7,8 +7,6 @@ use ffi::{
     ops::ep::{OpFlags, Send},
 };
 
-use crate::engine::ops::OpKind;
-
 const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::REMOTE_CQ_DATA
     | flags::MORE
@@ -16,6 +14,10 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::MSG
     | flags::TAGGED
     | flags::SEND;
+
+/// Messages of up to so many times `FI_TCAM_EAGER_SIZE` go through a buffer while these are quick
+/// to fill (`channel/src/shm/fills.rs`).
+pub(crate) const EAGER_AT_TIMES: usize = 4;
 
 /// How a message is to be sent.
 #[derive(Clone, Copy, Debug)]
@@ -80,10 +82,4 @@ impl Outgoing {
             op: 0,
         }
     }
-}
-
-/// What a message is.
-#[inline]
-pub(crate) fn kind_of(op: &Send) -> OpKind {
-    if op.tag.is_some() { OpKind::Tagged } else { OpKind::Msg }
 }

@@ -113,7 +113,7 @@ impl Node {
     /// Nothing is under way.
     pub(super) fn is_at_rest(&mut self) -> bool {
         let engine = &mut self.engine;
-        engine.sends.is_empty()
+        engine.sends.len() == 0
             && engine.transfers.is_empty()
             && engine.streams.is_empty()
             && engine.deferred.is_empty()

@@ -161,7 +161,7 @@ impl Engine {
 
     fn empty<I: Arrivals>(&mut self, inbox: &mut I) -> u32 {
         let mut count = 0;
-        while count < BATCH {
+        while count < BATCH && !self.holds_arrivals {
             let Some(slot) = inbox.peek() else { break };
             if count > 0 {
                 inbox.expect_more();

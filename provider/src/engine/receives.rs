@@ -5,7 +5,10 @@
 use channel::wire::Kind;
 use ffi::{Errno, flags};
 
-use crate::{device::directed::Directed, engine::Engine};
+use crate::{
+    device::directed::Directed,
+    engine::{Engine, transfers::LongCopy},
+};
 
 impl Engine {
     /// What receives can do from now on.
@@ -23,8 +26,13 @@ impl Engine {
             }
         }
         if at_once {
-            let copies = self.copies.drain(..).map(|copy| copy.sender());
-            let mut senders: Vec<_> = copies.collect();
+            let mut senders = Vec::new();
+            for copy in std::mem::take(&mut self.copies) {
+                match copy {
+                    LongCopy::Message(copy) => senders.push(copy.sender()),
+                    memory => self.copies.push_back(memory),
+                }
+            }
             let transfers = std::mem::take(&mut self.transfers);
             senders.extend(transfers.into_iter().map(|(_, it)| (it.peer, it.about.op)));
             for (peer, op) in senders {

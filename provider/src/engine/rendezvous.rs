@@ -30,14 +30,10 @@ use crate::{
     device::carried::{About, RecvOp},
     engine::{
         Engine,
-        ops::{OpKind, SendOp},
-        transfers::{LongCopy, Stream, Transfer},
+        ops::OpKind,
+        transfers::{LongCopy, MessageCopy, Stream, Transfer, UNLOCKED},
     },
 };
-
-/// Shortest message that is copied without the lock: about as long as it takes to wake
-/// a thread that waits for the lock.
-const UNLOCKED: usize = 64 * 1024;
 
 impl Engine {
     /// Tells a sender about its operation.
@@ -65,8 +61,8 @@ impl Engine {
         let copied = match self.link(peer) {
             Ok(link) if later && let Some(copier) = link.copier() => {
                 let (remote, envelope) = (*remote, *envelope);
-                let copy = LongCopy { copier, remote, to, peer, grant, envelope, epoch, about };
-                self.copies.push_back(copy);
+                let copy = MessageCopy { copier, remote, to, peer, grant, envelope, epoch, about };
+                self.copies.push_back(LongCopy::Message(Box::new(copy)));
                 return;
             }
             Ok(link) => link.read(remote, &to),
@@ -75,7 +71,7 @@ impl Engine {
         self.fetched(peer, grant, envelope, about, wanted, copied);
     }
 
-    /// The next message that is copied without the lock. An endpoint that closes begins no more.
+    /// The next copy that is made without the lock. An endpoint that closes begins no more.
     pub(crate) fn next_copy(&mut self) -> Option<LongCopy> {
         let next = if self.closes { None } else { self.copies.pop_front() };
         self.copying += u32::from(next.is_some());
@@ -87,21 +83,28 @@ impl Engine {
     pub(crate) fn make_copy(&mut self) -> bool {
         let Some(copy) = self.next_copy() else { return false };
         let copied = copy.make();
-        self.copied(&copy, copied);
+        self.copied(copy, copied);
         true
     }
 
-    /// A copy was made without the lock; its sender may have gone meanwhile.
-    pub(crate) fn copied(&mut self, copy: &LongCopy, copied: Result<(), CopyError>) {
+    /// A copy was made without the lock; the peer may have gone meanwhile.
+    pub(crate) fn copied(&mut self, copy: LongCopy, copied: Result<(), CopyError>) {
         self.copying -= 1;
-        let LongCopy { peer, grant, envelope, about, to, .. } = copy;
-        let is_there = copy.epoch == self.epoch(*peer);
-        let copied = match (copied, self.link(*peer)) {
+        match copy {
+            LongCopy::Message(copy) => self.message_copied(*copy, copied),
+            LongCopy::Memory(copy) => self.memory_copied(&copy, copied),
+        }
+    }
+
+    fn message_copied(&mut self, copy: MessageCopy, copied: Result<(), CopyError>) {
+        let MessageCopy { peer, grant, envelope, about, to, .. } = copy;
+        let is_there = copy.epoch == self.epoch(peer);
+        let copied = match (copied, self.link(peer)) {
             _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
             (_, Err(errno)) => Err(CopyError::Failed(errno)),
             (copied, Ok(link)) => link.confirm(copied),
         };
-        self.fetched(*peer, grant.clone(), envelope, *about, to.len(), copied);
+        self.fetched(peer, grant, &envelope, about, to.len(), copied);
     }
 
     /// Goes on when a long message was copied or was not.
@@ -162,7 +165,7 @@ impl Engine {
             tracing::warn!("an answer to a send that is not under way");
             return;
         }
-        let Some(op) = self.untrack(header.op) else { return };
+        let Some(op) = self.sends.take(header.op) else { return };
         self.streams.retain(|stream| stream.op != header.op);
         if header.kind == Kind::Failed {
             let errno = i32::try_from(header.len).ok().filter(|errno| (1..4096).contains(errno));
@@ -185,25 +188,23 @@ impl Engine {
 
     /// Whether an operation towards a peer is under way that has this number.
     pub(crate) fn is_send_to(&self, peer: u32, number: u64) -> bool {
-        let key = (number & u64::from(u32::MAX)) as usize;
-        self.sends.get(key).is_some_and(|op| u64::from(op.age) == number >> 32 && op.peer == peer)
+        self.sends.find(number, |op| op.peer == peer) == Some(true)
     }
 
     /// The receiver wants a send through buffers.
     pub(crate) fn pulled(&mut self, from: u32, header: &Header) {
-        if !self.is_send_to(from, header.op) {
+        let found = self.sends.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
+        let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
             tracing::warn!("a pull of a send that is not under way");
             return;
-        }
-        let key = (header.op & u64::from(u32::MAX)) as usize;
-        let SendOp { kind, ref buffer, .. } = self.sends[key];
+        };
         if matches!(kind, OpKind::Atomic | OpKind::Fetch)
             || self.streams.iter().any(|stream| stream.op == header.op)
         {
             tracing::warn!("a pull of an operation that does not go through buffers, or does");
             return;
         }
-        let len = usize::try_from(header.len).unwrap_or(usize::MAX).min(buffer.len());
+        let len = usize::try_from(header.len).unwrap_or(usize::MAX).min(most);
         if matches!(kind, OpKind::Read | OpKind::Write)
             && let Ok(link) = self.link(from)
         {
@@ -240,11 +241,11 @@ impl Engine {
     }
 
     fn pump_stream(&mut self, stream: &mut Stream) -> bool {
-        let key = (stream.op & u64::from(u32::MAX)) as usize;
-        if matches!(self.sends[key].kind, OpKind::Read | OpKind::Write) {
+        let found = self.sends.find(stream.op, |op| (op.kind, op.buffer.clone()));
+        let Some((kind, buffer)) = found else { return false };
+        if matches!(kind, OpKind::Read | OpKind::Write) {
             return self.pump_rma(stream);
         }
-        let buffer = self.sends[key].buffer.clone();
         let start = stream.offset;
         let Ok(most) = self.link(stream.peer).map(|link| link.part_len()) else { return false };
         while stream.offset < stream.len {
@@ -275,10 +276,9 @@ impl Engine {
     /// All parts of a message were sent: over the network nothing more is heard of it, unless its sender
     /// waits for its receiver.
     fn has_gone(&mut self, stream: &Stream) {
-        let key = (stream.op & u64::from(u32::MAX)) as usize;
         if self.is_net(stream.peer)
-            && !self.sends[key].acknowledged
-            && let Some(op) = self.untrack(stream.op)
+            && self.sends.find(stream.op, |op| op.acknowledged) == Some(false)
+            && let Some(op) = self.sends.take(stream.op)
         {
             self.complete_op(&op);
         }
@@ -321,8 +321,8 @@ impl Engine {
         if !self.device.is_shared() {
             return;
         }
-        let mut ended: Vec<_> =
-            self.copies.drain(..).map(|it| (it.grant, it.envelope, it.about)).collect();
+        let copies = self.copies.drain(..).filter_map(LongCopy::message);
+        let mut ended: Vec<_> = copies.map(|it| (it.grant, it.envelope, it.about)).collect();
         let transfers = std::mem::take(&mut self.transfers);
         ended.extend(transfers.into_iter().map(|(_, it)| (it.grant, it.envelope, it.about)));
         for (grant, envelope, about) in ended {

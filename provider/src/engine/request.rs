@@ -3,7 +3,10 @@
 
 use ffi::ops::ep::rma::RemoteParts;
 
-use channel::wire::{Flags, Header, Kind};
+use channel::{
+    way::Direction,
+    wire::{Flags, Header, Kind},
+};
 
 use crate::regions::Target;
 
@@ -19,6 +22,10 @@ pub(crate) enum Served {
     Results(usize),
     /// The kernel refuses to copy.
     Refused,
+    /// It is to be copied between this memory and that of who asks.
+    Copy(Direction, Target),
+    /// The same without the lock, soon.
+    Later,
 }
 
 /// How an operation is to be reported, and where it goes.

@@ -108,15 +108,15 @@ impl Engine {
                 && op.buffer.len() > at_once
         };
         // Where the kernel copies, no list is searched before each message.
-        self.goes_in_pieces(peer) == Ok(true) && self.sends.iter().any(|(_, op)| piecemeal(op))
+        self.goes_in_pieces(peer) == Ok(true) && self.sends.any(piecemeal)
     }
 
     /// Waits, once the endpoint is closed, until no peer copies from or to the memory of
     /// operations that are not complete.
     pub(crate) fn retreat(&self, end: Instant) {
         let of_memory = |op: &SendOp| matches!(op.kind, OpKind::Read | OpKind::Write);
-        for (_, op) in self.sends.iter().filter(|(_, op)| of_memory(op)) {
-            let Some(Some(link)) = self.links.get(op.peer as usize) else { continue };
+        for peer in self.sends.peers_of(of_memory) {
+            let Some(Some(link)) = self.links.get(peer as usize) else { continue };
             link.settle(&self.own, end);
         }
     }
@@ -124,7 +124,7 @@ impl Engine {
     /// Whether operations towards a peer are not complete: `FI_FENCE` waits for them.
     #[cold]
     pub(crate) fn has_under_way(&self, peer: u32) -> bool {
-        self.sends.iter().any(|(_, op)| op.peer == peer)
+        self.sends.any(|op| op.peer == peer)
     }
 
     /// Any form of `fi_read` and `fi_write`.
@@ -135,7 +135,7 @@ impl Engine {
         }
         let start = self.start(op.peer, op.flags, if op.write { len } else { 0 })?;
         let peer = start.peer;
-        let number = self.track(SendOp {
+        let number = self.sends.enter(SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },
             peer,
             buffer: op.buffer.clone(),
@@ -153,7 +153,7 @@ impl Engine {
             self.read(peer, op, number)
         };
         if sent.is_err() {
-            self.untrack(number);
+            self.sends.take(number);
             return sent;
         }
         self.rma_under_way.start();
@@ -215,8 +215,7 @@ impl Engine {
 
     /// Puts pieces of an operation under way; answers whether any was.
     pub(crate) fn pump_rma(&mut self, stream: &mut Stream) -> bool {
-        let key = (stream.op & u64::from(u32::MAX)) as usize;
-        let op = self.sends[key].clone();
+        let Some(op) = self.sends.find(stream.op, SendOp::clone) else { return false };
         let start = stream.offset;
         let write = op.kind == OpKind::Write;
         while stream.offset < stream.len && (write || stream.offset - stream.answered < READ_AHEAD)
@@ -250,23 +249,22 @@ impl Engine {
         let body = link.body(header, payload);
         let is_damaged =
             body.as_ref().is_some_and(|body| is_frame_damaged(header, self.slot_check, body));
-        let key = (header.op & u64::from(u32::MAX)) as usize;
-        let ours = self.is_send_to(from, header.op)
-            && matches!(self.sends[key].kind, OpKind::Read | OpKind::Fetch);
-        let body = body.filter(|body| header.len <= body.bytes().len() as u64);
-        if let (true, Some(body)) = (ours, body) {
-            let offset = usize::try_from(header.data).unwrap_or(usize::MAX);
-            let to = self.sends[key].buffer.part(offset, header.len as usize);
-            body.bytes().first(to.len()).deliver(&to);
-        } else {
+        let offset = usize::try_from(header.data).unwrap_or(usize::MAX);
+        let to = self.sends.find(header.op, |op| {
+            let is_ours = op.peer == from && matches!(op.kind, OpKind::Read | OpKind::Fetch);
+            is_ours.then(|| op.buffer.part(offset, header.len as usize))
+        });
+        let Some(to) = to.flatten() else {
             tracing::warn!("an answer to a read that is not under way");
-        }
-        if !ours {
             return;
+        };
+        match body.filter(|body| header.len <= body.bytes().len() as u64) {
+            Some(body) => _ = body.bytes().first(to.len()).deliver(&to),
+            None => tracing::warn!("an answer to a read without its bytes"),
         }
         if is_damaged {
             self.streams.retain(|stream| stream.op != header.op);
-            if let Some(op) = self.untrack(header.op) {
+            if let Some(op) = self.sends.take(header.op) {
                 self.fail_op(&op, Errno::ECRC);
             }
             return;
@@ -278,7 +276,7 @@ impl Engine {
                 let answered = stream.answered.saturating_add(header.len as usize);
                 stream.answered = answered.min(stream.offset);
             }
-        } else if let Some(op) = self.untrack(header.op) {
+        } else if let Some(op) = self.sends.take(header.op) {
             self.streams.retain(|stream| stream.op != header.op);
             self.complete_op(&op);
         }

@@ -18,6 +18,7 @@ use super::{
     check::is_frame_damaged,
     request::{Served, answer_to},
     side::count,
+    transfers::{LongCopy, MemoryCopy, UNLOCKED},
 };
 use crate::{attr, regions::Target};
 
@@ -33,11 +34,17 @@ impl Engine {
         let served = match link.body(header, payload) {
             None => Err(Errno::EPROTO),
             Some(body) if is_frame_damaged(header, self.slot_check, &body) => Err(Errno::ECRC),
-            Some(body) => self.execute(&link, header, &body),
+            Some(body) => self.execute(&link, from, header, &body),
         };
         self.links[from as usize] = Some(link);
+        self.answer_request(from, header, served);
+    }
+
+    /// Answers a request, or does not yet.
+    fn answer_request(&mut self, from: u32, header: &Header, served: Result<Served>) {
         let whole = !header.flags.contains(Flags::PART);
         match served {
+            Ok(Served::Later | Served::Copy(..)) => {}
             Ok(Served::Done) if !whole => {}
             Ok(Served::Done) => self.answer(from, Kind::Done, header.op, 0),
             Ok(Served::Data(target)) => self.answer_data(from, header, &target),
@@ -55,7 +62,13 @@ impl Engine {
         }
     }
 
-    fn execute(&mut self, link: &Link, header: &Header, body: &Body<'_>) -> Result<Served> {
+    fn execute(
+        &mut self,
+        link: &Link,
+        from: u32,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<Served> {
         let (frame, bytes) = (Frame::unpack(header.count), body.bytes());
         let parts = bytes.parts(frame.parts).ok_or(Errno::EPROTO)?;
         let rest = bytes.skip(size_of_val(parts.as_slice()));
@@ -64,18 +77,71 @@ impl Engine {
             return Err(Errno::EPROTO);
         }
         let served = match header.kind {
-            Kind::Write => self.serve_write(link, header, frame, &parts, rest)?,
-            Kind::Read => self.serve_read(link, (len, frame), &parts, rest)?,
+            Kind::Write => self.serve_write(header, frame, &parts, rest)?,
+            Kind::Read => self.serve_read(len, frame, &parts)?,
             _ => self.serve_atomic(header, &parts, rest)?,
         };
-        if !matches!(served, Served::Refused) && !header.flags.contains(Flags::PART) {
+        let served = match served {
+            Served::Copy(direction, target) => {
+                let count = u32::from(frame.segments);
+                let remote = rest.remote(count, header.len).ok_or(Errno::EPROTO)?;
+                let later = self.domain.locked && len >= UNLOCKED;
+                match link.exchanger(&self.own).filter(|_| later) {
+                    None => copied(link.exchange(&self.own, direction, &remote, target.placed()))?,
+                    Some(exchanger) => {
+                        let (header, epoch) = (*header, self.epoch(from));
+                        self.copy_later(MemoryCopy {
+                            exchanger,
+                            direction,
+                            remote,
+                            target,
+                            peer: from,
+                            epoch,
+                            header,
+                            parts,
+                        });
+                        return Ok(Served::Later);
+                    }
+                }
+            }
+            served => served,
+        };
+        if !matches!(served, Served::Refused) {
             self.served(header, &parts, len);
         }
         Ok(served)
     }
 
-    /// Counts a request, and reports its remote CQ data.
+    /// What came after it waits: it may read what this writes.
+    #[cold]
+    fn copy_later(&mut self, copy: MemoryCopy) {
+        self.copies.push_back(LongCopy::Memory(Box::new(copy)));
+        self.holds_arrivals = true;
+    }
+
+    /// A request was done without the lock, or was not; who made it may have gone meanwhile.
+    pub(super) fn memory_copied(
+        &mut self,
+        copy: &MemoryCopy,
+        exchanged: std::result::Result<(), CopyError>,
+    ) {
+        self.holds_arrivals = false;
+        let MemoryCopy { peer, header, parts, .. } = copy;
+        if copy.epoch != self.epoch(*peer) {
+            return;
+        }
+        let served = copied(exchanged);
+        if let Ok(Served::Done) = served {
+            self.served(header, parts, parts.len() as usize);
+        }
+        self.answer_request(*peer, header, served);
+    }
+
+    /// Counts a request that is done, and reports its remote CQ data.
     fn served(&mut self, header: &Header, parts: &RemoteParts, len: usize) {
+        if header.flags.contains(Flags::PART) {
+            return;
+        }
         self.channels.rma.received += 1;
         self.channels.rma.received_bytes += len as u64;
         let write = match header.kind {
@@ -101,7 +167,6 @@ impl Engine {
 
     fn serve_write(
         &self,
-        link: &Link,
         header: &Header,
         frame: Frame,
         parts: &RemoteParts,
@@ -113,7 +178,7 @@ impl Engine {
             return Ok(Served::Refused);
         }
         if frame.segments > 0 {
-            return self.copy(Direction::Read, link, (len, frame), &target, rest);
+            return Ok(Served::Copy(Direction::Read, target));
         }
         if rest.len() < len {
             return Err(Errno::EPROTO);
@@ -124,35 +189,12 @@ impl Engine {
         Ok(Served::Done)
     }
 
-    fn serve_read(
-        &self,
-        link: &Link,
-        (len, frame): (usize, Frame),
-        parts: &RemoteParts,
-        rest: SharedBytes<'_>,
-    ) -> Result<Served> {
+    fn serve_read(&self, len: usize, frame: Frame, parts: &RemoteParts) -> Result<Served> {
         let target = self.domain.regions.resolve(parts, flags::REMOTE_READ, self.address)?;
         if len <= attr::short_size(self.eager_size) || frame.segments == 0 {
             return if len <= LONGEST { Ok(Served::Data(target)) } else { Err(Errno::EPROTO) };
         }
-        self.copy(Direction::Write, link, (len, frame), &target, rest)
-    }
-
-    /// Copies between memory of ours and of who asks.
-    fn copy(
-        &self,
-        direction: Direction,
-        link: &Link,
-        (len, frame): (usize, Frame),
-        target: &Target,
-        rest: SharedBytes<'_>,
-    ) -> Result<Served> {
-        let remote = rest.remote(u32::from(frame.segments), len as u64).ok_or(Errno::EPROTO)?;
-        match link.exchange(&self.own, direction, &remote, target.placed()) {
-            Ok(()) => Ok(Served::Done),
-            Err(CopyError::Refused) => Ok(Served::Refused),
-            Err(CopyError::Failed(errno)) => Err(errno),
-        }
+        Ok(Served::Copy(Direction::Write, target))
     }
 
     fn answer_data(&mut self, to: u32, header: &Header, target: &Target) {
@@ -176,5 +218,14 @@ impl Engine {
         if waits {
             self.deferred.push_back((peer, header, bytes.into()));
         }
+    }
+}
+
+/// What became of a request that the kernel was asked to copy for.
+fn copied(exchanged: std::result::Result<(), CopyError>) -> Result<Served> {
+    match exchanged {
+        Ok(()) => Ok(Served::Done),
+        Err(CopyError::Refused) => Ok(Served::Refused),
+        Err(CopyError::Failed(errno)) => Err(errno),
     }
 }

@@ -34,7 +34,7 @@ use crate::{
     device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
     engine::{
-        ops::{SendOp, UnderWay},
+        ops::{Ops, UnderWay},
         side::{Counters, Side},
         transfers::{LongCopy, Stream, Transfer},
     },
@@ -128,7 +128,7 @@ pub(crate) struct Engine {
     pub(crate) is_short: bool,
     /// Control messages that found a full ring.
     pub(crate) deferred: VecDeque<(u32, Header, Box<[u8]>)>,
-    pub(crate) sends: Slab<SendOp>,
+    pub(crate) sends: Arc<Ops>,
     /// The deferred work whose operation is being started: 0, or its index in `works`
     /// and 1. Kept with the operation.
     pub(crate) work: u32,
@@ -136,7 +136,6 @@ pub(crate) struct Engine {
     pub(crate) works: Slab<DeferredOp>,
     /// Elements of an atomic operation that is being served.
     pub(crate) scratch: Vec<u8>,
-    pub(crate) next_age: u32,
     /// Operations on peers' memory that are not complete, and most there may be: peers
     /// keep answers that find no room.
     pub(crate) rma_under_way: UnderWay,
@@ -147,6 +146,8 @@ pub(crate) struct Engine {
     pub(crate) copies: VecDeque<LongCopy>,
     /// Copies that are being made without the lock.
     pub(crate) copying: u32,
+    /// One of them, or of those to be made, is of our memory: what came after it waits.
+    pub(crate) holds_arrivals: bool,
     /// The endpoint closes.
     pub(crate) closes: bool,
     /// The device thread sleeps, or is about to.
@@ -254,11 +255,10 @@ impl Engine {
             next_page: 0,
             is_short: false,
             deferred: VecDeque::new(),
-            sends: Slab::with_capacity(256),
+            sends: Arc::new(Ops::new(domain.locked)),
             work: 0,
             works: Slab::new(),
             scratch: Vec::new(),
-            next_age: 0,
             rma_under_way: UnderWay::default(),
             rma_limit: match info.tx.as_ref().map_or(0, |tx| tx.size) {
                 0 => attr::QUEUE_SIZE,
@@ -268,6 +268,7 @@ impl Engine {
             streams: VecDeque::new(),
             copies: VecDeque::new(),
             copying: 0,
+            holds_arrivals: false,
             closes: false,
             device_sleeps: false,
             flow: Flow::from_params(params),

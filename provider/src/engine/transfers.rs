@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Long messages under way.
 
-use ffi::Buffer;
+use ffi::{Buffer, ops::ep::rma::RemoteParts};
 use nic::message::{Envelope, Grant};
 
 use channel::{
     bytes::Remote,
-    way::{Copier, CopyError},
+    way::{Copier, CopyError, Direction, Exchanger},
+    wire::Header,
 };
 
-use crate::device::carried::{About, RecvOp};
+use crate::{
+    device::carried::{About, RecvOp},
+    regions::Target,
+};
 
 /// A receive that gets its message through buffers.
 #[derive(Debug)]
@@ -37,9 +41,39 @@ pub(crate) struct Stream {
     pub(crate) answered: usize,
 }
 
-/// A matched message that is copied without the lock.
+/// Shortest that is copied without the lock: about as long as it takes to wake a thread that waits for
+/// the lock.
+pub(super) const UNLOCKED: usize = 64 * 1024;
+
+/// What is copied without the lock.
 #[derive(Debug)]
-pub(crate) struct LongCopy {
+pub(crate) enum LongCopy {
+    Message(Box<MessageCopy>),
+    Memory(Box<MemoryCopy>),
+}
+
+impl LongCopy {
+    /// The message that it is.
+    pub(super) fn message(self) -> Option<MessageCopy> {
+        match self {
+            Self::Message(copy) => Some(*copy),
+            Self::Memory(_) => None,
+        }
+    }
+
+    pub(crate) fn make(&self) -> Result<(), CopyError> {
+        match self {
+            Self::Message(copy) => copy.copier.read(&copy.remote, &copy.to),
+            Self::Memory(copy) => {
+                copy.exchanger.exchange(copy.direction, &copy.remote, copy.target.placed())
+            }
+        }
+    }
+}
+
+/// A matched message.
+#[derive(Debug)]
+pub(crate) struct MessageCopy {
     pub(super) copier: Copier,
     pub(super) remote: Remote,
     pub(super) to: Buffer,
@@ -51,13 +85,24 @@ pub(crate) struct LongCopy {
     pub(super) about: About,
 }
 
-impl LongCopy {
-    pub(crate) fn make(&self) -> Result<(), CopyError> {
-        self.copier.read(&self.remote, &self.to)
-    }
-
+impl MessageCopy {
     /// The sender, and which operation of its own it is.
-    pub(crate) fn sender(&self) -> (u32, u64) {
+    pub(super) fn sender(&self) -> (u32, u64) {
         (self.peer, self.about.op)
     }
+}
+
+/// What a peer reads of our memory, or writes into it. Nothing that came after it is handled until it
+/// is done.
+#[derive(Debug)]
+pub(crate) struct MemoryCopy {
+    pub(super) exchanger: Exchanger,
+    pub(super) direction: Direction,
+    pub(super) remote: Remote,
+    pub(super) target: Target,
+    /// Who asked, and for what.
+    pub(super) peer: u32,
+    pub(super) epoch: u32,
+    pub(super) header: Header,
+    pub(super) parts: RemoteParts,
 }
