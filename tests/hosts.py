@@ -300,6 +300,10 @@ def run_faults(hosts, names):
     return failed
 
 
+# MPICH spreads communicators and windows over its VCIs.
+WITH_VCIS = ["alltoall", "threads", "contexts", "onesided"]
+
+
 def run_programs(arguments, hosts):
     """The MPI programs; how many runs failed."""
     failed = 0
@@ -313,25 +317,32 @@ def run_programs(arguments, hosts):
         plan.append((arguments.mpi[0], min(arguments.each), [7], ["net=sockets", "poll=dynamic:10"]))
     for name, each, all_entries, more in plan:
         failed += run_plan(arguments, hosts, name, each, all_entries, more)
+    if "mpich" in arguments.mpi and not arguments.set:
+        some = [app for app in arguments.app if app in WITH_VCIS]
+        settings = argparse.Namespace(**(vars(arguments) | {"app": some}))
+        failed += run_plan(settings, hosts, "mpich", min(arguments.each), [7], [], vcis=4)
     return failed
 
 
-def run_plan(arguments, hosts, name, each, all_entries, more):
+def run_plan(arguments, hosts, name, each, all_entries, more, vcis=1):
     """All programs on so many ranks of each host, at these table sizes."""
     failed = 0
     programs = mpi.build(name)
-    settings = argparse.Namespace(**(vars(arguments) | {"set": arguments.set + more, "vcis": 1}))
+    settings = argparse.Namespace(**(vars(arguments) | {"set": arguments.set + more, "vcis": vcis}))
+    # Hydra hands the environment on.
+    before = hosts.on(1, ["env", f"MPIR_CVAR_CH4_NUM_VCIS={vcis}"])
 
     def launch(name, ranks):
         return hosts.launcher(name, mpi.MPIS[name], ranks // 2)
 
     start = time.monotonic()
-    print(", ".join([f"{name}, 2 x {each} ranks", *settings.set]), end=":", flush=True)
+    several = [f"{vcis} VCIs"] if vcis > 1 else []
+    print(", ".join([f"{name}, 2 x {each} ranks", *several, *settings.set]), end=":", flush=True)
     for app in arguments.app:
         if (name, app) in mpi.SKIPPED:
             continue
         results = [
-            mpi.run(settings, name, programs / app, 2 * each, entries, launch, hosts.on(1, []))
+            mpi.run(settings, name, programs / app, 2 * each, entries, launch, before)
             for entries in all_entries
         ]
         good = sum(not result.why for result in results)

