@@ -3,10 +3,12 @@
 //! (*Accelerating MPI Message Matching by a Data Clustering Strategy*, section 4), from which
 //! `tcam cluster` makes the clusters of the engine `kmeans`.
 
+use std::collections::BTreeMap;
+
 use crate::traffic::Fields;
 use crate::{Element, Key, TagLayout};
 
-/// Largest source that is counted for itself: a peer may say any number in its match bits.
+/// Largest source that is counted: a peer may say any number in its match bits.
 const LARGEST: u32 = 1 << 20;
 /// Sources that there is room for at the start.
 const USUAL: usize = 1024;
@@ -14,13 +16,16 @@ const USUAL: usize = 1024;
 /// Counts by source.
 pub(crate) struct AddedBySource {
     fields: Fields,
+    /// By source. It grows by doubling, so that a single large number takes no room for all below it.
     added: Vec<u64>,
+    /// Of sources beyond.
+    others: BTreeMap<u32, u64>,
 }
 
 impl AddedBySource {
     /// Of elements with match bits of this layout.
     pub(crate) fn new(layout: TagLayout) -> Self {
-        Self { fields: layout.fields(), added: vec![0; USUAL] }
+        Self { fields: layout.fields(), added: vec![0; USUAL], others: BTreeMap::new() }
     }
 
     /// Counts an element; one from any source is of none.
@@ -30,15 +35,23 @@ impl AddedBySource {
         let Some(source) = self.fields.source(&Key { bits, ignore, source }).get() else { return };
         match self.added.get_mut(source as usize) {
             Some(added) => *added += 1,
-            None => self.widen(source),
+            None => self.note_other(source),
         }
     }
 
     #[cold]
-    fn widen(&mut self, source: u32) {
-        if source <= LARGEST {
-            self.added.resize((source as usize + 1).next_power_of_two(), 0);
-            self.added[source as usize] += 1;
+    fn note_other(&mut self, source: u32) {
+        if source > LARGEST {
+            return;
+        }
+        *self.others.entry(source).or_default() += 1;
+        let wider = 2 * self.added.len();
+        if (source as usize) < wider {
+            self.added.resize(wider, 0);
+            let beyond = self.others.split_off(&(wider as u32));
+            for (source, added) in std::mem::replace(&mut self.others, beyond) {
+                self.added[source as usize] = added;
+            }
         }
     }
 
@@ -47,6 +60,7 @@ impl AddedBySource {
         let all = self.added.iter().enumerate();
         all.filter(|(_, added)| **added > 0)
             .map(|(source, &added)| (source as u32, added))
+            .chain(self.others.iter().map(|(&source, &added)| (source, added)))
             .collect()
     }
 }
@@ -60,11 +74,12 @@ mod tests {
     fn sources_are_those_of_the_bits_where_these_have_them() {
         let element = |bits, source| Element { bits, ignore: 0, source, token: 0 };
         let mut of_peers = AddedBySource::new(TagLayout::Mpich);
-        for source in [3, 5000, 3, u32::MAX - 1] {
+        for source in [3, 2047, 5000, 5000, 3, 1 << 20, u32::MAX - 1, 2048, 4096, 5000] {
             of_peers.note(&element(7, Source::new(source)));
         }
         of_peers.note(&element(7, Source::ANY));
-        assert_eq!(of_peers.added(), [(3, 2), (5000, 1)]);
+        let expected = [(3, 2), (2047, 1), (2048, 1), (4096, 1), (5000, 3), (1 << 20, 1)];
+        assert_eq!(of_peers.added(), expected);
         let mut of_bits = AddedBySource::new(TagLayout::MpichSourceInTag);
         of_bits.note(&element(5 << 19, Source::new(9)));
         assert_eq!(of_bits.added(), [(5, 1)]);

@@ -174,9 +174,10 @@ mod tests {
                     let (handle, entry) = naive.remove(rank);
                     assert_eq!(table.first_match(&key).unwrap().handle, handle);
                     assert_eq!(table.remove(handle), Some(entry));
-                    if !cfg!(miri) {
-                        table.check();
-                    }
+                }
+                // It reads the whole index, and damage stays.
+                if !cfg!(miri) {
+                    table.check();
                 }
             }
             let classes = &table.deep().classes;
