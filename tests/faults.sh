@@ -116,9 +116,10 @@ else
     echo "another user: skipped, only root can become one"
 fi
 
-# Many clients: a server that outlives 100,000, and 3,000 at a time, which take 4 GiB.
+# Many clients: a server that outlives more than it has numbers for (65,536), and 3,000 at a time,
+# which take 4 GiB. CLIENTS says how many it outlives.
 # AddressSanitizer makes a process some ten times as large and as slow: it gets fewer of them.
-clients=100000 together=3000 workers=200
+clients=${CLIENTS:-70000} together=3000 workers=200
 [ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20
 tables="env FI_TCAM_PRQ_ENTRIES=64 FI_TCAM_UMQ_ENTRIES=64"
 if [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -ge 5000000 ]; then
