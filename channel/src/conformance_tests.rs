@@ -99,7 +99,7 @@ fn long_messages_are_read_from_where_they_are_or_come_as_parts() {
             inbox.publish();
             if other.net.is_none() {
                 let (_window, to) = room(len);
-                other.links[0].read(&remote, &to).unwrap();
+                other.links[0].read(&remote, &to, None).unwrap();
                 assert!(read(&to) == bytes, "{len} bytes read");
                 assert!(*other.links[0].read_whole(&remote, len).unwrap() == bytes);
             }
@@ -135,13 +135,13 @@ fn pieces_are_copied_both_ways() {
         let pieces = [(0, here.part(0, 10)), (10, here.part(10, 10_000))];
         let pieces = || pieces.iter().map(|(at, piece)| (*at, piece));
         let link = &other.links[0];
-        link.exchange(&own, Direction::Read, &remote, pieces()).unwrap();
+        link.exchange(&own, Direction::Read, (&remote, 0), pieces()).unwrap();
         assert!(read(&here) == bytes);
         assert_eq!(here.fill(&[7; 10_000]), 10_000);
-        link.exchange(&own, Direction::Write, &remote, pieces()).unwrap();
+        link.exchange(&own, Direction::Write, (&remote, 0), pieces()).unwrap();
         assert!(read(&there) == [7; 10_000]);
         one.close();
-        let after = link.exchange(&own, Direction::Read, &remote, pieces());
+        let after = link.exchange(&own, Direction::Read, (&remote, 0), pieces());
         assert_eq!(after, Err(CopyError::Failed(Errno::ECONNABORTED)));
     }
 }
@@ -186,10 +186,13 @@ fn where_nothing_may_be_copied_it_is_refused() {
         let link = &mut other.links[0];
         assert!(link.copier().is_none() && link.goes_in_pieces());
         let remote = crate::bytes::Remote::default();
-        assert_eq!(link.read(&remote, &to), Err(CopyError::Refused));
+        assert_eq!(link.read(&remote, &to, None), Err(CopyError::Refused));
         assert_eq!(link.read_whole(&remote, 10), Err(CopyError::Refused));
         let pieces = [(0, &to)];
-        assert_eq!(link.exchange(&own, Direction::Read, &remote, pieces), Err(CopyError::Refused));
+        assert_eq!(
+            link.exchange(&own, Direction::Read, (&remote, 0), pieces),
+            Err(CopyError::Refused)
+        );
     }
     for (_one, mut other) in pairs_over(near(), 229, COPIES) {
         assert!(!other.links[0].goes_in_pieces());
@@ -232,7 +235,7 @@ fn who_closes_and_who_dies_is_told_apart_and_gives_everything_back() {
             one.home.disconnect(0);
             assert!(!one.home.is_lent());
             let (_window, to) = room(10);
-            let read = one.links[0].read(&crate::bytes::Remote::default(), &to);
+            let read = one.links[0].read(&crate::bytes::Remote::default(), &to, None);
             assert!(matches!(read, Err(CopyError::Failed(_))));
             assert_eq!(one.home.open_only(gone).unwrap_err(), Errno::ECONNREFUSED);
             assert!(!one.home.is_there(gone.port()));

@@ -120,13 +120,13 @@ impl Exchanger {
     pub fn exchange<'a>(
         &self,
         direction: Direction,
-        remote: &Remote,
+        what: (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
         match &self.0 {
-            Between::Processes(both) => both.exchange(direction, remote, pieces),
+            Between::Processes(both) => both.exchange(direction, what, pieces),
             #[cfg(any(test, feature = "testing"))]
-            Between::Twin(memory) => memory.exchange(direction, remote, pieces),
+            Between::Twin(memory) => memory.exchange(direction, what.0, pieces),
         }
     }
 }
@@ -240,26 +240,26 @@ impl Link {
     }
 
     /// Reads `to.len()` bytes of the peer's memory from the start of `remote`. Where it fails, anything
-    /// may be in `to`.
+    /// may be in `to`. The memory is that of the peer's operation `op`, or its own copy if there is none.
     ///
     /// # Errors
     /// [`CopyError::Refused`] if nothing was copied and never will be, `ECONNABORTED` if the peer has
-    /// closed or the memory is no longer its own.
-    pub fn read(&mut self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+    /// closed, or the context of the operation, or the memory is no longer its own.
+    pub fn read(&mut self, remote: &Remote, to: &Buffer, op: Option<u64>) -> Result<(), CopyError> {
         if to.is_empty() {
             return Ok(());
         }
         let copied = self.copier().ok_or(CopyError::Refused)?.read(remote, to);
-        self.confirm(copied)
+        self.confirm(copied, op)
     }
 
-    /// The same into memory of ours, `len` bytes.
+    /// The same of a copy into memory of ours, `len` bytes.
     ///
     /// # Errors
     /// As [`Link::read`].
     pub fn read_whole(&mut self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
         let read = self.copier().ok_or(CopyError::Refused)?.read_whole(remote, len);
-        self.confirm(read.as_ref().map(|_| ()).map_err(|&error| error))?;
+        self.confirm(read.as_ref().map(|_| ()).map_err(|&error| error), None)?;
         read
     }
 
@@ -288,9 +288,13 @@ impl Link {
     ///
     /// # Errors
     /// As [`Link::read`].
-    pub fn confirm(&mut self, copied: Result<(), CopyError>) -> Result<(), CopyError> {
+    pub fn confirm(
+        &mut self,
+        copied: Result<(), CopyError>,
+        op: Option<u64>,
+    ) -> Result<(), CopyError> {
         match self {
-            Self::Shm(link) => link.confirm(copied),
+            Self::Shm(link) => link.confirm(copied, op),
             Self::Net(_) => copied,
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(link) => link.confirm(copied),
@@ -298,7 +302,7 @@ impl Link {
     }
 
     /// Copies between the peer's memory and ours, piece after piece, each for an offset in the
-    /// peer's.
+    /// peer's, as its operation of this number asks.
     ///
     /// # Errors
     /// As [`Link::read`].
@@ -306,14 +310,14 @@ impl Link {
         &self,
         own: &Segment,
         direction: Direction,
-        remote: &Remote,
+        what: (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
         match self {
-            Self::Shm(link) => link.exchange(own, direction, remote, pieces),
+            Self::Shm(link) => link.exchange(own, direction, what, pieces),
             Self::Net(_) => Err(CopyError::Refused),
             #[cfg(any(test, feature = "testing"))]
-            Self::Twin(link) => link.exchange(direction, remote, pieces),
+            Self::Twin(link) => link.exchange(direction, what.0, pieces),
         }
     }
 

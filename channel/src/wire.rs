@@ -45,7 +45,7 @@ pub enum Kind {
     /// Operation `op` failed at the receiver; `len` is the error number.
     Failed = 5,
     /// The kernel refuses the copy: send operation `op` through buffers,
-    /// `len` bytes of it, to the receiver's transfer `data`.
+    /// `len` bytes of it; of a message, which has `count` 1, to the receiver's transfer `data`.
     Pull = 6,
     /// A part of transfer `op`: `len` bytes in buffer `count`, for offset `data`.
     Chunk = 7,
@@ -58,6 +58,8 @@ pub enum Kind {
     /// What operation `op` read, `len` bytes for offset `data`: in the payload, or in
     /// the buffer that `count` names as a [`Frame`] does.
     Answer = 11,
+    /// The rest of transfer `op` does not come: its sender's transmit context is closed.
+    Dropped = 12,
 }
 
 impl Kind {
@@ -74,6 +76,7 @@ impl Kind {
             9 => Self::Read,
             10 => Self::Atomic,
             11 => Self::Answer,
+            12 => Self::Dropped,
             _ => return None,
         })
     }
@@ -98,6 +101,29 @@ bitflags::bitflags! {
         /// The slot has checksums.
         const CHECKED = 64;
     }
+}
+
+/// Operations of an endpoint that may be under way at a time.
+pub const PLACES: usize = 1 << 24;
+
+/// The number of an operation, with which peers answer.
+///
+/// ```text
+/// 63         32 31      24 23        0
+/// | age        | series   | place    |
+/// ```
+/// A series ends when a transmit context closes: its operations are void then, and the segment tells
+/// which series is not ([`crate::shm::segment::Segment::begin_series`]).
+#[must_use]
+pub fn number(age: u32, series: u8, place: usize) -> u64 {
+    u64::from(age) << 32 | u64::from(series) << 24 | place as u64 & (PLACES as u64 - 1)
+}
+
+/// The age, the series and the place in a number.
+#[inline]
+#[must_use]
+pub fn parts_of(number: u64) -> (u32, u8, usize) {
+    ((number >> 32) as u32, (number >> 24) as u8, number as usize & (PLACES - 1))
 }
 
 /// Where the checksums are.

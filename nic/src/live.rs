@@ -17,7 +17,7 @@
 use matching::Tallies;
 
 /// "tcamshm" and the version of a segment's layout.
-pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x06");
+pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x07");
 /// Where the identity is, in bytes.
 pub const IDENTITY: usize = 0;
 /// Where the process id is.
@@ -34,6 +34,8 @@ pub const PROCESSES: usize = STARTED + 8;
 pub const IMAGE: usize = PROCESSES + 8;
 /// Where the state is.
 pub const STATE: usize = 128;
+/// Which series of its operations is not void: see `channel/src/wire.rs`.
+pub const SERIES: usize = STATE + 4;
 /// State of an endpoint that lives.
 pub const OPEN: u32 = 1;
 /// State of an endpoint that was closed.

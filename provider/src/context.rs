@@ -131,6 +131,16 @@ impl Context {
         Ok(())
     }
 
+    /// Lets peers take what was sent, and drops what they have not taken by then.
+    fn end_transmits(&self) -> Result<()> {
+        self.endpoint.linger();
+        self.endpoint.stop_sends();
+        self.endpoint.with(|engine| {
+            engine.drop_transmits(Instant::now() + LINGER);
+            Ok(())
+        })
+    }
+
     /// Drops the receives that are posted, and waits for the messages that are coming into others.
     fn end_receives(&self) {
         let end = Instant::now() + LINGER;
@@ -241,7 +251,7 @@ impl Object for Context {
             return Ok(());
         }
         match self.direction {
-            Direction::Transmit => self.endpoint.linger(),
+            Direction::Transmit => self.end_transmits()?,
             Direction::Receive => self.end_receives(),
         }
         self.unbind()?;

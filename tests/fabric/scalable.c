@@ -287,6 +287,76 @@ static void closing(void) {
     nothing(&b.of[1]);
 }
 
+// What comes of a receive whose message is dropped: the bytes of the message, or an error.
+static void dropped(char *into, size_t len) {
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry failure;
+    fi_addr_t source;
+    int error = next_entry(&b.of[1], &a.of[0], &entry, &source, &failure);
+    CHECK(!error || error == FI_ECONNABORTED, "%s", fi_strerror(error));
+    for (size_t i = 0; i < len && !error; i++) CHECK(into[i] == 1, "byte %zu of %zu is of later", i, len);
+}
+
+// Closes the context; what it began may have come to its end by then.
+static void close_tx(void) {
+    struct fi_cq_tagged_entry entry;
+    OK(fi_close(&a.tx[0]->fid));
+    fi_cq_read(a.of[0].cq, &entry, 1);
+}
+
+// A transmit context closes with messages, reads and writes under way: nobody is told of them, and their
+// memory is the program's again.
+static void dropping(void) {
+    enum { LONG = 3 << 20, MESSAGES = 3 };
+    static char from[LONG], to[LONG], window[LONG];
+    struct fid_mr *mr;
+    OK(fi_mr_reg(domain, window, LONG, FI_REMOTE_WRITE | FI_REMOTE_READ, 0, 1, 0, &mr, NULL));
+    if (info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+        OK(fi_mr_bind(mr, &b.rx[1]->fid, 0));
+        OK(fi_mr_enable(mr));
+    }
+    uint64_t base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)window : 0;
+    // The receive is posted after the close, or before it, or the message is on its way by then.
+    for (int round = 0; round < 2 * MESSAGES; round++) {
+        size_t len = round < MESSAGES ? LONG : LARGEST;
+        memset(from, 1, len);
+        if (round % MESSAGES > 0) OK(fi_trecv(b.rx[1], to, len, NULL, b.peer, 9, 0, to));
+        OK(fi_tsend(a.tx[0], from, len, NULL, context_of(a.peer, 1), 9, from));
+        if (round % MESSAGES > 1) {
+            fi_cq_read(b.of[1].cq, NULL, 0);
+            fi_cq_read(a.of[0].cq, NULL, 0);
+        }
+        close_tx();
+        memset(from, 2, len);
+        if (round % MESSAGES == 0) OK(fi_trecv(b.rx[1], to, len, NULL, b.peer, 9, 0, to));
+        dropped(to, len);
+        nothing(&a.of[0]);
+        open_tx(&a, 0);
+    }
+    static const size_t longs[] = {LONG, LARGEST, 100};
+    for (int i = 0; i < 6; i++) {
+        size_t len = longs[i % 3];
+        int writes = i < 3;
+        memset(from, 1, len);
+        memset(window, 0, len);
+        if (writes) OK(fi_write(a.tx[0], from, len, NULL, context_of(a.peer, 1), base, fi_mr_key(mr), from));
+        else OK(fi_read(a.tx[0], from, len, NULL, context_of(a.peer, 1), base, fi_mr_key(mr), from));
+        close_tx();
+        memset(from, 2, len);
+        double end = seconds() + 0.05;
+        while (seconds() < end) {
+            nothing(&a.of[0]);
+            fi_cq_read(b.of[1].cq, NULL, 0);
+        }
+        for (size_t at = 0; at < len; at++) {
+            CHECK(window[at] < 2, "%zu bytes: written from memory that is something else's", len);
+            CHECK(from[at] == 2, "%zu bytes: read into memory that is something else's", len);
+        }
+        open_tx(&a, 0);
+    }
+    OK(fi_close(&mr->fid));
+}
+
 // Each context counts for itself, and starts what waits for a counter.
 static void counters(void) {
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
@@ -404,6 +474,7 @@ int main(void) {
         memory();
         if (a.tx_count > 1 && b.rx_count > 1) {
             closing();
+            dropping();
             counters();
             messages();
         }

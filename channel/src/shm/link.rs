@@ -132,26 +132,31 @@ impl Link {
     }
 
     /// What a copy that was made brought: the message only if its sender had not closed its endpoint
-    /// meanwhile, and then done something else with that memory.
-    pub(crate) fn confirm(&mut self, copied: Result<(), CopyError>) -> Result<(), CopyError> {
+    /// meanwhile, or the context of operation `op`, and then done something else with that memory.
+    pub(crate) fn confirm(
+        &mut self,
+        copied: Result<(), CopyError>,
+        op: Option<u64>,
+    ) -> Result<(), CopyError> {
         if copied == Err(CopyError::Refused) && self.copies {
             tracing::info!("the kernel refuses to copy between processes, using buffers");
             self.copies = false;
         }
-        if self.is_open() { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
+        let is_valid = self.is_open() && op.is_none_or(|op| self.segment.has_current(op));
+        if is_valid { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
     }
 
     /// Copies between memory of the peer's process and of ours, a piece after the other, each for
-    /// an offset in the peer's.
+    /// an offset in the peer's, for its operation `op`.
     pub(crate) fn exchange<'a>(
         &self,
         own: &Segment,
         direction: Direction,
-        remote: &Remote,
+        (remote, op): (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
         let image = self.image().ok_or(CopyError::Refused)?;
-        exchange(own, &self.segment, image, direction, remote, pieces)
+        exchange(own, (&self.segment, image), direction, (remote, op), pieces)
     }
 
     /// What does the same without the lock of the endpoint; none if the kernel does not copy.
@@ -179,22 +184,21 @@ impl Exchanger {
     pub(crate) fn exchange<'a>(
         &self,
         direction: Direction,
-        remote: &Remote,
+        what: (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        exchange(&self.own, &self.peer, self.image, direction, remote, pieces)
+        exchange(&self.own, (&self.peer, self.image), direction, what, pieces)
     }
 }
 
 fn exchange<'a>(
     own: &Segment,
-    peer: &Segment,
-    image: Image,
+    (peer, image): (&Segment, Image),
     direction: Direction,
-    remote: &Remote,
+    (remote, op): (&Remote, u64),
     pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
 ) -> Result<(), CopyError> {
-    let reach = own.reach(peer);
+    let reach = own.reach(peer, op);
     let _reach = reach.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
     pieces.into_iter().try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
 }

@@ -4,9 +4,11 @@
 //!
 //! ```text
 //! who copies                        who closes
-//! reach = the peer's segment        state = closed
+//! reach = the peer's segment        state = closed, or the next series
 //! ---------- fence ----------       ---------- fence ----------
 //! copies if the state is open       waits while reach is its segment
+//! and the series that of the
+//! operation
 //! reach = 0
 //! ```
 
@@ -19,12 +21,13 @@ use super::segment::Segment;
 pub(crate) struct Reach<'a>(&'a Segment);
 
 impl Segment {
-    /// Announces a copy from or to memory of a peer's process; `None` if the peer has closed.
-    pub(crate) fn reach(&self, peer: &Self) -> Option<Reach<'_>> {
+    /// Announces a copy from or to memory of a peer's process for an operation of it; `None` if the
+    /// peer has closed, or the context of the operation.
+    pub(crate) fn reach(&self, peer: &Self, op: u64) -> Option<Reach<'_>> {
         self.reach_word().store(peer.inode(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let reach = Reach(self);
-        peer.is_open().then_some(reach)
+        (peer.is_open() && peer.has_current(op)).then_some(reach)
     }
 
     /// Whether this endpoint, a peer, copies from or to memory of one that has closed.
@@ -43,6 +46,7 @@ impl Drop for Reach<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::number;
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     #[test]
@@ -52,12 +56,16 @@ mod tests {
         let peer = Segment::open(61).unwrap().0;
         let seen = Segment::open(60).unwrap().0;
         assert!(!seen.reaches(&other));
-        let reach = own.reach(&peer).unwrap();
+        let of_series = |series| number(7, series, 3);
+        assert!(own.reach(&peer, of_series(1)).is_none());
+        other.begin_series(1);
+        assert!(own.reach(&peer, of_series(0)).is_none());
+        let reach = own.reach(&peer, of_series(1)).unwrap();
         assert!(seen.reaches(&other) && !seen.reaches(&own));
         other.close();
         assert!(seen.reaches(&other));
         drop(reach);
-        assert!(!seen.reaches(&other) && own.reach(&peer).is_none());
+        assert!(!seen.reaches(&other) && own.reach(&peer, of_series(1)).is_none());
         assert!(!seen.reaches(&other));
     }
 }

@@ -45,7 +45,7 @@ use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
 use nic::live::{
     self, ADDRESS, CLOSED, CORES, DEAD, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
-    PROCESSES, STARTED, STATE,
+    PROCESSES, SERIES, STARTED, STATE,
 };
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
@@ -55,7 +55,7 @@ use crate::{
     bytes::SharedBytes,
     identity::Identity,
     lines::LINE,
-    wire::{INLINE, LONGEST, PAYLOAD, SLOT},
+    wire::{INLINE, LONGEST, PAYLOAD, SLOT, parts_of},
 };
 
 /// Slots of a ring; a power of two.
@@ -248,6 +248,20 @@ impl Segment {
     /// Whether its owner has not closed it. One that dies closes nothing.
     pub fn is_open(&self) -> bool {
         self.word32(STATE).load(Ordering::Acquire) == OPEN
+    }
+
+    /// Operations of the owner with numbers of other series are void from now on.
+    pub fn begin_series(&self, series: u8) {
+        self.word32(SERIES).store(series.into(), Ordering::Release);
+        // As before a state that is stored: see [`super::reach`].
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether an operation of the owner with this number is not void.
+    #[inline]
+    pub(crate) fn has_current(&self, number: u64) -> bool {
+        let (_, series, _) = parts_of(number);
+        self.word32(SERIES).load(Ordering::Acquire) == u32::from(series)
     }
 
     /// Whether the owner of this (opened) segment still lives.

@@ -69,3 +69,10 @@ pub(crate) struct About {
     /// Checksum, if the flags say that there is one.
     pub(crate) check: u32,
 }
+
+impl About {
+    /// The operation whose memory the message is in, unless it is in a copy that outlives it.
+    pub(crate) fn op_of_memory(&self) -> Option<u64> {
+        (!self.flags.contains(Flags::COPIED)).then_some(self.op)
+    }
+}

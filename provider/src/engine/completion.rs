@@ -136,8 +136,8 @@ impl Engine {
         self.work_done(work, true);
     }
 
-    fn ended(&mut self, op: &SendOp) {
-        if !matches!(op.kind, OpKind::Msg | OpKind::Tagged) {
+    pub(crate) fn ended(&mut self, op: &SendOp) {
+        if !op.kind.is_message() {
             self.rma_under_way.end();
         }
     }

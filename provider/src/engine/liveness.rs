@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use channel::{identity::Identity, shm::bell::Bell, way::Liveness, wire::Flags};
+use channel::{identity::Identity, shm::bell::Bell, way::Liveness};
 use ffi::Errno;
 use host::{
     cores::{self, Cores},
@@ -277,10 +277,7 @@ impl Engine {
             .collect();
         for key in failed {
             let transfer = self.transfers.remove(key);
-            let tagged = transfer.about.flags.contains(Flags::TAGGED);
-            let bits = transfer.envelope.bits;
-            let last = transfer.grant.last;
-            self.fail_recv(&transfer.grant.data, tagged, bits, last, Errno::ECONNABORTED);
+            self.fail_transfer(&transfer);
         }
         let (holder, epoch) = (self.device.holder(), self.epoch(peer));
         for tagged in [true, false] {

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use channel::wire::{PLACES, number, parts_of};
 use ffi::{
     Buffer, Context,
     atomic::Form,
@@ -44,6 +45,11 @@ impl OpKind {
     /// What an atomic operation is.
     pub(crate) fn of_atomic(form: Form) -> Self {
         if form == Form::Base { Self::Atomic } else { Self::Fetch }
+    }
+
+    /// Whether it is a message.
+    pub(crate) fn is_message(self) -> bool {
+        matches!(self, Self::Msg | Self::Tagged)
     }
 
     /// Flags of its completion.
@@ -139,6 +145,7 @@ pub(crate) struct Ops(Serial<Table>);
 struct Table {
     ops: Slab<SendOp>,
     next_age: u32,
+    series: u8,
 }
 
 impl Table {
@@ -146,19 +153,21 @@ impl Table {
         let age = self.next_age;
         self.next_age = age.wrapping_add(1);
         let key = self.ops.insert(SendOp { age, ..op });
-        u64::from(age) << 32 | key as u64
+        assert!(key < PLACES, "16 million operations are under way");
+        number(age, self.series, key)
     }
 
     fn key(&self, number: u64) -> Option<usize> {
-        let key = (number & u64::from(u32::MAX)) as usize;
-        self.ops.get(key).is_some_and(|op| u64::from(op.age) == number >> 32).then_some(key)
+        let (age, _, key) = parts_of(number);
+        self.ops.get(key).is_some_and(|op| op.age == age).then_some(key)
     }
 }
 
 impl Ops {
     /// None yet, of an endpoint that several threads use if it is `locked`.
     pub(crate) fn new(locked: bool) -> Self {
-        Self(Serial::new(Table { ops: Slab::with_capacity(256), next_age: 0 }, locked))
+        let ops = Slab::with_capacity(256);
+        Self(Serial::new(Table { ops, next_age: 0, series: 0 }, locked))
     }
 
     /// Remembers an operation until its peer answers; the number the peer answers with.
@@ -173,7 +182,8 @@ impl Ops {
         let number = table.enter(op);
         let goes = go(number);
         if !goes {
-            table.ops.remove((number & u64::from(u32::MAX)) as usize);
+            let (_, _, key) = parts_of(number);
+            table.ops.remove(key);
         }
         goes
     }
@@ -198,6 +208,16 @@ impl Ops {
         keys.into_iter().map(|key| table.ops.remove(key)).collect()
     }
 
+    /// All operations but copies of messages, which are forgotten, and the series that begins.
+    pub(crate) fn end_series(&self) -> (Vec<SendOp>, u8) {
+        let mut table = self.0.lock();
+        table.series = table.series.wrapping_add(1);
+        let all = table.ops.iter().filter(|(_, op)| !op.buffer.is_copied()).map(|(key, _)| key);
+        let keys: Vec<usize> = all.collect();
+        let ended = keys.into_iter().map(|key| table.ops.remove(key)).collect();
+        (ended, table.series)
+    }
+
     /// Whether there is such an operation.
     pub(crate) fn any(&self, mut is_such: impl FnMut(&SendOp) -> bool) -> bool {
         self.0.lock().ops.iter().any(|(_, op)| is_such(op))
@@ -216,7 +236,36 @@ impl Ops {
     /// The number of the operation at a place of the table, or the place where there is none.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn number_at(&self, key: usize) -> u64 {
-        let age = self.0.lock().ops.get(key).map_or(0, |op| op.age);
-        u64::from(age) << 32 | key as u64
+        let table = self.0.lock();
+        number(table.ops.get(key).map_or(0, |op| op.age), table.series, key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ffi::ops::ep::OpFlags;
+
+    use super::*;
+
+    #[test]
+    fn a_series_that_ends_takes_all_but_copies() {
+        let ops = Ops::new(true);
+        let message = |buffer: Buffer| {
+            let (flags, context) = (OpFlags::Default, Context::default());
+            let send = Send { buffer, dest: 0, tag: None, data: None, context, flags };
+            SendOp::of_message(3, &send, true)
+        };
+        let first = ops.enter(message(Buffer::default()));
+        let copy = ops.enter(message(Buffer::default().copied()));
+        assert!(!ops.enter_if(message(Buffer::default()), |_| false));
+        let (ended, series) = ops.end_series();
+        assert_eq!((ended.len(), series), (1, 1));
+        assert!(ops.take(first).is_none(), "the first is forgotten");
+        let next = ops.enter(message(Buffer::default()));
+        let (_, next_series, place) = parts_of(next);
+        assert_eq!((next_series, place), (1, parts_of(first).2));
+        assert!(ops.take(first).is_none(), "another one has its place");
+        assert!(ops.take(copy).is_some() && ops.take(next).is_some());
+        assert_eq!(ops.len(), 0);
     }
 }

@@ -13,6 +13,8 @@
 //!   <------------------ Done
 //! ```
 
+use std::time::Instant;
+
 use ffi::Errno;
 use nic::{
     message::{Envelope, Grant},
@@ -30,7 +32,7 @@ use crate::{
     device::carried::{About, RecvOp},
     engine::{
         Engine,
-        ops::OpKind,
+        ops::{OpKind, SendOp},
         transfers::{LongCopy, MessageCopy, Stream, Transfer, UNLOCKED},
     },
 };
@@ -65,7 +67,7 @@ impl Engine {
                 self.copies.push_back(LongCopy::Message(Box::new(copy)));
                 return;
             }
-            Ok(link) => link.read(remote, &to),
+            Ok(link) => link.read(remote, &to, about.op_of_memory()),
             Err(errno) => Err(CopyError::Failed(errno)),
         };
         self.fetched(peer, grant, envelope, about, wanted, copied);
@@ -102,7 +104,7 @@ impl Engine {
         let copied = match (copied, self.link(peer)) {
             _ if !is_there => Err(CopyError::Failed(Errno::ECONNABORTED)),
             (_, Err(errno)) => Err(CopyError::Failed(errno)),
-            (copied, Ok(link)) => link.confirm(copied),
+            (copied, Ok(link)) => link.confirm(copied, about.op_of_memory()),
         };
         self.fetched(peer, grant, &envelope, about, to.len(), copied);
     }
@@ -143,7 +145,7 @@ impl Engine {
                     kind: Kind::Pull,
                     flags: Flags::empty(),
                     peer: 0,
-                    count: 0,
+                    count: 1,
                     bits: 0,
                     data: transfer as u64,
                     len: wanted as u64,
@@ -162,7 +164,7 @@ impl Engine {
     /// The receiver is done with a send, or failed.
     pub(crate) fn finished(&mut self, from: u32, header: &Header) {
         if !self.is_send_to(from, header.op) {
-            tracing::warn!("an answer to a send that is not under way");
+            tracing::debug!("an answer to an operation that is not under way any more");
             return;
         }
         let Some(op) = self.sends.take(header.op) else { return };
@@ -195,7 +197,10 @@ impl Engine {
     pub(crate) fn pulled(&mut self, from: u32, header: &Header) {
         let found = self.sends.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
-            tracing::warn!("a pull of a send that is not under way");
+            tracing::debug!("a pull of an operation that is not under way any more");
+            if header.count == 1 {
+                self.answer(from, Kind::Dropped, header.data, 0);
+            }
             return;
         };
         if matches!(kind, OpKind::Atomic | OpKind::Fetch)
@@ -312,6 +317,48 @@ impl Engine {
         self.complete_recv(&done.grant, &done.envelope, about.flags, about.data, done.wanted);
         if !self.is_net(from) || about.flags.contains(Flags::ACK) {
             self.answer(from, Kind::Done, about.op, 2);
+        }
+    }
+
+    /// A message that comes through buffers does not come to its end.
+    pub(crate) fn dropped(&mut self, from: u32, header: &Header) {
+        let key = usize::try_from(header.op).unwrap_or(usize::MAX);
+        if self.transfers.get(key).is_some_and(|transfer| transfer.peer == from) {
+            let transfer = self.transfers.remove(key);
+            self.fail_transfer(&transfer);
+        }
+    }
+
+    /// Its sender is gone, or the context that sent it.
+    pub(crate) fn fail_transfer(&mut self, transfer: &Transfer) {
+        let Transfer { grant, envelope, about, .. } = transfer;
+        let tagged = about.flags.contains(Flags::TAGGED);
+        self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, Errno::ECONNABORTED);
+    }
+
+    /// Ends what a transmit context began that closes: nobody is told of it, and once that is over
+    /// no peer copies from its memory or to it.
+    pub(crate) fn drop_transmits(&mut self, end: Instant) {
+        let of_message = |op: &SendOp| op.kind.is_message() && !op.buffer.is_copied();
+        let dropped: Vec<_> = self
+            .streams
+            .iter()
+            .filter(|stream| self.sends.find(stream.op, of_message) == Some(true))
+            .map(|stream| (stream.peer, stream.transfer))
+            .collect();
+        let (ended, series) = self.sends.end_series();
+        self.own.begin_series(series);
+        for op in ended {
+            self.ended(&op);
+            self.works.try_remove((op.work as usize).wrapping_sub(1));
+        }
+        let Self { streams, sends, .. } = self;
+        streams.retain(|stream| sends.find(stream.op, |_| ()).is_some());
+        for (peer, transfer) in dropped {
+            self.answer(peer, Kind::Dropped, transfer, 0);
+        }
+        for link in self.links.iter().flatten() {
+            link.settle(&self.own, end);
         }
     }
 

@@ -87,7 +87,10 @@ impl Engine {
                 let remote = rest.remote(count, header.len).ok_or(Errno::EPROTO)?;
                 let later = self.domain.locked && len >= UNLOCKED;
                 match link.exchanger(&self.own).filter(|_| later) {
-                    None => copied(link.exchange(&self.own, direction, &remote, target.placed()))?,
+                    None => {
+                        let what = (&remote, header.op);
+                        copied(link.exchange(&self.own, direction, what, target.placed()))?
+                    }
                     Some(exchanger) => {
                         let (header, epoch) = (*header, self.epoch(from));
                         self.copy_later(MemoryCopy {

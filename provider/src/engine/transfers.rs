@@ -65,7 +65,8 @@ impl LongCopy {
         match self {
             Self::Message(copy) => copy.copier.read(&copy.remote, &copy.to),
             Self::Memory(copy) => {
-                copy.exchanger.exchange(copy.direction, &copy.remote, copy.target.placed())
+                let what = (&copy.remote, copy.header.op);
+                copy.exchanger.exchange(copy.direction, what, copy.target.placed())
             }
         }
     }
