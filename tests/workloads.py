@@ -180,7 +180,13 @@ def of_threads(arguments):
         check(refused, f"tail-queues {words}: {done.returncode} {done.stderr}")
     # A turn of ten minutes ends at once, and what was written stays.
     command.append("--ms=600000")
-    running = subprocess.Popen([*command, "--only=both,linked,mcs,1,1,"], stderr=subprocess.PIPE)
+    row = [*command, "--only=both,linked,mcs,1,1,"]
+
+    def hear():
+        # A shell has what it starts in the background ignore SIGINT, this test included.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    running = subprocess.Popen(row, stderr=subprocess.PIPE, preexec_fn=hear)
     running.stderr.readline()
     time.sleep(0.5)
     running.send_signal(signal.SIGINT)
