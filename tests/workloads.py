@@ -182,11 +182,11 @@ def of_threads(arguments):
     command.append("--ms=600000")
     row = [*command, "--only=both,linked,mcs,1,1,"]
 
-    def hear():
+    def heeds():
         # A shell has what it starts in the background ignore SIGINT, this test included.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    running = subprocess.Popen(row, stderr=subprocess.PIPE, preexec_fn=hear)
+    running = subprocess.Popen(row, stderr=subprocess.PIPE, preexec_fn=heeds)
     running.stderr.readline()
     time.sleep(0.5)
     running.send_signal(signal.SIGINT)

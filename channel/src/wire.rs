@@ -112,8 +112,8 @@ pub const PLACES: usize = 1 << 24;
 /// 63         32 31      24 23        0
 /// | age        | series   | place    |
 /// ```
-/// A series ends when a transmit context closes: its operations are void then, and the segment tells
-/// which series is not ([`crate::shm::segment::Segment::begin_series`]).
+/// A series ends when a transmit context closes: its operations are void then. The segment tells
+/// which series is current ([`crate::shm::segment::Segment::begin_series`]).
 #[must_use]
 pub fn number(age: u32, series: u8, place: usize) -> u64 {
     u64::from(age) << 32 | u64::from(series) << 24 | place as u64 & (PLACES as u64 - 1)

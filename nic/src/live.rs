@@ -34,7 +34,7 @@ pub const PROCESSES: usize = STARTED + 8;
 pub const IMAGE: usize = PROCESSES + 8;
 /// Where the state is.
 pub const STATE: usize = 128;
-/// Which series of its operations is not void: see `channel/src/wire.rs`.
+/// Where the current series of its operations is: see `channel/src/wire.rs`.
 pub const SERIES: usize = STATE + 4;
 /// State of an endpoint that lives.
 pub const OPEN: u32 = 1;

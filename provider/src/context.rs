@@ -131,7 +131,7 @@ impl Context {
         Ok(())
     }
 
-    /// Lets peers take what was sent, and drops what they have not taken by then.
+    /// Lets peers take what lies in buffers, and drops all else that is under way.
     fn end_transmits(&self) -> Result<()> {
         self.endpoint.linger();
         self.endpoint.stop_sends();

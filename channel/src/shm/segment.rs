@@ -3,7 +3,7 @@
 //! ([`host::directory`]).
 //!
 //! ```text
-//!  0      header: identity, incarnation | started, process namespace | state | senders | tail |
+//!  0      header: identity, incarnation | started, process namespace | state, series | senders | tail |
 //!         head | bell | sleeps | intent | reach | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
@@ -250,14 +250,14 @@ impl Segment {
         self.word32(STATE).load(Ordering::Acquire) == OPEN
     }
 
-    /// Operations of the owner with numbers of other series are void from now on.
+    /// From now on this series of the owner's operations is current, and those of others are void.
     pub fn begin_series(&self, series: u8) {
         self.word32(SERIES).store(series.into(), Ordering::Release);
         // As before a state that is stored: see [`super::reach`].
         fence(Ordering::SeqCst);
     }
 
-    /// Whether an operation of the owner with this number is not void.
+    /// Whether an operation of the owner with this number is of the current series.
     #[inline]
     pub(crate) fn has_current(&self, number: u64) -> bool {
         let (_, series, _) = parts_of(number);

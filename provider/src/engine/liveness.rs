@@ -264,7 +264,7 @@ impl Engine {
         }
         self.deferred.retain(|(to, ..)| *to != peer);
         self.streams.retain(|stream| stream.peer != peer);
-        // First, so that none is sent afterwards by a thread without the engine.
+        // Before the operations are taken: a thread without the engine must not send another one.
         self.home.disconnect(peer);
         for op in self.sends.take_of_peer(peer) {
             self.fail_op(&op, Errno::ECONNABORTED);
