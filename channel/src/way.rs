@@ -340,7 +340,9 @@ impl Link {
         }
     }
 
-    fn reaches(&self, own: &Segment) -> bool {
+    /// Whether the peer copies from memory of the endpoint that has the segment `own`, or to it.
+    #[must_use]
+    pub fn reaches(&self, own: &Segment) -> bool {
         match self {
             Self::Shm(link) => link.reaches(own),
             // Nobody copies from memory here, or to it, but the provider below.

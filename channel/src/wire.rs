@@ -105,25 +105,41 @@ bitflags::bitflags! {
 
 /// Operations of an endpoint that may be under way at a time.
 pub const PLACES: usize = 1 << 24;
+/// Operations from one age to its return.
+const AGES: u64 = 1 << 40;
 
 /// The number of an operation, with which peers answer.
 ///
 /// ```text
-/// 63         32 31      24 23        0
-/// | age        | series   | place    |
+/// 63                    24 23        0
+/// | age                   | place    |
 /// ```
-/// A series ends when a transmit context closes: its operations are void then. The segment tells
-/// which series is current ([`crate::shm::segment::Segment::begin_series`]).
+/// The age counts operations, and begins again after 2^40 of them. When a transmit context closes, all
+/// that it began is void: the segment tells which age is the first that is not
+/// ([`crate::shm::segment::Segment::void_before`]).
 #[must_use]
-pub fn number(age: u32, series: u8, place: usize) -> u64 {
-    u64::from(age) << 32 | u64::from(series) << 24 | place as u64 & (PLACES as u64 - 1)
+pub fn number(age: u64, place: usize) -> u64 {
+    age << PLACES.ilog2() | place as u64 & (PLACES as u64 - 1)
 }
 
-/// The age, the series and the place in a number.
+/// The age and the place in a number.
 #[inline]
 #[must_use]
-pub fn parts_of(number: u64) -> (u32, u8, usize) {
-    ((number >> 32) as u32, (number >> 24) as u8, number as usize & (PLACES - 1))
+pub fn parts_of(number: u64) -> (u64, usize) {
+    (number >> PLACES.ilog2(), number as usize & (PLACES - 1))
+}
+
+/// The age of the operation that follows one of this age.
+#[must_use]
+pub fn age_after(age: u64) -> u64 {
+    (age + 1) % AGES
+}
+
+/// Whether an operation of this age began before the first one of another.
+#[inline]
+#[must_use]
+pub fn is_before(age: u64, first: u64) -> bool {
+    age.wrapping_sub(first) % AGES >= AGES / 2
 }
 
 /// Where the checksums are.
@@ -233,7 +249,7 @@ mod tests {
 
     #[test]
     fn headers_survive_the_wire_and_nonsense_is_none() {
-        for kind in 1..=11 {
+        for kind in 1..=12 {
             let header = Header {
                 kind: Kind::read(kind).unwrap(),
                 flags: Flags::from_bits_retain(0x85),
@@ -251,5 +267,17 @@ mod tests {
         assert_eq!(Frame::unpack(0), Frame::default());
         assert_eq!(Header::read([0; 5]), None);
         assert_eq!(Header::read([0xff; 5]), None);
+    }
+
+    #[test]
+    fn ages_are_in_order_also_where_they_begin_again() {
+        let last = AGES - 1;
+        assert_eq!(age_after(last), 0);
+        assert_eq!(parts_of(number(last, PLACES - 1)), (last, PLACES - 1));
+        for (age, first, before) in
+            [(6, 7, true), (7, 7, false), (8, 7, false), (last, 0, true), (0, last, false)]
+        {
+            assert_eq!(is_before(age, first), before, "{age} {first}");
+        }
     }
 }

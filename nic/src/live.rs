@@ -5,7 +5,7 @@
 //! ```text
 //!  0     identity | process id, 4 bytes | address | incarnation
 //!  64    start of the process | its namespace | its image: where its word is, and the word
-//!  128   state, 4 bytes
+//!  128   state, 4 bytes | the first of its operations that is not void
 //!  1024  the processors that its owner may run on
 //!  2048  version | turn | rank + 1, or 0 | nanoseconds | job | tagged | msg
 //! ```
@@ -17,7 +17,7 @@
 use matching::Tallies;
 
 /// "tcamshm" and the version of a segment's layout.
-pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x07");
+pub const MAGIC: u64 = u64::from_be_bytes(*b"tcamshm\x08");
 /// Where the identity is, in bytes.
 pub const IDENTITY: usize = 0;
 /// Where the process id is.
@@ -34,8 +34,8 @@ pub const PROCESSES: usize = STARTED + 8;
 pub const IMAGE: usize = PROCESSES + 8;
 /// Where the state is.
 pub const STATE: usize = 128;
-/// Where the current series of its operations is: see `channel/src/wire.rs`.
-pub const SERIES: usize = STATE + 4;
+/// Where the age of the first of its operations that is not void is: see `channel/src/wire.rs`.
+pub const FIRST: usize = STATE + 8;
 /// State of an endpoint that lives.
 pub const OPEN: u32 = 1;
 /// State of an endpoint that was closed.

@@ -40,7 +40,8 @@ use crate::{
     },
 };
 
-/// Longest wait at close for long messages that are coming into receives.
+/// Longest wait at close for long messages that are coming into receives, and for copies that peers
+/// are in the middle of.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// What a context is for.
@@ -136,9 +137,14 @@ impl Context {
         self.endpoint.linger();
         self.endpoint.stop_sends();
         self.endpoint.with(|engine| {
-            engine.drop_transmits(Instant::now() + LINGER);
+            engine.drop_transmits();
             Ok(())
-        })
+        })?;
+        let end = Instant::now() + LINGER;
+        while Instant::now() < end && self.endpoint.with(|engine| Ok(engine.is_reached()))? {
+            std::thread::yield_now();
+        }
+        Ok(())
     }
 
     /// Drops the receives that are posted, and waits for the messages that are coming into others.

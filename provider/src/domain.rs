@@ -15,7 +15,7 @@ use crate::{
     fabric::Fabric,
     peers::Peers,
     regions::Regions,
-    wait::{device_thread::DeviceThread, set::WaitSet, triggers::Triggers},
+    wait::{device_thread::DeviceThread, pollable::Pollable, set::WaitSet, triggers::Triggers},
 };
 
 /// Objects that were opened on a domain.
@@ -37,6 +37,8 @@ pub(crate) struct Domain {
     pub(crate) av_type: u32,
     /// Every endpoint.
     pub(crate) endpoints: WaitSet,
+    /// Contexts of scalable endpoints of which neither direction is open: other endpoints look after them.
+    pub(crate) unpolled: Mutex<Vec<Arc<dyn Pollable>>>,
     /// Memory that peers may use.
     pub(crate) regions: Regions,
     /// Operations that wait for a counter.

@@ -62,6 +62,7 @@ impl Domain {
             device: auto.then(|| DeviceThread::start(&triggers)).transpose()?,
             triggers,
             endpoints: WaitSet::new(locked),
+            unpolled: Mutex::default(),
             peers: Arc::new(Peers::new()),
             av_type: attr.map_or(sys::FI_AV_UNSPEC, |attr| attr.av_type),
             eq: Mutex::default(),

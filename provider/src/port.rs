@@ -255,8 +255,11 @@ impl Pollable for Port {
 
     fn try_progress(&self) {
         if !self.auto
-            && let Some(engine) = self.engine.try_lock()
+            && let Some(mut engine) = self.engine.try_lock()
         {
+            if let Some(state) = &mut *engine {
+                state.look_around();
+            }
             self.progress_unlocked(engine);
         }
     }

@@ -35,6 +35,7 @@ use crate::{
     ep::Endpoint,
     eq::EventQueue,
     port::{self, Held},
+    wait::pollable::Pollable,
 };
 
 /// How many rows of ports are tried, of which somebody has a later one.
@@ -73,6 +74,16 @@ impl Counts {
 struct Index {
     endpoint: Arc<Endpoint>,
     opened: Mutex<Vec<Direction>>,
+}
+
+impl Index {
+    /// Who has a context of it polls it, or nobody does any more.
+    fn is_polled(&self) {
+        let Endpoint { domain, port, .. } = &*self.endpoint;
+        let is_other =
+            |other: &Arc<dyn Pollable>| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(port));
+        domain.unpolled.lock().retain(is_other);
+    }
 }
 
 /// Holds consecutive ports.
@@ -150,7 +161,8 @@ impl ScalableEndpoint {
             tracing::warn!("{direction} context {index} of a scalable endpoint that has {count}");
             return Err(Errno::EINVAL);
         }
-        let Index { endpoint, opened } = &self.indices[index];
+        let of_index = &self.indices[index];
+        let Index { endpoint, opened } = of_index;
         let mut opened = opened.lock();
         if opened.contains(&direction) {
             tracing::warn!("{direction} context {index} of a scalable endpoint is open already");
@@ -159,6 +171,7 @@ impl ScalableEndpoint {
         endpoint.start()?;
         set(endpoint)?;
         opened.push(direction);
+        of_index.is_polled();
         let of = Arc::clone(self) as Arc<dyn Contexts>;
         Ok(Arc::new(Context::new(of, index, direction, endpoint)))
     }
@@ -175,7 +188,13 @@ impl Contexts for ScalableEndpoint {
     }
 
     fn closed(&self, index: usize, direction: Direction) {
-        self.indices[index].opened.lock().retain(|open| *open != direction);
+        let of_index = &self.indices[index];
+        let mut opened = of_index.opened.lock();
+        opened.retain(|open| *open != direction);
+        if opened.is_empty() {
+            let port = Arc::clone(&of_index.endpoint.port);
+            self.domain.unpolled.lock().push(port);
+        }
     }
 }
 
@@ -253,6 +272,7 @@ impl Object for ScalableEndpoint {
 
     fn close(&self) -> Result<()> {
         for index in &self.indices {
+            index.is_polled();
             index.endpoint.close()?;
         }
         self.eq.lock().take();

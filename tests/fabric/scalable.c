@@ -288,13 +288,17 @@ static void closing(void) {
 }
 
 // What comes of a receive whose message is dropped: the bytes of the message, or an error.
-static void dropped(char *into, size_t len) {
+static void dropped_seen_by(struct side *sender, char *into, size_t len) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure;
     fi_addr_t source;
-    int error = next_entry(&b.of[1], &a.of[0], &entry, &source, &failure);
+    int error = next_entry(&b.of[1], sender, &entry, &source, &failure);
     CHECK(!error || error == FI_ECONNABORTED, "%s", fi_strerror(error));
     for (size_t i = 0; i < len && !error; i++) CHECK(into[i] == 1, "byte %zu of %zu is of later", i, len);
+}
+
+static void dropped(char *into, size_t len) {
+    dropped_seen_by(&a.of[0], into, len);
 }
 
 // Closes the context; what it began may have come to its end by then.
@@ -355,6 +359,43 @@ static void dropping(void) {
         open_tx(&a, 0);
     }
     OK(fi_close(&mr->fid));
+}
+
+// Both contexts of an index close while a message that one sent waits for its receive: who polls
+// another index answers what is asked of them.
+static void closed_both_ways(void) {
+    enum { LONG = 3 << 20 };
+    static char from[LONG], to[LONG];
+    memset(from, 1, LONG);
+    for (int round = 0; round < 2; round++) {
+        OK(fi_tsend(a.tx[0], from, LONG, NULL, context_of(a.peer, 1), 9, from));
+        if (round) fi_cq_read(b.of[1].cq, NULL, 0);
+        OK(fi_close(&a.rx[0]->fid));
+        close_tx();
+        memset(from, 2, LONG);
+        OK(fi_trecv(b.rx[1], to, LONG, NULL, b.peer, 9, 0, to));
+        dropped_seen_by(&a.of[1], to, LONG);
+        open_tx(&a, 0);
+        open_rx(&a, 0);
+        memset(from, 1, LONG);
+    }
+}
+
+// More contexts close than there are numbers in a byte: what the first of them sent stays void.
+static void closed_often(void) {
+    enum { LONG = 1 << 20, TIMES = 260 };
+    static char from[LONG], to[LONG];
+    memset(from, 1, LONG);
+    OK(fi_tsend(a.tx[0], from, LONG, NULL, context_of(a.peer, 1), 9, from));
+    for (int i = 0; i < TIMES; i++) {
+        close_tx();
+        if (i == 0) memset(from, 2, LONG);
+        open_tx(&a, 0);
+        fi_cq_read(b.of[1].cq, NULL, 0);
+        if ((i + 1) % 256) continue;
+        OK(fi_trecv(b.rx[1], to, LONG, NULL, b.peer, 9, 0, to));
+        dropped(to, LONG);
+    }
 }
 
 // Each context counts for itself, and starts what waits for a counter.
@@ -475,6 +516,8 @@ int main(void) {
         if (a.tx_count > 1 && b.rx_count > 1) {
             closing();
             dropping();
+            closed_both_ways();
+            closed_often();
             counters();
             messages();
         }

@@ -142,7 +142,7 @@ impl Link {
             tracing::info!("the kernel refuses to copy between processes, using buffers");
             self.copies = false;
         }
-        let is_valid = self.is_open() && op.is_none_or(|op| self.segment.has_current(op));
+        let is_valid = self.is_open() && !op.is_some_and(|op| self.segment.is_void(op));
         if is_valid { copied } else { Err(CopyError::Failed(Errno::ECONNABORTED)) }
     }
 

@@ -4,11 +4,10 @@
 //!
 //! ```text
 //! who copies                        who closes
-//! reach = the peer's segment        state = closed, or the next series
+//! reach = the peer's segment        state = closed, or first = the next age
 //! ---------- fence ----------       ---------- fence ----------
 //! copies if the state is open       waits while reach is its segment
-//! and the series that of the
-//! operation
+//! and the operation is not void
 //! reach = 0
 //! ```
 
@@ -27,7 +26,7 @@ impl Segment {
         self.reach_word().store(peer.inode(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let reach = Reach(self);
-        (peer.is_open() && peer.has_current(op)).then_some(reach)
+        (peer.is_open() && !peer.is_void(op)).then_some(reach)
     }
 
     /// Whether this endpoint, a peer, copies from or to memory of one that has closed.
@@ -56,16 +55,16 @@ mod tests {
         let peer = Segment::open(61).unwrap().0;
         let seen = Segment::open(60).unwrap().0;
         assert!(!seen.reaches(&other));
-        let of_series = |series| number(7, series, 3);
-        assert!(own.reach(&peer, of_series(1)).is_none());
-        other.begin_series(1);
-        assert!(own.reach(&peer, of_series(0)).is_none());
-        let reach = own.reach(&peer, of_series(1)).unwrap();
+        let of_age = |age| number(age, 3);
+        drop(own.reach(&peer, of_age(6)).unwrap());
+        other.void_before(7);
+        assert!(own.reach(&peer, of_age(6)).is_none());
+        let reach = own.reach(&peer, of_age(7)).unwrap();
         assert!(seen.reaches(&other) && !seen.reaches(&own));
         other.close();
         assert!(seen.reaches(&other));
         drop(reach);
-        assert!(!seen.reaches(&other) && own.reach(&peer, of_series(1)).is_none());
+        assert!(!seen.reaches(&other) && own.reach(&peer, of_age(7)).is_none());
         assert!(!seen.reaches(&other));
     }
 }

@@ -3,7 +3,7 @@
 //! ([`host::directory`]).
 //!
 //! ```text
-//!  0      header: identity, incarnation | started, process namespace | state, series | senders | tail |
+//!  0      header: identity, incarnation | started, process namespace | state, first | senders | tail |
 //!         head | bell | sleeps | intent | reach | cores | more intents
 //!  2 K    counters for `tcam watch`
 //!  4 K    buffer states: 64 words, a line each
@@ -44,8 +44,8 @@ use host::{
 use memmap2::{MmapOptions, MmapRaw};
 pub(crate) use nic::live::PEERS;
 use nic::live::{
-    self, ADDRESS, CLOSED, CORES, DEAD, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW, OPEN, PID,
-    PROCESSES, SERIES, STARTED, STATE,
+    self, ADDRESS, CLOSED, CORES, DEAD, FIRST, IDENTITY, IMAGE, INCARNATION, Live, MAGIC, NEW,
+    OPEN, PID, PROCESSES, STARTED, STATE,
 };
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
@@ -55,7 +55,7 @@ use crate::{
     bytes::SharedBytes,
     identity::Identity,
     lines::LINE,
-    wire::{INLINE, LONGEST, PAYLOAD, SLOT, parts_of},
+    wire::{INLINE, LONGEST, PAYLOAD, SLOT, is_before, parts_of},
 };
 
 /// Slots of a ring; a power of two.
@@ -250,18 +250,18 @@ impl Segment {
         self.word32(STATE).load(Ordering::Acquire) == OPEN
     }
 
-    /// From now on this series of the owner's operations is current, and those of others are void.
-    pub fn begin_series(&self, series: u8) {
-        self.word32(SERIES).store(series.into(), Ordering::Release);
+    /// From now on those of the owner's operations are void that began before the one of this age.
+    pub fn void_before(&self, first: u64) {
+        self.word(FIRST).store(first, Ordering::Release);
         // As before a state that is stored: see [`super::reach`].
         fence(Ordering::SeqCst);
     }
 
-    /// Whether an operation of the owner with this number is of the current series.
+    /// Whether the operation of the owner with this number is void.
     #[inline]
-    pub(crate) fn has_current(&self, number: u64) -> bool {
-        let (_, series, _) = parts_of(number);
-        self.word32(SERIES).load(Ordering::Acquire) == u32::from(series)
+    pub(crate) fn is_void(&self, number: u64) -> bool {
+        let (age, _) = parts_of(number);
+        is_before(age, self.word(FIRST).load(Ordering::Acquire))
     }
 
     /// Whether the owner of this (opened) segment still lives.

@@ -99,6 +99,7 @@ impl Engine {
             pool.look_around();
         }
         self.look_at_some(since);
+        self.look_after_unpolled();
     }
 
     /// Looks at the peers whose turn it is after so long a time.

@@ -7,7 +7,7 @@
 //! rendezvous  inject              long messages, and messages without a buffer
 //! completion                      how operations end
 //! contact  liveness               peers that come, go and die
-//! receives                        receive contexts that open and close
+//! contexts                        contexts that open and close
 //! check  counted                  checksums; what a report says
 //! state                           Engine
 //! ops  side  transfers  request   operations, queues and counters, long messages, requests
@@ -17,6 +17,7 @@ mod atomic;
 mod check;
 mod completion;
 mod contact;
+mod contexts;
 mod counted;
 mod inject;
 pub(crate) mod liveness;
@@ -24,7 +25,6 @@ mod msg;
 pub(crate) mod ops;
 pub(crate) mod outgoing;
 mod progress;
-mod receives;
 mod rendezvous;
 mod request;
 mod rma;

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use channel::wire::{PLACES, number, parts_of};
+use channel::wire::{PLACES, age_after, number, parts_of};
 use ffi::{
     Buffer, Context,
     atomic::Form,
@@ -114,8 +114,8 @@ pub(crate) struct SendOp {
     pub(crate) acknowledged: bool,
     /// Deferred work that this is; see [`Engine::work`].
     pub(crate) work: u32,
-    /// Tells this operation from earlier ones with its number.
-    pub(crate) age: u32,
+    /// Tells this operation from earlier ones at its place.
+    pub(crate) age: u64,
 }
 
 impl SendOp {
@@ -144,21 +144,20 @@ pub(crate) struct Ops(Serial<Table>);
 #[derive(Debug)]
 struct Table {
     ops: Slab<SendOp>,
-    next_age: u32,
-    series: u8,
+    next_age: u64,
 }
 
 impl Table {
     fn enter(&mut self, op: SendOp) -> u64 {
         let age = self.next_age;
-        self.next_age = age.wrapping_add(1);
+        self.next_age = age_after(age);
         let key = self.ops.insert(SendOp { age, ..op });
         assert!(key < PLACES, "16 million operations are under way");
-        number(age, self.series, key)
+        number(age, key)
     }
 
     fn key(&self, number: u64) -> Option<usize> {
-        let (age, _, key) = parts_of(number);
+        let (age, key) = parts_of(number);
         self.ops.get(key).is_some_and(|op| op.age == age).then_some(key)
     }
 }
@@ -167,7 +166,7 @@ impl Ops {
     /// None yet, of an endpoint that several threads use if it is `locked`.
     pub(crate) fn new(locked: bool) -> Self {
         let ops = Slab::with_capacity(256);
-        Self(Serial::new(Table { ops, next_age: 0, series: 0 }, locked))
+        Self(Serial::new(Table { ops, next_age: 0 }, locked))
     }
 
     /// Remembers an operation until its peer answers; the number the peer answers with.
@@ -182,7 +181,7 @@ impl Ops {
         let number = table.enter(op);
         let goes = go(number);
         if !goes {
-            let (_, _, key) = parts_of(number);
+            let (_, key) = parts_of(number);
             table.ops.remove(key);
         }
         goes
@@ -208,14 +207,13 @@ impl Ops {
         keys.into_iter().map(|key| table.ops.remove(key)).collect()
     }
 
-    /// All operations but copies of messages, which are forgotten, and the series that begins.
-    pub(crate) fn end_series(&self) -> (Vec<SendOp>, u8) {
+    /// All operations but copies of messages, which are forgotten, and the age of the next one.
+    pub(crate) fn end_all(&self) -> (Vec<SendOp>, u64) {
         let mut table = self.0.lock();
-        table.series = table.series.wrapping_add(1);
         let all = table.ops.iter().filter(|(_, op)| !op.buffer.is_copied()).map(|(key, _)| key);
         let keys: Vec<usize> = all.collect();
         let ended = keys.into_iter().map(|key| table.ops.remove(key)).collect();
-        (ended, table.series)
+        (ended, table.next_age)
     }
 
     /// Whether there is such an operation.
@@ -237,7 +235,7 @@ impl Ops {
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn number_at(&self, key: usize) -> u64 {
         let table = self.0.lock();
-        number(table.ops.get(key).map_or(0, |op| op.age), table.series, key)
+        number(table.ops.get(key).map_or(0, |op| op.age), key)
     }
 }
 
@@ -248,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_series_that_ends_takes_all_but_copies() {
+    fn all_end_but_copies() {
         let ops = Ops::new(true);
         let message = |buffer: Buffer| {
             let (flags, context) = (OpFlags::Default, Context::default());
@@ -258,12 +256,11 @@ mod tests {
         let first = ops.enter(message(Buffer::default()));
         let copy = ops.enter(message(Buffer::default().copied()));
         assert!(!ops.enter_if(message(Buffer::default()), |_| false));
-        let (ended, series) = ops.end_series();
-        assert_eq!((ended.len(), series), (1, 1));
+        let (ended, first_age) = ops.end_all();
+        assert_eq!((ended.len(), first_age), (1, 3));
         assert!(ops.take(first).is_none(), "the first is forgotten");
         let next = ops.enter(message(Buffer::default()));
-        let (_, next_series, place) = parts_of(next);
-        assert_eq!((next_series, place), (1, parts_of(first).2));
+        assert_eq!(parts_of(next), (first_age, parts_of(first).1));
         assert!(ops.take(first).is_none(), "another one has its place");
         assert!(ops.take(copy).is_some() && ops.take(next).is_some());
         assert_eq!(ops.len(), 0);

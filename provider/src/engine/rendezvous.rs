@@ -13,8 +13,6 @@
 //!   <------------------ Done
 //! ```
 
-use std::time::Instant;
-
 use ffi::Errno;
 use nic::{
     message::{Envelope, Grant},
@@ -32,7 +30,7 @@ use crate::{
     device::carried::{About, RecvOp},
     engine::{
         Engine,
-        ops::{OpKind, SendOp},
+        ops::OpKind,
         transfers::{LongCopy, MessageCopy, Stream, Transfer, UNLOCKED},
     },
 };
@@ -334,32 +332,6 @@ impl Engine {
         let Transfer { grant, envelope, about, .. } = transfer;
         let tagged = about.flags.contains(Flags::TAGGED);
         self.fail_recv(&grant.data, tagged, envelope.bits, grant.last, Errno::ECONNABORTED);
-    }
-
-    /// Ends what a transmit context began that closes: nobody is told of it, and once that is over
-    /// no peer copies from its memory or to it.
-    pub(crate) fn drop_transmits(&mut self, end: Instant) {
-        let of_message = |op: &SendOp| op.kind.is_message() && !op.buffer.is_copied();
-        let dropped: Vec<_> = self
-            .streams
-            .iter()
-            .filter(|stream| self.sends.find(stream.op, of_message) == Some(true))
-            .map(|stream| (stream.peer, stream.transfer))
-            .collect();
-        let (ended, series) = self.sends.end_series();
-        self.own.begin_series(series);
-        for op in ended {
-            self.ended(&op);
-            self.works.try_remove((op.work as usize).wrapping_sub(1));
-        }
-        let Self { streams, sends, .. } = self;
-        streams.retain(|stream| sends.find(stream.op, |_| ()).is_some());
-        for (peer, transfer) in dropped {
-            self.answer(peer, Kind::Dropped, transfer, 0);
-        }
-        for link in self.links.iter().flatten() {
-            link.settle(&self.own, end);
-        }
     }
 
     /// Ends the receives of a shared context that long messages are coming into: the endpoint that

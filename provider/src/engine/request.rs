@@ -22,10 +22,18 @@ pub(crate) enum Served {
     Results(usize),
     /// The kernel refuses to copy.
     Refused,
-    /// It is to be copied between this memory and that of who asks.
-    Copy(Direction, Target),
-    /// The same without the lock, soon.
+    /// It is being copied without the lock.
     Later,
+}
+
+/// What a read or a write comes to.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "the hot path allocates nothing")]
+pub(crate) enum Access {
+    /// There is nothing more to do.
+    Over(Served),
+    /// The kernel is to copy between this memory and that of who asks.
+    Copy(Direction, Target),
 }
 
 /// How an operation is to be reported, and where it goes.

@@ -16,7 +16,7 @@ use super::{
     Engine,
     atomic::answers,
     check::is_frame_damaged,
-    request::{Served, answer_to},
+    request::{Access, Served, answer_to},
     side::count,
     transfers::{LongCopy, MemoryCopy, UNLOCKED},
 };
@@ -44,7 +44,7 @@ impl Engine {
     fn answer_request(&mut self, from: u32, header: &Header, served: Result<Served>) {
         let whole = !header.flags.contains(Flags::PART);
         match served {
-            Ok(Served::Later | Served::Copy(..)) => {}
+            Ok(Served::Later) => {}
             Ok(Served::Done) if !whole => {}
             Ok(Served::Done) => self.answer(from, Kind::Done, header.op, 0),
             Ok(Served::Data(target)) => self.answer_data(from, header, &target),
@@ -76,38 +76,36 @@ impl Engine {
         if parts.len() != header.len || body.is_lent() && frame.segments > 0 {
             return Err(Errno::EPROTO);
         }
-        let served = match header.kind {
+        let access = match header.kind {
             Kind::Write => self.serve_write(header, frame, &parts, rest)?,
             Kind::Read => self.serve_read(len, frame, &parts)?,
-            _ => self.serve_atomic(header, &parts, rest)?,
+            _ => Access::Over(self.serve_atomic(header, &parts, rest)?),
         };
-        let served = match served {
-            Served::Copy(direction, target) => {
+        let served = match access {
+            Access::Over(served) => served,
+            Access::Copy(direction, target) => {
                 let count = u32::from(frame.segments);
                 let remote = rest.remote(count, header.len).ok_or(Errno::EPROTO)?;
-                let later = self.domain.locked && len >= UNLOCKED;
-                match link.exchanger(&self.own).filter(|_| later) {
-                    None => {
-                        let what = (&remote, header.op);
-                        copied(link.exchange(&self.own, direction, what, target.placed()))?
-                    }
-                    Some(exchanger) => {
-                        let (header, epoch) = (*header, self.epoch(from));
-                        self.copy_later(MemoryCopy {
-                            exchanger,
-                            direction,
-                            remote,
-                            target,
-                            peer: from,
-                            epoch,
-                            header,
-                            parts,
-                        });
-                        return Ok(Served::Later);
-                    }
+                if self.domain.locked
+                    && len >= UNLOCKED
+                    && let Some(exchanger) = link.exchanger(&self.own)
+                {
+                    let (epoch, header) = (self.epoch(from), *header);
+                    self.copy_later(MemoryCopy {
+                        exchanger,
+                        direction,
+                        remote,
+                        target,
+                        peer: from,
+                        epoch,
+                        header,
+                        parts,
+                    });
+                    return Ok(Served::Later);
                 }
+                let what = (&remote, header.op);
+                copied(link.exchange(&self.own, direction, what, target.placed()))?
             }
-            served => served,
         };
         if !matches!(served, Served::Refused) {
             self.served(header, &parts, len);
@@ -174,14 +172,14 @@ impl Engine {
         frame: Frame,
         parts: &RemoteParts,
         rest: SharedBytes<'_>,
-    ) -> Result<Served> {
+    ) -> Result<Access> {
         let len = parts.len() as usize;
         let target = self.domain.regions.resolve(parts, flags::REMOTE_WRITE, self.address)?;
         if header.flags.contains(Flags::PIECES) {
-            return Ok(Served::Refused);
+            return Ok(Access::Over(Served::Refused));
         }
         if frame.segments > 0 {
-            return Ok(Served::Copy(Direction::Read, target));
+            return Ok(Access::Copy(Direction::Read, target));
         }
         if rest.len() < len {
             return Err(Errno::EPROTO);
@@ -189,15 +187,19 @@ impl Engine {
         for (at, buffer) in target.placed() {
             rest.skip(at).first(buffer.len()).deliver(buffer);
         }
-        Ok(Served::Done)
+        Ok(Access::Over(Served::Done))
     }
 
-    fn serve_read(&self, len: usize, frame: Frame, parts: &RemoteParts) -> Result<Served> {
+    fn serve_read(&self, len: usize, frame: Frame, parts: &RemoteParts) -> Result<Access> {
         let target = self.domain.regions.resolve(parts, flags::REMOTE_READ, self.address)?;
         if len <= attr::short_size(self.eager_size) || frame.segments == 0 {
-            return if len <= LONGEST { Ok(Served::Data(target)) } else { Err(Errno::EPROTO) };
+            return if len <= LONGEST {
+                Ok(Access::Over(Served::Data(target)))
+            } else {
+                Err(Errno::EPROTO)
+            };
         }
-        Ok(Served::Copy(Direction::Write, target))
+        Ok(Access::Copy(Direction::Write, target))
     }
 
     fn answer_data(&mut self, to: u32, header: &Header, target: &Target) {

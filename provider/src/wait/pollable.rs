@@ -19,8 +19,8 @@ pub(crate) trait Pollable: Debug + Send + Sync {
     /// Makes progress.
     fn progress(&self) -> Progress;
 
-    /// Makes progress, unless another thread is at this endpoint. It moves on by itself then, as
-    /// it does where there is a device thread.
+    /// Makes progress and looks at peers, if it is time, unless another thread is at this endpoint.
+    /// It moves on by itself then, as it does where there is a device thread.
     fn try_progress(&self);
 
     /// After a poll that found nothing: what to do, once the peers were looked at if it is time.
