@@ -38,6 +38,25 @@ run() {
     fi
 }
 
+# Many clients: 3,000 at a time, which take 4 GiB, and a server that outlives more than it has numbers
+# for (65,536). CLIENTS says how many it outlives.
+# AddressSanitizer makes a process some ten times as large and as slow: it gets fewer of them.
+clients=${CLIENTS:-70000} together=3000 workers=200
+[ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20
+tables="env FI_TCAM_PRQ_ENTRIES=64 FI_TCAM_UMQ_ENTRIES=64"
+
+if [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -ge 5000000 ]; then
+    # shellcheck disable=SC2086
+    LIMIT=120 run "$together clients together" $tables "$build/many" at-once "$together"
+else
+    echo "$together clients together: skipped, /dev/shm has less than 5 GB free"
+fi
+
+# Beside what follows, which mostly waits: they take minutes.
+# shellcheck disable=SC2086
+timeout -k 5 900 $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
+many=$!
+
 for ((round = 0; round < rounds; round++)); do
     seed=$RANDOM
     for progress in manual automatic; do
@@ -115,24 +134,6 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 else
     echo "another user: skipped, only root can become one"
 fi
-
-# Many clients: a server that outlives more than it has numbers for (65,536), and 3,000 at a time,
-# which take 4 GiB. CLIENTS says how many it outlives.
-# AddressSanitizer makes a process some ten times as large and as slow: it gets fewer of them.
-clients=${CLIENTS:-70000} together=3000 workers=200
-[ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20
-tables="env FI_TCAM_PRQ_ENTRIES=64 FI_TCAM_UMQ_ENTRIES=64"
-if [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -ge 5000000 ]; then
-    # shellcheck disable=SC2086
-    LIMIT=120 run "$together clients together" $tables "$build/many" at-once "$together"
-else
-    echo "$together clients together: skipped, /dev/shm has less than 5 GB free"
-fi
-
-# Beside what follows: they take minutes, and mostly wait for each other.
-# shellcheck disable=SC2086
-timeout -k 5 600 $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
-many=$!
 
 # Peers that leave and come back at their ports, some of them killed.
 LIMIT=120 run "peers that come back" env FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
