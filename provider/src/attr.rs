@@ -129,7 +129,7 @@ pub(crate) fn order_size(eager_size: usize) -> usize {
 
 /// All that is offered, as `fi_getinfo` answers without hints.
 ///
-/// `eager_size` is `FI_TCAM_EAGER_SIZE`, `mr_mode` what [`mr::required`] says.
+/// `eager_size` is `FI_TCAM_EAGER_SIZE`, `mr_mode` what [`crate::mr_mode::required`] says.
 pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
     Info {
         caps: TOLD,

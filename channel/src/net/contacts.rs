@@ -95,7 +95,7 @@ impl Contacts {
         self.greetings > 0
     }
 
-    /// See [`super::Net::meet`].
+    /// See [`super::end::Net::meet`].
     pub(super) fn meet(&mut self, address: SocketAddrV4) -> Result<(u16, Identity), Errno> {
         if let Some(&number) = self.at.get(&address)
             && let Some(contact) = self.get(number.into())
@@ -425,7 +425,7 @@ impl Contacts {
         }
     }
 
-    /// See [`super::Net::say_bye`].
+    /// See [`super::end::Net::say_bye`].
     pub(super) fn say_bye(&mut self) {
         for contact in self.all.iter_mut().flatten() {
             let Some(&stream) = contact.streams.first() else { continue };

@@ -56,7 +56,7 @@ use super::{
 const FUTEX: u32 = 1;
 /// Somebody sleeps on the socket.
 const SOCKET: u32 = 2;
-/// The device thread does ([`crate::device_thread`]), unless a thread of the application
+/// The device thread does (the thread of automatic progress), unless a thread of the application
 /// looks after the endpoint.
 const DEVICE: u32 = 4;
 

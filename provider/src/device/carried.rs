@@ -12,7 +12,7 @@ pub(crate) struct RecvOp {
     /// Whether success is reported on a queue that is bound for selective completion.
     pub(crate) report: bool,
     pub(crate) multi: bool,
-    /// Deferred work that this is; see [`Engine::work`].
+    /// Deferred work that this is; see [`crate::engine::Engine::work`].
     pub(crate) work: u32,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Kept {
     /// Its sender, which is answered. Receives name another where that is a later context of a
     /// scalable endpoint.
     pub(crate) peer: u32,
-    /// Which of those that had the sender's address it is of ([`Engine::epoch`]).
+    /// Which of those that had the sender's address it is of ([`crate::engine::Engine::epoch`]).
     pub(crate) epoch: u32,
     pub(crate) body: Body,
 }

@@ -21,7 +21,7 @@ pub(crate) const MIN_MULTI_RECV: usize = 64;
 pub(crate) struct RecvDefaults {
     pub(crate) op_flags: u64,
     pub(crate) min_multi_recv: usize,
-    /// Deferred work that it is; see [`Engine::work`].
+    /// Deferred work that it is; see [`crate::engine::Engine::work`].
     pub(crate) work: u32,
     pub(crate) tagged_multi: bool,
 }

@@ -112,7 +112,7 @@ pub(crate) struct SendOp {
     pub(crate) report: bool,
     /// Whether its end is told only when its receiver has said so.
     pub(crate) acknowledged: bool,
-    /// Deferred work that this is; see [`Engine::work`].
+    /// Deferred work that this is; see [`crate::engine::Engine::work`].
     pub(crate) work: u32,
     /// Tells this operation from earlier ones at its place.
     pub(crate) age: u64,

@@ -106,13 +106,13 @@ pub trait Queues: Lookup {
     /// none is older.
     fn compared(&self, queue: usize, best: Best) -> u64;
 
-    /// `Lookup::oldest_match` where no other search follows.
+    /// [`Lookup::oldest_match`] where no other search follows.
     #[inline]
     fn oldest_match_of(&self, key: &Key) -> Best {
         self.oldest_match(&self.probe(key))
     }
 
-    /// How many elements `Lookup::oldest_match_in` traversed to find this.
+    /// How many elements [`Lookup::oldest_match_in`] traversed to find this.
     fn traversed_in(
         &self,
         count: usize,
@@ -121,7 +121,7 @@ pub trait Queues: Lookup {
         found: Best,
     ) -> u64;
 
-    /// The same of `Lookup::oldest_match`.
+    /// The same of [`Lookup::oldest_match`].
     fn traversed_of_all(&self, found: Best) -> u64 {
         self.hit(found).map_or(self.len(), |hit| self.depth(hit.handle)) as u64
     }
