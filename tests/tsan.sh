@@ -10,5 +10,5 @@ sanitize tsan thread -Cunsafe-allow-abi-mismatch=sanitizer
 export TSAN_OPTIONS=exitcode=66:die_after_fork=0:suppressions=$PWD/tests/tsan.suppressions
 # Two threads on an endpoint that has no lock.
 must_find race 'WARNING: ThreadSanitizer: data race'
-[ $# -gt 0 ] || set -- threads sends served auto shared shared_av rma trigger atomic busy late
+[ $# -gt 0 ] || set -- threads sends served scalable auto shared shared_av rma trigger atomic busy late
 tests/fabric/run.sh "$target/provider" "$@"
