@@ -7,15 +7,12 @@
 //!              Link::body    what goes with it; given back when it is dropped
 //!              Inbox::release, publish              the slot is done; senders may use it
 //! copying      Link::read, exchange, copier         Refused: as parts | Failed: the peer is gone
-//! peers        Link::liveness, is_open, settle
+//! peers        Link::liveness, is_open, reaches
 //! ```
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Instant,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
 };
 
 use ffi::Buffer;
@@ -330,13 +327,6 @@ impl Link {
             Self::Net(_) => None,
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(link) => link.memory().map(|memory| Exchanger(Between::Twin(memory))),
-        }
-    }
-
-    /// Waits, once the endpoint is closed, until the peer copies neither from its memory nor to it.
-    pub fn settle(&self, own: &Segment, end: Instant) {
-        while Instant::now() < end && self.reaches(own) {
-            std::thread::yield_now();
         }
     }
 

@@ -32,6 +32,7 @@ use crate::{
     cntr::Counter,
     cq::CompletionQueue,
     domain::{Domain, OfDomain},
+    engine::{Engine, rma::wait_for_copies},
     ep::Endpoint,
     wait::{
         count::Count,
@@ -40,8 +41,7 @@ use crate::{
     },
 };
 
-/// Longest wait at close for long messages that are coming into receives, and for copies that peers
-/// are in the middle of.
+/// Longest wait at close for long messages that are coming into receives.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// What a context is for.
@@ -140,10 +140,9 @@ impl Context {
             engine.drop_transmits();
             Ok(())
         })?;
-        let end = Instant::now() + LINGER;
-        while Instant::now() < end && self.endpoint.with(|engine| Ok(engine.is_reached()))? {
-            std::thread::yield_now();
-        }
+        let port = &self.endpoint.port;
+        let is_reached = || port.engine.lock().as_ref().is_some_and(Engine::is_reached);
+        wait_for_copies(port.address, is_reached);
         Ok(())
     }
 

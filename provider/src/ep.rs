@@ -27,7 +27,7 @@ use crate::{
     address, attr,
     cntr::Counter,
     domain::{Domain, OfDomain},
-    engine::Engine,
+    engine::{Engine, rma::wait_for_copies},
     port::{self, Held, Port},
     posts::Posts,
     record::{exit, profile, report, trace},
@@ -230,7 +230,7 @@ impl Object for Endpoint {
         self.port.let_go();
         self.port.own.close();
         if let Some(mut engine) = engine {
-            engine.retreat(Instant::now() + LINGER);
+            wait_for_copies(self.port.address, || engine.is_reached());
             engine.end_receives();
             engine.device.leave();
             if let Some(av) = &engine.av {

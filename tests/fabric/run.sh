@@ -14,7 +14,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0 skipped= lane=
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile objects scalable shared member holder shared_av threads sends served fork death leaving again gone image short silent auto rma trigger atomic late)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile objects scalable shared member holder shared_av threads sends served rebind fork death leaving again gone image short silent auto rma trigger atomic late)
 run() {
     local name=$1
     shift
@@ -34,7 +34,7 @@ all_of() {
     local client=$1 sizes="0 1 7 4096" entries copy
     cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
     case $client in
-        member | holder | fork | death | leaving | again | gone | image | short | silent) sizes="0 7" ;;
+        rebind | member | holder | fork | death | leaving | again | gone | image | short | silent) sizes="0 7" ;;
     esac
     for entries in $sizes; do
         for copy in auto off; do
@@ -65,6 +65,24 @@ for lane in 1 2; do
 done
 lane=
 unset FI_TCAM_PRQ_ENTRIES FI_TCAM_UMQ_ENTRIES FI_TCAM_KERNEL_COPY
+# Contexts that close with operations under way; a peer that is stopped in the middle of a copy.
+if [ -x "$build/scalable" ]; then
+    for client in closing stopped; do
+        cc -O1 -Wall -Wextra -Wno-unused-function -rdynamic -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
+    done
+    seed=$RANDOM
+    for how in FI_TCAM_KERNEL_COPY=auto FI_TCAM_KERNEL_COPY=off AUTO_PROGRESS=1 \
+        "FI_TCAM_HOST_ENGINE=tail-queues FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=0"; do
+        for threads in 1 2; do
+            # shellcheck disable=SC2086
+            run "closing $seed $threads, $how" env $how "$build/closing" $seed $threads
+        done
+    done
+    run "closing $seed 2 1" "$build/closing" $seed 2 1
+    for what in write read send; do
+        run "stopped $what" "$build/stopped" $what
+    done
+fi
 if [ -x "$build/rma" ]; then
     for rules in basic endpoint; do
         for copy in auto off; do

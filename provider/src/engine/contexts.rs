@@ -65,11 +65,6 @@ impl Engine {
         }
     }
 
-    /// Whether a peer copies from memory here, or to it.
-    pub(crate) fn is_reached(&self) -> bool {
-        self.links.iter().flatten().any(|link| link.reaches(&self.own))
-    }
-
     /// Makes progress on the contexts of the domain that nobody polls.
     pub(crate) fn look_after_unpolled(&self) {
         // Else another endpoint does, or this is one of them.

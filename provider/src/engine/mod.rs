@@ -27,7 +27,7 @@ pub(crate) mod outgoing;
 mod progress;
 mod rendezvous;
 mod request;
-mod rma;
+pub(crate) mod rma;
 mod serve;
 pub(crate) mod side;
 mod state;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Operations of ours at peers, until these answer.
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use channel::wire::{PLACES, age_after, number, parts_of};
@@ -219,12 +216,6 @@ impl Ops {
     /// Whether there is such an operation.
     pub(crate) fn any(&self, mut is_such: impl FnMut(&SendOp) -> bool) -> bool {
         self.0.lock().ops.iter().any(|(_, op)| is_such(op))
-    }
-
-    /// The peers of such operations.
-    pub(crate) fn peers_of(&self, mut is_such: impl FnMut(&SendOp) -> bool) -> BTreeSet<u32> {
-        let table = self.0.lock();
-        table.ops.iter().filter(|(_, op)| is_such(op)).map(|(_, op)| op.peer).collect()
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -23,17 +23,24 @@
 //! memory. It saves the peer's progress, but a region could be closed under a copy,
 //! and order, counters and atomic operations need the peer anyway.
 
-use std::{slice, time::Instant};
+use std::{
+    net::SocketAddrV4,
+    slice,
+    time::{Duration, Instant},
+};
 
 use channel::{
     bytes::SharedBytes,
     contract::{Payload, Sent},
+    way::{Link, Liveness},
     wire::{Flags, Header, Kind, LONGEST},
 };
 use ffi::{
     Errno, Result, flags,
     ops::ep::{OpFlags, rma::Rma},
 };
+
+use host::owner::Look;
 
 use super::request::{Start, request};
 use crate::{
@@ -46,6 +53,9 @@ use crate::{
     },
 };
 
+/// A close that takes longer than this says so, and looks less often from then on.
+const SILENCE: Duration = Duration::from_secs(2);
+const NAP: Duration = Duration::from_millis(1);
 /// Bytes of one piece where the kernel refuses to copy.
 const PIECE: usize = LONGEST - 256;
 /// Bytes asked for and not answered yet where the kernel refuses to copy: the
@@ -61,6 +71,26 @@ pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
     | flags::ATOMIC
     | flags::READ
     | flags::WRITE;
+
+/// Waits while peers copy from memory of an endpoint or to it, as [`Engine::is_reached`] says: one that
+/// is stopped in the middle of a copy will go on with it.
+pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut() -> bool) {
+    let said_at = Instant::now() + SILENCE;
+    let mut is_said = false;
+    while is_reached() {
+        if is_said {
+            std::thread::sleep(NAP);
+        } else if Instant::now() < said_at {
+            std::thread::yield_now();
+        } else {
+            is_said = true;
+            tracing::warn!(
+                "closing {address} waits for a process that is in the middle of a copy from its memory \
+                 or to it: is it stopped?"
+            );
+        }
+    }
+}
 
 impl Engine {
     /// What every operation on a peer's memory begins with; `len` bytes go to the peer.
@@ -111,14 +141,13 @@ impl Engine {
         self.goes_in_pieces(peer) == Ok(true) && self.sends.any(piecemeal)
     }
 
-    /// Waits, once the endpoint is closed, until no peer copies from or to the memory of
-    /// operations that are not complete.
-    pub(crate) fn retreat(&self, end: Instant) {
-        let of_memory = |op: &SendOp| matches!(op.kind, OpKind::Read | OpKind::Write);
-        for peer in self.sends.peers_of(of_memory) {
-            let Some(Some(link)) = self.links.get(peer as usize) else { continue };
-            link.settle(&self.own, end);
-        }
+    /// Whether a peer that lives copies from memory here, or to it. Once its operations are void, or
+    /// the endpoint is closed, none begins to.
+    pub(crate) fn is_reached(&self) -> bool {
+        let reaches = |link: &Link| {
+            link.reaches(&self.own) && link.liveness(Look::Closely) == Liveness::Alive
+        };
+        self.links.iter().flatten().any(|link| reaches(link))
     }
 
     /// Whether operations towards a peer are not complete: `FI_FENCE` waits for them.

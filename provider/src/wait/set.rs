@@ -204,6 +204,9 @@ impl WaitSet {
             }
             ports.push(Arc::clone(port) as Arc<dyn Pollable>);
         }
+        drop(ports);
+        // Who sleeps has not armed its bell.
+        self.ring();
         Ok(())
     }
 
@@ -218,6 +221,8 @@ impl WaitSet {
         if let (true, Some(descriptors)) = (ports.len() < before, self.descriptors.get()) {
             descriptors.remove(&**port);
         }
+        drop(ports);
+        self.ring();
     }
 
     /// Tells every endpoint how many processes there are. Each counts under its own lock: the
@@ -310,21 +315,22 @@ impl WaitSet {
     /// Sleeps until it is worth another look, at most so long; not at all if something
     /// is `ready`.
     pub(crate) fn sleep(&self, at_most: Duration, ready: impl Fn() -> bool) {
-        let ports = self.ports.lock();
-        if Self::spin(&ports) {
+        let bound = self.ports.lock();
+        if Self::spin(&bound) {
             return;
         }
         if self.wait_obj == WaitObj::Yield {
-            drop(ports);
+            drop(bound);
             std::thread::yield_now();
             return;
         }
-        let descriptors = match ports.as_slice() {
+        let descriptors = match bound.as_slice() {
             [_] if self.wait_obj != WaitObj::Fd => None,
-            _ => Some(self.descriptors(&ports)),
+            _ => Some(self.descriptors(&bound)),
         };
-        // Others may use the queue while this thread sleeps.
-        let ports = ports.clone();
+        let ports = bound.clone();
+        // Others may use the queue, and bind it, while this thread sleeps.
+        drop(bound);
         let sleepers = self.lie_down(ports.first().filter(|_| descriptors.is_none()));
         match (descriptors, ports.as_slice()) {
             (None, [port]) => {
