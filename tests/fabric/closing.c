@@ -9,14 +9,17 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
 enum { LANES = 3, BITS = 2, OPS = 8, MOST = 2 << 20, IDS = 1 << 18, CELLS = 64, SCRIBBLE = 0xee, PATIENCE = 10, KEY = 7 };
 enum { SEND, WRITE, READ, FETCH, RECEIVE, NONE = 0, BEGUN, DONE, DROPPED };  // Kinds of operations; fates of messages
+
 struct op {
     int kind, id, locked;
     uint64_t number, seed, done;  // number: of no other operation, 0 when nothing is under way
     double until;                 // To when the memory of a dropped operation is watched, or 0
     char *memory;
 };
+
 // A transmit or a receive context. One thread owns it.
 static struct half {
     struct fid_ep *ep;
@@ -26,6 +29,7 @@ static struct half {
     // The last write to the peer's window, 0 if unknown; additions to its cells; the last receive that matched.
     uint64_t slot_seed, begun, done, last_match, rng, next;
 } halves[2 * LANES];
+
 static struct shared {
     _Atomic int ready, stage[2];
     char fate[2][IDS], to[2][IDS];  // Of messages, by process that sends
@@ -38,14 +42,19 @@ static struct side other, all;  // all: the scalable endpoint
 static int me, you, threads, processes;
 static _Atomic uint64_t run_seed, numbers = 1;
 static double stop;
+
 static uint64_t mix(uint64_t x) {
     x = (x ^ x >> 31) * 0x7fb5d329728ea185u;
     x = (x ^ x >> 27) * 0x81dadef4bc2dd44du;
     return x ^ x >> 33;
 }
+
 static uint64_t pick(struct half *h, uint64_t below) { return mix(h->rng++) % below; }
+
 static size_t length_of(uint64_t seed) { return (mix(seed) >> 8) % (((uint64_t)1 << mix(seed + 1) % 22) + 1); }
+
 static uint64_t seed_of(int from, int id) { return mix(run_seed * 2 + (uint64_t)from) + (uint64_t)id * 1000003u; }
+
 // Writes what belongs to the seed, or checks that it is there.
 static void fill(char *at, uint64_t seed, const char *check) {
     for (size_t i = 0, len = length_of(seed); i < len; i += 8) {
@@ -54,10 +63,12 @@ static void fill(char *at, uint64_t seed, const char *check) {
         else CHECK(!memcmp(at + i, &word, part), "%s of process %d: wrong at %zu of %zu: %02x", check, me, i, len, at[i] & 255);
     }
 }
+
 static void open_half(struct half *h) {
     OK(h->sends ? fi_tx_context(all.ep, h->index, NULL, &h->ep, NULL) : fi_rx_context(all.ep, h->index, NULL, &h->ep, NULL));
     OK(fi_ep_bind(h->ep, &h->cq->fid, h->sends ? FI_TRANSMIT : FI_RECV) ?: fi_enable(h->ep));
 }
+
 static ssize_t send_message(struct half *h, struct op *op, int to, int mark) {
     static const uint64_t levels[] = {0, 0, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE};
     int id = op->id = (int)h->next * LANES + h->index;
@@ -76,6 +87,7 @@ static ssize_t send_message(struct half *h, struct op *op, int to, int mark) {
     h->next += !status, h->marks += !status && mark;
     return status;
 }
+
 // Starts an operation; the last message to an index has a mark.
 static void start(struct half *h, int mark) {
     static const int kinds[] = {SEND, SEND, SEND, SEND, WRITE, READ, FETCH, FETCH};
@@ -108,6 +120,7 @@ static void start(struct half *h, int mark) {
     if (status) op->number = 0;
     if (status != -FI_EAGAIN) OK(status);
 }
+
 static void ended(struct half *h, struct op *op, int error, const struct fi_cq_tagged_entry *entry) {
     CHECK(!error || (error == FI_ECONNABORTED && op->kind == RECEIVE), "process %d: %d ends with %s", me, op->kind, fi_strerror(error));
     uint64_t number = op->number;
@@ -134,6 +147,7 @@ static void ended(struct half *h, struct op *op, int error, const struct fi_cq_t
         CHECK(now >= h->done && now <= h->begun && old >= op->done && old < h->begun, "cell is %lx and was %lx", (unsigned long)now, (unsigned long)old);
     }
 }
+
 static void poll_half(struct half *h) {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry failure = {0};
@@ -146,6 +160,7 @@ static void poll_half(struct half *h) {
         ended(&halves[i / OPS], &halves[i / OPS].ops[i % OPS], error, &entry);
     }
 }
+
 // Nobody may write into memory of a dropped operation, and no scribble come out of it.
 static void watch(struct half *h) {
     for (struct op *op = h->ops; op < h->ops + OPS; op++) {
@@ -157,6 +172,7 @@ static void watch(struct half *h) {
             CHECK(memcmp(shared->window[you].slots[h->index] + i, &(uint64_t){SCRIBBLE * 0x101010101010101u}, 8), "process %d: scribble was written", me);
     }
 }
+
 static void close_half(struct half *h) {
     if (!h->ep) return;
     OK(fi_close(&h->ep->fid));
@@ -175,6 +191,7 @@ static void close_half(struct half *h) {
         op->number = 0;
     }
 }
+
 // Stage -1: everything at random; 0: all contexts open for good; 1: last messages go to all, and what is under way ends. A
 // receive before one that ended must end, too.
 static void *work(void *arg) {
@@ -206,6 +223,7 @@ static void *work(void *arg) {
     }
     return NULL;
 }
+
 static void run(void) {
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_UNSPEC};
     struct fi_av_attr attr = {.type = FI_AV_TABLE, .rx_ctx_bits = BITS};
@@ -245,6 +263,7 @@ static void run(void) {
     if (other.cq) close_side(&other);
     close_domain();
 }
+
 // What was not dropped has come, in order, but for what dropped receives took; receives failed only for dropped messages.
 static void account(int from, int to) {
     long missing[LANES] = {0}, dropped = 0;
@@ -260,6 +279,7 @@ static void account(int from, int to) {
         CHECK(missing[i] <= shared->lost[to][i], "%ld messages to index %d of process %d are missing", missing[i], i, to);
     CHECK(shared->aborted[to] <= dropped, "%ld receives failed, %ld messages were dropped", (long)shared->aborted[to], dropped);
 }
+
 int main(int argc, char **argv) {
     int status = 0;
     run_seed = argc > 1 ? strtoul(argv[1], NULL, 0) : 1;
