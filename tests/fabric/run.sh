@@ -34,7 +34,8 @@ all_of() {
     local client=$1 sizes="0 1 7 4096" entries copy
     cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
     case $client in
-        rebind | member | holder | fork | death | leaving | again | gone | image | short | silent) sizes="0 7" ;;
+        rebind) sizes=7 ;;
+        member | holder | fork | death | leaving | again | gone | image | short | silent) sizes="0 7" ;;
     esac
     for entries in $sizes; do
         for copy in auto off; do
@@ -73,11 +74,10 @@ if [ -x "$build/scalable" ]; then
     seed=$RANDOM
     for how in FI_TCAM_KERNEL_COPY=auto FI_TCAM_KERNEL_COPY=off AUTO_PROGRESS=1 \
         "FI_TCAM_HOST_ENGINE=tail-queues FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=0"; do
-        for threads in 1 2; do
-            # shellcheck disable=SC2086
-            run "closing $seed $threads, $how" env $how "$build/closing" $seed $threads
-        done
+        # shellcheck disable=SC2086
+        run "closing $seed 2, $how" env $how "$build/closing" $seed 2
     done
+    run "closing $seed" "$build/closing" $seed
     run "closing $seed 2 1" "$build/closing" $seed 2 1
     for what in write read send; do
         run "stopped $what" "$build/stopped" $what
