@@ -41,7 +41,7 @@ run() {
 # Many clients: 3,000 at a time, which take 4 GiB, and a server that outlives more than it has numbers
 # for (65,536). CLIENTS says how many it outlives.
 # AddressSanitizer makes a process some ten times as large and as slow: it gets fewer of them.
-clients=${CLIENTS:-66000} together=3000 workers=200
+clients=${CLIENTS:-70000} together=3000 workers=200
 [ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20
 tables="env FI_TCAM_PRQ_ENTRIES=64 FI_TCAM_UMQ_ENTRIES=64"
 

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # What make test has shorter: every MPI program on 2, 4 and 16 ranks with every size of the table, and
-# on 4 with every host engine and overflow model; bad days with 100,000 clients in turn.
+# bad days with 100,000 clients in turn.
 . "$(dirname "$0")/setup.sh"
-. tests/settings.sh
 # shellcheck disable=SC2086
 need_packages $build_packages openmpi-bin libopenmpi-dev procps
 need_cargo
@@ -14,6 +13,3 @@ say "Bad days"
 CLIENTS=100000 tests/faults.sh "$target/provider"
 say "MPI programs"
 python3 tests/mpi.py
-say "MPI programs, other tables, host engines and overflow models"
-run_programs() { python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 "$@"; }
-with_each_setting run_programs

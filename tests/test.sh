@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Everything that must hold before a change goes in.
 . "$(dirname "$0")/setup.sh"
-. tests/settings.sh
 # shellcheck disable=SC2086
 need_packages $build_packages openmpi-bin libopenmpi-dev valgrind iproute2 procps
 need_cargo
@@ -38,14 +37,25 @@ python3 tests/mpi.py --mpi mpich --ranks 4 --entries 7 --vcis 4
 say "Two hosts"
 python3 tests/hosts.py --mpi4py "$mpi4py_tests"
 say "MPI programs, other tables, host engines and overflow models"
-# One MPI after the other: make matrix has both for each.
-mpi=openmpi5
-run_programs() {
-    case $mpi in mpich) mpi=openmpi5 ;; *) mpi=mpich ;; esac
-    python3 tests/mpi.py --mpi $mpi --ranks 4 --entries 7 "$@"
+clusters=$target/clusters-of-4
+{
+    echo '{"format":"tcam-clusters","version":1,"processes":4,"k":2}'
+    for rank in 0 1 2 3; do
+        echo "{\"rank\":$rank,\"prq\":[0,1,null,0],\"umq\":[1,null,0,1]}"
+    done
+} >"$clusters"
+for settings in host_engine=list host_engine=tail-queues host_engine=rank-array host_engine=col-list \
+    host_engine=list-pnp "host_engine=kmeans clusters=$clusters queue=linked" \
+    "host_engine=hash table=cam" "host_engine=newmadeleine kernel_copy=off" \
+    "host_engine=auto theta=8 refuse=any-source" \
+    overflow=prefix overflow=sticky overflow=flow-control pool=node; do
+    set --
+    for setting in $settings; do
+        set -- "$@" --set "$setting"
+    done
+    python3 tests/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 "$@"
     python3 tests/mpi.py --mpi mpich --app threads --ranks 4 --entries 7 --vcis 4 "$@"
-}
-with_each_setting run_programs
+done
 say "Workers that are spawned"
 tests/spawn.sh 50
 say "Models of devices: what their reports say"
