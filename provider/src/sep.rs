@@ -77,8 +77,9 @@ struct Index {
 }
 
 impl Index {
-    /// Who has a context of it polls it, or nobody does any more.
-    fn is_polled(&self) {
+    /// Others look after it no longer: whoever opens a context polls it, and a closed endpoint needs no
+    /// polls.
+    fn leave_unpolled(&self) {
         let Endpoint { domain, port, .. } = &*self.endpoint;
         let is_other =
             |other: &Arc<dyn Pollable>| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(port));
@@ -171,7 +172,7 @@ impl ScalableEndpoint {
         endpoint.start()?;
         set(endpoint)?;
         opened.push(direction);
-        of_index.is_polled();
+        of_index.leave_unpolled();
         let of = Arc::clone(self) as Arc<dyn Contexts>;
         Ok(Arc::new(Context::new(of, index, direction, endpoint)))
     }
@@ -272,7 +273,7 @@ impl Object for ScalableEndpoint {
 
     fn close(&self) -> Result<()> {
         for index in &self.indices {
-            index.is_polled();
+            index.leave_unpolled();
             index.endpoint.close()?;
         }
         self.eq.lock().take();

@@ -53,7 +53,7 @@ use crate::{
     },
 };
 
-/// A close that takes longer than this says so, and looks less often from then on.
+/// A close that waits for copies longer than this says so, and looks less often from then on.
 const SILENCE: Duration = Duration::from_secs(2);
 const NAP: Duration = Duration::from_millis(1);
 /// Bytes of one piece where the kernel refuses to copy.

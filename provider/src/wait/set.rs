@@ -205,7 +205,7 @@ impl WaitSet {
             ports.push(Arc::clone(port) as Arc<dyn Pollable>);
         }
         drop(ports);
-        // Who sleeps has not armed its bell.
+        // A thread that sleeps has not armed the bell of this endpoint.
         self.ring();
         Ok(())
     }
