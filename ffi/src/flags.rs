@@ -17,6 +17,7 @@ bits! {
     RMA = 2;
     TAGGED = 3;
     ATOMIC = 4;
+    COLLECTIVE = 6;
     READ = 8;
     WRITE = 9;
     RECV = 10;

@@ -339,7 +339,7 @@ fn meet_ep(ep: &mut EpAttr, wanted: &EpAttr) -> Result<(), Errno> {
 }
 
 /// `FI_SHARED_CONTEXT`: an endpoint's context is one of others, too.
-const SHARED_CONTEXT: usize = usize::MAX;
+pub(crate) const SHARED_CONTEXT: usize = usize::MAX;
 
 /// Contexts of an endpoint: its own one, a shared one, or those of a scalable endpoint.
 fn contexts(what: &str, wanted: usize) -> Result<usize, Errno> {

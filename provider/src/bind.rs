@@ -11,7 +11,7 @@ use ffi::{
 
 use crate::{
     av::AddressVector, cntr::Counter, cq::CompletionQueue, engine::side::Side, ep::Endpoint,
-    eq::EventQueue, srx::SharedReceive,
+    eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
 };
 
 /// Binds what is not bound yet.
@@ -35,8 +35,17 @@ impl Endpoint {
             sys::FI_CLASS_CNTR => self.bind_cntr(&self.domain.own(other)?, bind_flags),
             sys::FI_CLASS_SRX_CTX => self.bind_shared_receive(&self.domain.own(other)?),
             sys::FI_CLASS_STX_CTX => {
-                let stx = self.domain.own(other)?;
-                self.with(|engine| bind_once(&mut engine.stx, stx))
+                self.domain.own::<SharedTransmit>(other)?;
+                self.with(|engine| {
+                    if engine.enabled || !std::mem::take(&mut engine.awaits_stx) {
+                        tracing::info!(
+                            "a shared transmit context is bound once, before fi_enable, and to an \
+                             endpoint opened with tx_ctx_cnt = FI_SHARED_CONTEXT"
+                        );
+                        return Err(Errno::EINVAL);
+                    }
+                    Ok(())
+                })
             }
             // An endpoint without connections has no events to report.
             sys::FI_CLASS_EQ => {

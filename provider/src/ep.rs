@@ -58,16 +58,6 @@ struct Alias {
 /// `FI_TCAM_NET_TIMEOUT`.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Options of `fi_endpoint(3)` that libfabric 2.0 added (`FI_OPT_*`).
-const OPT_MAX_MSG_SIZE: u32 = 12;
-const OPT_MAX_TAGGED_SIZE: u32 = 13;
-const OPT_MAX_RMA_SIZE: u32 = 14;
-const OPT_MAX_ATOMIC_SIZE: u32 = 15;
-const OPT_INJECT_MSG_SIZE: u32 = 16;
-const OPT_INJECT_TAGGED_SIZE: u32 = 17;
-const OPT_INJECT_RMA_SIZE: u32 = 18;
-const OPT_INJECT_ATOMIC_SIZE: u32 = 19;
-
 impl Endpoint {
     pub(crate) fn open(domain: &Arc<Domain>, info: &Info) -> Result<Self> {
         let wanted = Self::address_for(domain, info)?;
@@ -438,7 +428,7 @@ impl ops::ep::Endpoint for Endpoint {
     fn option(&self, name: u32) -> Result<usize> {
         self.with(|engine| match name {
             sys::FI_OPT_MIN_MULTI_RECV => Ok(engine.min_multi_recv),
-            _ => limit_of(name, engine).ok_or(Errno::ENOPROTOOPT),
+            _ => engine.sizes.option(name),
         })
     }
 
@@ -449,25 +439,8 @@ impl ops::ep::Endpoint for Endpoint {
                 self.renew_posts(engine);
                 Ok(())
             }
-            _ => match limit_of(name, engine) {
-                None => Err(Errno::ENOPROTOOPT),
-                Some(limit) if value > limit => Err(Errno::EINVAL),
-                Some(_) => Ok(()),
-            },
+            _ => engine.sizes.set_option(name, value),
         })
-    }
-}
-
-/// Longest operation of a kind; none for options that are no limits.
-fn limit_of(option: u32, engine: &Engine) -> Option<usize> {
-    match option {
-        OPT_MAX_MSG_SIZE | OPT_MAX_TAGGED_SIZE | OPT_MAX_RMA_SIZE => Some(attr::MAX_MSG_SIZE),
-        OPT_MAX_ATOMIC_SIZE => Some(ops::ep::atomic::MAX_BYTES),
-        OPT_INJECT_MSG_SIZE
-        | OPT_INJECT_TAGGED_SIZE
-        | OPT_INJECT_RMA_SIZE
-        | OPT_INJECT_ATOMIC_SIZE => Some(engine.inject_size),
-        _ => None,
     }
 }
 

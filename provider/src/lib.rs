@@ -37,6 +37,7 @@ mod regions;
 mod rx_contexts;
 mod sends;
 mod sep;
+mod sizes;
 mod srx;
 mod stx;
 mod wait;

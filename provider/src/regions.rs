@@ -30,15 +30,39 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use crate::wait::count::Count;
+use crate::{engine::side::count, wait::count::Count};
 
-/// What a region is asked for.
+/// Access bits that `fi_mr_reg` takes. LCI names classes of operations among them, which allow nothing by
+/// themselves; libfabric's tcp, shm and sockets take them, too.
 const ACCESS: u64 = flags::SEND
     | flags::RECV
     | flags::READ
     | flags::WRITE
     | flags::REMOTE_READ
-    | flags::REMOTE_WRITE;
+    | flags::REMOTE_WRITE
+    | flags::MSG
+    | flags::TAGGED
+    | flags::RMA
+    | flags::ATOMIC
+    | flags::COLLECTIVE;
+
+/// Which accesses an operation of a peer counts as (`fi_cntr(3)`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accesses {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+impl Accesses {
+    /// Counts an operation: once, also where one counter is bound for reads and for writes.
+    pub(crate) fn count<C: Count + ?Sized>(self, read: Option<&Arc<C>>, write: Option<&Arc<C>>) {
+        let read = read.filter(|_| self.reads);
+        let write = write.filter(|_| self.writes);
+        let is_counted = |counter: &&Arc<C>| read.is_some_and(|read| Arc::ptr_eq(read, counter));
+        count(read, false);
+        count(write.filter(|counter| !is_counted(counter)), false);
+    }
+}
 
 /// The regions of a domain.
 #[derive(Debug)]
@@ -114,7 +138,7 @@ impl Regions {
 
     pub(crate) fn register(&self, attr: &Attr) -> Result<(u64, Arc<Registered>)> {
         ffi::object::only(attr.access, ACCESS)?;
-        // Counted for who binds a counter, asked for or not.
+        // A region counts accesses whenever a counter is bound to it, with or without FI_RMA_EVENT.
         ffi::object::only(attr.flags, flags::RMA_EVENT)?;
         let first = if self.virtual_addresses { attr.window.addr() as u64 } else { 0 };
         let registered = Arc::new(Registered {
@@ -198,14 +222,14 @@ impl Regions {
 
     /// Counts an access that is done.
     #[inline]
-    pub(crate) fn count(&self, parts: &RemoteParts, write: bool) {
+    pub(crate) fn count(&self, parts: &RemoteParts, accesses: Accesses) {
         if self.counting.load(Ordering::Relaxed) {
-            self.count_each(parts, write);
+            self.count_each(parts, accesses);
         }
     }
 
     #[cold]
-    fn count_each(&self, parts: &RemoteParts, write: bool) {
+    fn count_each(&self, parts: &RemoteParts, accesses: Accesses) {
         let table = self.table.lock();
         let parts = parts.as_slice();
         for (index, part) in parts.iter().enumerate() {
@@ -214,11 +238,8 @@ impl Regions {
                 continue;
             }
             let Some(region) = table.get(&part.key) else { continue };
-            let counters = region.counters.lock();
-            let counter = if write { &counters.write } else { &counters.read };
-            if let Some(counter) = counter {
-                counter.count(false);
-            }
+            let Counters { read, write } = &*region.counters.lock();
+            accesses.count(read.as_ref(), write.as_ref());
         }
     }
 }

@@ -36,6 +36,7 @@ use crate::{
         outgoing::{EAGER_AT_TIMES, Outgoing},
         side::count,
     },
+    sizes::Sizes,
     wait::callers::Beside,
 };
 
@@ -51,7 +52,7 @@ pub(crate) struct Sends {
     selective: bool,
     /// Of messages that have no flags of their own; set at any time.
     op_flags: AtomicU64,
-    inject_size: usize,
+    sizes: Arc<Sizes>,
     /// Longest message that is copied at once, and longest that is if that is quick.
     at_once: usize,
     if_quick: usize,
@@ -84,7 +85,7 @@ impl Sends {
             told: Serial::new(told, engine.domain.locked),
             selective: engine.tx.selective,
             op_flags: AtomicU64::new(engine.tx.op_flags),
-            inject_size: engine.inject_size,
+            sizes: Arc::clone(&engine.sizes),
             at_once: engine.eager_size.min(LONGEST),
             if_quick: (EAGER_AT_TIMES * engine.eager_size).min(LONGEST),
             under_way: Arc::clone(&engine.sends),
@@ -115,7 +116,7 @@ impl Sends {
     #[inline]
     pub(crate) fn send(&self, op: &Send) -> bool {
         let op_flags = self.op_flags.load(Ordering::Relaxed);
-        let Ok(outgoing) = Outgoing::of(op, op_flags, self.selective, self.inject_size) else {
+        let Ok(outgoing) = Outgoing::of(op, op_flags, self.selective, &self.sizes) else {
             return false;
         };
         let needs_engine = outgoing.ack || outgoing.fence || self.rma_under_way.get() > 0;

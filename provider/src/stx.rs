@@ -15,7 +15,8 @@ use crate::{
     domain::{Domain, OfDomain},
 };
 
-/// A shared transmit context. Every endpoint sends on its own: there is nothing to share.
+/// A shared transmit context. Endpoints share no transmit queue, so they keep no reference to the context, and it
+/// may close before they do, as Sandia OpenSHMEM closes it.
 #[derive(Debug)]
 pub(crate) struct SharedTransmit {
     domain: Arc<Domain>,

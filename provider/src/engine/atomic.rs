@@ -18,10 +18,14 @@ use ffi::{
     },
 };
 
-use crate::engine::{
-    Engine,
-    ops::{OpKind, SendOp},
-    request::{Served, request},
+use crate::{
+    engine::{
+        Engine,
+        ops::{OpKind, SendOp},
+        request::{Served, request},
+    },
+    regions::Accesses,
+    sizes::Class,
 };
 
 /// Form, datatype and operation in the `bits` of a request.
@@ -46,15 +50,22 @@ fn unpack(bits: u64) -> Option<(Form, Datatype, Op)> {
     atomic::supports(form, datatype, op).then_some((form, datatype, op))
 }
 
-/// Whether a request with these `bits` is answered with what was there.
-pub(crate) fn answers(bits: u64) -> bool {
-    bits & 0xff != 0
+/// Which accesses to its target an atomic operation with these `bits` counts as (`fi_cntr(3)`): a
+/// fetching or comparing one reads and writes, as sockets and psm3 count it, and `FI_ATOMIC_READ`
+/// only reads.
+pub(crate) fn accesses_of_atomic(bits: u64) -> Accesses {
+    match unpack(bits) {
+        Some((_, _, Op::Read)) => Accesses { reads: true, writes: false },
+        Some((form, ..)) => Accesses { reads: form != Form::Base, writes: true },
+        None => Accesses { reads: false, writes: false },
+    }
 }
 
 impl Engine {
     /// Any form of `fi_atomic`, `fi_fetch_atomic` and `fi_compare_atomic`.
     pub(crate) fn atomic(&mut self, op: &Atomic) -> Result<()> {
-        let start = self.start(op.peer, op.flags, op.operand.len())?;
+        let len = op.remote.len() as usize;
+        let start = self.start(op.peer, op.flags, (Class::Atomic, len, op.operand.len()))?;
         let peer = start.peer;
         let kind = OpKind::of_atomic(op.form);
         let number = self.sends.enter(SendOp {

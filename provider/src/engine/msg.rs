@@ -38,7 +38,7 @@ impl Engine {
             return Err(Errno::EOPBADSTATE);
         }
         let Side { op_flags, selective, .. } = self.tx;
-        let outgoing = Outgoing::of(op, op_flags, selective, self.inject_size)?;
+        let outgoing = Outgoing::of(op, op_flags, selective, &self.sizes)?;
         let len = op.buffer.len();
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = match av.peer(op.dest) {

@@ -3,9 +3,11 @@
 
 use channel::wire::{Flags, Header, Kind};
 use ffi::{
-    Errno, Result, flags,
+    Result, flags,
     ops::ep::{OpFlags, Send},
 };
+
+use crate::sizes::{Class, Sizes};
 
 const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::REMOTE_CQ_DATA
@@ -33,17 +35,12 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// Of an endpoint that has these flags for operations without any, may be bound for `selective`
-    /// completion, and injects at most so many bytes.
+    /// completion, and has `sizes`.
     ///
     /// # Errors
-    /// `EBADFLAGS`, and `EMSGSIZE` for an injected message that is too long.
+    /// `EBADFLAGS`, and `EMSGSIZE` for a message that is too long.
     #[inline(always)]
-    pub(crate) fn of(
-        op: &Send,
-        op_flags: u64,
-        selective: bool,
-        inject_size: usize,
-    ) -> Result<Self> {
+    pub(crate) fn of(op: &Send, op_flags: u64, selective: bool, sizes: &Sizes) -> Result<Self> {
         let (op_flags, silent) = match op.flags {
             OpFlags::Default => (op_flags, false),
             OpFlags::Given(given) => {
@@ -53,9 +50,8 @@ impl Outgoing {
             OpFlags::Inject => (flags::INJECT, true),
         };
         let inject = op_flags & flags::INJECT != 0;
-        if inject && op.buffer.len() > inject_size {
-            return Err(Errno::EMSGSIZE);
-        }
+        let (class, len) = (Class::of_message(op), op.buffer.len());
+        sizes.check(class, len, if inject { len } else { 0 })?;
         Ok(Self {
             report: !silent && (!selective || op_flags & flags::COMPLETION != 0),
             inject,

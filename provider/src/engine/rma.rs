@@ -51,6 +51,7 @@ use crate::{
         ops::{OpKind, SendOp},
         transfers::Stream,
     },
+    sizes::Class,
 };
 
 /// A close that waits for copies longer than this says so, and looks less often from then on.
@@ -93,9 +94,14 @@ pub(crate) fn wait_for_copies(address: SocketAddrV4, mut is_reached: impl FnMut(
 }
 
 impl Engine {
-    /// What every operation on a peer's memory begins with; `len` bytes go to the peer.
+    /// What every operation on `len` bytes of a peer's memory begins with; `sent` bytes go to the peer.
     #[inline]
-    pub(crate) fn start(&mut self, peer: u64, op_flags: OpFlags, len: usize) -> Result<Start> {
+    pub(crate) fn start(
+        &mut self,
+        peer: u64,
+        op_flags: OpFlags,
+        (class, len, sent): (Class, usize, usize),
+    ) -> Result<Start> {
         if !self.enabled {
             return Err(Errno::EOPBADSTATE);
         }
@@ -111,9 +117,7 @@ impl Engine {
             return Err(Errno::EAGAIN);
         }
         let inject = op_flags & flags::INJECT != 0;
-        if inject && len > self.inject_size {
-            return Err(Errno::EMSGSIZE);
-        }
+        self.sizes.check(class, len, if inject { sent } else { 0 })?;
         let av = self.av.as_ref().ok_or(Errno::ENOAV)?;
         let peer = match av.peer(peer) {
             Some(peer) => peer,
@@ -162,7 +166,8 @@ impl Engine {
         if op.remote.len() != len as u64 {
             return Err(Errno::EINVAL);
         }
-        let start = self.start(op.peer, op.flags, if op.write { len } else { 0 })?;
+        let sent = if op.write { len } else { 0 };
+        let start = self.start(op.peer, op.flags, (Class::Rma, len, sent))?;
         let peer = start.peer;
         let number = self.sends.enter(SendOp {
             kind: if op.write { OpKind::Write } else { OpKind::Read },

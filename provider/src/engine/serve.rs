@@ -14,13 +14,16 @@ use ffi::{
 
 use super::{
     Engine,
-    atomic::answers,
+    atomic::accesses_of_atomic,
     check::is_frame_damaged,
     request::{Access, Served, answer_to},
-    side::count,
+    side::Counters,
     transfers::{LongCopy, MemoryCopy, UNLOCKED},
 };
-use crate::{attr, regions::Target};
+use crate::{
+    attr,
+    regions::{Accesses, Target},
+};
 
 impl Engine {
     /// A request of a peer for our memory.
@@ -145,15 +148,14 @@ impl Engine {
         }
         self.channels.rma.received += 1;
         self.channels.rma.received_bytes += len as u64;
-        let write = match header.kind {
-            Kind::Write => true,
-            Kind::Atomic => !answers(header.bits),
-            _ => false,
+        let accesses = match header.kind {
+            Kind::Write => Accesses { reads: false, writes: true },
+            Kind::Atomic => accesses_of_atomic(header.bits),
+            _ => Accesses { reads: true, writes: false },
         };
-        let counters = &self.counters;
-        let counter = if write { &counters.remote_write } else { &counters.remote_read };
-        count(counter.as_ref(), false);
-        self.domain.regions.count(parts, write);
+        let Counters { remote_read, remote_write, .. } = &self.counters;
+        accesses.count(remote_read.as_ref(), remote_write.as_ref());
+        self.domain.regions.count(parts, accesses);
         if header.flags.contains(Flags::DATA) {
             let completion = Completion {
                 flags: flags::RMA | flags::REMOTE_WRITE | flags::REMOTE_CQ_DATA,

@@ -41,7 +41,7 @@ use crate::{
     eq::EventQueue,
     job,
     record::{report, trace},
-    stx::SharedTransmit,
+    sizes::Sizes,
     wait::{
         idle::{Idle, Policy},
         triggers::DeferredOp,
@@ -88,8 +88,8 @@ pub(crate) struct Engine {
     pub(crate) min_multi_recv: usize,
 
     pub(crate) device: Matching,
-    /// Bound to it, and nothing more.
-    pub(crate) stx: Option<Arc<SharedTransmit>>,
+    /// Opened for a shared transmit context, and none is bound yet.
+    pub(crate) awaits_stx: bool,
     pub(crate) eq: Option<Arc<EventQueue>>,
     /// What the device's tables draw from, if they share their entries.
     pub(crate) node_pool: Option<Arc<NodePool>>,
@@ -162,7 +162,7 @@ pub(crate) struct Engine {
     pub(crate) net_eager_size: usize,
     /// Longest message that is sent at once whichever way it goes.
     pub(crate) at_once: usize,
-    pub(crate) inject_size: usize,
+    pub(crate) sizes: Arc<Sizes>,
     /// Whether what is sent is recorded.
     pub(crate) records_sends: bool,
     /// Whether slots have checksums.
@@ -234,7 +234,7 @@ impl Engine {
             source: info.caps & flags::SOURCE != 0,
             min_multi_recv: MIN_MULTI_RECV,
             device,
-            stx: None,
+            awaits_stx: info.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == attr::SHARED_CONTEXT),
             eq: None,
             node_pool,
             processes,
@@ -276,7 +276,7 @@ impl Engine {
             eager_size,
             net_eager_size,
             at_once,
-            inject_size: attr::inject_size(eager_size),
+            sizes: Arc::new(Sizes::offered(eager_size)),
             records_sends: trace::records_sends(params),
             check,
             slot_check: 0,

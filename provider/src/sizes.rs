@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Longest operations of an endpoint: `FI_OPT_MAX_*_SIZE` and `FI_OPT_INJECT_*_SIZE` of
+//! `fi_endpoint(3)`, which libfabric 2.0 added.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ffi::{
+    Errno, Result,
+    ops::ep::{Send, atomic::MAX_BYTES},
+};
+
+use crate::attr;
+
+/// `FI_OPT_MAX_MSG_SIZE`. The options of tagged messages, RMA and atomic operations follow in the
+/// order of [`Class`].
+const OPT_MAX: u32 = 12;
+/// `FI_OPT_INJECT_MSG_SIZE`, followed likewise.
+const OPT_INJECT: u32 = 16;
+const CLASSES: usize = 4;
+
+/// Classes of operations, each with a largest size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Class {
+    Msg,
+    Tagged,
+    Rma,
+    Atomic,
+}
+
+impl Class {
+    #[inline(always)]
+    pub(crate) fn of_message(op: &Send) -> Self {
+        if op.tag.is_some() { Self::Tagged } else { Self::Msg }
+    }
+}
+
+/// A size that a program may lower at any time.
+#[derive(Debug)]
+struct Size {
+    now: AtomicUsize,
+    /// What `fi_getinfo` offers.
+    offered: usize,
+}
+
+impl Size {
+    fn new(offered: usize) -> Self {
+        Self { now: AtomicUsize::new(offered), offered }
+    }
+
+    #[inline(always)]
+    fn get(&self) -> usize {
+        self.now.load(Ordering::Relaxed)
+    }
+}
+
+/// The sizes of an endpoint, in bytes.
+#[derive(Debug)]
+pub(crate) struct Sizes {
+    longest: [Size; CLASSES],
+    injected: [Size; CLASSES],
+}
+
+impl Sizes {
+    /// Those that `fi_getinfo` offers for a given `FI_TCAM_EAGER_SIZE`.
+    pub(crate) fn offered(eager_size: usize) -> Self {
+        let longest =
+            |class| if class == Class::Atomic as usize { MAX_BYTES } else { attr::MAX_MSG_SIZE };
+        Self {
+            longest: std::array::from_fn(|class| Size::new(longest(class))),
+            injected: std::array::from_fn(|_| Size::new(attr::inject_size(eager_size))),
+        }
+    }
+
+    /// Checks an operation of `len` bytes, of which `injected` go with `FI_INJECT`.
+    ///
+    /// # Errors
+    /// `EMSGSIZE` for more than its class allows.
+    #[inline(always)]
+    pub(crate) fn check(&self, class: Class, len: usize, injected: usize) -> Result<()> {
+        let class = class as usize;
+        if len > self.longest[class].get() || injected > self.injected[class].get() {
+            return Err(Errno::EMSGSIZE);
+        }
+        Ok(())
+    }
+
+    /// The size that an option names.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT` for any other option.
+    fn of_option(&self, option: u32) -> Result<&Size> {
+        let size = match option {
+            OPT_MAX..OPT_INJECT => self.longest.get((option - OPT_MAX) as usize),
+            OPT_INJECT.. => self.injected.get((option - OPT_INJECT) as usize),
+            _ => None,
+        };
+        size.ok_or(Errno::ENOPROTOOPT)
+    }
+
+    /// `fi_getopt`.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT` for an option that is no size.
+    pub(crate) fn option(&self, option: u32) -> Result<usize> {
+        self.of_option(option).map(Size::get)
+    }
+
+    /// `fi_setopt`.
+    ///
+    /// # Errors
+    /// `EINVAL` for more than `fi_getinfo` offers, `ENOPROTOOPT` for an option that is no size.
+    pub(crate) fn set_option(&self, option: u32, value: usize) -> Result<()> {
+        let size = self.of_option(option)?;
+        if value > size.offered {
+            tracing::info!(
+                "endpoint option {option} is {value}, and may be at most {}",
+                size.offered
+            );
+            return Err(Errno::EINVAL);
+        }
+        size.now.store(value, Ordering::Relaxed);
+        Ok(())
+    }
+}
