@@ -30,7 +30,7 @@ use ffi::{
 };
 use parking_lot::Mutex;
 
-use crate::{engine::side::count, wait::count::Count};
+use crate::wait::count::{Count, count};
 
 /// Access bits that `fi_mr_reg` takes. LCI names classes of operations among them, which allow nothing by
 /// themselves; libfabric's tcp, shm and sockets take them, too.

@@ -34,10 +34,9 @@ use crate::{
         Engine,
         ops::{OpKind, Ops, SendOp, UnderWay},
         outgoing::{EAGER_AT_TIMES, Outgoing},
-        side::count,
     },
     sizes::Sizes,
-    wait::callers::Beside,
+    wait::{callers::Beside, count::count},
 };
 
 /// What an endpoint that is enabled needs to send so.

@@ -17,8 +17,8 @@ use crate::{
     engine::{
         Engine,
         ops::{OpKind, SendOp},
-        side::count,
     },
+    wait::count::count,
 };
 
 impl Engine {

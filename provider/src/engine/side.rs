@@ -8,7 +8,7 @@ use ffi::{
     ops::cq::{Completion, Failure},
 };
 
-use crate::{cntr::Counter, cq::CompletionQueue, engine::ops::OpKind, wait::count::Count};
+use crate::{cntr::Counter, cq::CompletionQueue, engine::ops::OpKind};
 
 /// Counters bound to an endpoint, by what they count (`fi_cntr(3)`).
 #[derive(Debug, Default)]
@@ -41,13 +41,6 @@ impl Counters {
             OpKind::Read | OpKind::Fetch => self.read.as_ref(),
             OpKind::Write | OpKind::Atomic => self.write.as_ref(),
         }
-    }
-}
-
-#[inline]
-pub(crate) fn count<C: Count + ?Sized>(counter: Option<&Arc<C>>, failed: bool) {
-    if let Some(counter) = counter {
-        counter.count(failed);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A counter (`fi_cntr(3)`), as others than its owner use it.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, sync::Arc};
 
 /// A counter, as seen by those who count and those who wait.
 pub(crate) trait Count: Debug + Send + Sync {
@@ -19,4 +19,12 @@ pub(crate) trait Count: Debug + Send + Sync {
 
     /// Sets the count. What waits for it is found by the next look.
     fn put(&self, value: u64);
+}
+
+/// Counts an operation, if there is a counter for it.
+#[inline]
+pub(crate) fn count<C: Count + ?Sized>(counter: Option<&Arc<C>>, failed: bool) {
+    if let Some(counter) = counter {
+        counter.count(failed);
+    }
 }
