@@ -52,8 +52,10 @@ def reasons(queue):
 def kinds(arguments, mpi):
     """Collective and point-to-point traffic are counted apart."""
     options = ["--posted=60", "--others=20", "--any=5", "--unexpected=30"]
-    found = run(arguments, "kinds", mpi, 4, ["prq_entries=8", "umq_entries=8"], options)
+    settings = ["prq_entries=8", "umq_entries=8", "summary=on"]
+    found = run(arguments, "kinds", mpi, 4, settings, options)
     for rank, tagged in (found or {}).items():
+        summarised(mpi, "kinds", rank, tagged)
         own, all_of = tagged["kinds"]["point_to_point"], tagged["kinds"]["collective"]
         receives = 65 + 3 * 30 if rank == 0 else 20
         check(own["posts"] == receives, f"rank {rank}: {own['posts']} receives, not {receives}")
@@ -66,6 +68,20 @@ def kinds(arguments, mpi):
     if found:
         spilled = found[0]["prq"]["kinds"]["point_to_point"]["block_reasons"]
         check(spilled["table_full"] >= 57, f"rank 0: PRQ spilled {spilled}")
+
+
+def summarised(mpi, name, rank, tagged):
+    """FI_TCAM_SUMMARY prints the counts of the report."""
+    prq, umq = (tagged[queue] for queue in QUEUES)
+    share = 100 * tagged["unexpected"] / tagged["arrivals"]
+    expected = (
+        f"tagged: {tagged['arrivals']} messages, {share:.1f} % unexpected; at most {prq['high_water']} elements "
+        f"in the PRQ, {umq['high_water']} in the UMQ; spilled {prq['spills']} of {prq['inserts']} and "
+        f"{umq['spills']} of {umq['inserts']} (tables of 8 and 8 entries)"
+    )
+    log = (TARGET / "model-tests" / mpi / name / "output.log").read_text()
+    lines = [line for line in log.splitlines() if f"tcam: rank {rank}, " in line and " tagged: " in line]
+    check(len(lines) == 1 and lines[0].endswith(expected), f"rank {rank}: {lines}, not {expected}")
 
 
 def pool(arguments, mpi):

@@ -385,13 +385,13 @@ impl Port {
 
     fn write_report_of(&self, engine: &mut Engine, written_at: WrittenAt) {
         let params = &engine.domain.params;
-        if params.text("report").is_empty() || !engine.recorded {
+        if !report::is_wanted(params) || !engine.recorded {
             return;
         }
         let mut report = report::make(params, self.address.to_string(), self.opened, written_at);
         engine.count(&mut report);
         let draft = engine.draft.take().map(|growing| growing.into_draft());
-        report::save_checked(&engine.domain.params, &mut report, draft);
+        report::finish(&engine.domain.params, &mut report, draft);
     }
 }
 

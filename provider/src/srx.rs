@@ -207,7 +207,7 @@ impl SharedReceive {
     fn write_report(&self, written_at: WrittenAt) {
         let params = &self.domain.params;
         // A child that was forked did nothing of what is counted.
-        if params.text("report").is_empty() || self.pid != std::process::id() {
+        if !report::is_wanted(params) || self.pid != std::process::id() {
             return;
         }
         let counters =
@@ -222,7 +222,7 @@ impl SharedReceive {
         };
         let mut report = report::make(params, self.name.clone(), self.opened, written_at);
         (report.processes, report.tagged, report.msg) = (self.processes, tagged, msg);
-        report::save_checked(params, &mut report, None);
+        report::finish(params, &mut report, None);
     }
 }
 

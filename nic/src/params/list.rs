@@ -283,6 +283,13 @@ pub const PARAMS: &[Param] = &[
                %r is the rank, %p the process id, %h the host name. `.json` and `.txt` are written.",
     },
     Param {
+        name: "summary",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether an endpoint that closes, or is open when the process exits, prints a line on \
+               the error output: messages, those that were unexpected, longest queues, spills.",
+    },
+    Param {
         name: "trace",
         values: Values::Text,
         default: "",

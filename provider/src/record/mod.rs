@@ -5,4 +5,5 @@ mod caller;
 pub(crate) mod exit;
 pub(crate) mod profile;
 pub(crate) mod report;
+mod summary;
 pub(crate) mod trace;

@@ -23,6 +23,7 @@ use crate::{
     device::clusters,
     job::{self, expand},
     params,
+    record::summary,
 };
 
 /// Begins the draft of an endpoint's report, if one is wanted. What keeps it from being made is said
@@ -82,9 +83,23 @@ impl Growing {
     }
 }
 
-/// Writes a report that is complete, if one is wanted. One that cannot be written is said on the
-/// error output: it is what the run was for.
-pub(crate) fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
+/// Whether a report is wanted when an endpoint closes, as a file or as a summary.
+pub(crate) fn is_wanted(params: &Params) -> bool {
+    !params.text("report").is_empty() || summary::is_wanted(params)
+}
+
+/// Prints a report that is complete, and writes it, as far as is wanted. The error output says if it
+/// cannot be written.
+pub(crate) fn finish(params: &Params, report: &mut Report, draft: Option<Draft>) {
+    if summary::is_wanted(params) {
+        summary::print(report);
+    }
+    if !params.text("report").is_empty() {
+        save_checked(params, report, draft);
+    }
+}
+
+fn save_checked(params: &Params, report: &mut Report, draft: Option<Draft>) {
     if let Err(why) = report.check() {
         tracing::error!("{}: the counts do not add up: {why}", report.address);
     }
