@@ -180,7 +180,9 @@ pub(crate) fn offer(eager_size: usize, mr_mode: i32, api_version: u32) -> Info {
             rx_ctx_cnt: OBJECTS,
             max_ep_tx_ctx: MAX_CONTEXTS,
             max_ep_rx_ctx: MAX_CONTEXTS,
-            max_ep_stx_ctx: OBJECTS,
+            // Told to programs that ask: one endpoint sends as well as several that share a context, and
+            // Sandia OpenSHMEM binds one, where it is told of any, to an endpoint that is enabled.
+            max_ep_stx_ctx: 0,
             max_ep_srx_ctx: OBJECTS,
             cntr_cnt: OBJECTS,
             mr_iov_limit: IOV_LIMIT,
@@ -267,6 +269,11 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
     }
     if let (Some(wanted), Some(domain)) = (&hints.domain, &mut info.domain) {
         meet_domain(domain, wanted, api_version)?;
+    }
+    let shares_tx = hints.ep.as_ref().is_some_and(|ep| ep.tx_ctx_cnt == SHARED_CONTEXT);
+    let asks = hints.domain.as_ref().is_some_and(|domain| domain.max_ep_stx_ctx > 0);
+    if let (true, Some(domain)) = (shares_tx || asks, &mut info.domain) {
+        domain.max_ep_stx_ctx = OBJECTS;
     }
     if let Some(wanted) = &hints.fabric {
         name("fabric name", wanted.name.as_deref(), FABRIC)?;

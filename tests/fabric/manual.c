@@ -281,6 +281,14 @@ static void options(void) {
 static void closing(void) {
     struct fid_stx *stx;
     struct fid_ep *alone;
+    // Shared transmit contexts are offered to programs that ask for one.
+    struct fi_info *hints = fi_dupinfo(info), *offered;
+    hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+    OK(fi_getinfo(api, NULL, NULL, 0, hints, &offered));
+    CHECK(info->domain_attr->max_ep_stx_ctx == 0, "%zu", info->domain_attr->max_ep_stx_ctx);
+    CHECK(offered->domain_attr->max_ep_stx_ctx > 0, "none");
+    fi_freeinfo(offered);
+    fi_freeinfo(hints);
     OK(fi_stx_context(domain, info->tx_attr, &stx, NULL));
     // An endpoint takes a shared transmit context if it was opened for one, once, before it is enabled.
     OK(fi_endpoint(domain, info, &alone, NULL));
