@@ -294,6 +294,37 @@ def others_write_too(arguments, programs):
     check((place / "precious").read_text() == "precious", "a link was followed")
 
 
+def irregular_files(arguments):
+    """Neither a pipe nor an endless file stops a command: it is named, and nothing runs or is lost."""
+    place = fresh("irregular")
+    reports, traces, ran = (place / name for name in ("reports", "traces", "ran"))
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    tcam(arguments, "replay", f"--report={reports}", traces)
+    pipe, zeros, trace = place / "pipe", reports / "9.json", traces / "9.trace"
+    os.mkfifo(pipe)
+    for task in ("stats", "report", "export", "plot", "profile", "diff", "run"):
+        for target in (pipe, "/dev/zero"):
+            zeros.symlink_to(target)
+            words = {"diff": [reports, reports], "run": [f"--report={reports}", "--", "touch", ran]}
+            done = tcam(arguments, task, *words.get(task, [reports]), timeout=20, cwd=place)
+            told = "9.json: not a regular file" in done.stderr
+            check(done.returncode == 125 and told, f"{task} with {target}: {done}")
+            zeros.unlink()
+    os.mkfifo(trace)
+    for task, *words in (
+        ("replay", traces), ("stats", traces), ("record", f"--out={traces}", "--", "touch", ran),
+        ("cluster", pipe), ("reproduce", "colpnp", f"--from={pipe}"),
+    ):  # fmt: skip
+        done = tcam(arguments, task, *words, timeout=20)
+        told = "not a regular file" in done.stderr
+        check(done.returncode == 125 and told, f"{task} with a pipe: {done}")
+    check(trace.is_fifo() and (reports / "0.json").is_file() and not ran.exists(), "something went")
+    with open(zeros, "wb") as sparse:
+        sparse.truncate(1 << 40)
+    done = tcam(arguments, "stats", reports, timeout=20)
+    check("9.json: longer than the " in done.stderr, f"a long report: {done}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -304,6 +335,7 @@ def main():
     mistakes(arguments, programs)
     reports_elsewhere(arguments, programs)
     completed(arguments)
+    irregular_files(arguments)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)

@@ -99,9 +99,6 @@ pub(crate) enum Error {
     #[error("{0}")]
     Directory(String),
 
-    #[error("{path}: is neither a file nor a directory")]
-    NoFile { path: PathBuf },
-
     #[error("{path}: is there and no report of tcam; it stays as it is: give another directory")]
     NoReportThere { path: PathBuf },
 

@@ -11,7 +11,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use matching::QueueCounters;
@@ -19,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::{Experiment, Queue};
 use crate::error::Error;
+use crate::file;
 use crate::text::numbers::{count, whole};
 use crate::text::sheet::Sheet;
 
@@ -105,7 +105,7 @@ impl Profile {
     /// # Errors
     /// A file that cannot be read or is none.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = fs::read(path).map_err(Error::io(path))?;
+        let bytes = host::regular::read(path, file::LONGEST).map_err(Error::io(path))?;
         Self::parse(&bytes).map_err(|why| Error::Profile { path: path.to_owned(), why })
     }
 

@@ -4,15 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use host::regular;
 use nic::draft;
 use nic::report::{Report, ReportError};
 
 use super::{fresh, json};
 use crate::error::Error;
 use crate::file;
+
+/// Most bytes of a report: 1,048,576 sources, the most that a queue counts, in each of four queues,
+/// with up to 32 bytes a source.
+const LONGEST: u64 = (4 * 32) << 20;
 
 /// Files in a directory that have this ending, in order.
 fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
@@ -36,7 +41,7 @@ fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut drafts = files(directory, draft::EXTENSION)?;
     drafts.retain(|path| {
         let mut head = [0; draft::MAGIC.len()];
-        let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+        let read = regular::open(path).and_then(|mut file| file.read_exact(&mut head));
         read.is_ok() && draft::is_draft(&head)
     });
     Ok(drafts)
@@ -49,7 +54,7 @@ fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = drafts(directory)?;
     for path in json_files(directory)? {
-        let text = fs::read(&path).map_err(Error::io(&path))?;
+        let text = regular::read(&path, LONGEST).map_err(Error::io(&path))?;
         if is_report(&text) {
             let twin = path.with_extension("txt");
             files.extend(twin.is_file().then_some(twin));
@@ -167,7 +172,7 @@ pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
         match read_one(&path) {
             // What `--json` wrote beside them.
             Err(Error::Report { .. })
-                if fs::read_to_string(&path).is_ok_and(|text| json::is_ours(&text)) => {}
+                if regular::read_text(&path, LONGEST).is_ok_and(|text| json::is_ours(&text)) => {}
             report => reports.push(report?),
         }
     }
@@ -188,7 +193,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     if path.extension() == Some(OsStr::new(draft::EXTENSION)) {
         return read_draft(path)?.ok_or_else(|| Error::Neither(path.to_owned()));
     }
-    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let text = regular::read_text(path, LONGEST).map_err(Error::io(path))?;
     if text.trim().is_empty() {
         return Err(Error::EmptyReport { path: path.to_owned() });
     }
@@ -199,7 +204,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
 fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
     let mut file = Vec::new();
     let most = draft::LENGTH as u64;
-    let opened = fs::File::open(path).map_err(Error::io(path))?;
+    let opened = regular::open(path).map_err(Error::io(path))?;
     opened.take(most).read_to_end(&mut file).map_err(Error::io(path))?;
     let report = draft::report(&file).transpose();
     report.map_err(|error| Error::Report { path: path.to_owned(), error })

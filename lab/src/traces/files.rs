@@ -93,8 +93,10 @@ fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = trace_files(directory)?;
     for path in &files {
-        if let Err(Error::Trace { error: error @ TraceError::Foreign, path }) = reader(path) {
-            return Err(Error::Trace { path, error });
+        if let Err(error @ (Error::Trace { error: TraceError::Foreign, .. } | Error::Io { .. })) =
+            reader(path)
+        {
+            return Err(error);
         }
     }
     Ok(files)
