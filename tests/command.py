@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import mpi as runs
 from checks import check, exit_code
@@ -325,6 +326,32 @@ def irregular_files(arguments):
     check("9.json: longer than the " in done.stderr, f"a long report: {done}")
 
 
+def one_writer(arguments):
+    """A directory that a command writes to is refused to others, until it ends in whatever way."""
+    place = fresh("writer")
+    out, traces, started = (place / name for name in ("out", "traces", "started"))
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    words = ["sweep", "--prq=4", f"--out={out}", "--", "sh", "-c"]
+    program = f"touch {started}; while [ -e {started} ]; do sleep 0.1; done"
+    first = subprocess.Popen([str(arguments.tcam), *words, program], stderr=subprocess.DEVNULL)
+    while not started.exists() and first.poll() is None:
+        time.sleep(0.05)
+    for other in (
+        [*words, "true"], ["sweep", f"--out={out}", "--trace", traces],
+        ["run", f"--report={out}", "--", "true"], ["record", f"--out={out}", "--", "true"],
+        ["replay", f"--report={out}", traces], ["plot", f"--out={out}", traces],
+        ["export", f"--out={out}", traces], ["workload", "fds", f"--out={out}"],
+    ):  # fmt: skip
+        done = tcam(arguments, *other)
+        told = f"`tcam sweep --prq=4 --out={out} " in done.stderr and f"process {first.pid} on" in done.stderr
+        check(done.returncode == 125 and told, f"{other}: {done}")
+    first.kill()
+    first.wait()
+    started.unlink()
+    done = tcam(arguments, "export", f"--out={out}", traces)
+    check(done.returncode == 0 and not list(out.glob(".*")), f"after a killed sweep: {done} {list(out.iterdir())}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -336,6 +363,7 @@ def main():
     reports_elsewhere(arguments, programs)
     completed(arguments)
     irregular_files(arguments)
+    one_writer(arguments)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)

@@ -102,6 +102,9 @@ pub(crate) enum Error {
     #[error("{path}: is there and no report of tcam; it stays as it is: give another directory")]
     NoReportThere { path: PathBuf },
 
+    #[error("{path}: {by} writes to it: wait until it has ended, or give another directory")]
+    InUse { path: PathBuf, by: String },
+
     #[error("{path}: is no directory")]
     NoDirectory { path: PathBuf },
 

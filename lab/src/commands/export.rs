@@ -11,6 +11,7 @@ use crate::experiment::sources::Sources;
 use crate::experiment::{export, operations};
 use crate::file;
 use crate::results::fresh::{self, Earlier};
+use crate::results::lock::Lock;
 
 /// Writes what an experiment counted as CSV or Parquet, for pandas and others.
 ///
@@ -56,7 +57,7 @@ pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;
     let experiment = Experiment::read(&arguments.from)?;
-    fresh::make(&arguments.out)?;
+    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);
     export::write(&experiment, &arguments.out, arguments.parquet)?;
     if !experiment.traces.is_empty() {

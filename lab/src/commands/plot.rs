@@ -12,6 +12,7 @@ use crate::experiment::outcome::Experiment;
 use crate::experiment::sources::Sources;
 use crate::file;
 use crate::results::fresh::{self, Earlier};
+use crate::results::lock::Lock;
 
 /// Draws what the tables of an experiment did.
 ///
@@ -48,7 +49,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
     let experiment = Experiment::read(&arguments.from)?;
-    fresh::make(&arguments.out)?;
+    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
     let material = Material::of(&experiment)?;
     for figure in figures::all(&experiment, &material) {

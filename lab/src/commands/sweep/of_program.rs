@@ -22,6 +22,7 @@ use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
 use crate::launch::signals::{self, Signals};
 use crate::results::json::Kind;
+use crate::results::lock::Lock;
 use crate::results::ranks::INCOMPLETE;
 use crate::results::summary::Summary;
 use crate::results::{fresh, reports, runs};
@@ -47,6 +48,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
+    let _lock = Lock::of(&out)?;
     // It may be in there.
     arguments.json.check()?;
 
