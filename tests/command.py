@@ -352,6 +352,30 @@ def one_writer(arguments):
     check(done.returncode == 0 and not list(out.glob(".*")), f"after a killed sweep: {done} {list(out.iterdir())}")
 
 
+def other_tools(arguments):
+    """Traces of other tools are named, and what to do about them."""
+    place = fresh("other-tools")
+    for name, tool in (
+        ("app.goal", "GOAL"), ("dumpi-2026.11.25-0000.bin", "DUMPI"), ("traces.otf2", "OTF2"),
+    ):  # fmt: skip
+        (place / name).write_bytes(b"something")
+        for words in (["replay", place / name], ["stats", place / name], ["compare", place]):
+            done = tcam(arguments, *words)
+            told = tool in done.stderr and "`tcam record -- mpiexec ...`" in done.stderr
+            check(done.returncode == 125 and told, f"{words}: {done}")
+        (place / name).unlink()
+
+
+def sibling_mode(arguments):
+    """A device that fails where its tables are full: the mode that goes on is named."""
+    traces = fresh("sibling-mode")
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    for device, named in (("cassini-hardware", True), ("cassini-hybrid", False)):
+        done = tcam(arguments, "replay", "--prq=8", f"--set=device={device}", traces)
+        told = "--set device=cassini-hybrid" in done.stderr
+        check("DOES NOT FIT" in done.stderr and told == named, f"{device}: {done.stderr}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -364,6 +388,8 @@ def main():
     completed(arguments)
     irregular_files(arguments)
     one_writer(arguments)
+    other_tools(arguments)
+    sibling_mode(arguments)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)

@@ -2,8 +2,9 @@
 //! What a reader of a summary should know of the host engines: promises that were broken,
 //! clusters that do not fit, engines that `auto` chose.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use nic::models::spilling_mode;
 use nic::report::Report;
 
 use crate::text::numbers::{count, whole};
@@ -36,6 +37,15 @@ pub(crate) fn of(reports: &[Report]) -> Vec<String> {
         let elements = count(unclustered, "element");
         remarks.push(format!("{elements} of sources that no cluster names"));
     }
+    let spilled = |report: &&Report| report.tagged.prq.spills > 0 || report.tagged.umq.spills > 0;
+    let devices = reports.iter().filter(spilled).filter_map(|report| report.config.get("device"));
+    let devices: BTreeSet<&String> = devices.collect();
+    for (device, mode) in devices.iter().filter_map(|of| Some((of, spilling_mode(of)?))) {
+        remarks.push(format!(
+            "{device} holds senders back and fails where its tables are full; {mode} goes on and \
+             matches on the host: --set device={mode}"
+        ));
+    }
     let mut chosen: BTreeMap<&str, u64> = BTreeMap::new();
     for choice in queues().filter_map(|queue| queue.choices.last()) {
         *chosen.entry(&choice.engine).or_default() += 1;
@@ -54,6 +64,7 @@ mod tests {
     use matching::Choice;
 
     use super::*;
+    use crate::results::reports::tests::sample;
 
     #[test]
     fn each_thing_is_said_once() {
@@ -75,5 +86,17 @@ mod tests {
             ]
         );
         assert_eq!(of(&[Report::default()]), [""; 0]);
+    }
+
+    #[test]
+    fn the_mode_of_a_device_that_would_do_is_named() {
+        let report = |device: &str, posts| Report {
+            config: BTreeMap::from([("device".to_owned(), device.to_owned())]),
+            ..sample(0, 4, posts)
+        };
+        let remarks = of(&[report("cassini-hardware", 9), report("cassini-hardware", 8)]);
+        assert!(remarks.len() == 1 && remarks[0].ends_with("--set device=cassini-hybrid"));
+        let fits = [report("cassini-hardware", 4), report("cassini-hybrid", 9), report("alpu", 9)];
+        assert_eq!(of(&fits), [""; 0]);
     }
 }
