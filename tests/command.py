@@ -376,6 +376,20 @@ def sibling_mode(arguments):
         check("DOES NOT FIT" in done.stderr and told == named, f"{device}: {done.stderr}")
 
 
+def memory_apart(arguments, programs):
+    """Ranks of one host with a /dev/shm of their own are found before they fail."""
+    apart = fresh("apart") / "apart.sh"
+    apart.write_text("#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs t /dev/shm && exec \"$@\"' sh \"$@\"\n")
+    apart.chmod(0o755)
+    if subprocess.run([apart, "true"], capture_output=True).returncode != 0:
+        print("ranks with a /dev/shm of their own: skipped, no namespaces may be made")
+        return
+    for wrapper, words in (([], "see the same /dev/shm"), ([apart], "see 2 different /dev/shm")):
+        done = tcam(arguments, "doctor", "--", MPIEXEC, "-n", "2", *wrapper, programs / "ring")
+        check(f"2 ranks: those of one host {words}" in done.stdout, f"{wrapper}: {done}")
+        check(not wrapper or done.returncode == 1 and "--ipc=host" in done.stdout, f"{done}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -390,6 +404,7 @@ def main():
     one_writer(arguments)
     other_tools(arguments)
     sibling_mode(arguments)
+    memory_apart(arguments, programs)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)
