@@ -390,6 +390,28 @@ def memory_apart(arguments, programs):
         check(not wrapper or done.returncode == 1 and "--ipc=host" in done.stdout, f"{done}")
 
 
+def many_reports(arguments):
+    """What is kept of a report, of 20 kB on the disk, is a few kB."""
+    place = fresh("many")
+    tcam(arguments, "workload", "halo", "--ranks=64", "--rank=0", "--steps=40", f"--out={place / 't'}")
+    tcam(arguments, "replay", f"--report={place / 'r'}", place / "t")
+    report = json.loads((place / "r" / "0.json").read_text())
+    for task, most in (("stats", 12), ("diff", 24)):
+        peak = []
+        for ranks in (200, 1400):
+            for rank in range(ranks):
+                report |= {"rank": rank, "pid": 1000 + rank, "address": f"10.0.0.1:{1000 + rank}"}
+                (place / "r" / f"{rank}.json").write_text(json.dumps(report))
+            words = [str(arguments.tcam), task, *[str(place / "r")] * (2 if task == "diff" else 1)]
+            child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            peak.append(os.wait4(child.pid, 0)[2].ru_maxrss)
+            shutil.rmtree(place / "r")
+            (place / "r").mkdir()
+        each = (peak[1] - peak[0]) / 1200
+        print(f"    {task}: {each:.1f} KiB a report")
+        check(each < most, f"{task}: {each:.1f} KiB a report, of {ranks} {peak[1]} KiB")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -402,6 +424,7 @@ def main():
     completed(arguments)
     irregular_files(arguments)
     one_writer(arguments)
+    many_reports(arguments)
     other_tools(arguments)
     sibling_mode(arguments)
     memory_apart(arguments, programs)

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::error::Error;
 use crate::experiment::figures;
+use crate::experiment::gathering::Keep;
 use crate::experiment::material::Material;
 use crate::experiment::outcome::Experiment;
 use crate::experiment::sources::Sources;
@@ -48,7 +49,7 @@ pub(crate) enum Format {
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
-    let experiment = Experiment::read(&arguments.from)?;
+    let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
     let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
     let material = Material::of(&experiment)?;

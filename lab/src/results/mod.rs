@@ -3,6 +3,7 @@
 
 pub(crate) mod documents;
 pub(crate) mod fresh;
+pub(crate) mod head;
 pub(crate) mod json;
 pub(crate) mod lock;
 pub(crate) mod origin;

@@ -97,11 +97,13 @@ pub(crate) const PATTERN: &str = "%r.%p";
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     let drafts = drafts(directory)?;
     // A process may have been killed between its report and the end of its draft.
-    let whole: Vec<_> = match drafts.as_slice() {
-        [] => Vec::new(),
-        _ => json_files(directory)?.iter().filter_map(|path| read_one(path).ok()).collect(),
+    let whole: BTreeSet<_> = match drafts.as_slice() {
+        [] => BTreeSet::new(),
+        _ => {
+            let of = |path: &PathBuf| read_one(path).map(|report| endpoint(&report)).ok();
+            json_files(directory)?.iter().filter_map(of).collect()
+        }
     };
-    let whole: BTreeSet<_> = whole.iter().map(endpoint).collect();
     for path in drafts {
         finish(directory, &path, &whole);
     }
@@ -164,28 +166,38 @@ fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
     Some((words.next()?.ok()?, words.next()?.ok()?))
 }
 
-/// Reads every report in a directory; each must be whole and add up. What is left of those that did
-/// not come to be is in their drafts.
+/// Reads every report in a directory, see [`each`].
 pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
     let mut reports = Vec::new();
+    each(directory, |_, report| reports.push(report))?;
+    Ok(reports)
+}
+
+/// Reads every report in a directory, one after the other; each must be whole and add up. What is
+/// left of those that did not come to be is in their drafts.
+pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
+    let mut whole = BTreeSet::new();
     for path in json_files(directory)? {
         match read_one(&path) {
             // What `--json` wrote beside them.
             Err(Error::Report { .. })
                 if regular::read_text(&path, LONGEST).is_ok_and(|text| json::is_ours(&text)) => {}
-            report => reports.push(report?),
+            report => {
+                let report = report?;
+                whole.insert(endpoint(&report));
+                take(&path, report);
+            }
         }
     }
-    let whole: BTreeSet<_> = reports.iter().map(endpoint).collect();
     for path in drafts(directory)? {
         // It goes when the report is there.
         match read_draft(&path) {
             Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
-            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => reports.push(report),
+            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => take(&path, report),
             read => drop(read?),
         }
     }
-    Ok(reports)
+    Ok(())
 }
 
 /// Reads a report, or a draft; it must be whole and add up.

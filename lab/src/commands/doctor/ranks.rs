@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether the ranks of a host see the same /dev/shm. Only ranks can tell, so that the launcher
-//! starts a shell in the place of the program.
+//! Whether the ranks of a host see the same /dev/shm. The launcher starts a shell in the place of
+//! the program, which looks at it from each rank.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use crate::launch::launcher;
 use crate::launch::signals::Signals;
 use crate::text::numbers::count;
 
-/// What a line of a rank begins with; some launchers put something before it.
+/// First word of a rank's line; some launchers put a label before it.
 const BEGINS: &str = "tcam-shm ";
 /// Prints the kernel and network of a rank, within which peers are looked for in /dev/shm, and
 /// device and inode of that.
