@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import mpi as runs
 from checks import check, exit_code
@@ -294,6 +295,123 @@ def others_write_too(arguments, programs):
     check((place / "precious").read_text() == "precious", "a link was followed")
 
 
+def irregular_files(arguments):
+    """Neither a pipe nor an endless file stops a command: it is named, and nothing runs or is lost."""
+    place = fresh("irregular")
+    reports, traces, ran = (place / name for name in ("reports", "traces", "ran"))
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    tcam(arguments, "replay", f"--report={reports}", traces)
+    pipe, zeros, trace = place / "pipe", reports / "9.json", traces / "9.trace"
+    os.mkfifo(pipe)
+    for task in ("stats", "report", "export", "plot", "profile", "diff", "run"):
+        for target in (pipe, "/dev/zero"):
+            zeros.symlink_to(target)
+            words = {"diff": [reports, reports], "run": [f"--report={reports}", "--", "touch", ran]}
+            done = tcam(arguments, task, *words.get(task, [reports]), timeout=20, cwd=place)
+            told = "9.json: not a regular file" in done.stderr
+            check(done.returncode == 125 and told, f"{task} with {target}: {done}")
+            zeros.unlink()
+    os.mkfifo(trace)
+    for task, *words in (
+        ("replay", traces), ("stats", traces), ("record", f"--out={traces}", "--", "touch", ran),
+        ("cluster", pipe), ("reproduce", "colpnp", f"--from={pipe}"),
+    ):  # fmt: skip
+        done = tcam(arguments, task, *words, timeout=20)
+        told = "not a regular file" in done.stderr
+        check(done.returncode == 125 and told, f"{task} with a pipe: {done}")
+    check(trace.is_fifo() and (reports / "0.json").is_file() and not ran.exists(), "something went")
+    with open(zeros, "wb") as sparse:
+        sparse.truncate(1 << 40)
+    done = tcam(arguments, "stats", reports, timeout=20)
+    check("9.json: longer than the " in done.stderr, f"a long report: {done}")
+
+
+def one_writer(arguments):
+    """A directory that a command writes to is refused to others, until it ends in whatever way."""
+    place = fresh("writer")
+    out, traces, started = (place / name for name in ("out", "traces", "started"))
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    words = ["sweep", "--prq=4", f"--out={out}", "--", "sh", "-c"]
+    program = f"touch {started}; while [ -e {started} ]; do sleep 0.1; done"
+    first = subprocess.Popen([str(arguments.tcam), *words, program], stderr=subprocess.DEVNULL)
+    while not started.exists() and first.poll() is None:
+        time.sleep(0.05)
+    for other in (
+        [*words, "true"], ["sweep", f"--out={out}", "--trace", traces],
+        ["run", f"--report={out}", "--", "true"], ["record", f"--out={out}", "--", "true"],
+        ["replay", f"--report={out}", traces], ["plot", f"--out={out}", traces],
+        ["export", f"--out={out}", traces], ["workload", "fds", f"--out={out}"],
+    ):  # fmt: skip
+        done = tcam(arguments, *other)
+        told = f"`tcam sweep --prq=4 --out={out} " in done.stderr and f"process {first.pid} on" in done.stderr
+        check(done.returncode == 125 and told, f"{other}: {done}")
+    first.kill()
+    first.wait()
+    started.unlink()
+    done = tcam(arguments, "export", f"--out={out}", traces)
+    check(done.returncode == 0 and not list(out.glob(".*")), f"after a killed sweep: {done} {list(out.iterdir())}")
+
+
+def other_tools(arguments):
+    """Traces of other tools are named, and what to do about them."""
+    place = fresh("other-tools")
+    for name, tool in (
+        ("app.goal", "GOAL"), ("dumpi-2026.11.25-0000.bin", "DUMPI"), ("traces.otf2", "OTF2"),
+    ):  # fmt: skip
+        (place / name).write_bytes(b"something")
+        for words in (["replay", place / name], ["stats", place / name], ["compare", place]):
+            done = tcam(arguments, *words)
+            told = tool in done.stderr and "`tcam record -- mpiexec ...`" in done.stderr
+            check(done.returncode == 125 and told, f"{words}: {done}")
+        (place / name).unlink()
+
+
+def sibling_mode(arguments):
+    """A device that fails where its tables are full: the mode that goes on is named."""
+    traces = fresh("sibling-mode")
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    for device, named in (("cassini-hardware", True), ("cassini-hybrid", False)):
+        done = tcam(arguments, "replay", "--prq=8", f"--set=device={device}", traces)
+        told = "--set device=cassini-hybrid" in done.stderr
+        check("DOES NOT FIT" in done.stderr and told == named, f"{device}: {done.stderr}")
+
+
+def memory_apart(arguments, programs):
+    """Ranks of one host with a /dev/shm of their own are found before they fail."""
+    apart = fresh("apart") / "apart.sh"
+    apart.write_text("#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs t /dev/shm && exec \"$@\"' sh \"$@\"\n")
+    apart.chmod(0o755)
+    if subprocess.run([apart, "true"], capture_output=True).returncode != 0:
+        print("ranks with a /dev/shm of their own: skipped, no namespaces may be made")
+        return
+    for wrapper, words in (([], "see the same /dev/shm"), ([apart], "see 2 different /dev/shm")):
+        done = tcam(arguments, "doctor", "--", MPIEXEC, "-n", "2", *wrapper, programs / "ring")
+        check(f"2 ranks: those of one host {words}" in done.stdout, f"{wrapper}: {done}")
+        check(not wrapper or done.returncode == 1 and "--ipc=host" in done.stdout, f"{done}")
+
+
+def many_reports(arguments):
+    """What is kept of a report, of 20 kB on the disk, is a few kB."""
+    place = fresh("many")
+    tcam(arguments, "workload", "halo", "--ranks=64", "--rank=0", "--steps=40", f"--out={place / 't'}")
+    tcam(arguments, "replay", f"--report={place / 'r'}", place / "t")
+    report = json.loads((place / "r" / "0.json").read_text())
+    for task, most in (("stats", 12), ("diff", 24)):
+        peak = []
+        for ranks in (200, 1400):
+            for rank in range(ranks):
+                report |= {"rank": rank, "pid": 1000 + rank, "address": f"10.0.0.1:{1000 + rank}"}
+                (place / "r" / f"{rank}.json").write_text(json.dumps(report))
+            words = [str(arguments.tcam), task, *[str(place / "r")] * (2 if task == "diff" else 1)]
+            child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            peak.append(os.wait4(child.pid, 0)[2].ru_maxrss)
+            shutil.rmtree(place / "r")
+            (place / "r").mkdir()
+        each = (peak[1] - peak[0]) / 1200
+        print(f"    {task}: {each:.1f} KiB a report")
+        check(each < most, f"{task}: {each:.1f} KiB a report, of {ranks} {peak[1]} KiB")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -304,6 +422,12 @@ def main():
     mistakes(arguments, programs)
     reports_elsewhere(arguments, programs)
     completed(arguments)
+    irregular_files(arguments)
+    one_writer(arguments)
+    many_reports(arguments)
+    other_tools(arguments)
+    sibling_mode(arguments)
+    memory_apart(arguments, programs)
     numbers(arguments, programs)
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)

@@ -1,18 +1,93 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Files that users name.
+//! Files that users name, or put into a directory that is read.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-/// Opens a file to read it.
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// Opens a file to read it. `O_NONBLOCK` returns at once for a pipe without a writer, and the file
+/// that was opened is the one that is judged.
 ///
 /// # Errors
-/// That of the file, and `InvalidInput` for a path that is no regular file: opening a pipe would wait
-/// for its writer.
+/// That of the file, and `InvalidInput` for a path that is no regular file.
 pub fn open(path: &Path) -> io::Result<BufReader<File>> {
-    if !path.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC).bits().cast_signed();
+    let irregular = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+    match File::options().read(true).custom_flags(flags).open(path) {
+        Ok(file) if file.metadata()?.is_file() => Ok(BufReader::new(file)),
+        Ok(_) => Err(irregular()),
+        // A socket.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => Err(irregular()),
+        Err(error) => Err(error),
     }
-    Ok(BufReader::new(File::open(path)?))
+}
+
+/// Reads a whole file of at most `most` bytes.
+///
+/// # Errors
+/// As [`open`], and `FileTooLarge` for a longer file.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?.into_inner();
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if length <= most {
+        bytes.reserve_exact(length as usize + 1);
+        (&file).take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    }
+    if length.max(bytes.len() as u64) > most {
+        let why = format!("longer than the {most} bytes that are read of such a file");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// Reads a whole file of text, as [`read`].
+///
+/// # Errors
+/// As [`read`], and `InvalidData` for what is not UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let text = String::from_utf8(read(path, most)?);
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no text (UTF-8)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn pipes_sockets_and_devices_are_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        mknodat(CWD, place("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        symlink("/dev/zero", place("zeros")).unwrap();
+        symlink("pipe", place("link")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(place("socket")).unwrap();
+        for name in ["pipe", "zeros", "link", "socket", "."] {
+            let error = open(&place(name)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name}: {error}");
+        }
+        assert_eq!(open(&place("none")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x");
+        std::fs::write(&path, "abc").unwrap();
+        symlink("x", directory.path().join("link")).unwrap();
+        assert_eq!(read(&directory.path().join("link"), 3).unwrap(), b"abc");
+        let error = read(&path, 2).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge, "{error}");
+        assert!(error.to_string().contains("2 bytes"));
+        File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read(&path, 2).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
 }

@@ -9,6 +9,7 @@ use nic::params::config::ConfigError;
 use nic::report::ReportError;
 use nic::trace::TraceError;
 
+use crate::foreign;
 use crate::hint;
 
 /// A failure of tcam, or of the program it ran.
@@ -99,11 +100,11 @@ pub(crate) enum Error {
     #[error("{0}")]
     Directory(String),
 
-    #[error("{path}: is neither a file nor a directory")]
-    NoFile { path: PathBuf },
-
     #[error("{path}: is there and no report of tcam; it stays as it is: give another directory")]
     NoReportThere { path: PathBuf },
+
+    #[error("{path}: {by} writes to it: wait until it has ended, or give another directory")]
+    InUse { path: PathBuf, by: String },
 
     #[error("{path}: is no directory")]
     NoDirectory { path: PathBuf },
@@ -139,10 +140,10 @@ pub(crate) enum Error {
     #[error("{path}: {error}")]
     Parquet { path: PathBuf, error: parquet::errors::ParquetError },
 
-    #[error("{path}: {error}{}", hint::of_trace(.error))]
+    #[error("{path}: {error}{}", hint::of_trace(.path, .error))]
     Trace { path: PathBuf, error: TraceError },
 
-    #[error("{0}: no trace (*.trace) there; `tcam record` makes them")]
+    #[error("{path}: no trace (*.trace) there; `tcam record` makes them{}", foreign::hint(.0), path = .0.display())]
     NoTraces(PathBuf),
 
     #[error(
@@ -185,12 +186,15 @@ pub(crate) enum Error {
     NothingRecorded { path: PathBuf },
 
     #[error(
-        "{0}: neither reports (*.json) nor traces (*.trace) there; `tcam run --report` and \
-         `tcam record` make them"
+        "{path}: neither reports (*.json) nor traces (*.trace) there; `tcam run --report` and \
+         `tcam record` make them{}", foreign::hint(.0), path = .0.display()
     )]
     NothingThere(PathBuf),
 
-    #[error("{0}: neither a report (*.json) nor a trace (*.trace) of tcam")]
+    #[error(
+        "{path}: neither a report (*.json) nor a trace (*.trace) of tcam{}",
+        foreign::hint(.0), path = .0.display()
+    )]
     Neither(PathBuf),
 
     #[error(

@@ -8,10 +8,14 @@ use std::io::{self, ErrorKind, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use host::regular;
 use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
 use crate::error::Error;
+
+/// Most bytes of a file that is read as a whole: programs and profiles may be large.
+pub(crate) const LONGEST: u64 = 4 << 30;
 
 /// A file that is written, and goes if it is not kept.
 #[derive(Debug)]
@@ -138,13 +142,18 @@ pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
         return Ok(());
     }
     let mut there = vec![0; start.len()];
-    match File::open(path).and_then(|mut file| file.read_exact(&mut there)) {
+    match regular::open(path).and_then(|mut file| file.read_exact(&mut there)) {
         Ok(()) if there == start.as_bytes() => Ok(()),
         _ => Err(Error::OtherFile {
             path: path.to_owned(),
             expected: "another file is there: give another name, or remove it",
         }),
     }
+}
+
+/// Reads the numbers that an earlier run wrote as CSV.
+pub(crate) fn read_csv(path: &Path) -> Result<csv::Reader<io::Cursor<Vec<u8>>>, csv::Error> {
+    Ok(csv::Reader::from_reader(io::Cursor::new(regular::read(path, LONGEST)?)))
 }
 
 /// Begins a file that is read while it grows. What was there goes.

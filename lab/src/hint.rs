@@ -11,6 +11,8 @@ use nic::report::ReportError;
 use nic::trace::TraceError;
 use strsim::damerau_levenshtein;
 
+use crate::foreign;
+
 /// Letters a word must have to be looked for inside of others.
 const PART: usize = 3;
 
@@ -92,10 +94,11 @@ pub(crate) fn quoted(path: &Path) -> String {
 }
 
 /// What can be done about a trace.
-pub(crate) fn of_trace(error: &TraceError) -> &'static str {
+pub(crate) fn of_trace(path: &Path, error: &TraceError) -> String {
     match error {
-        TraceError::Cut(_) => "; with --cut-off what is before is taken",
-        _ => "",
+        TraceError::Cut(_) => "; with --cut-off what is before is taken".to_owned(),
+        TraceError::Foreign => foreign::hint(path),
+        _ => String::new(),
     }
 }
 

@@ -13,6 +13,7 @@ mod commands;
 mod error;
 mod experiment;
 mod file;
+mod foreign;
 mod hint;
 mod launch;
 mod options;

@@ -72,6 +72,13 @@ pub(crate) const NAMES: [&str; MODELS.len()] = {
     names
 };
 
+/// The mode of the same NIC that moves to the host what its tables do not hold, of a device that
+/// holds senders back and fails instead.
+#[must_use]
+pub fn spilling_mode(device: &str) -> Option<&'static str> {
+    (device == "cassini-hardware").then_some("cassini-hybrid")
+}
+
 /// What a device sets a parameter to.
 pub(crate) fn preset(device: &str, param: &str) -> Option<&'static str> {
     let model = MODELS.iter().find(|model| model.name == device)?;

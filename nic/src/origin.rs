@@ -9,7 +9,7 @@ use crate::plain;
 const COMMAND: usize = 1024;
 
 /// What the process that counted says of its run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
     /// Its command line.

@@ -258,7 +258,7 @@ pub(crate) fn write(directory: &Path, set: &Set) -> Result<(), Error> {
 pub(crate) fn read(directory: &Path) -> Result<Set, Error> {
     let text = |name| {
         let path = at(directory, name);
-        std::fs::read_to_string(&path).map_err(Error::io(path))
+        host::regular::read_text(&path, file::LONGEST).map_err(Error::io(path))
     };
     let error = |name| {
         let path = at(directory, name);

@@ -8,7 +8,9 @@ use matching::QueueCounters;
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Queue};
+use crate::experiment::gathering::Keep;
+use crate::experiment::outcome::Experiment;
+use crate::experiment::rank::Queue;
 use crate::experiment::sources::Sources;
 use crate::results::json::{Json, Kind};
 use crate::results::summary::spilled;
@@ -163,7 +165,7 @@ fn lines(both: [&Experiment; 2]) -> Vec<Line> {
 pub(crate) fn diff(arguments: &Diff) -> Result<u8, Error> {
     arguments.json.check()?;
     let read = |path: &PathBuf| {
-        Experiment::read(&Sources { names: vec![path.clone()], take: arguments.take })
+        Experiment::read(&Sources { names: vec![path.clone()], take: arguments.take }, Keep::Shown)
     };
     let (before, after) = (read(&arguments.before)?, read(&arguments.after)?);
     let lines = lines([&before, &after]);
@@ -216,7 +218,7 @@ fn origins(both: [&Experiment; 2]) -> Vec<(&'static str, [String; 2])> {
 
 /// Parameters that are not the same, as the first rank of each told them.
 fn configuration(before: &Experiment, after: &Experiment) -> Vec<(String, String, String)> {
-    let [before, after] = [before, after].map(|of| &of.reports[0].config);
+    let [before, after] = [before, after].map(|of| &*of.heads[0].config);
     let value = |of: Option<&String>| of.map_or_else(|| "unknown".to_owned(), Clone::clone);
     let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
     names.sort_unstable();

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
+use crate::experiment::gathering::Keep;
 use crate::experiment::outcome::Experiment;
 use crate::experiment::sources::Sources;
 use crate::experiment::{export, operations};
 use crate::file;
 use crate::results::fresh::{self, Earlier};
+use crate::results::lock::Lock;
 
 /// Writes what an experiment counted as CSV or Parquet, for pandas and others.
 ///
@@ -55,8 +57,8 @@ fn name(text: &str) -> Result<String, &'static str> {
 pub(crate) fn export(arguments: &Export) -> Result<u8, Error> {
     let expected = "there are several files: give a directory; --parquet says of which kind";
     file::check_kind(&arguments.out, &[], expected)?;
-    let experiment = Experiment::read(&arguments.from)?;
-    fresh::make(&arguments.out)?;
+    let experiment = Experiment::read(&arguments.from, Keep::Lengths)?;
+    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &export::NAMES, &["csv", "parquet"]);
     export::write(&experiment, &arguments.out, arguments.parquet)?;
     if !experiment.traces.is_empty() {

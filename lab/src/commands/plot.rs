@@ -7,11 +7,13 @@ use clap::{Args, ValueEnum};
 
 use crate::error::Error;
 use crate::experiment::figures;
+use crate::experiment::gathering::Keep;
 use crate::experiment::material::Material;
 use crate::experiment::outcome::Experiment;
 use crate::experiment::sources::Sources;
 use crate::file;
 use crate::results::fresh::{self, Earlier};
+use crate::results::lock::Lock;
 
 /// Draws what the tables of an experiment did.
 ///
@@ -47,8 +49,8 @@ pub(crate) enum Format {
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
-    let experiment = Experiment::read(&arguments.from)?;
-    fresh::make(&arguments.out)?;
+    let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
+    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
     let material = Material::of(&experiment)?;
     for figure in figures::all(&experiment, &material) {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
+use crate::experiment::gathering::Keep;
 use crate::experiment::outcome::Experiment;
 use crate::experiment::profile::{self, Profile};
 use crate::experiment::sources::Sources;
@@ -34,7 +35,7 @@ pub(crate) struct MakeProfile {
 /// Writes the profile. Returns 0, or 3 of a part of the ranks.
 pub(crate) fn profile(arguments: &MakeProfile) -> Result<u8, Error> {
     file::check_kind(&arguments.out, &[], "a profile is written: give a name such as app.profile")?;
-    let experiment = Experiment::read(&arguments.from)?;
+    let experiment = Experiment::read(&arguments.from, Keep::Added)?;
     let profile = Profile::of(&experiment).ok_or_else(|| Error::NoProfile {
         path: arguments.from.names.first().cloned().unwrap_or_default(),
     })?;

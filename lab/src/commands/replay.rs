@@ -15,7 +15,9 @@ use crate::error::Error;
 use crate::file;
 use crate::options::Tables;
 use crate::results::documents::Sum;
+use crate::results::fresh;
 use crate::results::json::{Json, Kind};
+use crate::results::lock::Lock;
 use crate::results::reports::{self, endpoint};
 use crate::results::summary::Summary;
 use crate::results::summary_text;
@@ -158,6 +160,7 @@ fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> 
 /// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further
 /// endpoints of a rank.
 fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
+    let _lock = Lock::of(&fresh::make(directory)?)?;
     let directory = reports::prepare(directory)?;
     let mut endpoints: BTreeMap<u32, usize> = BTreeMap::new();
     for report in reports {

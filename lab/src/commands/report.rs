@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Error;
+use crate::experiment::gathering::Keep;
 use crate::experiment::outcome::Experiment;
 use crate::experiment::page;
 use crate::experiment::sources::Sources;
@@ -35,7 +36,7 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
         &["html"],
         "a page of HTML is written: give a name such as x.html",
     )?;
-    let experiment = Experiment::read(&arguments.from)?;
+    let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
     let page = page::of(&experiment)?;
     if arguments.out.as_os_str() == "-" {
         print!("{page}");

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::experiment::by::{self, By, Groups};
 use crate::experiment::fill::{self, Window};
+use crate::experiment::gathering::Keep;
 use crate::experiment::outcome::Experiment;
 use crate::experiment::repeated::{self, Repeated};
 use crate::experiment::sheets;
@@ -70,7 +71,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     {
         return stats_of_runs(arguments, &experiments);
     }
-    let experiment = Experiment::read(&arguments.sources)?;
+    let experiment = Experiment::read(&arguments.sources, Keep::Shown)?;
     if let Some(by) = arguments.by {
         return stats_by(arguments, &experiment, by);
     }

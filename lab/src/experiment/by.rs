@@ -9,7 +9,7 @@ use serde::Serialize;
 use strum::IntoStaticStr;
 
 use super::fill::{self, Class, Makeup, Peer, Window};
-use super::outcome::Queue;
+use super::rank::Queue;
 use crate::error::Error;
 use crate::results::ranks::{named, ranges};
 use crate::text::numbers::{percent, share, whole};

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use super::lines::{Lines, row};
-use super::outcome::{Experiment, Queue};
+use super::outcome::Experiment;
+use super::rank::Queue;
 use crate::error::Error;
 
 /// Names of all files; `operations` is of traces only.

@@ -15,7 +15,7 @@ use nic::replay::Change;
 use nic::trace::{Address, Op};
 use rustc_hash::FxHashMap as HashMap;
 
-use super::outcome::Queue;
+use super::rank::Queue;
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::traces::play;

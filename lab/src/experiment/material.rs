@@ -4,7 +4,8 @@
 use rayon::prelude::*;
 
 use super::fill::{self, Makeup, Series, Window};
-use super::outcome::{Experiment, Queue};
+use super::outcome::Experiment;
+use super::rank::Queue;
 use crate::capacity::curve;
 use crate::capacity::point::Point;
 use crate::error::Error;

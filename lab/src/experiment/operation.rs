@@ -6,7 +6,7 @@ use nic::replay::Change;
 use nic::trace::{Op, Posted};
 
 use super::lines::{Hex, row};
-use super::outcome::Queue;
+use super::rank::Queue;
 use crate::traces::player::Player;
 
 row! {

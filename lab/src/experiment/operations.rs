@@ -180,6 +180,7 @@ fn play<'a>(
 
 #[cfg(test)]
 mod tests {
+    use crate::experiment::gathering::Keep;
     use matching::{Key, Source};
     use nic::message::{Envelope, MultiRecv};
     use nic::trace::{Encoder, Header, Op, Posted, Sent, put_time};
@@ -227,7 +228,7 @@ mod tests {
             &[arrive(7), Op::Peek(Key { bits: 7, ignore: 0, source: Source::ANY })],
         );
         let sources = Sources { names: vec![from], ..Sources::default() };
-        let experiment = Experiment::read(&sources).unwrap();
+        let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         assert!(experiment.replayed);
         assert_eq!(experiment.ranks[0].compared(), 2 + 1 + 1 + 2);
         write(&experiment, &out, "q", false).unwrap();
@@ -279,7 +280,7 @@ mod tests {
         ];
         put(&directory.path().join("0.trace"), Some(0), &ops);
         let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
-        let experiment = Experiment::read(&sources).unwrap();
+        let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         write(&experiment, directory.path(), "q", false).unwrap();
         let mut file = csv::Reader::from_path(directory.path().join("operations.csv")).unwrap();
         let names = file.headers().unwrap().clone();
@@ -322,7 +323,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         put(&directory.path().join("a.trace"), None, &[post(1), arrive(1)]);
         let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
-        let experiment = Experiment::read(&sources).unwrap();
+        let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         write(&experiment, directory.path(), "q", false).unwrap();
         let text = std::fs::read_to_string(directory.path().join("q-rq-hit.data")).unwrap();
         assert_eq!(text, "1,20 \n");

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What an experiment left: reports, or traces that are replayed for them.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use matching::SearchDepth;
-use nic::lengths::Lengths;
-use nic::report::{ContextCounters, Report};
+use nic::report::{Report, WrittenAt};
 use nic::trace::TraceError;
 use serde::Serialize;
 
+use super::gathering::{Added, Gathered, Gathering, Keep};
+use super::rank::{Queue, Rank};
 use super::sources::Sources;
 use crate::error::Error;
 use crate::results::documents::{Context, Sum};
+use crate::results::head::Head;
 use crate::results::reports::{self, Endpoint};
 use crate::results::runs;
 use crate::results::summary::Summary;
@@ -26,96 +25,18 @@ use crate::traces::unreported;
 /// Reports, traces, and what they say of each rank.
 #[derive(Debug)]
 pub(crate) struct Experiment {
-    pub(crate) reports: Vec<Report>,
+    /// One at least.
+    pub(crate) heads: Vec<Head>,
+    /// Empty unless it was to be kept.
+    pub(crate) added: Vec<Added>,
     pub(crate) traces: Found,
     /// The reports are of a replay.
     pub(crate) replayed: bool,
     /// By number.
     pub(crate) ranks: Vec<Rank>,
     pub(crate) sum: Summary,
-    /// Number of the rank of each report.
+    /// Number of the rank of each head.
     numbers: Vec<u32>,
-}
-
-/// One rank and its tagged messages.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rank {
-    /// As the launcher told it; otherwise a number that no other has.
-    pub(crate) number: u32,
-    pub(crate) tagged: ContextCounters,
-    /// Lengths of its queues; with several endpoints, those of the one whose queues
-    /// became longest.
-    pub(crate) lengths: Lengths,
-}
-
-impl Rank {
-    /// Most elements of either queue at once.
-    pub(crate) fn need(&self) -> u64 {
-        self.tagged.prq.high_water.max(self.tagged.umq.high_water)
-    }
-
-    /// Entries that its searches compared.
-    pub(crate) fn compared(&self) -> u64 {
-        Queue::BOTH.iter().map(|queue| queue.compared(self)).sum()
-    }
-
-    /// The same where it was counted: a search that finds something compares that.
-    pub(crate) fn counted_compared(&self) -> Option<u64> {
-        let depths = Queue::BOTH.map(|queue| &queue.of(&self.tagged).search_depth);
-        let counted = |depth: &&SearchDepth| depth.hit.total() == 0 || depth.hit_entries > 0;
-        depths.iter().all(counted).then(|| self.compared())
-    }
-}
-
-/// One of the two queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
-    Prq,
-    Umq,
-}
-
-impl Queue {
-    pub(crate) const BOTH: [Self; 2] = [Self::Prq, Self::Umq];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Prq => "PRQ",
-            Self::Umq => "UMQ",
-        }
-    }
-
-    pub(crate) fn long_name(self) -> &'static str {
-        match self {
-            Self::Prq => "posted receives (PRQ)",
-            Self::Umq => "unexpected messages (UMQ)",
-        }
-    }
-
-    pub(crate) fn of(self, counters: &ContextCounters) -> &matching::QueueCounters {
-        match self {
-            Self::Prq => &counters.prq,
-            Self::Umq => &counters.umq,
-        }
-    }
-
-    /// Lengths over time: in the table, and on the host.
-    pub(crate) fn lengths(self, lengths: &Lengths) -> [&[u64]; 2] {
-        match self {
-            Self::Prq => [&lengths.prq_table, &lengths.prq_host],
-            Self::Umq => [&lengths.umq_table, &lengths.umq_host],
-        }
-    }
-
-    /// Elements that the searches of a rank traversed on the host.
-    pub(crate) fn traversed(self, rank: &Rank) -> u64 {
-        self.of(&rank.tagged).traversals.entries
-    }
-
-    /// Entries that the searches of a rank compared.
-    pub(crate) fn compared(self, rank: &Rank) -> u64 {
-        let depth = &self.of(&rank.tagged).search_depth;
-        depth.hit_entries + depth.miss_entries
-    }
 }
 
 /// See [`Experiment::counts`].
@@ -152,75 +73,82 @@ impl Experiment {
     }
 
     /// Reads reports and traces. Without reports the traces are replayed.
-    pub(crate) fn read(sources: &Sources) -> Result<Self, Error> {
-        let names = &sources.names;
-        let mut found = Vec::new();
-        let mut trace_names = Vec::new();
-        for name in names {
-            if name.is_dir() {
-                found.extend(reports::read(name)?);
-                if holds_traces(name)? {
-                    trace_names.push(name.clone());
-                }
-            } else if name.extension() == Some(OsStr::new("json")) {
-                found.push(reports::read_one(name)?);
-            } else {
-                trace_names.push(name.clone());
+    pub(crate) fn read(sources: &Sources, keep: Keep) -> Result<Self, Error> {
+        let (mut of_reports, mut of_traces) = (Vec::new(), Vec::new());
+        for name in &sources.names {
+            let is_dir = name.is_dir();
+            if is_dir || name.extension() == Some(OsStr::new("json")) {
+                of_reports.push(name);
+            }
+            if is_dir && holds_traces(name)? || !is_dir && of_reports.last() != Some(&name) {
+                of_traces.push(name.clone());
             }
         }
-        let traces = match trace_names.as_slice() {
+        let mut gathering = Gathering::new(keep);
+        // Their traces may know more.
+        let mut drafts = Vec::new();
+        let mut take = |path: &Path, report: Report| match report.written_at {
+            WrittenAt::Running if !of_traces.is_empty() => drafts.push(report),
+            _ => gathering.add(path, report),
+        };
+        for name in of_reports {
+            match name.is_dir() {
+                true => reports::each(name, &mut take)?,
+                false => take(name, reports::read_one(name)?),
+            }
+        }
+        let replayed = gathering.is_empty() && drafts.is_empty();
+        let traces = match of_traces.as_slice() {
             [] => Found::default(),
             names => match files::find(names, sources.take) {
                 // The reports beside them are enough.
-                Err(Error::NoTraces(_)) if !found.is_empty() => Found::default(),
+                Err(Error::NoTraces(_)) if !replayed => Found::default(),
                 Err(Error::Trace { path, error: TraceError::Foreign }) => {
                     return Err(Error::Neither(path));
                 }
                 traces => traces?,
             },
         };
-        let (mut found, differ) = each_once(found);
-        let replayed = found.is_empty();
-        let ours: BTreeSet<_> = found.iter().map(reports::endpoint).collect();
         if let Some(trace) = traces.first()
             && !replayed
-            && !traces.iter().any(|trace| ours.contains(&trace.endpoint()))
+            && !traces.iter().any(|trace| {
+                let endpoint = trace.endpoint();
+                gathering.has(&endpoint)
+                    || drafts.iter().any(|draft| reports::endpoint(draft) == endpoint)
+            })
             // Some ranks of one run may have had room for one of them only.
-            && !found.iter().any(|report| {
-                report.origin.job.is_some() && report.origin.job == trace.header.origin.job
+            && !gathering.has_job(trace.header.origin.job)
+            && !drafts.iter().any(|draft| {
+                draft.origin.job.is_some() && draft.origin.job == trace.header.origin.job
             })
         {
             return Err(Error::OtherRun(trace.path.clone()));
         }
-        let silent = unreported::add(&mut found, &traces)?.filter(|_| !replayed);
-        silent.iter().for_each(|silent| eprintln!("{silent}"));
-        let mut experiment = Self::of(found, traces, replayed).ok_or_else(|| nothing_in(names))?;
-        if differ {
-            experiment.sum.ranks.note_mixed();
-        }
+        let silent = unreported::add(|endpoint| gathering.has(endpoint), &mut drafts, &traces)?;
+        silent.filter(|_| !replayed).iter().for_each(|silent| eprintln!("{silent}"));
+        drafts.into_iter().for_each(|report| gathering.add(Path::new(""), report));
+        gathering.sort();
+        let experiment = Self::gathered(gathering, traces, replayed);
+        let experiment = experiment.ok_or_else(|| nothing_in(&sources.names))?;
         if let Some(mixed) = &experiment.sum.mixed {
             eprintln!("{mixed}");
         }
         Ok(experiment)
     }
 
-    /// Of reports and traces that were read; `None` without reports.
-    pub(crate) fn of(reports: Vec<Report>, traces: Found, replayed: bool) -> Option<Self> {
-        let sum = match replayed {
-            true => Summary::of_traces(&reports, &traces.ranks()),
-            false => Summary::of(&reports),
-        }?;
-        let numbers = numbers(&reports);
-        let ranks = ranks(&reports, &numbers);
-        Some(Self { reports, traces, replayed, ranks, sum, numbers })
+    fn gathered(gathering: Gathering, traces: Found, replayed: bool) -> Option<Self> {
+        let Gathered { mut sum, heads, numbers, ranks, added } = gathering.sum()?;
+        if replayed {
+            (sum.replayed, sum.ranks) = (true, traces.ranks());
+        }
+        Some(Self { heads, added, traces, replayed, ranks, sum, numbers })
     }
 
     /// The number of the rank of an endpoint.
     pub(crate) fn number_of(&self, (host, pid, address): &Endpoint) -> Option<u32> {
-        let mut reports = self.reports.iter().zip(&self.numbers);
-        let same =
-            |report: &Report| (&report.host, report.pid, &report.address) == (host, *pid, address);
-        reports.find(|(report, _)| same(report)).map(|(_, number)| *number)
+        let mut heads = self.heads.iter().zip(&self.numbers);
+        let same = |head: &Head| (&*head.host, head.pid, &*head.address) == (host, *pid, address);
+        heads.find(|(head, _)| same(head)).map(|(_, number)| *number)
     }
 
     /// What is missing of what its traces are used for: reports may be whole where these are not.
@@ -233,7 +161,7 @@ impl Experiment {
 
     /// The program, its ranks, and whether that is a replay.
     pub(crate) fn title(&self) -> String {
-        let program = &self.reports[0].program;
+        let program = &self.heads[0].program;
         let name = match program.rsplit('/').next() {
             None | Some("") => "program",
             Some(name) => name,
@@ -264,33 +192,6 @@ impl Experiment {
         ranks.sort_by_key(|rank| std::cmp::Reverse((rank.need(), rank.compared())));
         ranks
     }
-}
-
-/// Reports of endpoints, each once: a directory and a file in it may both be named.
-///
-/// Also whether some differ though they are of one endpoint.
-fn each_once(reports: Vec<Report>) -> (Vec<Report>, bool) {
-    let mut once: BTreeMap<Endpoint, Report> = BTreeMap::new();
-    let mut more = Vec::new();
-    for report in reports {
-        match once.entry(reports::endpoint(&report)) {
-            Entry::Vacant(entry) => {
-                entry.insert(report);
-            }
-            Entry::Occupied(entry) if *entry.get() == report => {}
-            Entry::Occupied(_) => more.push(report),
-        }
-    }
-    if let Some(report) = more.first() {
-        eprintln!(
-            "Process {} has two reports of one endpoint, which differ: of a run and its replay?",
-            report.pid
-        );
-    }
-    let differ = !more.is_empty();
-    let mut reports: Vec<_> = once.into_values().chain(more).collect();
-    reports.sort_by_key(|report| (report.rank, report.pid));
-    (reports, differ)
 }
 
 /// Why there is nothing to look at.
@@ -337,39 +238,17 @@ fn holds_traces(directory: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// The rank of each report; processes whose rank is not known have numbers above.
-fn numbers(reports: &[Report]) -> Vec<u32> {
-    let known = reports.iter().filter_map(|report| report.rank).max();
-    let mut unknown: BTreeMap<(&str, u32), u32> = BTreeMap::new();
-    let mut numbers = Vec::with_capacity(reports.len());
-    for report in reports {
-        let next = known.map_or(0, |most| most + 1) + unknown.len() as u32;
-        let process = (&*report.host, report.pid);
-        let number = || *unknown.entry(process).or_insert(next);
-        numbers.push(report.rank.unwrap_or_else(number));
-    }
-    numbers
-}
-
-/// What the endpoints of each rank counted together.
-fn ranks(reports: &[Report], numbers: &[u32]) -> Vec<Rank> {
-    let mut ranks: BTreeMap<u32, Rank> = BTreeMap::new();
-    for (report, &number) in reports.iter().zip(numbers) {
-        let rank = ranks.entry(number).or_insert_with(|| Rank { number, ..Rank::default() });
-        let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
-        if rank.lengths.every == 0 || need > rank.need() {
-            rank.lengths.clone_from(&report.tagged.lengths);
-        }
-        rank.tagged.merge(&report.tagged);
-    }
-    ranks.into_values().collect()
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use crate::results::reports::tests::sample;
     use crate::traces::take::Take;
+
+    fn of(reports: impl IntoIterator<Item = Report>) -> Option<Experiment> {
+        let mut gathering = Gathering::new(Keep::Lengths);
+        reports.into_iter().for_each(|report| gathering.add(Path::new(""), report));
+        Experiment::gathered(gathering, Found::default(), false)
+    }
 
     /// So many ranks, of which some have longer queues than others, with lengths.
     pub(crate) fn experiment(ranks: u32, entries: u64) -> Experiment {
@@ -395,7 +274,7 @@ pub(crate) mod tests {
             report.check().unwrap();
             report
         });
-        Experiment::of(reports.collect(), Found::default(), false).unwrap()
+        of(reports).unwrap()
     }
 
     #[test]
@@ -406,11 +285,14 @@ pub(crate) mod tests {
         fs::write(directory.path().join("0.trace"), []).unwrap();
         let read = |cut_off| {
             let take = Take { cut_off, ..Take::default() };
-            Experiment::read(&Sources { names: vec![directory.path().to_owned()], take })
+            Experiment::read(
+                &Sources { names: vec![directory.path().to_owned()], take },
+                Keep::Shown,
+            )
         };
         assert!(matches!(read(false), Err(Error::Trace { .. })));
         let experiment = read(true).unwrap();
-        assert_eq!((experiment.reports, experiment.traces.len()), (vec![report], 0));
+        assert_eq!((experiment.heads.len(), experiment.traces.len()), (1, 0));
         assert!(!experiment.replayed);
     }
 
@@ -420,11 +302,15 @@ pub(crate) mod tests {
         let path = directory.path().join("0.json");
         fs::write(&path, sample(0, 8, 5).to_json().unwrap()).unwrap();
         let names = vec![directory.path().to_owned(), path, directory.path().to_owned()];
-        let experiment = Experiment::read(&Sources { names, take: Take::default() }).unwrap();
+        let mut sources = Sources { names, take: Take::default() };
+        let experiment = Experiment::read(&sources, Keep::Shown).unwrap();
         assert_eq!(experiment.sum.tagged.posts, 5);
-        let reports = vec![sample(0, 8, 5), sample(0, 8, 6), sample(0, 8, 5)];
-        let (once, differ) = each_once(reports);
-        assert_eq!((once.len(), differ), (2, true));
+        let other = sample(0, 8, 6).to_json().unwrap();
+        fs::write(directory.path().join("other.json"), other).unwrap();
+        sources.names.truncate(1);
+        let experiment = Experiment::read(&sources, Keep::Shown).unwrap();
+        assert_eq!((experiment.heads.len(), experiment.sum.tagged.posts), (2, 11));
+        assert!(experiment.sum.lack().unwrap().contains("several runs"));
     }
 
     #[test]
@@ -434,7 +320,7 @@ pub(crate) mod tests {
         for report in &mut reports[2..] {
             report.rank = None;
         }
-        let experiment = Experiment::of(reports, Found::default(), false).unwrap();
+        let experiment = of(reports).unwrap();
         let numbers: Vec<_> = experiment.ranks.iter().map(|rank| rank.number).collect();
         assert_eq!(numbers, [3, 4, 5]);
         assert_eq!(experiment.ranks[0].tagged.posts, 14);
@@ -449,13 +335,13 @@ pub(crate) mod tests {
     fn nothing_to_look_at_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         let sources = Sources { names: vec![directory.path().to_owned()], ..Sources::default() };
-        let error = Experiment::read(&sources).unwrap_err().to_string();
+        let error = Experiment::read(&sources, Keep::Shown).unwrap_err().to_string();
         assert!(error.contains("neither reports (*.json) nor traces (*.trace)"), "{error}");
         let run = directory.path().join("runs/prq64-umq64-1");
         fs::create_dir_all(&run).unwrap();
         fs::create_dir(directory.path().join("runs/prq8-umq8-1")).unwrap();
         fs::write(run.join("0.json"), sample(0, 64, 5).to_json().unwrap()).unwrap();
-        let error = Experiment::read(&sources).unwrap_err().to_string();
+        let error = Experiment::read(&sources, Keep::Shown).unwrap_err().to_string();
         assert!(error.ends_with(&format!("such as {}", run.display())), "{error}");
     }
 
@@ -465,7 +351,7 @@ pub(crate) mod tests {
         let path = directory.path().join("0.txt");
         fs::write(&path, "tcam 0.1 on libfabric 2.5").unwrap();
         let sources = Sources { names: vec![path], ..Sources::default() };
-        let error = Experiment::read(&sources).unwrap_err().to_string();
+        let error = Experiment::read(&sources, Keep::Shown).unwrap_err().to_string();
         assert!(error.ends_with("0.txt: neither a report (*.json) nor a trace (*.trace) of tcam"));
     }
 }

@@ -7,7 +7,8 @@ use std::fmt::Write;
 use super::by::{self, By, Groups};
 use super::fill::Makeup;
 use super::material::Material;
-use super::outcome::{Experiment, Queue};
+use super::outcome::Experiment;
+use super::rank::Queue;
 use super::{figures, sheets};
 use crate::error::Error;
 use crate::results::summary::Peak;
@@ -128,8 +129,8 @@ fn verdict(experiment: &Experiment, queue: Queue, peak: &Peak) -> String {
 /// Parameters, and whose, where not all ranks had the same.
 fn configuration(experiment: &Experiment) -> Sheet {
     let mut values: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
-    for report in &experiment.reports {
-        for (name, value) in &report.config {
+    for head in &experiment.heads {
+        for (name, value) in &*head.config {
             *values.entry(name).or_default().entry(value).or_default() += 1;
         }
     }
@@ -181,10 +182,11 @@ mod tests {
     #[test]
     fn the_page_stands_alone_and_is_closed() {
         let mut experiment = experiment(256, 512);
-        for (at, report) in experiment.reports.iter_mut().enumerate() {
-            report.program = "/opt/a<b>&c".to_owned();
+        for (at, head) in experiment.heads.iter_mut().enumerate() {
+            head.program = "/opt/a<b>&c".into();
             let value = if at == 0 { "list" } else { "col-pnp" };
-            report.config.insert("host_engine".to_owned(), value.to_owned());
+            let config = [("host_engine".to_owned(), value.to_owned())];
+            head.config = BTreeMap::from(config).into();
         }
         let page = of(&experiment).unwrap();
         for part in ["a&lt;b&gt;&amp;c on 256 ranks", "col-pnp (255×), list (1×)", "PRQ overflowed"]

@@ -11,14 +11,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
-use matching::QueueCounters;
 use serde::{Deserialize, Serialize};
 
-use super::outcome::{Experiment, Queue};
+use super::gathering::Added;
+use super::outcome::Experiment;
 use crate::error::Error;
+use crate::file;
 use crate::text::numbers::{count, whole};
 use crate::text::sheet::Sheet;
 
@@ -65,12 +65,13 @@ impl Profile {
         let mut rows: BTreeMap<u32, [BTreeMap<u32, u64>; 2]> = BTreeMap::new();
         let mut processes = 0;
         let (mut told, mut silent) = (false, false);
-        for report in &experiment.reports {
-            let rank = report.rank.unwrap_or(0);
-            processes = processes.max(report.origin.ranks.unwrap_or(0)).max(rank.saturating_add(1));
-            let queues = rows.entry(rank).or_default();
-            for (queue, sums) in Queue::BOTH.into_iter().zip(queues) {
-                let QueueCounters { added, inserts, .. } = queue.of(&report.tagged);
+        for head in &experiment.heads {
+            processes = processes.max(head.origin.ranks.unwrap_or(0));
+        }
+        for Added { rank, queues } in &experiment.added {
+            let rank = rank.unwrap_or(0);
+            processes = processes.max(rank.saturating_add(1));
+            for ((inserts, added), sums) in queues.iter().zip(rows.entry(rank).or_default()) {
                 told |= !added.is_empty();
                 silent |= *inserts > 0 && added.is_empty();
                 for &(source, elements) in added {
@@ -105,7 +106,7 @@ impl Profile {
     /// # Errors
     /// A file that cannot be read or is none.
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let bytes = fs::read(path).map_err(Error::io(path))?;
+        let bytes = host::regular::read(path, file::LONGEST).map_err(Error::io(path))?;
         Self::parse(&bytes).map_err(|why| Error::Profile { path: path.to_owned(), why })
     }
 

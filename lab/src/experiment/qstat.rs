@@ -19,7 +19,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::operation::Search;
-use super::outcome::Queue;
+use super::rank::Queue;
 use crate::error::Error;
 use crate::file::NewFile;
 

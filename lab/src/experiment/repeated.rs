@@ -5,15 +5,16 @@
 use std::collections::BTreeSet;
 
 use nic::plain::plain;
-use nic::report::Report;
 use serde::Serialize;
 
-use super::outcome::{Experiment, Queue};
+use super::gathering::Keep;
+use super::outcome::Experiment;
+use super::rank::Queue;
 use super::sources::Sources;
 use crate::capacity::spread::Spread;
 use crate::error::Error;
+use crate::results::head::Head;
 use crate::results::ranks::Completeness;
-use crate::results::reports;
 use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
 use crate::traces::repeats::{Measured, check, exceeded, overlap};
@@ -49,21 +50,25 @@ pub(crate) fn find(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> 
         return Ok(None);
     }
     let read = |name: &_| {
-        Experiment::read(&Sources { names: vec![Clone::clone(name)], take: sources.take })
+        Experiment::read(
+            &Sources { names: vec![Clone::clone(name)], take: sources.take },
+            Keep::Shown,
+        )
     };
     let experiments = names.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     let mut processes = BTreeSet::new();
     let mut each = experiments.iter().map(|experiment| {
         // Generated ones differ in their program's arguments only.
-        let of = |report: &Report| (reports::endpoint(report), report.program.clone());
-        experiment.reports.iter().map(of).collect::<BTreeSet<_>>()
+        let of =
+            |head: &Head| (head.host.clone(), head.pid, head.address.clone(), head.program.clone());
+        experiment.heads.iter().map(of).collect::<BTreeSet<_>>()
     });
     let apart = each.all(|of| of.into_iter().all(|endpoint| processes.insert(endpoint)));
-    let ranks = |of: &Experiment| of.reports.iter().filter_map(|report| report.rank).collect();
+    let ranks = |of: &Experiment| of.heads.iter().filter_map(|head| head.rank).collect();
     let repeated = apart && overlap(experiments.iter().map(ranks));
     if repeated {
-        let first = experiments.iter().map(|experiment| &experiment.reports[0]);
-        let measured = first.map(|report| Measured::of(&report.program, &report.origin));
+        let first = experiments.iter().map(|experiment| &experiment.heads[0]);
+        let measured = first.map(|head| Measured::of(&head.program, &head.origin));
         check(names, &measured.collect::<Vec<_>>())?;
     }
     Ok(repeated.then_some(experiments))

@@ -3,7 +3,8 @@
 
 use matching::{Profile, QueueCounters};
 
-use super::outcome::{Experiment, Queue, Rank};
+use super::outcome::Experiment;
+use super::rank::{Queue, Rank};
 use crate::results::summary::spilled;
 use crate::results::summary_text::quantile;
 use crate::text::numbers::{count, percent, share, whole};
@@ -150,8 +151,7 @@ fn depths(experiment: &Experiment) -> Sheet {
 
 /// The engine of all ranks, if it is one.
 fn engine(experiment: &Experiment) -> Option<&str> {
-    let mut engines =
-        experiment.reports.iter().filter_map(|report| report.config.get("host_engine"));
+    let mut engines = experiment.heads.iter().filter_map(|head| head.config.get("host_engine"));
     let first = engines.next()?;
     engines.all(|other| other == first).then_some(first)
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::fill::{self, Window};
 use super::operation::{Mark, Search, is_counted, met, searched};
-use super::outcome::Queue;
+use super::rank::Queue;
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::numbers::{count, percent, share, whole};
@@ -321,6 +321,7 @@ fn play(trace: &Trace, start_ns: u64, window: Window, bar: &ProgressBar) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use crate::experiment::gathering::Keep;
     use std::path::Path;
 
     use matching::{Key, Source};
@@ -369,7 +370,7 @@ mod tests {
 
     fn of(directory: &Path, window: Window) -> Result<Threads, Error> {
         let sources = Sources { names: vec![directory.to_owned()], ..Sources::default() };
-        let experiment = Experiment::read(&sources).unwrap();
+        let experiment = Experiment::read(&sources, Keep::Lengths).unwrap();
         Threads::of(&experiment.traces, window, &ProgressBar::hidden())
     }
 

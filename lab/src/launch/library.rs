@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::file;
 
 /// Names of the library: installed, and as cargo builds it. libfabric opens
 /// every file of FI_PROVIDER_PATH that ends in `fi.so`.
@@ -28,7 +29,8 @@ impl Library {
     /// The library given, or the one that belongs to this program, if libfabric would take it.
     pub(crate) fn find_whole(given: Option<&Path>) -> Result<Self, Error> {
         let library = Self::find(given)?;
-        let bytes = std::fs::read(&library.file).map_err(Error::io(&library.file))?;
+        let bytes =
+            host::regular::read(&library.file, file::LONGEST).map_err(Error::io(&library.file))?;
         let holds = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
         match bytes.starts_with(b"\x7fELF") && holds(b"fi_prov_ini") {
             true => Ok(library),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What is run, and how, and what is told of its end.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
-use nic::report::ReportError;
+use nic::report::{ReportError, WrittenAt};
 
 use super::ending::Ended;
 use super::environment::Environment;
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::options::Common;
 use crate::results::documents::Sum;
 use crate::results::json::{Json, Kind};
-use crate::results::summary::Summary;
+use crate::results::summary::Adding;
 use crate::results::{reports, summary_text};
 use crate::settings::Settings;
 use crate::traces::trace::Trace;
@@ -71,16 +72,26 @@ impl<'a> Plan<'a> {
         json: &Json,
     ) -> Result<u8, Error> {
         let code = ended.code();
-        let sum = reports::read(directory).and_then(|mut reports| {
-            if reports.is_empty() && !traces.is_empty() {
+        let (mut adding, mut whole, mut drafts) = (Adding::default(), BTreeSet::new(), Vec::new());
+        let read = reports::each(directory, |_, report| match report.written_at {
+            WrittenAt::Running if !traces.is_empty() => drafts.push(report),
+            _ => {
+                adding.add(&report);
+                whole.insert(reports::endpoint(&report));
+            }
+        });
+        let sum = read.and_then(|()| {
+            if whole.is_empty() && drafts.is_empty() && !traces.is_empty() {
                 let why = if code == 0 { unfinished() } else { self.no_reports(ended) };
                 eprintln!("tcam: {why}");
             }
-            match unreported::add(&mut reports, traces) {
+            match unreported::add(|endpoint| whole.contains(endpoint), &mut drafts, traces) {
                 Ok(silent) => silent.iter().for_each(|silent| eprintln!("{silent}")),
                 Err(error) => eprintln!("tcam: {error}"),
             }
-            Summary::of(&reports).ok_or_else(|| self.no_reports(ended))
+            drafts.iter().for_each(|report| adding.add(report));
+            adding.sort();
+            adding.sum().map(|(sum, _)| sum).ok_or_else(|| self.no_reports(ended))
         });
         match sum {
             Ok(sum) => {

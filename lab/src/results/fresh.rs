@@ -9,18 +9,20 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 
+use super::lock::Lock;
 use crate::error::Error;
 
 /// Lists the files of one kind that an earlier run left in a directory.
 pub(crate) type Old = fn(&Path) -> Result<Vec<PathBuf>, Error>;
 
 /// A new directory inside the one its files are for; it goes with this value.
-// Fields are dropped in order: the outer directory is empty only without the inner one.
+// Fields are dropped in order: the outer directory is empty only without the inner one and the lock.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     new: TempDir,
     directory: PathBuf,
     old: Vec<PathBuf>,
+    _lock: Lock,
     _made: Option<Made>,
 }
 
@@ -48,6 +50,7 @@ impl Fresh {
         let existed = directory.is_dir();
         let directory = make(directory)?;
         let made = (!existed).then(|| Made(directory.clone()));
+        let lock = Lock::of(&directory)?;
         let mut old = Vec::new();
         for kind in kinds {
             old.extend(kind(&directory)?);
@@ -56,7 +59,7 @@ impl Fresh {
             .prefix(".new-")
             .tempdir_in(&directory)
             .map_err(Error::io(&directory))?;
-        Ok(Self { new, directory, old, _made: made })
+        Ok(Self { new, directory, old, _lock: lock, _made: made })
     }
 
     /// Where the run writes.

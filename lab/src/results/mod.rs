@@ -3,7 +3,9 @@
 
 pub(crate) mod documents;
 pub(crate) mod fresh;
+pub(crate) mod head;
 pub(crate) mod json;
+pub(crate) mod lock;
 pub(crate) mod origin;
 pub(crate) mod ranks;
 pub(crate) mod remarks;

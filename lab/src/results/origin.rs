@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use nic::report::Report;
 
+use super::head::Head;
 use crate::text::numbers::whole;
 
 /// Hosts that are named.
@@ -15,10 +15,9 @@ const HOSTS: usize = 8;
 pub(crate) type Line = (&'static str, String);
 
 /// Names and values of what the ranks told of their run; what none told is left out.
-pub(crate) fn lines(reports: &[Report]) -> Vec<Line> {
-    let each = |of: &dyn Fn(&Report) -> String| {
-        let values: BTreeSet<_> =
-            reports.iter().map(of).filter(|value| !value.is_empty()).collect();
+pub(super) fn lines(heads: &[Head]) -> Vec<Line> {
+    let each = |of: &dyn Fn(&Head) -> String| {
+        let values: BTreeSet<_> = heads.iter().map(of).filter(|value| !value.is_empty()).collect();
         let values: Vec<_> = values.into_iter().collect();
         match values.len() {
             0..=HOSTS => values.join(", "),
@@ -26,17 +25,17 @@ pub(crate) fn lines(reports: &[Report]) -> Vec<Line> {
         }
     };
     let number = |of: Option<u32>| of.map_or_else(String::new, |number| number.to_string());
-    let started = reports.iter().map(|report| report.origin.started_s).filter(|at| *at > 0).min();
+    let started = heads.iter().map(|head| head.origin.started_s).filter(|at| *at > 0).min();
     let mut lines = vec![
-        ("program", each(&|report| report.program.clone())),
-        ("command", each(&|report| report.origin.command.clone())),
+        ("program", each(&|head| head.program.to_string())),
+        ("command", each(&|head| head.origin.command.to_string())),
         ("started", started.map_or_else(String::new, date)),
-        ("ranks", each(&|report| number(report.origin.ranks))),
-        ("hosts", each(&|report| report.host.clone())),
-        ("processors", each(&|report| number(report.origin.cores))),
-        ("MPI", each(&|report| report.origin.mpi.clone())),
-        ("libfabric", each(&|report| report.libfabric.clone())),
-        ("tcam", each(&|report| report.tcam.clone())),
+        ("ranks", each(&|head| number(head.origin.ranks))),
+        ("hosts", each(&|head| head.host.to_string())),
+        ("processors", each(&|head| number(head.origin.cores))),
+        ("MPI", each(&|head| head.origin.mpi.to_string())),
+        ("libfabric", each(&|head| head.libfabric.to_string())),
+        ("tcam", each(&|head| head.tcam.to_string())),
     ];
     lines.retain(|(_, value)| !value.is_empty());
     lines
@@ -51,6 +50,7 @@ fn date(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::head::Shared;
     use crate::results::reports::tests::sample;
 
     #[test]
@@ -66,7 +66,9 @@ mod tests {
             report.host = format!("node{at:02}");
             report.origin.command = "app -x".to_owned();
         }
-        let lines = lines(&reports);
+        let mut shared = Shared::default();
+        let heads: Vec<_> = reports.iter().map(|report| shared.head(report)).collect();
+        let lines = lines(&heads);
         let value = |name| lines.iter().find(|line| line.0 == name).map(|line| line.1.as_str());
         assert_eq!(value("command"), Some("app -x"));
         assert!(value("hosts").unwrap().ends_with("node07, ... (20)"));

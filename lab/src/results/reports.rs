@@ -4,15 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use host::regular;
 use nic::draft;
 use nic::report::{Report, ReportError};
 
 use super::{fresh, json};
 use crate::error::Error;
 use crate::file;
+
+/// Most bytes of a report: 1,048,576 sources, the most that a queue counts, in each of four queues,
+/// with up to 32 bytes a source.
+const LONGEST: u64 = (4 * 32) << 20;
 
 /// Files in a directory that have this ending, in order.
 fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, Error> {
@@ -36,7 +41,7 @@ fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut drafts = files(directory, draft::EXTENSION)?;
     drafts.retain(|path| {
         let mut head = [0; draft::MAGIC.len()];
-        let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut head));
+        let read = regular::open(path).and_then(|mut file| file.read_exact(&mut head));
         read.is_ok() && draft::is_draft(&head)
     });
     Ok(drafts)
@@ -49,7 +54,7 @@ fn drafts(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = drafts(directory)?;
     for path in json_files(directory)? {
-        let text = fs::read(&path).map_err(Error::io(&path))?;
+        let text = regular::read(&path, LONGEST).map_err(Error::io(&path))?;
         if is_report(&text) {
             let twin = path.with_extension("txt");
             files.extend(twin.is_file().then_some(twin));
@@ -92,11 +97,13 @@ pub(crate) const PATTERN: &str = "%r.%p";
 pub(crate) fn settle(directory: &Path) -> Result<(), Error> {
     let drafts = drafts(directory)?;
     // A process may have been killed between its report and the end of its draft.
-    let whole: Vec<_> = match drafts.as_slice() {
-        [] => Vec::new(),
-        _ => json_files(directory)?.iter().filter_map(|path| read_one(path).ok()).collect(),
+    let whole: BTreeSet<_> = match drafts.as_slice() {
+        [] => BTreeSet::new(),
+        _ => {
+            let of = |path: &PathBuf| read_one(path).map(|report| endpoint(&report)).ok();
+            json_files(directory)?.iter().filter_map(of).collect()
+        }
     };
-    let whole: BTreeSet<_> = whole.iter().map(endpoint).collect();
     for path in drafts {
         finish(directory, &path, &whole);
     }
@@ -159,28 +166,38 @@ fn rank_and_pid(path: &Path) -> Option<(u64, u64)> {
     Some((words.next()?.ok()?, words.next()?.ok()?))
 }
 
-/// Reads every report in a directory; each must be whole and add up. What is left of those that did
-/// not come to be is in their drafts.
+/// Reads every report in a directory, see [`each`].
 pub(crate) fn read(directory: &Path) -> Result<Vec<Report>, Error> {
     let mut reports = Vec::new();
+    each(directory, |_, report| reports.push(report))?;
+    Ok(reports)
+}
+
+/// Reads every report in a directory, one after the other; each must be whole and add up. What is
+/// left of those that did not come to be is in their drafts.
+pub(crate) fn each(directory: &Path, mut take: impl FnMut(&Path, Report)) -> Result<(), Error> {
+    let mut whole = BTreeSet::new();
     for path in json_files(directory)? {
         match read_one(&path) {
             // What `--json` wrote beside them.
             Err(Error::Report { .. })
-                if fs::read_to_string(&path).is_ok_and(|text| json::is_ours(&text)) => {}
-            report => reports.push(report?),
+                if regular::read_text(&path, LONGEST).is_ok_and(|text| json::is_ours(&text)) => {}
+            report => {
+                let report = report?;
+                whole.insert(endpoint(&report));
+                take(&path, report);
+            }
         }
     }
-    let whole: BTreeSet<_> = reports.iter().map(endpoint).collect();
     for path in drafts(directory)? {
         // It goes when the report is there.
         match read_draft(&path) {
             Err(Error::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {}
-            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => reports.push(report),
+            Ok(Some(report)) if !whole.contains(&endpoint(&report)) => take(&path, report),
             read => drop(read?),
         }
     }
-    Ok(reports)
+    Ok(())
 }
 
 /// Reads a report, or a draft; it must be whole and add up.
@@ -188,7 +205,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
     if path.extension() == Some(OsStr::new(draft::EXTENSION)) {
         return read_draft(path)?.ok_or_else(|| Error::Neither(path.to_owned()));
     }
-    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let text = regular::read_text(path, LONGEST).map_err(Error::io(path))?;
     if text.trim().is_empty() {
         return Err(Error::EmptyReport { path: path.to_owned() });
     }
@@ -199,7 +216,7 @@ pub(crate) fn read_one(path: &Path) -> Result<Report, Error> {
 fn read_draft(path: &Path) -> Result<Option<Report>, Error> {
     let mut file = Vec::new();
     let most = draft::LENGTH as u64;
-    let opened = fs::File::open(path).map_err(Error::io(path))?;
+    let opened = regular::open(path).map_err(Error::io(path))?;
     opened.take(most).read_to_end(&mut file).map_err(Error::io(path))?;
     let report = draft::report(&file).transpose();
     report.map_err(|error| Error::Report { path: path.to_owned(), error })

@@ -8,8 +8,10 @@ use matching::measured::MeasuredTime;
 use nic::origin::Origin;
 use nic::report::{ChannelCounters, ContextCounters, Report, WrittenAt};
 
+use super::head::{Head, Shared};
+use super::origin;
 use super::ranks::Ranks;
-use super::{origin, remarks};
+use super::remarks::Remarks;
 use crate::text::numbers::{count, percent, total};
 
 /// Most programs, or ranks without a report, that are named: a report may say anything.
@@ -120,55 +122,9 @@ impl Summary {
 
     /// Adds reports up; `None` of none.
     pub(crate) fn of(reports: &[Report]) -> Option<Self> {
-        let first = reports.first()?;
-        let mut sum = Self { libfabric: first.libfabric.clone(), ..Self::default() };
-        let mut processes = BTreeSet::new();
-        for report in reports {
-            if processes.insert((&report.host, report.pid)) {
-                sum.ranks.note(report.rank, ranks_of(report));
-            }
-            if report.written_at == WrittenAt::Running {
-                sum.ranks.note_cut(report.rank);
-            }
-            if report.libfabric == NO_LIBFABRIC {
-                sum.ranks.note_generated();
-            }
-            sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
-            sum.seconds = sum.seconds.max(report.elapsed_s);
-            sum.modelled += report.modelled_s();
-            sum.measured.merge(&report.measured());
-            sum.tagged.merge(&report.tagged);
-            sum.msg.merge(&report.msg);
-            for (name, channel) in &report.channels {
-                let all = sum.channels.entry(name.clone()).or_default();
-                all.sent = total([all.sent, channel.sent]);
-                all.sent_bytes = total([all.sent_bytes, channel.sent_bytes]);
-                all.received = total([all.received, channel.received]);
-                all.received_bytes = total([all.received_bytes, channel.received_bytes]);
-                all.polls = total([all.polls, channel.polls]);
-                all.empty_polls = total([all.empty_polls, channel.empty_polls]);
-                all.discovery_ns = total([all.discovery_ns, channel.discovery_ns]);
-            }
-            sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
-            sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
-        }
-        sum.processes = processes.len();
-        sum.crowd = crowd(reports, &processes);
-        sum.origin = origin::lines(reports);
-        sum.remarks = remarks::of(reports);
-        sum.mixed = mixed(&reports.iter().map(source).collect::<Vec<_>>());
-        // Spawned ranks have a job of their own; then a rank is there twice.
-        let sizes: BTreeSet<_> = reports.iter().filter_map(|report| report.origin.ranks).collect();
-        let runs: BTreeSet<_> = reports.iter().filter_map(|report| report.origin.job).collect();
-        if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
-            sum.ranks.note_mixed();
-        }
-        let mut endpoints: BTreeMap<(&String, u32), u32> = BTreeMap::new();
-        for report in reports.iter().filter(|report| report.tagged.has_operations()) {
-            *endpoints.entry((&report.host, report.pid)).or_default() += 1;
-        }
-        sum.endpoints = endpoints.into_values().max().unwrap_or(0);
-        Some(sum)
+        let mut adding = Adding::default();
+        reports.iter().for_each(|report| adding.add(report));
+        adding.sum().map(|(sum, _)| sum)
     }
 
     /// Share of the messages that a table matched, in per cent.
@@ -195,23 +151,105 @@ impl Summary {
     }
 }
 
+/// Adds reports up one by one: only their heads are kept.
+#[derive(Debug, Default)]
+pub(crate) struct Adding {
+    sum: Summary,
+    heads: Vec<Head>,
+    shared: Shared,
+    remarks: Remarks,
+}
+
+impl Adding {
+    pub(crate) fn add(&mut self, report: &Report) {
+        let sum = &mut self.sum;
+        if report.written_at == WrittenAt::Running {
+            sum.ranks.note_cut(report.rank);
+        }
+        if report.libfabric == NO_LIBFABRIC {
+            sum.ranks.note_generated();
+        }
+        sum.at_exit += usize::from(report.written_at == WrittenAt::Exit);
+        sum.seconds = sum.seconds.max(report.elapsed_s);
+        sum.modelled += report.modelled_s();
+        sum.measured.merge(&report.measured());
+        sum.tagged.merge(&report.tagged);
+        sum.msg.merge(&report.msg);
+        for (name, channel) in &report.channels {
+            let all = sum.channels.entry(name.clone()).or_default();
+            all.sent = total([all.sent, channel.sent]);
+            all.sent_bytes = total([all.sent_bytes, channel.sent_bytes]);
+            all.received = total([all.received, channel.received]);
+            all.received_bytes = total([all.received_bytes, channel.received_bytes]);
+            all.polls = total([all.polls, channel.polls]);
+            all.empty_polls = total([all.empty_polls, channel.empty_polls]);
+            all.discovery_ns = total([all.discovery_ns, channel.discovery_ns]);
+        }
+        sum.prq_peak.raise(report.tagged.prq.high_water, report.rank);
+        sum.umq_peak.raise(report.tagged.umq.high_water, report.rank);
+        self.remarks.add(report);
+        self.heads.push(self.shared.head(report));
+    }
+
+    pub(crate) fn heads(&self) -> &[Head] {
+        &self.heads
+    }
+
+    /// Sorts by rank: reports are read in the order of their names.
+    pub(crate) fn sort(&mut self) {
+        self.heads.sort_by(|one, other| {
+            let key = |of: &Head| (of.rank, of.pid);
+            key(one).cmp(&key(other)).then_with(|| one.host.cmp(&other.host))
+        });
+    }
+
+    /// Returns the sum and the head of each report, or `None` if no report was added.
+    pub(crate) fn sum(self) -> Option<(Summary, Vec<Head>)> {
+        let Self { mut sum, heads, remarks, .. } = self;
+        sum.libfabric = heads.first()?.libfabric.to_string();
+        let mut processes = BTreeSet::new();
+        let mut endpoints: BTreeMap<(&str, u32), u32> = BTreeMap::new();
+        for head in &heads {
+            if processes.insert((&*head.host, head.pid)) {
+                sum.ranks.note(head.rank, ranks_of(head));
+            }
+            if head.has_tagged {
+                *endpoints.entry((&head.host, head.pid)).or_default() += 1;
+            }
+        }
+        sum.endpoints = endpoints.into_values().max().unwrap_or(0);
+        sum.processes = processes.len();
+        sum.crowd = crowd(&heads, &processes);
+        sum.origin = origin::lines(&heads);
+        sum.remarks = remarks.told();
+        sum.mixed = mixed(&heads.iter().map(source).collect::<Vec<_>>());
+        // Spawned ranks have a job of their own; then a rank is there twice.
+        let sizes: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.ranks).collect();
+        let runs: BTreeSet<_> = heads.iter().filter_map(|head| head.origin.job).collect();
+        if runs.len() > 1 || sizes.len() > 1 && processes.len() as u32 == sum.ranks.told() {
+            sum.ranks.note_mixed();
+        }
+        Some((sum, heads))
+    }
+}
+
 /// Ranks and processors of the first host that has more of the former.
-fn crowd(reports: &[Report], processes: &BTreeSet<(&String, u32)>) -> Option<(u32, u32)> {
-    let mut hosts: BTreeMap<&String, u32> = BTreeMap::new();
+fn crowd(heads: &[Head], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)> {
+    let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
     for (host, _) in processes {
         *hosts.entry(host).or_default() += 1;
     }
-    reports.iter().find_map(|report| {
-        let (ranks, cores) = (hosts.get(&report.host)?, report.origin.cores?);
+    heads.iter().find_map(|head| {
+        let (ranks, cores) = (hosts.get(&*head.host)?, head.origin.cores?);
         (*ranks > cores).then_some((*ranks, cores))
     })
 }
 
 /// How many ranks there were, as far as one of them knew: what its launcher said, or else the
 /// addresses that its MPI gave it.
-fn ranks_of(report: &Report) -> Option<u32> {
-    let addresses = Some(report.processes).filter(|number| *number > 0);
-    report.origin.ranks.or(report.rank.and(addresses))
+fn ranks_of(head: &Head) -> Option<u32> {
+    let addresses = Some(head.processes).filter(|number| *number > 0);
+    head.origin.ranks.or(head.rank.and(addresses))
 }
 
 /// Says that these are several programs, if they are.
@@ -273,14 +311,16 @@ pub(crate) fn mixed(of: &[Source<'_>]) -> Option<String> {
 /// Seconds that the ranks of a job may take to start.
 const START: u64 = 30;
 
-fn source(report: &Report) -> Source<'_> {
-    let Report { program, host, pid, rank, origin, .. } = report;
+fn source(head: &Head) -> Source<'_> {
+    let Head { program, host, pid, rank, origin, .. } = head;
     Source { program, host, pid: *pid, rank: *rank, origin }
 }
 
 impl Peak {
+    /// The lowest rank of equals, in whatever order they come.
     fn raise(&mut self, elements: u64, rank: Option<u32>) {
-        if elements > self.elements {
+        if elements > self.elements || elements == self.elements && elements > 0 && rank < self.rank
+        {
             *self = Self { elements, rank };
         }
     }

@@ -93,8 +93,10 @@ fn trace_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let files = trace_files(directory)?;
     for path in &files {
-        if let Err(Error::Trace { error: error @ TraceError::Foreign, path }) = reader(path) {
-            return Err(Error::Trace { path, error });
+        if let Err(error @ (Error::Trace { error: TraceError::Foreign, .. } | Error::Io { .. })) =
+            reader(path)
+        {
+            return Err(error);
         }
     }
     Ok(files)
@@ -108,10 +110,15 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         if name.is_dir() {
             paths.extend(trace_files(name)?);
             // What cannot be read tells nothing.
-            let reports = reports::read(name).unwrap_or_default();
-            let did_nothing =
-                |report: &Report| !report.tagged.has_operations() && !report.msg.has_operations();
-            quiet.extend(reports.into_iter().filter(did_nothing));
+            let known = quiet.len();
+            let read = reports::each(name, |_, report| {
+                if !report.tagged.has_operations() && !report.msg.has_operations() {
+                    quiet.push(report);
+                }
+            });
+            if read.is_err() {
+                quiet.truncate(known);
+            }
         } else {
             paths.push(name.clone());
         }

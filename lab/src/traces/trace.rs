@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A trace on the disk, and the device it is replayed to.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once, OnceLock};
 
@@ -48,13 +48,8 @@ pub(crate) struct Trace {
 
 impl Trace {
     pub(super) fn open(path: PathBuf, take: Take) -> Result<Self, Error> {
-        let meta = fs::metadata(&path).map_err(Error::io(&path))?;
-        // To open a pipe would wait for who writes to it.
-        if !meta.is_file() {
-            return Err(Error::NoFile { path });
-        }
-        let len = meta.len();
         let reader = reader(&path)?;
+        let len = path.metadata().map_err(Error::io(&path))?.len();
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
         let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
@@ -187,8 +182,8 @@ impl Trace {
 }
 
 pub(super) fn reader(path: &Path) -> Result<Reader<File>, Error> {
-    let file = File::open(path).map_err(Error::io(path))?;
-    Reader::new(file).map_err(|error| Error::Trace { path: path.to_owned(), error })
+    let file = host::regular::open(path).map_err(Error::io(path))?;
+    Reader::new(file.into_inner()).map_err(|error| Error::Trace { path: path.to_owned(), error })
 }
 
 #[cfg(test)]
@@ -202,7 +197,7 @@ mod tests {
             let path = directory.path().join(name);
             let mut bytes = Header { window, ..Header::default() }.to_bytes();
             bytes.resize(bytes.len() + more, 0);
-            fs::write(&path, bytes).unwrap();
+            std::fs::write(&path, bytes).unwrap();
             Trace::open(path, Take::default()).unwrap()
         };
         assert_eq!(put("0.trace", 4096, 4096).records(), 0);

@@ -13,13 +13,15 @@ use crate::results::summary::MISSING;
 use crate::settings::Settings;
 use crate::text::numbers::count;
 
-/// Adds what the traces of endpoints count that there is no report of, or only a draft, which knows
-/// less. Says of how many, if there are any.
-pub(crate) fn add(reports: &mut Vec<Report>, traces: &[Trace]) -> Result<Option<String>, Error> {
-    let whole = |report: &&Report| report.written_at != WrittenAt::Running;
-    let told: BTreeSet<_> = reports.iter().filter(whole).map(reports::endpoint).collect();
+/// Adds what the traces of endpoints count of which no whole report tells: there is none, or only a
+/// draft, which knows less. Says of how many, if there are any.
+pub(crate) fn add(
+    is_told: impl Fn(&Endpoint) -> bool,
+    drafts: &mut Vec<Report>,
+    traces: &[Trace],
+) -> Result<Option<String>, Error> {
     let silent: Vec<_> =
-        traces.iter().filter(|trace| !told.contains(&trace.endpoint())).cloned().collect();
+        traces.iter().filter(|trace| !is_told(&trace.endpoint())).cloned().collect();
     if silent.is_empty() {
         return Ok(None);
     }
@@ -31,8 +33,8 @@ pub(crate) fn add(reports: &mut Vec<Report>, traces: &[Trace]) -> Result<Option<
     for report in &mut replayed {
         report.written_at = WrittenAt::Running;
         let endpoint = reports::endpoint(report);
-        if let Some(at) = reports.iter().position(|draft| reports::endpoint(draft) == endpoint) {
-            let draft = reports.swap_remove(at);
+        if let Some(at) = drafts.iter().position(|draft| reports::endpoint(draft) == endpoint) {
+            let draft = drafts.swap_remove(at);
             if stopped.contains(&endpoint) {
                 *report = draft;
             } else {
@@ -45,7 +47,6 @@ pub(crate) fn add(reports: &mut Vec<Report>, traces: &[Trace]) -> Result<Option<
     let names: Vec<_> = ranks.map(|rank| rank.to_string()).collect();
     let ranks =
         if names.is_empty() { String::new() } else { format!(" (rank {})", names.join(", ")) };
-    reports.extend(replayed);
-    reports.sort_by_key(|report| (report.rank, report.pid));
+    drafts.extend(replayed);
     Ok(Some(format!("No report of {endpoints}{ranks}: counted from traces")))
 }

@@ -11,6 +11,7 @@ use nic::params::{PREFIX, config};
 use rustix::fs::FlockOperation;
 
 use super::finding::Finding;
+use crate::file;
 use crate::launch::library::Library;
 use crate::launch::{endpoints, launcher};
 use crate::settings::{self, Settings};
@@ -25,7 +26,7 @@ const NOTHING: u64 = 16 << 20;
 /// the loader finds all it needs.
 pub(super) fn loadable(library: &Library) -> Finding {
     let file = library.file.display();
-    let content = match std::fs::read(&library.file) {
+    let content = match host::regular::read(&library.file, file::LONGEST) {
         Ok(content) => content,
         Err(error) => {
             return Finding::bad(

@@ -5,6 +5,7 @@ mod checks;
 mod finding;
 mod network;
 mod program;
+mod ranks;
 mod software;
 
 use std::ffi::OsString;
@@ -19,7 +20,8 @@ use finding::{Finding, Verdict};
 ///
 /// Checks the library, libfabric, the MPI of the launcher given and its program, /dev/shm, the
 /// kernel's copy between processes, the environment and, where the command names several hosts, what
-/// these need. Nothing is changed.
+/// these need. The launcher starts a shell in the place of the program, to see whether the ranks of a
+/// host share /dev/shm. Nothing is changed.
 /// The exit code is 1 when something keeps tcam from working.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -57,6 +59,7 @@ pub(crate) fn doctor(arguments: &Doctor) -> u8 {
     let hosts = network::hosts(command);
     findings.extend(network::network(command, hosts));
     findings.push(checks::shared_memory(command, hosts));
+    findings.extend(ranks::share_memory(command));
     findings.extend(checks::directory());
     findings.push(checks::kernel_copy());
     findings.push(checks::processor());

@@ -8,6 +8,7 @@ use std::process::Command;
 
 use super::finding::Finding;
 use super::program;
+use crate::file;
 use crate::launch::launcher;
 use crate::settings::Settings;
 use crate::text::numbers::count;
@@ -76,7 +77,9 @@ fn named(command: &[OsString], read: impl Fn(&str) -> Option<String>) -> Option<
 /// On how many hosts a command starts ranks, as far as it or Slurm says; otherwise one.
 pub(super) fn hosts(command: &[OsString]) -> usize {
     let starts = is_srun(command) || launcher::in_command(command).is_some();
-    let named = named(of_launcher(command), |path| std::fs::read_to_string(path).ok());
+    let named = named(of_launcher(command), |path| {
+        host::regular::read_text(path.as_ref(), file::LONGEST).ok()
+    });
     let allocated = || std::env::var(ALLOCATED).ok()?.parse().ok();
     named.or_else(|| allocated().filter(|_| starts)).unwrap_or(1)
 }

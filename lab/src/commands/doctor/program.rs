@@ -2,10 +2,12 @@
 //! The program behind a launcher: whether it is there, and linked to the launcher's MPI.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use host::regular;
+
 use super::finding::Finding;
+use crate::file::LONGEST;
 use crate::launch::launcher::{self, Mpi};
 
 /// What the first bytes of a program are that no interpreter runs.
@@ -19,13 +21,13 @@ const LIBRARIES: &[(&[u8], &str)] = &[
 ];
 
 /// Whether a file is a program linked to an MPI library.
-fn is_linked(path: &PathBuf) -> bool {
-    fs::read(path).is_ok_and(|content| library(&content).is_some())
+fn is_linked(path: &Path) -> bool {
+    regular::read(path, LONGEST).is_ok_and(|content| library(&content).is_some())
 }
 
 /// The first of these words that is a program linked to an MPI library.
 fn linked(words: &[&OsStr]) -> Option<PathBuf> {
-    words.iter().filter_map(|word| launcher::find(word).ok()).find(is_linked)
+    words.iter().filter_map(|word| launcher::find(word).ok()).find(|path| is_linked(path))
 }
 
 /// Which of these words that is.
@@ -47,7 +49,7 @@ pub(super) fn linked_to(command: &[OsString]) -> Option<&'static str> {
 fn linked_program(command: &[OsString]) -> Option<(PathBuf, &'static str)> {
     let words: Vec<&OsStr> = command.iter().map(OsString::as_os_str).collect();
     let path = linked(&words)?;
-    let of = library(&fs::read(&path).ok()?)?;
+    let of = library(&regular::read(&path, LONGEST).ok()?)?;
     Some((path, of))
 }
 
@@ -65,7 +67,7 @@ pub(super) fn program(command: &[OsString], mpi: Mpi) -> Option<Finding> {
             "give its path, and make it executable",
         ));
     };
-    Some(judge(&path, &fs::read(&path).ok()?, mpi))
+    Some(judge(&path, &regular::read(&path, LONGEST).ok()?, mpi))
 }
 
 /// The MPI that a program is linked to.
@@ -99,6 +101,7 @@ fn judge(path: &Path, content: &[u8], mpi: Mpi) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::super::finding::Verdict;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::figure::{Cell, digits};
 use super::measure::Contender;
 use crate::error::Error;
+use crate::file;
 use crate::workload::basis::{agree, factor};
 
 /// One number, by repetitions with other seeds.
@@ -104,7 +105,7 @@ impl Cases {
     /// Reads what an earlier run stored.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let failed = |error| Error::Csv { path: path.to_owned(), error };
-        let mut reader = csv::Reader::from_path(path).map_err(failed)?;
+        let mut reader = file::read_csv(path).map_err(failed)?;
         let rows: Vec<_> = reader.deserialize().collect::<Result<_, _>>().map_err(failed)?;
         if rows.is_empty() { Err(Error::NoNumbers(path.to_owned())) } else { Ok(Self(rows)) }
     }

@@ -31,6 +31,7 @@ use crate::file::{self, NewFile};
 use crate::launch::ending;
 use crate::launch::signals::{self, Signals};
 use crate::results::fresh;
+use crate::results::lock::Lock;
 use case::Cases;
 use colpnp::Effort;
 use figure::Figure;
@@ -235,7 +236,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<u8, Error> {
         }
     };
     let out = &arguments.out;
-    fresh::make(out)?;
+    let _lock = Lock::of(&fresh::make(out)?)?;
     for figure in measured.figures() {
         println!("{}", figure.terminal());
     }

@@ -8,6 +8,7 @@ use matching::{HostEngine, Queue};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::file;
 use crate::workload::basis::Basis;
 use crate::workload::pattern::Pattern;
 
@@ -141,7 +142,7 @@ impl Numbers {
     /// Reads what an earlier run stored.
     pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let failed = |error| Error::Csv { path: path.to_owned(), error };
-        let mut reader = csv::Reader::from_path(path).map_err(failed)?;
+        let mut reader = file::read_csv(path).map_err(failed)?;
         let numbers: Vec<_> = reader.deserialize().collect::<Result<_, _>>().map_err(failed)?;
         if numbers.is_empty() { Err(Error::NoNumbers(path.to_owned())) } else { Ok(Self(numbers)) }
     }

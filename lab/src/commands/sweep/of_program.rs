@@ -22,8 +22,9 @@ use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
 use crate::launch::signals::{self, Signals};
 use crate::results::json::Kind;
+use crate::results::lock::Lock;
 use crate::results::ranks::INCOMPLETE;
-use crate::results::summary::Summary;
+use crate::results::summary::{Adding, Summary};
 use crate::results::{fresh, reports, runs};
 use crate::settings::{self, Settings};
 use crate::text::numbers::{count, share, whole};
@@ -47,6 +48,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
     let out = fresh::make_for_reports(&arguments.out)?;
+    let _lock = Lock::of(&out)?;
     // It may be in there.
     arguments.json.check()?;
 
@@ -243,9 +245,11 @@ fn one(
     if !status.success() {
         return Ok(Err(failure(status.to_string(), exit_code(status))));
     }
-    let sum = reports::read(&directory).map(|reports| Summary::of(&reports));
-    Ok(match sum {
-        Ok(Some(sum)) => Ok(sum),
+    let mut adding = Adding::default();
+    let read = reports::each(&directory, |_, report| adding.add(&report));
+    adding.sort();
+    Ok(match read.map(|()| adding.sum()) {
+        Ok(Some((sum, _))) => Ok(sum),
         Ok(None) => {
             let why = plan.no_reports(ended).to_string();
             Err(Failure { silent: true, ..failure(why, OWN_FAILURE) })

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::launch::launcher::Mpi;
 use crate::results::fresh;
 use crate::results::json::Kind;
+use crate::results::lock::Lock;
 use crate::settings::{self, Settings};
 use crate::traces::files::{self, Found};
 use crate::traces::take::Take;
@@ -50,7 +51,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
     }
-    fresh::make(&arguments.out)?;
+    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     arguments.json.check()?;
     // A list of sizes of the UMQ goes with the usual ones alone.
     let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);

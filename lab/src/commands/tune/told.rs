@@ -17,6 +17,7 @@ use crate::hint::quoted;
 use crate::plot::channels::{Channels, Measured};
 use crate::plot::picture;
 use crate::results::origin;
+use crate::results::summary::Summary;
 use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
 
@@ -97,7 +98,7 @@ impl<'a> Told<'a> {
         crossings: Vec<Answer>,
         settings: Vec<(&'static str, String)>,
     ) -> Self {
-        let lines = origin::lines(reports).into_iter();
+        let lines = Summary::of(reports).unwrap_or_default().origin.into_iter();
         let origin = lines.filter(|(name, _)| ORIGIN.contains(name)).collect();
         let rows = |(way, curve): (&'static Way, &Curve)| {
             let of = |measure| {

@@ -5,7 +5,8 @@ use matching::Histogram;
 
 use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Queue};
+use crate::experiment::outcome::Experiment;
+use crate::experiment::rank::Queue;
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::chart::{Chart, Scale, TICK};
 use crate::text::numbers::{entries, percent, share, whole};

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::experiment::by;
 use crate::experiment::fill::{Class, Series};
 use crate::experiment::material::Material;
-use crate::experiment::outcome::Queue;
+use crate::experiment::rank::Queue;
 use crate::plot::canvas::{Canvas, Surface};
 use crate::plot::chart::{Chart, Scale};
 use crate::text::numbers::whole;

@@ -6,7 +6,8 @@ use plotters::prelude::RGBColor;
 
 use super::legend::{MARGIN, rectangle};
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Queue, Rank};
+use crate::experiment::outcome::Experiment;
+use crate::experiment::rank::{Queue, Rank};
 use crate::plot::canvas::{Align, Canvas, DARK, GREY, LIGHT, Surface};
 use crate::plot::chart::{Scale, TICK};
 use crate::text::numbers::whole;

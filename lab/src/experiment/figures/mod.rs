@@ -11,7 +11,8 @@ use std::path::Path;
 
 use super::figures::legend::MARGIN;
 use super::material::Material;
-use super::outcome::{Experiment, Queue};
+use super::outcome::Experiment;
+use super::rank::Queue;
 use crate::capacity::point::Point;
 use crate::error::Error;
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};

@@ -6,14 +6,14 @@ use plotters::prelude::RGBColor;
 
 use super::legend::{DEEP, Sign, WARM, legend, rectangle};
 use crate::error::Error;
-use crate::experiment::outcome::{Experiment, Queue, Rank};
+use crate::experiment::gathering::OTHERS;
+use crate::experiment::outcome::Experiment;
+use crate::experiment::rank::{Queue, Rank};
 use crate::plot::canvas::{At, Canvas, GREY, Surface};
 use crate::plot::chart::{Chart, Scale};
 use crate::text::numbers::{entries, whole};
 
 pub(crate) const HEIGHT: u32 = 900;
-/// Ranks drawn behind the one whose queue became longest.
-const OTHERS: usize = 7;
 /// Steps reach so far into the next one that no seam is seen between them.
 const OVERLAP: f64 = 0.7;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
