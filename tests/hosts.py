@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import mpi
+from slowness import within
 from two_hosts import TwoHosts
 
 # For tests of what takes so long: a link that is down for longer is.
@@ -32,15 +33,15 @@ def far(hosts, place, host, *words, program="far", **variables):
     )
 
 
-def expect(client, text, code, within):
+def expect(client, text, code, limit):
     """The client ends in time, with this in its last line."""
     start = time.monotonic()
     try:
-        out, err = client.communicate(timeout=within)
+        out, err = client.communicate(timeout=within(limit))
     except subprocess.TimeoutExpired:
         client.kill()
         out, err = client.communicate()
-        raise AssertionError(f"no end within {within} s: {out}{err}") from None
+        raise AssertionError(f"no end within {within(limit)} s: {out}{err}") from None
     client.out = out
     client.last = last = (out.splitlines() or [""])[-1]
     assert text in last and client.returncode == code, f"{client.returncode}: {out}{err}"
@@ -238,7 +239,7 @@ def garbage_on_the_port(hosts, place):
     name = card.read_bytes()
     port = int.from_bytes(name[2:4], "big")
     command = [sys.executable, "-c", KNOCK, socket.inet_ntoa(name[4:8]), str(port)]
-    subprocess.run(hosts.on(1, command), check=True, timeout=30)
+    subprocess.run(hosts.on(1, command), check=True, timeout=within(30))
     for end in (lead, follow):
         expect(end, "messages", 0, 30)
     return "nothing but lines in the log"

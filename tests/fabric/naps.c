@@ -101,7 +101,7 @@ static void no_sleep_keeps_the_other_waiting(long every) {
 }
 
 int main(void) {
-    alarm(50);
+    alarm((unsigned)within(50));
     a_report_ends_the_sleep();
     no_sleep_keeps_the_other_waiting(1000000);
     no_sleep_keeps_the_other_waiting(30000000);
