@@ -178,7 +178,7 @@ def at_terminal(arguments, words, ready, times):
     wait_for(lambda: ready(pid), f"{words}: not ready")
     below = children(pid)
     for _ in range(times):
-        time.sleep(0.7)
+        time.sleep(within(0.7))
         os.write(terminal, b"\x03")
     shown = b""
     # The terminal is gone (EIO) with the last process at it.

@@ -22,7 +22,7 @@ run() {
     local name=$1
     shift
     # Into a file: a child that outlives its client would keep a pipe open.
-    if timeout $((60 * TCAM_TEST_SLOWNESS)) "$@" >"$build/output$lane" 2>&1; then
+    if timeout -k 5 $((60 * TCAM_TEST_SLOWNESS)) "$@" >"$build/output$lane" 2>&1; then
         passed=$((passed + 1))
         # Once, however often the client runs.
         output=$(grep skipped "$build/output$lane") && [[ $skipped != *"$output"* ]] &&
