@@ -195,7 +195,7 @@ int main(int argc, char **argv) {
         if (seconds() - looked > within(PATIENCE)) {
             uint64_t now = 0;
             for (int i = 0; i < PEERS; i++) now += all->received[i];
-            CHECK(now > before, "no message for %.0f s", PATIENCE);
+            CHECK(now > before, "no message for %.0f s", within(PATIENCE));
             before = now, looked = seconds();
         }
     }

@@ -202,7 +202,7 @@ int main(int argc, char **argv) {
         if (!alive && seconds() - killed > within(LIMIT)) {
             for (int i = 0; i < WINDOW; i++)
                 if (busy[i]) fprintf(stderr, "slot %d is under way\n", i);
-            CHECK(0, "%d operations under way %.0f s after the peer died, %lu echoes since", under_way, LIMIT, echoes - echoes_then);
+            CHECK(0, "%d operations under way %.0f s after the peer died, %lu echoes since", under_way, within(LIMIT), echoes - echoes_then);
         }
     }
     double took = seconds() - killed;
