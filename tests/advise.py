@@ -12,6 +12,7 @@ import sys
 
 from checks import check, exit_code
 from mpi import ROOT, TARGET
+from slowness import within
 
 ADVISOR = ROOT / "lab" / "advisor"
 OWN_FAILURE, INCOMPLETE = 125, 3
@@ -20,7 +21,7 @@ LIST = ["--set", "host_engine=list", "--set", "queue=linked", "--prq=0", "--umq=
 
 def tcam(arguments, *words):
     command = [str(arguments.tcam), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=within(300), check=False)
 
 
 def again(arguments, place):

@@ -17,6 +17,7 @@ import mpi as runs
 from checks import all_post, check, exit_code
 from command import tcam
 from endings import as_at_a_terminal, ranks_of, wait_for
+from slowness import within
 
 PLACE = runs.TARGET / "answer-tests"
 LACK = "every count is a lower bound"
@@ -90,7 +91,7 @@ def interrupted(arguments, programs):
         wait_for(lambda: len(ranks_of(child.pid)) >= 8, "interrupted: no ranks")
         wait_for(lambda: all_post(arguments.tcam, ranks_of(child.pid)), "interrupted: no posts")
         child.send_signal(signal.SIGTERM)
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=within(60))
     lines = [line for line in errors.splitlines() if "INCOMPLETE" in line]
     check(child.returncode == 143, f"interrupted: {child.returncode}")
     check(lines and "ranks 0-7 were cut short" in lines[0], f"interrupted: {errors[-1500:]}")
@@ -190,7 +191,7 @@ def full_disk(arguments, programs):
             f"mount -t tmpfs -o size={size}k none {place} && "
             f"{arguments.tcam} {task} --mpi=mpich {option}={place}/out -- {ring}"
         )
-        done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=within(120), check=False)
         what = f"full disk, {task}, {size} KiB"
         check(done.returncode in (INCOMPLETE, 125), f"{what}: {done.returncode} {done.stderr[-800:]}")
         named = "o space left on" in done.stderr.splitlines()[-1] or "no space left on the device" in done.stderr
@@ -417,7 +418,7 @@ def messages(arguments, programs):
         told = done.stderr + done.stdout
         check(done.returncode == code and part in told, f"{words}: {done.returncode} {told[-400:]}")
     check((other / "0.json").read_text() == '{"mine": 1}', "0.json of somebody else is gone")
-    done = subprocess.run([str(arguments.tcam), "stats", "."], cwd=empty, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([str(arguments.tcam), "stats", "."], cwd=empty, capture_output=True, text=True, timeout=within(60), check=False)
     check(done.returncode == 125 and "run.trace" in done.stderr, f"stats .: {done.stderr}")
 
 

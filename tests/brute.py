@@ -21,6 +21,7 @@ import time
 import mpi as runs
 from brute_force import TAKES, brute_force
 from checks import check, exit_code
+from slowness import within
 
 PLACE = runs.TARGET / "brute-tests"
 MODELS = ["spill", "prefix", "sticky", "flow-control"]
@@ -37,7 +38,7 @@ SWEPT = ["inserts", "table_matches", "host_matches", "spills", "promotions", "hi
 def tcam(arguments, *words):
     """What tcam prints to standard output; None, said, if it failed."""
     command = [str(arguments.tcam), *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
     fine = check(done.returncode == 0, f"{' '.join(command)}: {done.stderr[-500:]}")
     return done.stdout if fine else None
 

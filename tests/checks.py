@@ -3,6 +3,8 @@
 
 import subprocess
 
+from slowness import within
+
 FAILED = []
 
 
@@ -17,7 +19,7 @@ def check(holds, what):
 def all_post(tcam, pids):
     """Whether `tcam watch` shows receives posted by each of these processes."""
     command = [str(tcam), "watch", "--once", "--interval=0.1"]
-    table = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    table = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False).stdout
     lines = [line.split() for line in table.splitlines()]
     posts = {words[1]: words[3] for words in lines if len(words) > 3 and words[1].isdigit()}
     return all(posts.get(str(pid), "-") not in "-0" for pid in pids)

@@ -15,6 +15,7 @@ import time
 
 import mpi as runs
 from checks import check, exit_code
+from slowness import within
 
 PLACE = runs.TARGET / "command-tests"
 MPIEXEC = str(runs.MPIS["mpich"] / "mpiexec")
@@ -22,7 +23,7 @@ MPIEXEC = str(runs.MPIS["mpich"] / "mpiexec")
 
 def tcam(arguments, *words, **options):
     """Runs tcam and returns what it did."""
-    options = {"capture_output": True, "text": True, "timeout": 120} | options
+    options = {"capture_output": True, "text": True, "timeout": within(120)} | options
     return subprocess.run([str(arguments.tcam), *map(str, words)], **options)
 
 
@@ -116,7 +117,7 @@ def output_goes_nowhere(arguments, programs):
         read, write = os.pipe()
         os.close(read)
         command = [str(arguments.tcam), *words]
-        done = subprocess.run(command, check=False, stdout=write, stderr=write, timeout=60)
+        done = subprocess.run(command, check=False, stdout=write, stderr=write, timeout=within(60))
         os.close(write)
         code = done.returncode
         check(code == closed, f"{words}, closed: exit code {code}")
@@ -221,7 +222,7 @@ def surroundings(arguments, programs):
         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]),
     ) as child:
         try:
-            code = child.wait(timeout=20)
+            code = child.wait(timeout=within(20))
         except subprocess.TimeoutExpired:
             child.kill()
             code = None

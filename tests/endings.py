@@ -16,11 +16,12 @@ import time
 import mpi as runs
 from checks import all_post, check, exit_code
 from command import MPIEXEC, files, fresh
+from slowness import within
 
 
 def runs_that_hang(arguments):
     """A sweep ends a run that takes too long, with its ranks, and goes on."""
-    place = fresh("hangs")
+    place, limit = fresh("hangs"), within(10)
     for mpi in ("mpich", "openmpi5"):
         launcher, built = runs.MPIS[mpi] / "mpiexec", runs.build(mpi)
         script = f'[ "$FI_TCAM_PRQ_ENTRIES" = 2 ] || exec {launcher} -n 2 {built / "ring"}; '
@@ -28,14 +29,14 @@ def runs_that_hang(arguments):
             # Without exec the launcher outlives the shell.
             slow = f"{end}{launcher} -n 2 {built / 'patterns'} halo 1000000 50; true"
             words = ["sweep", f"--mpi={mpi}", "--prq=1,2,4", f"--out={place / 'out'}"]
-            command = [str(arguments.tcam), *words, "--timeout=10", "--", "sh", "-c", script + slow]
+            command = [str(arguments.tcam), *words, f"--timeout={limit}", "--", "sh", "-c", script + slow]
             with subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
             ) as child:
                 wait_for(lambda: len(ranks_of(child.pid)) >= 2, f"{mpi}: no ranks")
                 ranks = ranks_of(child.pid)
-                out, errors = child.communicate(timeout=120)
-            told = "PRQ 2 UMQ 2, run 1: ended after 10 s (--timeout)\n"
+                out, errors = child.communicate(timeout=within(120))
+            told = f"PRQ 2 UMQ 2, run 1: ended after {limit} s (--timeout)\n"
             code = child.returncode
             check(code == 124 and told in errors, f"{mpi}: {code} {errors}")
             check("needs " in out, f"{mpi}: {out}")
@@ -83,7 +84,7 @@ def ends_with_its_program(arguments, programs, mpi):
             wait_for(lambda pid=child.pid: at_work(arguments, pid), f"{what}: no ranks")
             below = children(child.pid)
             os.kill(child.pid, number)
-            _, errors = child.communicate(timeout=60)
+            _, errors = child.communicate(timeout=within(60))
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -118,7 +119,7 @@ def others_come_first(arguments, programs):
             # The launcher kills the others when one is gone.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(rank, signal.SIGKILL)
-        _, errors = child.communicate(timeout=60)
+        _, errors = child.communicate(timeout=within(60))
     check(child.returncode == 3, f"others come first: {child.returncode} {errors[-500:]}")
     told = "the counts of ranks 0-1 were cut short" in errors and "sh ended with exit code 7" in errors
     check(told, f"others come first: {errors[-1000:]}")
@@ -141,7 +142,7 @@ def a_sweep_is_ended(arguments, programs):
         lines = (place / "sweep.csv").read_text().splitlines()
         check(len(lines) == 2, f"sweep.csv of a sweep that goes on: {lines}")
         child.terminate()
-        out, errors = child.communicate(timeout=60)
+        out, errors = child.communicate(timeout=within(60))
     check(child.returncode == 143 and "1 of 3 runs" in errors, f"{child.returncode} {errors}")
     check("needs " in out and (place / "curve.svg").is_file(), f"{out}")
 
@@ -177,7 +178,7 @@ def at_terminal(arguments, words, ready, times):
     wait_for(lambda: ready(pid), f"{words}: not ready")
     below = children(pid)
     for _ in range(times):
-        time.sleep(0.7)
+        time.sleep(within(0.7))
         os.write(terminal, b"\x03")
     shown = b""
     # The terminal is gone (EIO) with the last process at it.
@@ -218,7 +219,7 @@ def lives(pid):
 
 def wait_for(what, why):
     """Waits until something holds."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + within(30)
     while not what() and time.monotonic() < end:
         time.sleep(0.05)
     check(what(), why)

@@ -13,6 +13,7 @@ import sys
 import mpi as runs
 from checks import check, exit_code
 from mpi import TARGET
+from slowness import within
 
 PLACE = TARGET / "engine-tests"
 OWN_FAILURE, INCOMPLETE = 125, 3
@@ -22,7 +23,7 @@ ROW = '{"rank":0,"prq":[0,1],"umq":[]}\n'
 
 def tcam(arguments, *words):
     command = [str(arguments.tcam), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
 
 
 def refused(done, *parts):

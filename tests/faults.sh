@@ -6,6 +6,9 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)/fabric
 rounds=${2:-1}
+# Limits of time are those of a quiet machine, times this.
+TCAM_TEST_SLOWNESS=$(python3 "$here/../slowness.py") || exit 1
+export TCAM_TEST_SLOWNESS
 build=$(mktemp -d)
 # Another user must be able to read it.
 chmod 755 "$build"
@@ -29,13 +32,21 @@ run() {
     local name=$1
     shift
     # A panic that was caught is a defect, too.
-    if output=$(timeout -k 5 "${LIMIT:-30}" "$@" 2>&1) && ! grep -qE 'internal error|panicked' <<<"$output"; then
+    if output=$(timeout -k 5 $((${LIMIT:-30} * TCAM_TEST_SLOWNESS)) "$@" 2>&1) && ! grep -qE 'internal error|panicked' <<<"$output"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
         echo "$name: failed"
         grep -v 'core:core\|ofi_' <<<"$output" | tail -n 6
     fi
+}
+
+# Waits until the process in the background has said something.
+until_said() {
+    for _ in $(seq $((100 * TCAM_TEST_SLOWNESS))); do
+        [ -s "$build/out" ] && break
+        sleep 0.1
+    done
 }
 
 # Many clients: 3,000 at a time, which take 4 GiB, and a server that outlives more than it has numbers
@@ -54,7 +65,7 @@ fi
 
 # Beside what follows, which mostly waits: they take minutes.
 # shellcheck disable=SC2086
-timeout -k 5 900 $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
+timeout -k 5 $((900 * TCAM_TEST_SLOWNESS)) $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
 many=$!
 
 for ((round = 0; round < rounds; round++)); do
@@ -119,13 +130,11 @@ output=$( (ulimit -f 64; "$build/orphan") 2>&1)
 grep -q 'raise ulimit -f' <<<"$output" || { echo "small files: not said"; failed=$((failed + 1)); }
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     mkfifo "$build/in"
+    : >"$build/out"
     "$build/users" serve <"$build/in" >"$build/out" 2>/dev/null &
     holder=$!
     exec 9>"$build/in"
-    for _ in $(seq 100); do
-        [ -s "$build/out" ] && break
-        sleep 0.1
-    done
+    until_said
     run "another user" setpriv --reuid 65534 --regid 65534 --clear-groups \
         "$build/users" call "$(cat "$build/out")"
     exec 9>&-
@@ -150,12 +159,10 @@ if unshare -n true 2>/dev/null; then
         unshare -n sh -c "$few_ports" ports "$build/again" workers 20
 
     # What is killed in a network namespace goes when anybody starts in another one.
+    : >"$build/out"
     unshare -n "$build/users" serve </dev/zero >"$build/out" 2>/dev/null &
     victim=$!
-    for _ in $(seq 100); do
-        [ -s "$build/out" ] && break
-        sleep 0.1
-    done
+    until_said
     space=$(stat -Lc %i "/proc/$victim/ns/net")
     kill -9 "$victim"
     wait "$victim" 2>/dev/null
@@ -179,9 +186,9 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     for how in "mkdir $taken" "ln -s /nonexistent/x $taken" "ln -s $mine $taken" "touch $taken"; do
         as 65534 sh -c "$how"
         begun=$SECONDS
-        output=$(FI_LOG_LEVEL=warn as 65533 timeout -k 1 10 "$build/users" serve 2>&1 </dev/null)
+        output=$(FI_LOG_LEVEL=warn as 65533 timeout -k 1 $((10 * TCAM_TEST_SLOWNESS)) "$build/users" serve 2>&1 </dev/null)
         if [ $? -ne 1 ] || ! grep -q "belongs to user.*65534" <<<"$output" ||
-            [ $((SECONDS - begun)) -gt 5 ] || [ -n "$(ls -A "$mine")" ]; then
+            [ $((SECONDS - begun)) -gt $((5 * TCAM_TEST_SLOWNESS)) ] || [ -n "$(ls -A "$mine")" ]; then
             echo "another user's $how: failed"
             tail -n 3 <<<"$output"
             failed=$((failed + 1))
@@ -201,13 +208,11 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     # Names that were in everybody's directory once, and bells that only their user may ring.
     as 65534 ln -s /nonexistent/x "/dev/shm/tcam.65533.1.2"
     mkfifo "$build/in2"
+    : >"$build/out"
     as 65533 "$build/users" serve <"$build/in2" >"$build/out" 2>/dev/null &
     holder=$!
     exec 8>"$build/in2"
-    for _ in $(seq 100); do
-        [ -s "$build/out" ] && break
-        sleep 0.1
-    done
+    until_said
     if [ ! -s "$build/out" ] || as 65534 ls "/dev/shm/tcam.65533" >/dev/null 2>&1; then
         echo "another user looks into the directory of one"
         failed=$((failed + 1))

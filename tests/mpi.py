@@ -16,6 +16,8 @@ import subprocess
 import sys
 import time
 
+from slowness import within
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 VENVS = ROOT / "target" / "venv"
@@ -57,7 +59,8 @@ def build(mpi):
 
 def bounded(command, log, deadline, errors=None):
     """Runs a command with its output in a log, and its errors there or in a file of their own. Ends
-    it, and what it started, at the deadline. Returns its exit code, or None if it was ended."""
+    it, and what it started, at the deadline, which is later on a busy machine. Returns its exit
+    code, or None if it was ended."""
     with open(log, "w", encoding="utf-8") as file, open(errors or os.devnull, "w") as apart:
         # The provider says in the log what it could not do.
         environment = os.environ | {"FI_LOG_LEVEL": "warn", "FI_LOG_PROV": "tcam"}
@@ -70,13 +73,13 @@ def bounded(command, log, deadline, errors=None):
             start_new_session=True,
         )
         try:
-            return child.wait(timeout=deadline)
+            return child.wait(timeout=within(deadline))
         except subprocess.TimeoutExpired:
             # The launcher first: it knows the ranks, wherever they are.
             for number in (signal.SIGTERM, signal.SIGKILL):
                 try:
                     os.killpg(child.pid, number)
-                    child.wait(timeout=10)
+                    child.wait(timeout=within(10))
                 except (ProcessLookupError, subprocess.TimeoutExpired):
                     pass
             return None
@@ -107,7 +110,7 @@ def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     lines = [line for line in text.splitlines() if line.startswith(program.name + ":")]
     output = "\n".join(lines)
     if code is None:
-        why = f"no end after {arguments.timeout} s"
+        why = f"no end after {within(arguments.timeout)} s"
     elif code != 0:
         why = f"exit code {code}"
     elif len(lines) != 1 or not lines[0].startswith(f"{program.name}: ok ranks={ranks} "):

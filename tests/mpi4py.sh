@@ -12,11 +12,12 @@ need_mpi4py_tests
 export OMPI_MCA_btl=self,ofi
 [ $# -gt 0 ] || set -- mpich openmpi
 failed=0
+slowness=$(python3 tests/slowness.py)
 for mpi in "$@"; do
     for ranks in 2 3; do
         log=$target/mpi4py-$mpi-$ranks.log
         printf 'mpi4py on %s, %s ranks: ' "$mpi" "$ranks"
-        if (cd "$mpi4py_tests" && timeout -k 10 240 "$tcam" run --prq 64 --umq 64 -- \
+        if (cd "$mpi4py_tests" && timeout -k 10 $((240 * slowness)) "$tcam" run --prq 64 --umq 64 -- \
             "$venvs/$mpi/bin/mpiexec" -n "$ranks" "$venvs/$mpi/bin/python" main.py -v \
             -i 'test_(p2p_|cco_|rma|win)') >"$log" 2>&1; then
             sed -n 's/^Ran \([0-9]* tests\).*/\1 passed/p' "$log" | head -1

@@ -18,13 +18,14 @@ if ! unshare -n true 2>/dev/null; then
     echo "spawn skipped: network namespaces are not permitted here"
     exit 0
 fi
+slowness=$(python3 tests/slowness.py)
 few_ports='ip link set lo up && echo "40000 40199" >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
 for mpi in mpich openmpi5; do
     bin=$venvs/${mpi%5}/bin
     build_apps "$mpi" "$bin/mpicc"
     say "$mpi: $rounds workers, one after the other"
     log=$target/spawn-$mpi.log
-    FI_TCAM_CHECK=on timeout -k 5 $((60 + rounds)) unshare -n sh -c "$few_ports" ports \
+    FI_TCAM_CHECK=on timeout -k 5 $(((60 + rounds) * slowness)) unshare -n sh -c "$few_ports" ports \
         "$tcam" run --mpi="$mpi" --report="$target/spawn-$mpi" -- \
         "$bin/mpiexec" -n 1 "$target/apps/$mpi/spawn" "$rounds" >"$log" 2>&1 ||
         { tail -n 20 "$log" >&2; fail "$mpi: the loop did not end well"; }

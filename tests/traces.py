@@ -23,6 +23,7 @@ import time
 
 import mpi as runs
 from checks import all_post, check, exit_code
+from slowness import within
 
 PLACE = runs.TARGET / "trace-tests"
 # Exit code of what tells a part of the ranks, or of their time.
@@ -39,7 +40,7 @@ PROGRAMS = ["any_source", "nbcoll", "cancel"]
 def tcam(arguments, *words, **options):
     """Runs tcam and returns what it did."""
     return subprocess.run(
-        [str(arguments.tcam), *words], capture_output=True, text=True, timeout=120, **options
+        [str(arguments.tcam), *words], capture_output=True, text=True, timeout=within(120), **options
     )
 
 
@@ -377,7 +378,7 @@ def device_thread(arguments):
     environment = os.environ | {
         "FI_PROVIDER_PATH": str(provider), "FI_PROVIDER": "tcam", "FI_TCAM_TRACE": str(place)
     }  # fmt: skip
-    done = subprocess.run([str(client)], env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(client)], env=environment, capture_output=True, text=True, timeout=within(60))
     check(done.returncode == 0, f"{done.stdout}{done.stderr}")
     threads, readings = threads_of(arguments, place)
     devices = [thread for thread in threads if thread["device_thread"]]
@@ -403,16 +404,16 @@ def killed(arguments, programs):
         [str(arguments.tcam), *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip
-    end, ranks = time.monotonic() + 30, []
+    end, ranks = time.monotonic() + within(30), []
     while time.monotonic() < end:
         ranks = [int(path.name.split(".")[1]) for path in place.glob("*.tagged.trace")]
         if len(ranks) == 2 and all_post(arguments.tcam, ranks):
             break
-    check(len(ranks) == 2, f"{len(ranks)} ranks recorded within 30 s")
+    check(len(ranks) == 2, f"{len(ranks)} ranks recorded within {within(30)} s")
     for rank in ranks:
         os.kill(rank, signal.SIGKILL)
     try:
-        child.wait(timeout=30)
+        child.wait(timeout=within(30))
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)

@@ -15,6 +15,7 @@ import sys
 import mpi as runs
 from checks import check, exit_code
 from mpi import TARGET
+from slowness import within
 
 PLACE = TARGET / "tune-tests"
 OWN_FAILURE = 125
@@ -27,7 +28,7 @@ def tcam(arguments, *words, **variables):
     command = [str(arguments.tcam), *map(str, words)]
     environment = os.environ | variables
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, env=environment
+        command, capture_output=True, text=True, timeout=within(120), check=False, env=environment
     )
 
 
@@ -66,7 +67,7 @@ def bad_files(arguments):
         "MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1", "FI_TCAM_CONFIG": str(bad),
     }  # fmt: skip
     done = subprocess.run(
-        [*TWO, runs.build("mpich") / "ring"], capture_output=True, text=True, timeout=60,
+        [*TWO, runs.build("mpich") / "ring"], capture_output=True, text=True, timeout=within(60),
         check=False, env=os.environ | variables,
     )  # fmt: skip
     part = f"FI_TCAM_CONFIG={bad}: line 1: FI_TCAM_EAGER_SIZE=many"
@@ -163,7 +164,7 @@ def nothing_is_lost(arguments):
         if line.startswith("round 1"):
             break
     running.send_signal(signal.SIGINT)
-    _, rest = running.communicate(timeout=30)
+    _, rest = running.communicate(timeout=within(30))
     ended = running.returncode == 128 + signal.SIGINT and "ended by SIGINT; no settings" in rest
     check(ended and conf.read_text() == OLD, f"Ctrl-C: {running.returncode} {rest}")
     check(files_of(out) == {"tcam.conf", "tune.log"}, f"left: {files_of(out)}")

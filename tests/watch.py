@@ -16,6 +16,7 @@ import time
 
 import mpi as runs
 from checks import check, exit_code
+from slowness import within
 
 RANKS = 4
 # Others may run the same program: only this one is ours.
@@ -25,7 +26,7 @@ PROGRAM = f"w{os.getpid()}"
 def watch(arguments, *words):
     """One table, its exit code."""
     command = [str(arguments.tcam), "watch", "--interval=0.3", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False)
     check(done.stderr == "", done.stderr[-500:])
     check(all(len(line) <= 120 for line in done.stdout.splitlines()), done.stdout)
     return done.returncode, done.stdout
@@ -53,7 +54,7 @@ def looked_at(arguments, mpi, programs):
         start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            end, ranks = time.monotonic() + 60, {}
+            end, ranks = time.monotonic() + within(60), {}
             while time.monotonic() < end:
                 code, text = watch(arguments, "--once")
                 ranks = lines_of(text)
@@ -72,7 +73,7 @@ def looked_at(arguments, mpi, programs):
                 # The launcher kills the others when one is gone.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(words[1]), signal.SIGKILL)
-            child.wait(timeout=30)
+            child.wait(timeout=within(30))
         finally:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
@@ -97,7 +98,7 @@ def one_of_two(arguments, programs):
             )  # fmt: skip
             stack.callback(child.wait)
             stack.callback(child.terminate)
-        end, jobs = time.monotonic() + 60, {}
+        end, jobs = time.monotonic() + within(60), {}
         while time.monotonic() < end and len(jobs) < 2:
             code, text = watch(arguments, "--once")
             told = re.findall(r"^job ([0-9a-f]{4}): 2 endpoints of (\S+)$", text, re.MULTILINE)
@@ -123,7 +124,7 @@ def ends_at_ctrl_c(arguments):
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, preexec_fn=heeds) as child:
         shown = child.stdout.readline()
         child.send_signal(signal.SIGINT)
-        rest, errors = child.communicate(timeout=10)
+        rest, errors = child.communicate(timeout=within(10))
     check(child.returncode == -signal.SIGINT and errors == b"", f"Ctrl-C: {errors}")
     check(b"posts/s" in shown + rest, "nothing was shown before Ctrl-C")
 

@@ -17,6 +17,7 @@ import time
 
 from checks import check, exit_code
 from mpi import MPIS, TARGET, bounded, build
+from slowness import within
 
 HEADER = 8192
 KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
@@ -150,7 +151,7 @@ def of_threads(arguments):
 
     def run(*words):
         return subprocess.run(
-            [*command, *words], capture_output=True, text=True, timeout=arguments.timeout
+            [*command, *words], capture_output=True, text=True, timeout=within(arguments.timeout)
         )
 
     # Turns of four threads are made again on no machine of two cores.
@@ -190,7 +191,7 @@ def of_threads(arguments):
     running.stderr.readline()
     time.sleep(0.5)
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=arguments.timeout)
+    _, said = running.communicate(timeout=within(arguments.timeout))
     ended = running.returncode == 130 and b"nothing is written" in said
     kept = page == (place / "tail-queues.md").read_text(encoding="utf-8")
     check(ended and kept, f"tail-queues after Ctrl-C: {running.returncode} {said}")

@@ -69,10 +69,10 @@ static int ended(struct side *side, struct side *other) {
 
 // Sends, again while there is no room.
 static void send_to(struct side *from, struct side *other, fi_addr_t to, size_t len, uint64_t tag) {
-    double end = seconds() + 20;
+    double end = seconds() + within(20);
     ssize_t status;
     while ((status = fi_tsend(from->ep, sent, len, NULL, to, tag, sent)) == -FI_EAGAIN) {
-        CHECK(seconds() < end, "no room within 20 s");
+        CHECK(seconds() < end, "no room within %.0f s", within(20));
         if (other) fi_cq_read(other->cq, NULL, 0);
         fi_cq_read(from->cq, NULL, 0);
     }

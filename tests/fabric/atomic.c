@@ -69,7 +69,7 @@ static void base_fetch_compare(void) {
     DO(fi_fetch_atomic(a.ep, ones, 512, NULL, was, NULL, a.peer, 0, 1, FI_UINT64, FI_SUM, &a));
     for (int i = 0; i < 512; i++) CHECK(was[i] == (uint64_t)i && memory.u[i] == (uint64_t)i + 1, "%d", i);
     OK(fi_inject_atomic(a.ep, ones, 4, a.peer, 0, 1, FI_UINT64, FI_SUM));
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     while (memory.u[3] != 5 && seconds() < end) fi_cq_read(b.cq, NULL, 0);
     CHECK(memory.u[3] == 5, "%lu", memory.u[3]);
     fi_cq_read(a.cq, NULL, 0);

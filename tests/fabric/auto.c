@@ -22,7 +22,7 @@ static int threads(void) {
 }
 
 static void comes(volatile char *where, char what) {
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     while (*where != what && seconds() < end) usleep(50);
     CHECK(*where == what, "nothing came");
 }
@@ -56,7 +56,7 @@ static void rounds(void) {
         OK(fi_trecv(b.ep, &value, 8, NULL, b.peer, 2, 0, &value));
         OK(fi_tinject(a.ep, &i, 8, a.peer, 2));
         if (i % 2) next_ok(&b, NULL, &value);
-        else CHECK(fi_cq_sread(b.cq, &entry, 1, NULL, 10000) == 1, "round %lu", i);
+        else CHECK(fi_cq_sread(b.cq, &entry, 1, NULL, (int)within(10000)) == 1, "round %lu", i);
         CHECK(value == i, "%lu, not %lu", value, i);
     }
 }
@@ -65,7 +65,7 @@ static void child_forked(int closes) {
     fflush(stdout);
     pid_t child = fork();
     if (!child) {
-        alarm(10);
+        alarm((unsigned)within(10));
         if (closes) {
             fi_close(&a.ep->fid);
             fi_close(&domain->fid);
@@ -96,17 +96,17 @@ static void answers_late(void) {
     meet(&a, &b);
     struct fi_msg_tagged sent = {.msg_iov = &bytes, .iov_count = 1, .addr = a.peer, .tag = 3, .context = out};
     OK(fi_tsendmsg(a.ep, &sent, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-    usleep(10000);
+    usleep((useconds_t)within(10000));
     while (fi_tinject(b.ep, &byte, 1, b.peer, 4) == 0) {}
     // Who was refused room is woken every 50 us; no longer after a send that is not.
     OK(fi_tinject(b.ep, &byte, 1, b.self, 4));
-    usleep(10000);
+    usleep((useconds_t)within(10000));
     OK(fi_trecv(b.ep, &came, 1, NULL, FI_ADDR_UNSPEC, 3, 0, &came));
     CHECK(came == 1, "the message is not there");
-    usleep(10000);
+    usleep((useconds_t)within(10000));
     double start = seconds();
-    while (fi_cq_read(a.cq, &entry, 1) != 1) CHECK(seconds() < start + 10, "no answer");
-    CHECK(seconds() - start < 0.05, "an answer after %.3f s", seconds() - start);
+    while (fi_cq_read(a.cq, &entry, 1) != 1) CHECK(seconds() < start + within(10), "no answer");
+    CHECK(seconds() - start < within(0.05), "an answer after %.3f s", seconds() - start);
     next_ok(&b, NULL, &came);
     close_side(&b);
     close_domain();
@@ -137,12 +137,12 @@ int main(void) {
     close_side(&a);
     close_side(&b);
     close_domain();
-    usleep(1000);
+    usleep((useconds_t)within(1000));
     CHECK(threads() == before, "%d threads are left", threads() - before);
     // A process that exits with everything open.
     pid_t child = fork();
     if (!child) {
-        alarm(20);
+        alarm((unsigned)within(20));
         open_domain(FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE, FI_THREAD_SAFE, 0);
         open_pair(&a, &b, 0);
         moves(8, 1, 'y');

@@ -14,7 +14,7 @@ static void inject(fi_addr_t to, uint64_t number) {
     ssize_t status;
     double start = seconds();
     while ((status = fi_tinject(from.ep, out, LENGTH, to, 1)) == -FI_EAGAIN) {
-        CHECK(seconds() - start < 2, "message %lu waits for its receiver", number);
+        CHECK(seconds() - start < within(2), "message %lu waits for its receiver", number);
         fi_cq_read(from.cq, NULL, 0);
     }
     OK(status);

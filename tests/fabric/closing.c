@@ -197,7 +197,7 @@ static void close_half(struct half *h) {
 static void *work(void *arg) {
     int self = (int)(intptr_t)arg;
     for (int stage = -1; stage < 2; stage++) {
-        double limit = seconds() + PATIENCE;
+        double limit = seconds() + within(PATIENCE);
         for (int told = 0; stage < 0 ? seconds() < stop : shared->stage[stage] < processes * threads;) {
             int rest = stage >= 0;
             CHECK(stage < 0 || seconds() < limit, "process %d: something hangs in stage %d", me, stage);
@@ -287,7 +287,7 @@ int main(int argc, char **argv) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = processes == 2 ? fork() : -1;
     me = child == 0, you = processes == 2 ? !me : 0;
-    alarm(40);
+    alarm((unsigned)within(40));
     run();
     if (me) return 0;
     CHECK(child < 0 || (waitpid(child, &status, 0) == child && status == 0), "the peer ended with %x", status);

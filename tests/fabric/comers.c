@@ -65,7 +65,7 @@ static void open_mine(void) {
     free(at->src_addr);
     at->src_addr = calloc(1, 16), at->src_addrlen = 16;
     address(all->ports[me], at->src_addr);
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     int status;
     // Who was killed here a moment ago may hold the port still.
     while ((status = fi_endpoint(domain, at, &mine.ep, NULL)) && seconds() < end) usleep(1000);
@@ -126,7 +126,7 @@ static void start(uint64_t *number) {
         }
     struct op *op = &sends[chance(SENDS)];
     if (op->busy) {
-        CHECK(seconds() - op->since < PATIENCE, "a send does not end");
+        CHECK(seconds() - op->since < within(PATIENCE), "a send does not end");
         return;
     }
     static const uint64_t lengths[] = {sizeof(struct head), 150, 2000, 12000, 60000, LONGEST};
@@ -192,10 +192,10 @@ int main(int argc, char **argv) {
             }
         }
         if (pid <= 0) usleep(10000);
-        if (seconds() - looked > PATIENCE) {
+        if (seconds() - looked > within(PATIENCE)) {
             uint64_t now = 0;
             for (int i = 0; i < PEERS; i++) now += all->received[i];
-            CHECK(now > before, "no message for %.0f s", PATIENCE);
+            CHECK(now > before, "no message for %.0f s", within(PATIENCE));
             before = now, looked = seconds();
         }
     }

@@ -118,7 +118,7 @@ static void join(const char *directory, unsigned members) {
     unsigned long messages = 0;
     snprintf(path, sizeof path, "%s/server", directory);
     FILE *file;
-    for (double end = seconds() + 20; !(file = fopen(path, "r"));)
+    for (double end = seconds() + within(20); !(file = fopen(path, "r"));)
         CHECK(seconds() < end, "no %s", path);
     CHECK(fread(name, 1, sizeof name, file) == sizeof name, "%s", path);
     fclose(file);
@@ -133,7 +133,7 @@ static void join(const char *directory, unsigned members) {
     }
     // All wait for room at once: 1 is to be sent, 2 is under way, 3 is answered.
     static int states[MOST];
-    double end = seconds() + 120;
+    double end = seconds() + within(120);
     for (unsigned member = 0; member < members; member++) states[member] = 1;
     while (messages < (unsigned long)members * ROUNDS) {
         CHECK(seconds() < end, "%lu messages", messages);

@@ -31,7 +31,7 @@ static unsigned long messages;
 static int dozes;
 
 static void wait_for(const char *path, char name[16]) {
-    double end = seconds() + 20;
+    double end = seconds() + within(20);
     while (seconds() < end) {
         FILE *file = fopen(path, "r");
         if (file) {
@@ -160,7 +160,7 @@ static void send_without_reads(void) {
     ssize_t sent;
     for (unsigned long number = 0; number < COUNT; number++) {
         fill_numbered(number, LEN);
-        double end = seconds() + 20;
+        double end = seconds() + within(20);
         while ((sent = fi_tsend(me.ep, out, LEN, NULL, me.peer, MESSAGE, out)) == -FI_EAGAIN)
             CHECK(seconds() < end, "no room for message %lu", number);
         if (sent) failed((int)-sent);

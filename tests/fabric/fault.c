@@ -104,7 +104,7 @@ static pid_t spawn(int *in, int *out, int role, int origin) {
     pid_t pid = fork();
     if (!pid) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(60);
+        alarm((unsigned)within(60));
         role ? run_third(to[0], from[1]) : run_victim(to[0], from[1], origin);
     }
     *in = from[0], *out = to[1];
@@ -199,10 +199,10 @@ int main(int argc, char **argv) {
             CHECK(kill(victim, SIGKILL) == 0, "kill");
             alive = 0, killed = seconds(), echoes_then = echoes;
         }
-        if (!alive && seconds() - killed > LIMIT) {
+        if (!alive && seconds() - killed > within(LIMIT)) {
             for (int i = 0; i < WINDOW; i++)
                 if (busy[i]) fprintf(stderr, "slot %d is under way\n", i);
-            CHECK(0, "%d operations under way %.0f s after the peer died, %lu echoes since", under_way, LIMIT, echoes - echoes_then);
+            CHECK(0, "%d operations under way %.0f s after the peer died, %lu echoes since", under_way, within(LIMIT), echoes - echoes_then);
         }
     }
     double took = seconds() - killed;
@@ -213,23 +213,23 @@ int main(int argc, char **argv) {
     do {
         refused = fi_tinject(mine.ep, &echo, 8, peer, 5);
         fi_cq_read(mine.cq, NULL, 0);
-    } while ((refused == 0 || refused == -FI_EAGAIN) && seconds() - killed < LIMIT);
+    } while ((refused == 0 || refused == -FI_EAGAIN) && seconds() - killed < within(LIMIT));
     CHECK(refused == -FI_ECONNREFUSED, "%zd", refused);
     CHECK(leftovers(&of_victim) == 0, "the dead left a segment");
     uint64_t goal = echoes + 100;
     for (double from = seconds(); echoes < goal; next_slot(&failed)) {
         keep_echoing(friend);
-        CHECK(seconds() - from < LIMIT, "the third peer is silent");
+        CHECK(seconds() - from < within(LIMIT), "the third peer is silent");
     }
     // Nor did it take buffers with it that others need.
     for (int round = 0; round < 20; round++)
         for (kind = 3; kind < 12; kind++) {
             ssize_t started;
             double from = seconds();
-            while ((started = start(kind, 0, friend, &of_third)) == -FI_EAGAIN && seconds() - from < LIMIT)
+            while ((started = start(kind, 0, friend, &of_third)) == -FI_EAGAIN && seconds() - from < within(LIMIT))
                 next_slot(&failed);
             CHECK(started == 0, "operation of kind %d: %zd", kind, started);
-            while (next_slot(&failed)) CHECK(seconds() - from < LIMIT, "operation of kind %d hangs", kind);
+            while (next_slot(&failed)) CHECK(seconds() - from < within(LIMIT), "operation of kind %d hangs", kind);
             CHECK(!failed, "operation of kind %d: %d", kind, failed);
         }
     while (echo_under_way) next_slot(&failed);
@@ -242,7 +242,7 @@ int main(int argc, char **argv) {
     OK(fi_close(&mr->fid));
     double closing = seconds();
     close_side(&mine);
-    CHECK(seconds() - closing < 1, "closing waits for the dead");
+    CHECK(seconds() - closing < within(1), "closing waits for the dead");
     close_domain();
     CHECK(leftovers(&card) == 0 && leftovers(&of_third) == 0, "a segment is left");
     printf("fault %s: ok, %d failures %.2f s after\n", how, failures, took);

@@ -28,7 +28,7 @@ static void sender(int in) {
         int left = 0;
         for (int i = 0; i < MESSAGES; i++)
             left += fi_send(mine.ep, bytes[i], lengths[(size_t)i % 4], NULL, to, bytes[i]) == 0;
-        for (double end = seconds() + 10; left > 0 && seconds() < end;) {
+        for (double end = seconds() + within(10); left > 0 && seconds() < end;) {
             struct fi_cq_tagged_entry entry;
             struct fi_cq_err_entry failure = {0};
             ssize_t count = fi_cq_read(mine.cq, &entry, 1);

@@ -68,7 +68,7 @@ int main(void) {
             CHECK(count == 1, "round %lu: %zd", round, count);
         for (uint64_t i = done; i < MESSAGES; i++)
             while (fi_tinject(sender.ep, &i, 8, to_stays, round) == -FI_EAGAIN) fi_cq_read(cq, NULL, 0);
-        double end = seconds() + 10;
+        double end = seconds() + within(10);
         while (done < MESSAGES) {
             ssize_t count = fi_cq_read(cq, &entry, 1);
             CHECK(count == 1 || count == -FI_EAGAIN, "round %lu: %zd", round, count);

@@ -182,7 +182,7 @@ static void held(enum fi_threading level) {
     double start = seconds();
     close_side(&a);
     double took = seconds() - start;
-    CHECK(took < 0.2, "fi_close took %.2f s", took);
+    CHECK(took < within(0.2), "fi_close took %.2f s", took);
     for (int i = 0; i < MESSAGES; i++) {
         memset(region, 0, LEN);
         OK(fi_trecv(b.ep, region, LEN, NULL, FI_ADDR_UNSPEC, 1, 0, region));
@@ -206,7 +206,7 @@ static void in_a_call(void) {
         OK(pipe(ready));
         pid_t child = fork();
         if (!child) {
-            alarm(10);
+            alarm((unsigned)within(10));
             signal(SIGTERM, leave);
             open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
             open_side(&a, 0, 4);

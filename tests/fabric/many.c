@@ -114,7 +114,7 @@ static void at_once(const struct card *of, uint64_t first, uint64_t clients, int
         send_hello(&sides[i], to, first + i);
     }
     for (uint64_t i = 0; i < clients; i++) {
-        double end = seconds() + 40;
+        double end = seconds() + within(40);
         struct fi_cq_tagged_entry entry;
         ssize_t count;
         while ((count = fi_cq_read(sides[i].cq, &entry, 1)) == -FI_EAGAIN)

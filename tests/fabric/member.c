@@ -36,7 +36,7 @@ static void peer(int from, int to) {
     struct name names[MEMBERS];
     char go;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(30);
+    alarm((unsigned)within(30));
     open_domain(CAPS, FI_THREAD_SAFE, 0);
     open_side(&side, 0, MEMBERS);
     av = side.av;
@@ -87,7 +87,7 @@ int main(void) {
     CHECK(write(there[1], names, sizeof names) == sizeof names, "write");
     struct fi_cq_tagged_entry entry;
     post(from);
-    CHECK(read_one(FOUND_OUT, &entry, LIMIT) == 1 && !strcmp(buffer, "first"), "%s", buffer);
+    CHECK(read_one(FOUND_OUT, &entry, within(LIMIT)) == 1 && !strcmp(buffer, "first"), "%s", buffer);
 
     // The device thread of automatic progress looks at both members; here one is not read.
     post(from);
@@ -95,14 +95,14 @@ int main(void) {
     CHECK(waitpid(pid, NULL, 0) == pid, "wait");
     ssize_t early = read_one(FOUND_OUT, &entry, 0.3);
     CHECK(early == -FI_EAGAIN, "%zd", early);
-    CHECK(read_one(SENT_TO, &entry, LIMIT) == 1 && !strcmp(buffer, "last"), "%s", buffer);
+    CHECK(read_one(SENT_TO, &entry, within(LIMIT)) == 1 && !strcmp(buffer, "last"), "%s", buffer);
 
     post(from);
     struct fi_cq_err_entry failure = {0};
     ssize_t count = -FI_EAGAIN;
     int at = 0;
     double start = seconds();
-    while (count == -FI_EAGAIN && seconds() - start < LIMIT)
+    while (count == -FI_EAGAIN && seconds() - start < within(LIMIT))
         count = fi_cq_read(cqs[at = (at + 1) % MEMBERS], &entry, 1);
     CHECK(count == -FI_EAVAIL, "%zd", count);
     CHECK(fi_cq_readerr(cqs[at], &failure, 0) == 1 && failure.err == ECONNABORTED, "%d", failure.err);

@@ -25,9 +25,17 @@ static double median(double *times, size_t count) {
     return times[count / 2];
 }
 
-static void rest(long ns) {
+// Sleeps, and returns how late it was over.
+static double rest(long ns) {
     struct timespec time = {.tv_nsec = ns};
+    double end = seconds() + (double)ns * 1e-9;
     nanosleep(&time, NULL);
+    return seconds() - end;
+}
+
+// A thread has 250 us on a quiet machine. On a busy one each sleep is over late, not ours alone.
+static double limit(double *late, size_t count) {
+    return slowness > 1 ? within(250e-6) + 3 * median(late, count) : 250e-6;
 }
 
 // Posts a receive and waits for it.
@@ -44,7 +52,7 @@ static void *receive(void *arg) {
 
 // No bell rings for what another thread cancels, the first thing that it does with the endpoint.
 static void a_report_ends_the_sleep(void) {
-    double took[SLEEPS];
+    double took[SLEEPS], late[SLEEPS];
     pthread_t polls;
     for (int i = 0; i < SLEEPS; i++) {
         open_domain(FI_TAGGED, FI_THREAD_SAFE, 0);
@@ -52,7 +60,7 @@ static void a_report_ends_the_sleep(void) {
         atomic_store(&context, NULL);
         OK(pthread_create(&polls, NULL, receive, NULL));
         while (!atomic_load(&context)) rest(1000);
-        rest(20000000 + i * 50000);
+        late[i] = rest(20000000 + i * 50000);
         double start = seconds();
         OK(fi_cancel(&side.ep->fid, atomic_load(&context)));
         OK(pthread_join(polls, NULL));
@@ -60,8 +68,8 @@ static void a_report_ends_the_sleep(void) {
         close_side(&side);
         close_domain();
     }
-    double half = median(took, SLEEPS);
-    CHECK(half < 250e-6, "found after %.0f us", half * 1e6);
+    double half = median(took, SLEEPS), most = limit(late, SLEEPS);
+    CHECK(half < most, "found after %.0f us, not %.0f", half * 1e6, most * 1e6);
 }
 
 static void *poll_locked(void *arg) {
@@ -78,14 +86,14 @@ static void *poll_locked(void *arg) {
 // Posts a receive every so many ns, beside the thread that polls.
 static void no_sleep_keeps_the_other_waiting(long every) {
     static char in[POSTS];
-    double took[POSTS];
+    double took[POSTS], late[POSTS];
     pthread_t polls;
     open_domain(FI_TAGGED, FI_THREAD_DOMAIN, 0);
     open_side(&side, 0, 1);
     atomic_store(&over, 0);
     OK(pthread_create(&polls, NULL, poll_locked, NULL));
     for (int i = 0; i < POSTS; i++) {
-        rest(every);
+        late[i] = rest(every);
         double start = seconds();
         pthread_mutex_lock(&turn);
         took[i] = seconds() - start;
@@ -94,14 +102,14 @@ static void no_sleep_keeps_the_other_waiting(long every) {
     }
     atomic_store(&over, 1);
     OK(pthread_join(polls, NULL));
-    double half = median(took, POSTS);
-    CHECK(half < 250e-6, "every %ld us: the lock was free after %.0f us", every / 1000, half * 1e6);
+    double half = median(took, POSTS), most = limit(late, POSTS);
+    CHECK(half < most, "every %ld us: the lock was free after %.0f us, not %.0f", every / 1000, half * 1e6, most * 1e6);
     close_side(&side);
     close_domain();
 }
 
 int main(void) {
-    alarm(50);
+    alarm((unsigned)within(50));
     a_report_ends_the_sleep();
     no_sleep_keeps_the_other_waiting(1000000);
     no_sleep_keeps_the_other_waiting(30000000);

@@ -31,7 +31,7 @@ static void counters(void) {
         OK(fi_recv(side.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, NULL));
         OK(fi_inject(side.ep, &byte, 1, side.self));
     }
-    OK(fi_cntr_wait(received, 5, 5000));
+    OK(fi_cntr_wait(received, 5, (int)within(5000)));
     CHECK(fi_cntr_read(sent) == 5 && fi_cntr_read(received) == 5, "counts");
     OK(fi_recv(side.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, &byte));
     OK(fi_cancel(&side.ep->fid, &byte));
@@ -178,7 +178,7 @@ static void address_vector(void) {
     for (int i = 0; i < 40000; i++) CHECK(fi_av_insert(av, &many, 1, &again, 0, NULL) == 1, "insert %d", i);
     double start = seconds();
     for (address = 0; address < 40000; address++) OK(fi_av_remove(av, &address, 1, 0));
-    CHECK(seconds() - start < 2, "%.1f s", seconds() - start);
+    CHECK(seconds() - start < within(2), "%.1f s", seconds() - start);
     OK(fi_close(&av->fid));
 }
 
@@ -198,12 +198,12 @@ static void waiting(void) {
     CHECK(seconds() - start >= 0.045, "returned early");
     OK(fi_recv(b.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, &byte));
     OK(pthread_create(&thread, NULL, send_later, NULL));
-    CHECK(fi_cq_sread(b.cq, &entry, 1, NULL, 5000) == 1, "sread");
+    CHECK(fi_cq_sread(b.cq, &entry, 1, NULL, (int)within(5000)) == 1, "sread");
     OK(pthread_join(thread, NULL));
     OK(pthread_create(&thread, NULL, send_later, &byte));
     start = seconds();
-    FAILS(FI_EAGAIN, fi_cq_sread(b.cq, &entry, 1, NULL, 5000));
-    CHECK(seconds() - start < 4, "slept through a signal");
+    FAILS(FI_EAGAIN, fi_cq_sread(b.cq, &entry, 1, NULL, (int)within(5000)));
+    CHECK(seconds() - start < within(4), "slept through a signal");
     OK(pthread_join(thread, NULL));
 }
 

@@ -19,7 +19,7 @@ static struct { char name[2][16]; volatile int known[2]; } *shared;
 static void await(void *context) {
     struct fi_cq_tagged_entry entry;
     ssize_t count;
-    double end = seconds() + 20;
+    double end = seconds() + within(20);
     while ((count = fi_cq_read(side.cq, &entry, 1)) == -FI_EAGAIN && seconds() < end);
     CHECK(count == 1 && entry.op_context == context, "%zd", count);
 }
@@ -140,7 +140,7 @@ static void measure(enum fi_progress wanted, const char *name) {
 int main(int argc, char **argv) {
     if (argc > 1) bytes = strtoul(argv[1], NULL, 10);
     if (argc > 2) factor = strtod(argv[2], NULL);
-    alarm(100);
+    alarm((unsigned)within(100));
     buffer = malloc(bytes);
     memset(buffer, 0, bytes);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

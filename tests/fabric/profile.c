@@ -68,7 +68,7 @@ int main(void) {
     for (int i = 0; i < 10; i++) OK(fi_trecv(b.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, 1, 0, &byte));
     for (int i = 0; i < 10; i++) OK(fi_tinject(a.ep, &byte, 1, a.peer, 2));
     for (int i = 0; i < 3; i++) OK(fi_inject(a.ep, &byte, 1, a.peer));
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     while (value(profile, "unexp_msg_cnt") < 13 && seconds() < end) fi_cq_read(b.cq, NULL, 0);
     CHECK(value(profile, "unexp_msg_cnt") == 13, "%lu", value(profile, "unexp_msg_cnt"));
     uint64_t in_table = room < 10 ? room : 10;

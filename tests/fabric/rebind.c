@@ -29,7 +29,7 @@ static struct fid_ep *open_ep(void) {
 
 int main(void) {
     static const enum fi_wait_obj objects[] = {FI_WAIT_UNSPEC, FI_WAIT_FD};
-    alarm(30);
+    alarm((unsigned)within(30));
     open_domain(FI_MSG | FI_TAGGED, FI_THREAD_SAFE, 0);
     for (int i = 0; i < 2; i++) {
         struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = objects[i]};
@@ -46,7 +46,7 @@ int main(void) {
             OK(fi_close(&ep->fid));
             usleep(100000);
             ep = open_ep();
-            CHECK(seconds() < began + 1.5, "round %d took %.3f s", round, seconds() - began);
+            CHECK(seconds() < began + within(1.5), "round %d took %.3f s", round, seconds() - began);
         }
         usleep(300000);
         OK(fi_trecv(ep, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
@@ -54,7 +54,7 @@ int main(void) {
         double began = seconds();
         OK(fi_tinject(other.ep, "message", 8, insert(&other, ep), 1));
         OK(pthread_join(thread, NULL));
-        CHECK(seconds() < began + 1, "the sleeper slept for %.3f s", seconds() - began);
+        CHECK(seconds() < began + within(1), "the sleeper slept for %.3f s", seconds() - began);
         close_side(&other);
         OK(fi_close(&ep->fid));
         OK(fi_close(&cq->fid));

@@ -22,7 +22,7 @@ static void advance(void) {
 
 static struct fi_cq_tagged_entry completion(struct side *side) {
     struct fi_cq_tagged_entry entry;
-    for (double start = seconds(); seconds() - start < 10;) {
+    for (double start = seconds(); seconds() - start < within(10);) {
         advance();
         ssize_t count = fi_cq_read(side->cq, &entry, 1);
         if (count == 1) return entry;
@@ -34,7 +34,7 @@ static struct fi_cq_tagged_entry completion(struct side *side) {
 
 static void failure(struct side *side, int error, void *context) {
     struct fi_cq_err_entry entry = {0};
-    for (double start = seconds(); seconds() - start < 10;) {
+    for (double start = seconds(); seconds() - start < within(10);) {
         advance();
         if (fi_cq_readerr(side->cq, &entry, 0) != 1) continue;
         CHECK(entry.err == error && entry.op_context == context, "%d", entry.err);
@@ -44,7 +44,7 @@ static void failure(struct side *side, int error, void *context) {
 }
 
 static void wait_for(struct fid_cntr *counter, uint64_t count) {
-    for (double start = seconds(); seconds() - start < 10 && fi_cntr_read(counter) < count;) advance();
+    for (double start = seconds(); seconds() - start < within(10) && fi_cntr_read(counter) < count;) advance();
     CHECK(fi_cntr_read(counter) == count, "%lu, not %lu", fi_cntr_read(counter), count);
 }
 

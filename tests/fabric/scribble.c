@@ -105,7 +105,7 @@ int main(int argc, char **argv) {
         peers[i] = fork();
         if (!peers[i]) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            alarm(30);
+            alarm((unsigned)within(30));
             run_peer(to[0], from[1], seed + (unsigned)i);
         }
         back[i] = from[0], there[i] = to[1];
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
         memcpy(map + 64, copy + 64, 16);
         memcpy(map + 128, copy + 128, 4);
         if (count % 16 == 0) usleep(50);
-        CHECK(seconds() - start < 20, "a call of the victim hangs");
+        CHECK(seconds() - start < within(20), "a call of the victim hangs");
     }
     for (int i = 0; i < 2; i++) {
         CHECK(waitpid(peers[i], &status, 0) == peers[i], "wait");

@@ -37,7 +37,7 @@ static void look(struct fid_cq *cq) {
 }
 
 static void await(struct op *op, const char *what) {
-    for (double over = seconds() + 20; !op->done;) {
+    for (double over = seconds() + within(20); !op->done;) {
         look(a.cq);
         look(b.cq);
         CHECK(seconds() < over, "%s: no completion", what);
@@ -124,7 +124,7 @@ static void *close_regions(void *arg) {
 
 int main(void) {
     pthread_t ids[THREADS + 1];
-    alarm(100);
+    alarm((unsigned)within(100));
     open_domain(FI_MSG | FI_TAGGED | FI_RMA, FI_THREAD_SAFE, 0);
     open_pair(&a, &b, 0);
     target = calloc(THREADS, LARGEST);

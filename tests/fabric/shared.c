@@ -45,7 +45,7 @@ static void drive(void) {
 
 static struct fi_cq_tagged_entry entry_of(struct fid_cq *cq, void *context) {
     struct fi_cq_tagged_entry entry;
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     ssize_t count;
     while ((count = fi_cq_read(cq, &entry, 1)) == -FI_EAGAIN && seconds() < end) drive();
     CHECK(count == 1 && entry.op_context == context, "%zd", count);
@@ -88,7 +88,7 @@ static void messages(void) {
 static void await_message(int i, uint64_t tag) {
     struct fi_msg_tagged msg = {.addr = FI_ADDR_UNSPEC, .tag = tag, .context = &msg};
     struct fi_cq_tagged_entry entry;
-    for (double end = seconds() + 10;;) {
+    for (double end = seconds() + within(10);;) {
         struct fi_cq_err_entry failure = {0};
         OK(fi_trecvmsg(srx, &msg, FI_PEEK | FI_COMPLETION));
         if (fi_cq_read(cqs[i], &entry, 1) == 1) return;
@@ -177,7 +177,7 @@ static void multi_long(void) {
         int released = 0, count = 0;
         OK(fi_recvmsg(srx, &msg, FI_MULTI_RECV | FI_COMPLETION));
         for (int i = 0; i < 3; i++) OK(fi_send(sender, out, LEN, NULL, to[(i + round) % 3], out));
-        double end = seconds() + 10;
+        double end = seconds() + within(10);
         while (count < 3 && seconds() < end) {
             fi_cq_read(sent, NULL, 0);
             for (int i = 0; i < ENDPOINTS; i++) {
@@ -236,7 +236,7 @@ static void poll_sets(void) {
     CHECK(fi_poll(set, contexts, 4) == 0, "nothing yet");
     OK(fi_trecv(srx, &value, 8, NULL, FI_ADDR_UNSPEC, 1, 0, &value));
     OK(fi_tinject(sender, &value, 8, to[1], 1));
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     while (!fi_poll(set, contexts, 4) && seconds() < end);
     CHECK(fi_poll(set, contexts, 4) == 1 && contexts[0] == &cqs[1], "the second queue");
     entry_of(cqs[1], &value);
@@ -265,7 +265,7 @@ static void threads(void) {
     pthread_t posters[2];
     for (int i = 0; i < 2; i++) OK(pthread_create(&posters[i], NULL, poster, i ? got : NULL));
     uint64_t count = 0, next = 0, sum = 0;
-    double end = seconds() + 20;
+    double end = seconds() + within(20);
     while (count < EACH && seconds() < end) {
         if (next < EACH && fi_tinject(sender, &next, 8, to[next % 3], 8) == 0) next++;
         struct fi_cq_tagged_entry entries[8];

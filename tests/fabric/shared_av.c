@@ -71,7 +71,7 @@ static void processes(void) {
     CHECK(fi_av_insert(av, theirs, 1, &found, 0, NULL) == 1 && found == 1, "%lu", found);
     OK(fi_trecv(ep, text, 6, NULL, found, 1, 0, text));
     CHECK(write(ready[1], "x", 1) == 1, "write");
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     ssize_t count;
     while ((count = fi_cq_readfrom(cq, &entry, 1, &from)) == -FI_EAGAIN && seconds() < end);
     CHECK(count == 1 && from == 1 && !strcmp(text, "hello"), "%zd from %lu", count, from);
@@ -127,7 +127,7 @@ static void user_ids(void) {
 }
 
 int main(void) {
-    alarm(50);
+    alarm((unsigned)within(50));
     processes();
     user_ids();
     puts("shared_av: ok");

@@ -21,7 +21,7 @@ static pid_t spawn(enum role role, int *from, int *to) {
     pid_t pid = fork();
     if (!pid) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        alarm(30);
+        alarm((unsigned)within(30));
         open_card(CAPS, NULL, 0);
         tell(back[1], &card);
         if (role == STILL) for (;;) pause();
@@ -47,7 +47,7 @@ static void post(fi_addr_t from, int count) {
 static void all_fail(int count) {
     double start = seconds();
     for (int i = 0; i < count; i++) next_error(&mine, NULL, ECONNABORTED);
-    CHECK(seconds() - start < LIMIT, "%.1f s", seconds() - start);
+    CHECK(seconds() - start < within(LIMIT), "%.1f s", seconds() - start);
 }
 
 static void nothing_for(double length) {

@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = fork();
     me = child == 0;
-    alarm(40);
+    alarm((unsigned)within(40));
     open_domain(FI_MSG | FI_TAGGED | FI_RMA | FI_NAMED_RX_CTX, FI_THREAD_SAFE, 0);
     info->ep_attr->tx_ctx_cnt = info->ep_attr->rx_ctx_cnt = 1;
     OK(fi_scalable_ep(domain, info, &sep, NULL));
@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
     if (kind == 1) OK(fi_read(tx, memory, bytes, NULL, it.peer, 0, 7, memory));
     if (kind == 2) OK(fi_tsend(tx, memory, bytes, NULL, it.peer, 9, memory));
     double began = seconds();
-    while (!shared->copying && seconds() < began + 2) fi_cq_read(it.cq, NULL, 0);
+    while (!shared->copying && seconds() < began + within(2)) fi_cq_read(it.cq, NULL, 0);
     if (!shared->copying) {
         printf("stopped: skipped, the kernel is asked for no copy\n");
         kill(child, SIGKILL);

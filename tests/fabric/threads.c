@@ -72,7 +72,7 @@ static void *work(void *arg) {
                 OK(status);
             }
         }
-        double over = seconds() + 20;
+        double over = seconds() + within(20);
         while (!(sent.done && received.done) && seconds() < over) {
             int timeout = use == SLEEPING && round % 3 == 0 ? 1 : 0;
             look(a[pair].cq, 0);
@@ -105,7 +105,7 @@ static void run(enum fi_threading level, enum use how, int threads) {
 }
 
 int main(void) {
-    alarm(100);
+    alarm((unsigned)within(100));
     for (int threads = 2; threads <= MOST; threads *= 2) {
         run(FI_THREAD_SAFE, TOGETHER, threads);
         run(FI_THREAD_SAFE, APART, threads);

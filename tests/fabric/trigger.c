@@ -68,7 +68,7 @@ static void told(void) {
         // An error of the counter counts.
         OK(fi_cntr_adderr(go, 1));
         for (double start = seconds(); fi_cntr_read(done) < 2;)
-            CHECK(seconds() - start < 10, "%lu done", fi_cntr_read(done));
+            CHECK(seconds() - start < within(10), "%lu done", fi_cntr_read(done));
         if (loud) {
             next_ok(&a, &b, NULL);
             next_ok(&b, &a, NULL);
@@ -83,7 +83,7 @@ static void told(void) {
 
 // What cannot be started fails as what fails later does.
 static void counted(struct fid_cntr *cntr, uint64_t count) {
-    double end = seconds() + 10;
+    double end = seconds() + within(10);
     while (fi_cntr_read(cntr) < count) CHECK(seconds() < end, "%lu", fi_cntr_read(cntr));
 }
 
@@ -210,7 +210,7 @@ static void looks(enum how how) {
     double start = seconds();
     while (fi_cq_read(b.cq, &entry, 1) != 1) {
         void *context;
-        CHECK(seconds() - start < 5, "no answer, way %d", how);
+        CHECK(seconds() - start < within(5), "no answer, way %d", how);
         if (how == POLL_QUEUE || how == POLL_COUNTER) fi_poll(set, &context, 1);
         else if (fi_trywait(fabric, &fid, 1) == 0) poll(&poller, 1, 10);
     }
@@ -242,9 +242,9 @@ static void sleeps(void) {
     int ready = fi_trywait(fabric, &fid, 1) == 0;
     OK(fi_inject_write(a.ep, "z", 1, a.peer, at, fi_mr_key(mr)));
     double start = seconds();
-    if (ready) CHECK(poll(&poller, 1, 5000) == 1, "slept through a write");
+    if (ready) CHECK(poll(&poller, 1, (int)within(5000)) == 1, "slept through a write");
     while (fi_trywait(fabric, &fid, 1) == 0) {
-        CHECK(seconds() - start < 5, "not counted");
+        CHECK(seconds() - start < within(5), "not counted");
         poll(&poller, 1, 5000);
     }
     CHECK(fi_cntr_read(written) == 1 && memory[0] == 'z', "%lu", fi_cntr_read(written));

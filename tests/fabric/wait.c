@@ -64,22 +64,22 @@ static void await(struct player *player, enum how how, uint64_t *value) {
     struct fi_cq_entry entry;
     ssize_t count;
     if (how == COUNTER) {
-        OK(fi_cntr_wait(player->cntr, ++player->counted, 20000));
+        OK(fi_cntr_wait(player->cntr, ++player->counted, (int)within(20000)));
         CHECK(fi_cq_read(player->cq, &entry, 1) == 1, "counted, but no entry");
         return;
     }
     if (how == DESCRIPTOR) {
         struct pollfd poller = {.events = POLLIN};
         OK(fi_control(&player->cq->fid, FI_GETWAIT, &poller.fd));
-        double end = seconds() + 20;
+        double end = seconds() + within(20);
         while ((count = fi_cq_read(player->cq, &entry, 1)) == -FI_EAGAIN && seconds() < end) {
             struct fid *fid = &player->cq->fid;
             int status = fi_trywait(fabric, &fid, 1);
-            if (status == 0) poll(&poller, 1, 20000);
+            if (status == 0) poll(&poller, 1, (int)within(20000));
             else CHECK(status == -FI_EAGAIN, "fi_trywait: %d", status);
         }
     } else
-        count = fi_cq_sread(player->cq, &entry, 1, NULL, 20000);
+        count = fi_cq_sread(player->cq, &entry, 1, NULL, (int)within(20000));
     CHECK(count == 1 && entry.op_context == value, "%zd", count);
 }
 
@@ -199,7 +199,7 @@ static void reports(void) {
 
     // A thread counts, another sleeps, on the counter and on its descriptor.
     OK(pthread_create(&thread, NULL, report_later, cntr));
-    OK(fi_cntr_wait(cntr, 1, 5000));
+    OK(fi_cntr_wait(cntr, 1, (int)within(5000)));
     OK(pthread_join(thread, NULL));
     OK(fi_control(&cntr->fid, FI_GETWAITOBJ, &obj));
     CHECK(obj == FI_WAIT_FD, "%d", obj);
@@ -208,7 +208,7 @@ static void reports(void) {
     OK(fi_trywait(fabric, &fid, 1));
     CHECK(poll(&poller, 1, 0) == 0, "readable, though nothing happened");
     OK(pthread_create(&thread, NULL, report_later, cntr));
-    CHECK(poll(&poller, 1, 5000) == 1, "slept through a count");
+    CHECK(poll(&poller, 1, (int)within(5000)) == 1, "slept through a count");
     OK(pthread_join(thread, NULL));
     FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
     CHECK(fi_cntr_read(cntr) == 2, "count");
@@ -224,7 +224,7 @@ static void reports(void) {
     while (fi_trywait(fabric, &fid, 1) == -FI_EAGAIN) usleep(100);
     post(&players[0], &value);
     OK(fi_tinject(players[0].ep, &value, 8, players[0].peer, 0));
-    CHECK(poll(&poller, 1, 5000) == 1, "slept through a message");
+    CHECK(poll(&poller, 1, (int)within(5000)) == 1, "slept through a message");
     FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
     CHECK(fi_cq_read(players[0].cq, &entry, 1) == 1, "no entry");
     OK(fi_trywait(fabric, &fid, 1));
@@ -233,12 +233,12 @@ static void reports(void) {
     // A signal.
     OK(pthread_create(&thread, NULL, report_later, NULL));
     double since = seconds();
-    FAILS(FI_EAGAIN, fi_cq_sread(players[0].cq, &entry, 1, NULL, 5000));
-    CHECK(seconds() - since < 4, "slept through a signal");
+    FAILS(FI_EAGAIN, fi_cq_sread(players[0].cq, &entry, 1, NULL, (int)within(5000)));
+    CHECK(seconds() - since < within(4), "slept through a signal");
     OK(pthread_join(thread, NULL));
     while (fi_trywait(fabric, &fid, 1) == -FI_EAGAIN) usleep(100);
     OK(fi_cq_signal(players[0].cq));
-    CHECK(poll(&poller, 1, 5000) == 1, "slept through a signal");
+    CHECK(poll(&poller, 1, (int)within(5000)) == 1, "slept through a signal");
     FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
     OK(fi_trywait(fabric, &fid, 1));
 
@@ -255,7 +255,7 @@ static void reports(void) {
     OK(fi_trywait(fabric, &fid, 1));
     CHECK(poll(&poller, 1, 0) == 0, "no event");
     CHECK(fi_eq_write(eq, FI_NOTIFY, &value, 8, 0) == 8, "write");
-    CHECK(poll(&poller, 1, 5000) == 1, "slept through an event");
+    CHECK(poll(&poller, 1, (int)within(5000)) == 1, "slept through an event");
     FAILS(FI_EAGAIN, fi_trywait(fabric, &fid, 1));
     CHECK(fi_eq_read(eq, &number, &value, 8, 0) == 8, "read");
     OK(fi_trywait(fabric, &fid, 1));
@@ -299,7 +299,7 @@ static void death(void) {
     ssize_t count;
     OK(fi_control(fid, FI_GETWAIT, &poller.fd));
     double start = seconds();
-    while ((count = fi_cq_read(player.cq, &entry, 1)) == -FI_EAGAIN && seconds() - start < 10)
+    while ((count = fi_cq_read(player.cq, &entry, 1)) == -FI_EAGAIN && seconds() - start < within(10))
         if (fi_trywait(fabric, &fid, 1) == 0) poll(&poller, 1, 10000);
     CHECK(count == -FI_EAVAIL, "%zd", count);
     close_player(&player);
@@ -309,7 +309,7 @@ static void death(void) {
 int main(int argc, char **argv) {
     uint64_t rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 20000;
     if (argc > 1) longest = 50;
-    alarm(argc > 1 ? 600 : 50);
+    alarm((unsigned)within(argc > 1 ? 600 : 50));
     for (enum how how = SREAD; how <= YIELD; how++) {
         processes(how, rounds);
         threads(how, rounds / 4);
