@@ -107,7 +107,11 @@ DEATHS = 24
 def many_die_in_the_midst_of_messages(hosts, place):
     sink = far(hosts, place, 1, "sink", "none", "sink")
     for death in range(0, DEATHS, 3):
-        floods = [far(hosts, place, 2, f"flood{death + at}", "sink", "flood") for at in range(3)]
+        # Two of long messages, one of short ones.
+        floods = [
+            far(hosts, place, 2, f"flood{death + at}", "sink", "flood" if at else "pour")
+            for at in range(3)
+        ]
         for flood in floods:
             met(flood)
         time.sleep(0.1)
@@ -132,6 +136,30 @@ def a_host_dies(hosts, place):
     seconds, _ = expect(waits, "error 103", 3, TIMEOUT + 6)
     hosts.link("up")
     return f"noticed after {seconds:.1f} s"
+
+
+def a_host_vanishes_while_it_sends(hosts, place):
+    sink = far(hosts, place, 1, "sink", "none", "sink")
+    floods = [far(hosts, place, 2, f"flood{at}", "sink", "flood") for at in range(12)]
+    for flood in floods:
+        met(flood)
+    hosts.link("down")
+    subprocess.run(hosts.on(2, ["pkill", "-KILL", "-f", "far .* flood"]), check=True)
+    for flood in floods:
+        flood.wait()
+    time.sleep(TIMEOUT + 4)
+    hosts.link("up")
+    expect(far(hosts, place, 2, "last", "sink", "last"), "messages", 0, 30)
+    expect(sink, "messages", 0, 30)
+    return "others go on"
+
+
+def a_child_that_is_forked_breaks_nothing(hosts, place):
+    lead = far(hosts, place, 1, "lead", "follow", "forks", "1")
+    follow = far(hosts, place, 2, "follow", "lead", "follow")
+    for end in (lead, follow):
+        expect(end, "messages", 0, 30)
+    return "messages go on"
 
 
 def the_link_is_down_for_a_while(hosts, place):
@@ -192,21 +220,49 @@ def who_waits_sleeps(hosts, place):
     return ", ".join(told)
 
 
+def refused(hosts, place, theirs, text, peer="other", **ours):
+    """A client that connects to another one is refused, and both say why."""
+    theirs |= {"FI_LOG_LEVEL": "warn"}
+    other = far(hosts, place, 2, "other", "none", "sink", **theirs)
+    _, log = expect(far(hosts, place, 1, "one", peer, "lead", "1", **ours), "error 13", 3, 10)
+    assert text in log, log
+    other.kill()
+    return other.communicate()[1]
+
+
 def another_job_is_refused(hosts, place):
-    one = far(hosts, place, 1, "one", "other", "lead", "1", FI_TCAM_JOB_KEY="this")
-    other = far(hosts, place, 2, "other", "one", "wait", FI_TCAM_JOB_KEY="that")
-    _, log = expect(one, "error 13", 3, 10)
+    theirs = {"FI_TCAM_JOB_KEY": "that"}
+    log = refused(hosts, place, theirs, "FI_TCAM_JOB_KEY", FI_TCAM_JOB_KEY="this")
     assert "FI_TCAM_JOB_KEY" in log, log
-    expect(other, "error 13", 3, 10)
     return "EACCES"
 
 
+def a_name_is_needed_to_connect(hosts, place):
+    """Without a key of the job, the name of an endpoint has the secret that it wants to hear of."""
+    other = far(hosts, place, 2, "other", "none", "sink")
+    while not (place / "other").exists():
+        time.sleep(0.01)
+    name = (place / "other").read_bytes()
+    (place / "bare").write_bytes(name[:8] + bytes(8))
+    (place / "guessed").write_bytes(name[:15] + bytes([name[15] ^ 1]))
+    for peer, text in (("bare", "FI_TCAM_NET_OPEN"), ("guessed", "secret")):
+        _, log = expect(far(hosts, place, 1, peer + "-one", peer, "lead"), "error 13", 3, 10)
+        assert text in log, log
+    expect(far(hosts, place, 1, "last", "other", "last"), "messages", 0, 30)
+    expect(other, "messages", 0, 30)
+    everybody = {"FI_TCAM_NET_OPEN": "yes"}
+    other = far(hosts, place, 2, "open", "none", "sink", **everybody)
+    while not (place / "open").exists():
+        time.sleep(0.01)
+    assert (place / "open").read_bytes()[8:] == bytes(8)
+    expect(far(hosts, place, 1, "last", "open", "last", **everybody), "messages", 0, 30)
+    expect(other, "messages", 0, 30)
+    return "EACCES without it"
+
+
 def another_provider_is_refused(hosts, place):
-    one = far(hosts, place, 1, "one", "other", "lead", "1")
-    other = far(hosts, place, 2, "other", "one", "wait", FI_TCAM_NET="sockets")
-    _, log = expect(one, "error 13", 3, 10)
+    log = refused(hosts, place, {"FI_TCAM_NET": "sockets"}, "FI_TCAM_NET")
     assert "FI_TCAM_NET" in log, log
-    expect(other, "error 13", 3, 10)
     unknown = far(hosts, place, 1, "one", "other", "lead", FI_TCAM_NET="no-such")
     _, log = expect(unknown, "", 1, 10)
     assert "FI_TCAM_NET=no-such" in log, log
@@ -266,11 +322,14 @@ FAULTS = [
     long_messages_go_both_ways,
     many_die_in_the_midst_of_messages,
     a_host_dies,
+    a_host_vanishes_while_it_sends,
+    a_child_that_is_forked_breaks_nothing,
     the_link_is_down_for_a_while,
     the_link_is_down_for_good,
     a_process_that_is_stopped_lives,
     who_waits_sleeps,
     another_job_is_refused,
+    a_name_is_needed_to_connect,
     another_provider_is_refused,
     garbage_on_the_port,
 ]

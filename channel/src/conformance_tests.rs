@@ -103,15 +103,23 @@ fn long_messages_are_read_from_where_they_are_or_come_as_parts() {
                 assert!(read(&to) == bytes, "{len} bytes read");
                 assert!(*other.links[0].read_whole(&remote, len).unwrap() == bytes);
             }
+            let (_window, to) = room(len);
+            let landing = other.links[0].expect(number << 7, &to);
             let mut came: Vec<u8> = Vec::new();
             while came.len() < len {
-                let (left, most) = (len - came.len(), one.links[0].part_len());
-                let is_last = left <= LONGEST;
+                let (left, (most, last)) = (len - came.len(), one.links[0].part_lens(false));
+                let is_last = left <= last;
                 let part = buffer.part(came.len(), if is_last { left } else { most.min(left - 1) });
                 let mut chunk = header(Kind::Chunk, number, part.len());
                 chunk.flags.set(Flags::PART, !is_last);
+                chunk.data = came.len() as u64;
                 assert_eq!(one.send(chunk, Payload::Part(&part)), Sent::Yes);
-                came.extend(&other.take().unwrap().1[..part.len()]);
+                let (header, body) = other.take().unwrap();
+                assert_eq!(header.kind == Kind::Landed, landing.is_some(), "{header:?}");
+                match landing {
+                    Some(_) => came.extend(read(&to.part(came.len(), part.len()))),
+                    None => came.extend(&body[..part.len()]),
+                }
             }
             assert!(came == bytes, "{len} bytes in parts");
         }

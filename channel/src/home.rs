@@ -11,7 +11,7 @@ use crate::twin;
 use crate::{
     contract::{Payload, Sent, Settings},
     identity::Identity,
-    net::{self, end::Net},
+    net::{self, end::Net, secret::Secret},
     polling::Turns,
     sending::Sending,
     shm::{self, segment::Segment},
@@ -85,14 +85,14 @@ impl Home {
     }
 
     /// Opens whichever endpoint is at the address of another host now, or of this one where it has no
-    /// segment that we see.
+    /// segment that we see; `secret` is proved to it unless the job has one.
     ///
     /// # Errors
     /// `EAGAIN` as long as it has not said who it is, `ENETUNREACH` without a network, `EACCES` if it
     /// refuses us, and why it cannot be reached.
-    pub fn open_far(&self, address: SocketAddrV4) -> Result<Link, Errno> {
+    pub fn open_far(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<Link, Errno> {
         let net = self.net.as_ref().ok_or(Errno::ENETUNREACH)?;
-        let (number, who) = net.meet(address)?;
+        let (number, who) = net.meet(address, secret)?;
         Ok(Link::Net(net::link::Link::new(net, number, who, self.settings)))
     }
 

@@ -215,13 +215,23 @@ impl Link {
         matches!(self, Self::Net(_))
     }
 
-    /// Longest part of a message that goes in parts. All but the last of these say that there is more
-    /// to come ([`Flags::PART`](wire::Flags::PART)); the last has at most [`wire::LONGEST`] bytes.
+    /// Longest part of a message that goes in parts and lies in one piece, or is `scattered`, and longest
+    /// last part. All but the last say that there is more to come ([`Flags::PART`](wire::Flags::PART)).
     #[must_use]
-    pub fn part_len(&self) -> usize {
+    pub fn part_lens(&self, scattered: bool) -> (usize, usize) {
         match self {
-            Self::Net(link) => link.part_len(),
-            _ => wire::LONGEST,
+            Self::Net(link) => link.part_lens(scattered),
+            _ => (wire::LONGEST, wire::LONGEST),
+        }
+    }
+
+    /// Has parts of a message written where they go, which belong to the transfer of this number, as
+    /// long as the result lives; none if they come as slots with a body.
+    #[must_use]
+    pub fn expect(&self, transfer: u64, to: &Buffer) -> Option<net::link::Landing> {
+        match self {
+            Self::Net(link) => link.expect(transfer, to),
+            _ => None,
         }
     }
 

@@ -60,6 +60,8 @@ pub enum Kind {
     Answer = 11,
     /// The rest of transfer `op` does not come: its sender's transmit context is closed.
     Dropped = 12,
+    /// A [`Kind::Chunk`] that is in the memory of the application already. None comes from a peer.
+    Landed = 13,
 }
 
 impl Kind {

@@ -54,6 +54,15 @@ errnos! {
     EADDRNOTAVAIL = libc::EADDRNOTAVAIL, "address is not one of this host";
     ENETUNREACH = libc::ENETUNREACH, "peer is on another host that no network leads to";
     ECONNREFUSED = libc::ECONNREFUSED, "no endpoint of this user has that address";
+    ENETDOWN = libc::ENETDOWN, "the network interface is down";
+    EHOSTDOWN = libc::EHOSTDOWN, "the peer's host is down";
+    EHOSTUNREACH = libc::EHOSTUNREACH, "no route leads to the peer's host";
+    ENOTCONN = libc::ENOTCONN, "not connected";
+    EPIPE = libc::EPIPE, "the peer has closed the connection";
+    ECONNRESET = libc::ECONNRESET, "the peer's host has reset the connection";
+    EMFILE = libc::EMFILE, "this process has too many open files (ulimit -n)";
+    ENFILE = libc::ENFILE, "this host has too many open files";
+    ENOBUFS = libc::ENOBUFS, "the kernel has no memory for sockets";
     ECONNABORTED = libc::ECONNABORTED, "peer died";
     ETIMEDOUT = libc::ETIMEDOUT, "timed out";
     EALREADY = libc::EALREADY, "already done";

@@ -10,7 +10,10 @@
 use std::{
     mem::ManuallyDrop,
     os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
-    sync::Once,
+    sync::{
+        Once,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -25,6 +28,15 @@ pub struct Unshared {
 /// Number, device and inode: the program may have closed a descriptor that it did not know, and
 /// have something else under its number.
 type Entry = (RawFd, u64, u64);
+
+/// How many forks lead to this process from the one that loaded this library.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// The generation of this process. What an object of another generation holds is its parent's: its
+/// descriptors are closed here, and their numbers may be those of other files.
+pub fn generation() -> u32 {
+    GENERATION.load(Ordering::Relaxed)
+}
 
 static ENTRIES: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
@@ -75,6 +87,7 @@ impl Drop for Unshared {
 }
 
 extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
     let Some(mut entries) = ENTRIES.try_lock() else { return };
     for &(number, device, inode) in entries.iter() {
         // SAFETY: the kernel knows whether the number is one of a descriptor.

@@ -23,6 +23,20 @@ const BACKLOG: i32 = 1024;
 /// Length of `struct sockaddr_in`.
 pub(crate) const LEN: usize = 16;
 
+/// The name of the endpoint at an address: a `struct sockaddr_in`, whose `sin_zero` has the secret that
+/// peers of other hosts prove to it, or 0.
+pub(crate) fn to_name(address: SocketAddrV4, secret: u64) -> [u8; LEN] {
+    let mut bytes = to_bytes(address);
+    bytes[8..].copy_from_slice(&secret.to_ne_bytes());
+    bytes
+}
+
+/// The secret in a name of [`to_name`]; 0 if there is none.
+pub(crate) fn secret_of(name: &[u8]) -> u64 {
+    let secret = name.get(8..LEN).and_then(|bytes| bytes.try_into().ok());
+    secret.map_or(0, u64::from_ne_bytes)
+}
+
 /// `struct sockaddr_in` of an address.
 pub(crate) fn to_bytes(address: SocketAddrV4) -> [u8; LEN] {
     let mut bytes = [0; LEN];
@@ -76,9 +90,20 @@ pub(crate) fn resolve(
         })
 }
 
-/// The address this host is known by: its first interface that is not loopback.
+/// The address this host is known by: that of the interface `FI_TCP_IFACE`, or else of its first one that
+/// is not loopback.
 pub(crate) fn of_this_host() -> Ipv4Addr {
-    interfaces().iter().copied().find(|ip| !ip.is_loopback()).unwrap_or(Ipv4Addr::LOCALHOST)
+    static ADDRESS: LazyLock<Ipv4Addr> = LazyLock::new(|| {
+        let all = if_addrs::get_if_addrs().unwrap_or_default();
+        let wanted = std::env::var("FI_TCP_IFACE").unwrap_or_default();
+        let named = all.iter().filter(|it| it.name == wanted).find_map(|it| match it.ip() {
+            std::net::IpAddr::V4(ip) => Some(ip),
+            std::net::IpAddr::V6(_) => None,
+        });
+        let first = || interfaces().iter().copied().find(|ip| !ip.is_loopback());
+        named.or_else(first).unwrap_or(Ipv4Addr::LOCALHOST)
+    });
+    *ADDRESS
 }
 
 /// Whether an address is one of this host.
@@ -179,6 +204,9 @@ mod tests {
     fn bytes_there_and_back() {
         let address = SocketAddrV4::new(Ipv4Addr::new(10, 1, 2, 3), 4711);
         assert_eq!(from_bytes(&to_bytes(address)), Some(address));
+        let name = to_name(address, u64::MAX - 7);
+        assert_eq!((from_bytes(&name), secret_of(&name)), (Some(address), u64::MAX - 7));
+        assert_eq!(secret_of(&to_bytes(address)), 0);
         assert_eq!(from_bytes(&[0; LEN]), None);
         assert_eq!(from_bytes(&[2, 0]), None);
     }

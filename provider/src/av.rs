@@ -211,9 +211,12 @@ impl AddressVector {
                 None
             })?;
             shared.addresses.set(index, pack(address));
+            let peer = self.domain.peers.number(address);
+            self.domain.peers.learn_secret(peer, address::secret_of(bytes));
             return self.shared_peer(shared, index as u64).map(|_| index as u64);
         }
         let peer = self.domain.peers.number(address);
+        self.domain.peers.learn_secret(peer, address::secret_of(bytes));
         let index = free.unwrap_or_else(|| self.used.load(Ordering::Relaxed));
         self.enter(&mut indices, index, peer);
         self.used.fetch_max(index + 1, Ordering::AcqRel);
@@ -381,7 +384,8 @@ impl ops::av::AddressVector for AddressVector {
 
     fn lookup(&self, address: u64) -> Result<Vec<u8>> {
         let peer = self.source(address).ok_or(Errno::EINVAL)?;
-        Ok(address::to_bytes(self.domain.peers.address(peer)).to_vec())
+        let peers = &self.domain.peers;
+        Ok(address::to_name(peers.address(peer), peers.secret(peer)).to_vec())
     }
 
     fn format(&self, bytes: &[u8]) -> String {

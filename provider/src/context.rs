@@ -28,7 +28,6 @@ use ffi::{
 };
 
 use crate::{
-    address,
     cntr::Counter,
     cq::CompletionQueue,
     domain::{Domain, OfDomain},
@@ -134,7 +133,7 @@ impl Context {
 
     /// Lets peers take what lies in buffers, and drops all else that is under way.
     fn end_transmits(&self) -> Result<()> {
-        self.endpoint.linger();
+        self.endpoint.linger(false);
         self.endpoint.stop_sends();
         self.endpoint.with(|engine| {
             engine.drop_transmits();
@@ -314,7 +313,7 @@ impl ops::ep::Endpoint for Context {
     }
 
     fn name(&self) -> Result<Vec<u8>> {
-        Ok(address::to_bytes(self.of.address()).to_vec())
+        Ok(self.endpoint.port.name_at(self.of.address()))
     }
 
     fn option(&self, name: u32) -> Result<usize> {

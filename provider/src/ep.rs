@@ -66,7 +66,7 @@ impl Endpoint {
             tracing::warn!("an endpoint with several contexts is opened by fi_scalable_ep");
             return Err(Errno::EINVAL);
         }
-        let held = port::hold(wanted, 0, &domain.params)?;
+        let held = port::hold(wanted, 0, None, &domain.params)?;
         let address = held.address;
         let endpoint = Self::at(domain, info, held, address)?;
         endpoint.start()?;
@@ -167,8 +167,9 @@ impl Endpoint {
         pack(self.port.address)
     }
 
-    /// Makes progress; whether peers have taken all that was sent.
-    fn is_settled(&self) -> bool {
+    /// Makes progress; whether peers have taken all that was sent. Peers of other hosts are told if
+    /// nothing more is sent.
+    fn is_settled(&self, is_all: bool) -> bool {
         self.port.progress_as_device();
         let mut engine = self.port.engine.lock();
         let Some(engine) = &mut *engine else { return true };
@@ -176,18 +177,21 @@ impl Endpoint {
         if !engine.deferred.is_empty() || engine.has_copies() {
             return false;
         }
-        engine.home.say_bye();
+        if is_all {
+            engine.home.say_bye();
+        }
         !engine.home.is_lent()
     }
 
     /// Lets peers take what was sent: buffers that they have not emptied, copies that they have
     /// not read, and answers that found a full ring. Of peers that are endpoints of this domain
-    /// nobody but the thread that closes may look.
-    pub(crate) fn linger(&self) {
+    /// nobody but the thread that closes may look. `is_all` says that the endpoint closes, and not a
+    /// context of it alone.
+    pub(crate) fn linger(&self, is_all: bool) {
         let patience = self.port.engine.lock().as_ref().map_or(LINGER, |it| it.home.patience());
         let end = Instant::now() + patience.max(LINGER);
         while Instant::now() < end {
-            if self.is_settled() {
+            if self.is_settled(is_all) {
                 return;
             }
             self.domain.endpoints.progress_beside(&self.port);
@@ -207,7 +211,7 @@ impl Object for Endpoint {
         if !self.port.own.is_ours() {
             return Ok(());
         }
-        self.linger();
+        self.linger(true);
         self.domain.endpoints.remove(&self.port);
         self.port.write_report();
         let engine = self.take_engine();
@@ -422,7 +426,7 @@ impl ops::ep::Endpoint for Endpoint {
     }
 
     fn name(&self) -> Result<Vec<u8>> {
-        Ok(address::to_bytes(self.port.address).to_vec())
+        Ok(self.port.name_at(self.port.address))
     }
 
     fn option(&self, name: u32) -> Result<usize> {

@@ -30,9 +30,6 @@ const LOCAL_SIZES: [&str; 2] = ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"]
 /// Where Slurm tells how many hosts the ranks that it started itself are on.
 const HOSTS: &str = "SLURM_STEP_NUM_NODES";
 
-/// Where launchers tell the number of the job. PMIx puts that of a spawned part behind an `@`.
-const JOBS: [&str; 2] = ["PMIX_NAMESPACE", "SLURM_JOB_ID"];
-
 /// Name of this host.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -53,18 +50,6 @@ pub(crate) fn has_several_hosts() -> bool {
     match (told(LOCAL_SIZES), ranks()) {
         (Some(here), Some(all)) => here < all,
         _ => told([HOSTS]).is_some_and(|hosts| hosts > 1),
-    }
-}
-
-/// What processes of one job know: a given key, the number of the job, or else the user.
-pub(crate) fn key(given: &str) -> u64 {
-    if !given.is_empty() {
-        return nic::live::job_of(given);
-    }
-    let job = JOBS.iter().find_map(|name| std::env::var(name).ok());
-    match job {
-        Some(job) => nic::live::job_of(job.split('@').next().unwrap_or_default()),
-        None => nic::live::job_of(&format!("user {}", rustix::process::getuid().as_raw())),
     }
 }
 

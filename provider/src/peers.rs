@@ -64,11 +64,18 @@ pub(crate) struct Peers {
     addresses: Words,
     /// 1 by number of those whose endpoint was there and was not seen to close.
     seen: Words,
+    /// The secrets in the names of peers, by number; 0 where there is none.
+    secrets: Words,
 }
 
 impl Peers {
     pub(crate) fn new() -> Self {
-        Self { numbers: Mutex::default(), addresses: Words::new(), seen: Words::new() }
+        Self {
+            numbers: Mutex::default(),
+            addresses: Words::new(),
+            seen: Words::new(),
+            secrets: Words::new(),
+        }
     }
 
     /// The number of an address. All addresses of this host with one port are
@@ -84,6 +91,18 @@ impl Peers {
             self.addresses.set(next as usize, pack(address));
             next
         })
+    }
+
+    /// The name of a peer has a secret.
+    pub(crate) fn learn_secret(&self, number: u32, secret: u64) {
+        if secret != 0 {
+            self.secrets.set(number as usize, secret);
+        }
+    }
+
+    /// The secret in the name of a peer; 0 if there is none.
+    pub(crate) fn secret(&self, number: u32) -> u64 {
+        self.secrets.get(number as usize)
     }
 
     /// A peer's endpoint is there, or was.

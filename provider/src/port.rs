@@ -43,6 +43,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) address: SocketAddrV4,
+    /// The secret in its name, or 0.
+    secret: u64,
     pub(crate) opened: Instant,
     /// Holds the port number; see [`Port::let_go`].
     socket: Mutex<Option<Unshared>>,
@@ -72,9 +74,10 @@ impl Port {
         locked: bool,
         auto: bool,
     ) -> Self {
-        let Held { socket, address, own, net } = held;
+        let Held { socket, address, secret, own, net } = held;
         Self {
             address,
+            secret,
             opened,
             own,
             engine: Serial::new(Some(engine), locked),
@@ -86,6 +89,11 @@ impl Port {
             has_waiters: locked && !auto,
             socket: Mutex::new(Some(socket)),
         }
+    }
+
+    /// The name of the endpoint, if peers list it at `address`.
+    pub(crate) fn name_at(&self, address: SocketAddrV4) -> Vec<u8> {
+        address::to_name(address, self.secret).to_vec()
     }
 
     /// Lets the port go, before the segment does: of a port that is held and has no segment peers say
@@ -108,16 +116,28 @@ const PORTS: usize = 16;
 pub(crate) struct Held {
     socket: Unshared,
     pub(crate) address: SocketAddrV4,
+    secret: u64,
     pub(crate) own: Arc<Segment>,
     pub(crate) net: Option<Arc<Net>>,
 }
 
 /// Holds a port, makes its segment, and opens the network if there is to be one. `context` is the
-/// number of the context where a scalable endpoint has several, and 0 otherwise.
-pub(crate) fn hold(wanted: SocketAddrV4, context: u8, params: &Params) -> Result<Held> {
-    let below = network::open_below(params, wanted)?;
-    let wanted = below.as_ref().map_or(wanted, |below| network::address_of(below, wanted));
-    let how = if below.is_some() { address::Hold::Listening } else { address::Hold::Quietly };
+/// number of the context where a scalable endpoint has several, and 0 otherwise; later contexts have the
+/// secret of the first one.
+pub(crate) fn hold(
+    wanted: SocketAddrV4,
+    context: u8,
+    secret: Option<u64>,
+    params: &Params,
+) -> Result<Held> {
+    let network = network::open(params, wanted)?;
+    let wanted = network.as_ref().map_or(wanted, |network| network.address(wanted));
+    let how = if network.is_some() { address::Hold::Listening } else { address::Hold::Quietly };
+    let secret = match (secret, &network) {
+        (Some(secret), _) => secret,
+        (None, Some(_)) => network::own_secret(params)?,
+        (None, None) => 0,
+    };
     let mut tries = if wanted.port() == 0 { PORTS } else { 1 };
     loop {
         tries -= 1;
@@ -126,18 +146,26 @@ pub(crate) fn hold(wanted: SocketAddrV4, context: u8, params: &Params) -> Result
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {
                 let own = Arc::new(made?);
-                let listener = below.as_ref().map(|_| socket.try_clone()).transpose()?;
+                let listener = network.as_ref().map(|_| socket.try_clone()).transpose()?;
                 let socket = Unshared::new(socket);
-                let net = match below.zip(listener) {
-                    Some((below, listener)) => {
-                        let settings = network::settings(params);
-                        Some(Net::new(below, &settings, listener, own.identity(), address)?)
+                let net = match network.zip(listener) {
+                    Some((network, listener)) => {
+                        let (below, who) = (network.below, own.identity());
+                        let settings = network::settings(params, secret);
+                        Some(Net::new(below, &settings, listener, who, address)?)
                     }
                     None => None,
                 };
-                return Ok(Held { socket, address, own, net });
+                return Ok(Held { socket, address, secret, own, net });
             }
         }
+    }
+}
+
+impl Held {
+    /// The secret in the name of the endpoint, or 0.
+    pub(crate) fn secret(&self) -> u64 {
+        self.secret
     }
 }
 

@@ -76,6 +76,8 @@ impl RxContexts {
         let address = peers.address(base);
         let port = address.port().checked_add(context as u16)?;
         let peer = peers.number(SocketAddrV4::new(*address.ip(), port));
+        // The contexts of a scalable endpoint have its secret.
+        peers.learn_secret(peer, peers.secret(base));
         known.set(index as usize, u64::from(peer) + 1);
         Some(peer)
     }

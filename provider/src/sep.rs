@@ -29,7 +29,7 @@ use nic::params::Params;
 use parking_lot::Mutex;
 
 use crate::{
-    address, attr,
+    attr,
     context::{Context, Contexts, Direction},
     domain::{Domain, OfDomain},
     ep::Endpoint,
@@ -104,12 +104,13 @@ fn hold(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>
 }
 
 fn hold_row(wanted: SocketAddrV4, count: usize, params: &Params) -> Result<Vec<Held>> {
-    let mut row = vec![port::hold(wanted, 0, params)?];
-    let first = row[0].address;
+    let mut row = vec![port::hold(wanted, 0, None, params)?];
+    let (first, secret) = (row[0].address, row[0].secret());
     for context in 1..count {
         let context = u8::try_from(context).map_err(|_| Errno::EINVAL)?;
         let port = first.port().checked_add(context.into()).ok_or(Errno::EADDRINUSE)?;
-        row.push(port::hold(SocketAddrV4::new(*first.ip(), port), context, params)?);
+        let address = SocketAddrV4::new(*first.ip(), port);
+        row.push(port::hold(address, context, Some(secret), params)?);
     }
     Ok(row)
 }
@@ -298,7 +299,7 @@ impl ops::ep::Endpoint for ScalableEndpoint {
     }
 
     fn name(&self) -> Result<Vec<u8>> {
-        Ok(address::to_bytes(self.address).to_vec())
+        Ok(self.indices[0].endpoint.port.name_at(self.address))
     }
 
     fn option(&self, name: u32) -> Result<usize> {

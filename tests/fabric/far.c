@@ -12,13 +12,16 @@
 //   sink           messages of anybody, until one says that it is the last
 //   flood          long messages without end
 //   pour           short messages without end, and when the last was taken before the error
-//   both           long messages both ways at once, several under way
+//   both           long messages both ways at once, several under way, half of them in several segments
+//   forks          as lead, after a child that was forked has polled and sent
 //   last           messages without looking for completions, some messages of many lengths, then the last
 //
 // Prints `OWN: N messages`, or `OWN: error E (name) after N messages` with exit code 3.
 #include "fabric.h"
 #include <limits.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LONGEST = 1 << 20, MESSAGE = 7, STOP = 8, NEVER = 9 };
@@ -204,17 +207,43 @@ static void pour(void) {
     }
 }
 
+// The first part is all of it unless `len` is something; three parts of which two have `len` bytes then.
+static void split(unsigned char *bytes, size_t len, struct iovec parts[3]) {
+    parts[0] = (struct iovec){bytes, len ? len : LONGEST};
+    parts[1] = (struct iovec){bytes + len, len};
+    parts[2] = (struct iovec){bytes + 2 * len, LONGEST - 2 * len};
+}
+
+// A child has its parent's memory, and none of its connections.
+static void fork_a_child(void) {
+    pid_t child = fork();
+    if (!child) {
+        for (int turn = 0; turn < 2000; turn++) {
+            fi_cq_read(me.cq, NULL, 0);
+            fi_tinject(me.ep, out, 8, me.peer, MESSAGE);
+        }
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && !status, "the child ended with %x", status);
+}
+
 static void both_ways(void) {
     enum { WINDOWS = 10, FLIGHT = 4 };
     static unsigned char from[FLIGHT][LONGEST], to[FLIGHT][LONGEST];
     for (int window = 0; window < WINDOWS; window++) {
-        for (uint64_t slot = 0; slot < FLIGHT; slot++)
-            OK(fi_trecv(me.ep, to[slot], LONGEST, NULL, me.peer, slot, 0, to[slot]));
+        for (uint64_t slot = 0; slot < FLIGHT; slot++) {
+            struct iovec parts[3];
+            split(to[slot], 100000 * slot, parts);
+            OK(fi_trecvv(me.ep, parts, NULL, slot < 2 ? 1 + 2 * slot : 3, me.peer, slot, 0, to[slot]));
+        }
         for (uint64_t slot = 0; slot < FLIGHT; slot++) {
             for (size_t at = 0; at < LONGEST; at += 509) from[slot][at] = byte_of(messages + slot, at);
             ssize_t sent;
+            struct iovec parts[3];
+            split(from[slot], slot % 2 * 80000, parts);
             // What completes meanwhile is counted below: the queue keeps it.
-            while ((sent = fi_tsend(me.ep, from[slot], LONGEST, NULL, me.peer, slot, NULL)) == -FI_EAGAIN)
+            while ((sent = fi_tsendv(me.ep, parts, NULL, 1 + slot % 2 * 2, me.peer, slot, NULL)) == -FI_EAGAIN)
                 fi_cq_read(me.cq, NULL, 0);
             if (sent) failed((int)-sent);
         }
@@ -246,9 +275,11 @@ int main(int count, char **words) {
         both_ways();
     } else if (!strcmp(what, "flood") || !strcmp(what, "last")) {
         send_many(!strcmp(what, "last"));
-    } else if (!strcmp(what, "lead") || !strcmp(what, "slow")) {
+    } else if (!strcmp(what, "lead") || !strcmp(what, "slow") || !strcmp(what, "forks")) {
         double end = seconds() + atof(count > 5 ? words[5] : "1");
         unsigned long number = 0;
+        round_trip(number++, MESSAGE, 1);
+        if (*what == 'f') fork_a_child();
         do {
             round_trip(number++, MESSAGE, 1);
             if (*what == 's') usleep(20000);

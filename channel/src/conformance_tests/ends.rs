@@ -13,7 +13,10 @@ use nic::polling::Polling;
 use crate::{
     contract::{Payload, Sent, Settings},
     home::{Home, Inboxes, NET},
-    net::end::{self, Net},
+    net::{
+        end::{self, Net},
+        secret::Secret,
+    },
     polling::Turns,
     shm::segment::Segment,
     testing,
@@ -27,8 +30,10 @@ use crate::{
 pub(super) enum Way {
     Shm,
     Twin(Arc<twin::Net>),
-    /// Over a provider of the libfabric that is installed here.
+    /// Over connections.
     Net,
+    /// Over a provider of the libfabric that is installed here.
+    Below,
 }
 
 /// Those over which memory is copied from process to process.
@@ -37,16 +42,28 @@ pub(super) fn near() -> [Way; 2] {
 }
 
 /// All.
-pub(super) fn ways() -> [Way; 3] {
-    [Way::Shm, Way::Twin(Arc::default()), Way::Net]
+pub(super) fn ways() -> [Way; 4] {
+    [Way::Shm, Way::Twin(Arc::default()), Way::Net, Way::Below]
 }
 
-/// The network of an endpoint that holds a port with this socket.
-pub(super) fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4) -> Arc<Net> {
-    ffi::host::Host::load().expect("a libfabric");
-    let open = |provider| end::open_below(provider, Some("127.0.0.1"));
-    let below = open("tcp").or_else(|_| open("net")).expect("a provider for TCP");
-    let settings = end::Settings { key: 7, timeout: Duration::from_secs(10) };
+/// The network of an endpoint that holds a port with this socket, over a provider of the libfabric that is
+/// installed here if it is `below`.
+pub(super) fn network(
+    socket: TcpListener,
+    own: &Segment,
+    address: SocketAddrV4,
+    below: bool,
+) -> Arc<Net> {
+    let below = below.then(|| {
+        ffi::host::Host::load().expect("a libfabric");
+        let open = |provider| end::open_below(provider, Some("127.0.0.1"));
+        open("tcp").or_else(|_| open("net")).expect("a provider for TCP")
+    });
+    let settings = end::Settings {
+        job: Some(Secret::of_job("test")),
+        own: Secret::of_endpoint(0),
+        timeout: Duration::from_secs(10),
+    };
     Net::new(below, &settings, socket.into(), own.identity(), address).unwrap()
 }
 
@@ -69,12 +86,12 @@ pub(super) const COPIES: Settings = Settings { checks: false, copies: true };
 
 impl Endpoint {
     pub(super) fn new(way: &Way, port: u16, settings: Settings) -> Self {
-        let socket = matches!(way, Way::Net)
+        let socket = matches!(way, Way::Net | Way::Below)
             .then(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
         let port = socket.as_ref().map_or(port, |socket| socket.local_addr().unwrap().port());
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
-        let net = socket.map(|socket| network(socket, &own, address));
+        let net = socket.map(|socket| network(socket, &own, address, matches!(way, Way::Below)));
         let mut home =
             Home::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings, false);
         let end = if let Way::Twin(net) = way { Some(net.end(own.identity())) } else { None };
@@ -113,7 +130,7 @@ impl Endpoint {
         };
         self.others.push(Arc::clone(net));
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, peer.port());
-        let opened = self.until(|it| match it.home.open_far(address) {
+        let opened = self.until(|it| match it.home.open_far(address, None) {
             Err(Errno::EAGAIN) => None,
             opened => Some(opened),
         });
@@ -187,7 +204,7 @@ pub(super) fn pairs_over(
     port: u16,
     settings: Settings,
 ) -> impl Iterator<Item = (Endpoint, Endpoint)> {
-    ways.into_iter().zip([port, port + 2, 0]).map(move |(way, port)| {
+    ways.into_iter().zip([port, port + 2, 0, 0]).map(move |(way, port)| {
         let mut one = Endpoint::new(&way, port, settings);
         let mut other = Endpoint::new(&way, port + 1, settings);
         one.meet(&other);

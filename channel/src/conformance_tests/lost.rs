@@ -37,7 +37,7 @@ fn part(one: &mut Endpoint, other: &mut Endpoint) {
 
 #[test]
 fn what_comes_behind_a_lost_message_is_never_taken_for_the_next() {
-    for (mut one, mut other) in pairs_over([Way::Net], 0, COPIES) {
+    for (mut one, mut other) in pairs_over([Way::Net, Way::Below], 0, COPIES) {
         send(&mut one, 1);
         assert_eq!(other.take().unwrap().0.bits, 1);
         let net = one.net.clone().unwrap();

@@ -17,6 +17,7 @@ use std::{
 
 use ffi::Errno;
 
+use super::secret::Secret;
 use crate::{identity::Identity, shm::segment::Liveness};
 
 /// Looks in which nothing came, after which nothing more comes of a peer whose connection is gone,
@@ -58,8 +59,16 @@ pub(super) struct Contact {
     /// What its frames carry.
     pub(super) token_here: u32,
     pub(super) state: State,
-    /// Connections to it.
+    /// Connections to it, and the secret by which they are made.
     pub(super) streams: Vec<usize>,
+    pub(super) secret: Option<Secret>,
+    /// The ones over which frames go to it and come from it; without a provider below.
+    pub(super) outgoing: Option<usize>,
+    pub(super) incoming: Option<usize>,
+    /// When it was dialed first, and when it is dialed again, which a busy peer may close before it has
+    /// looked at the connection.
+    pub(super) since: Instant,
+    pub(super) redial: Option<Instant>,
     /// Whether the endpoint has a link to it.
     pub(super) is_linked: bool,
     /// Frames to it, and frames from it that came, and that were handled.
@@ -89,6 +98,11 @@ impl Contact {
             token_here,
             state: State::Greeting,
             streams: Vec::new(),
+            secret: None,
+            outgoing: None,
+            incoming: None,
+            since: Instant::now(),
+            redial: None,
             is_linked: false,
             sent: 0,
             came: 0,

@@ -11,13 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ffi::{Errno, client::Client};
-use rustix::rand::{GetRandomFlags, getrandom};
+use ffi::{Buffer, Errno, client::Client};
 
 use super::{
+    connections::{Connections, Happened},
     contact::{Contact, State},
     hello::{Hello, Nonsense, Refusal, Said},
-    pulse::{Happened, Pulses},
+    input::Frame,
+    secret::{Secret, random},
 };
 use crate::{identity::Identity, shm::segment::Liveness};
 
@@ -25,13 +26,16 @@ use crate::{identity::Identity, shm::segment::Liveness};
 const MOST: usize = 1 << 16;
 /// Peers that are looked at in one look.
 const A_LOOK: usize = 1024;
+/// Time until a peer is dialed again that closed a connection before it had looked at it.
+const PAUSE: Duration = Duration::from_millis(50);
 /// After which time it is forgotten why somebody cannot be reached, if nobody asks.
 const FORGET: Duration = Duration::from_secs(10);
 
 /// What an endpoint tells of itself to all.
 #[derive(Debug)]
 pub(super) struct Own {
-    pub(super) key: u64,
+    /// The secret of the job; without one, each endpoint has its own.
+    pub(super) job: Option<Secret>,
     pub(super) who: Identity,
     pub(super) address: SocketAddrV4,
     pub(super) provider: String,
@@ -42,7 +46,7 @@ pub(super) struct Own {
 #[derive(Debug)]
 pub(super) struct Contacts {
     own: Own,
-    pulses: Pulses,
+    pub(super) connections: Connections,
     all: Vec<Option<Box<Contact>>>,
     /// The one at each address, of those that are not gone.
     at: HashMap<SocketAddrV4, u16>,
@@ -52,15 +56,24 @@ pub(super) struct Contacts {
     next: usize,
     /// Those who have not said who they are.
     greetings: usize,
+    timeout: Duration,
     /// Number that is looked at next.
     look: usize,
 }
 
 impl Contacts {
-    pub(super) fn new(own: Own, socket: OwnedFd, timeout: Duration) -> Result<Self, Errno> {
+    /// Those of an endpoint whose name has the secret `accepts`, unless the job has one.
+    pub(super) fn new(
+        own: Own,
+        accepts: Secret,
+        socket: OwnedFd,
+        timeout: Duration,
+    ) -> Result<Self, Errno> {
+        let secret = own.job.unwrap_or(accepts);
         Ok(Self {
             own,
-            pulses: Pulses::new(socket, timeout)?,
+            connections: Connections::new(socket, timeout, secret)?,
+            timeout,
             all: Vec::new(),
             at: HashMap::new(),
             of: HashMap::new(),
@@ -72,7 +85,7 @@ impl Contacts {
 
     /// What becomes readable when something happens on a connection.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
-        self.pulses.bell()
+        self.connections.bell()
     }
 
     pub(super) fn get(&self, number: usize) -> Option<&Contact> {
@@ -96,7 +109,11 @@ impl Contacts {
     }
 
     /// See [`super::end::Net::meet`].
-    pub(super) fn meet(&mut self, address: SocketAddrV4) -> Result<(u16, Identity), Errno> {
+    pub(super) fn meet(
+        &mut self,
+        address: SocketAddrV4,
+        secret: Option<Secret>,
+    ) -> Result<(u16, Identity), Errno> {
         if let Some(&number) = self.at.get(&address)
             && let Some(contact) = self.get(number.into())
         {
@@ -111,17 +128,40 @@ impl Contacts {
                 _ => return Err(Errno::EAGAIN),
             }
         }
-        let number = self.add(address)?;
-        let stream = match self.pulses.dial(address) {
-            Ok(stream) => stream,
-            Err(errno) => {
-                self.remove(number);
-                return Err(errno);
-            }
+        let Some(secret) = self.own.job.or(secret) else {
+            tracing::error!(
+                "{address} was not named by its endpoint, so this process has no secret for it: set \
+                 FI_TCAM_JOB_KEY to the same random text in all processes, or FI_TCAM_NET_OPEN=yes on a \
+                 network where everybody is trusted"
+            );
+            return Err(Errno::EACCES);
         };
-        self.attach(number, stream);
-        self.greet(number, stream);
+        let number = self.add(address)?;
+        if let Some(contact) = self.get_mut(number) {
+            contact.secret = Some(secret);
+        }
+        if let Err(errno) = self.dial(number) {
+            self.remove(number);
+            return Err(errno);
+        }
         Err(Errno::EAGAIN)
+    }
+
+    fn dial(&mut self, number: u16) -> Result<(), Errno> {
+        let contact = self.get(number.into()).ok_or(Errno::ECONNABORTED)?;
+        let (address, secret) = (contact.address, contact.secret.ok_or(Errno::EACCES)?);
+        let stream = self.connections.dial(address, secret)?;
+        self.attach(number, stream);
+        Ok(())
+    }
+
+    /// Dials a peer again that closed the connection before it had looked at it.
+    fn redial(&mut self, number: u16) {
+        let Some(contact) = self.get_mut(number) else { return };
+        contact.redial = None;
+        if let Err(errno) = self.dial(number) {
+            self.fail(number, errno);
+        }
     }
 
     fn add(&mut self, address: SocketAddrV4) -> Result<u16, Errno> {
@@ -139,9 +179,7 @@ impl Contacts {
             self.all.push(None);
         }
         self.next = number + 1;
-        let mut token = [0; 4];
-        getrandom(&mut token, GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-        let contact = Contact::new(address, u32::from_ne_bytes(token));
+        let contact = Contact::new(address, u32::from_ne_bytes(random()?));
         self.all[number] = Some(Box::new(contact));
         self.greetings += 1;
         self.at.insert(address, number as u16);
@@ -150,6 +188,7 @@ impl Contacts {
 
     fn attach(&mut self, number: u16, stream: usize) {
         self.of.insert(stream, number);
+        self.connections.set_contact(stream, number);
         if let Some(contact) = self.get_mut(number) {
             contact.streams.push(stream);
         }
@@ -160,7 +199,7 @@ impl Contacts {
         self.greetings -= usize::from(contact.greets());
         for stream in contact.streams {
             self.of.remove(&stream);
-            self.pulses.close(stream);
+            self.connections.close(stream);
         }
         if self.at.get(&contact.address) == Some(&number) {
             self.at.remove(&contact.address);
@@ -170,36 +209,37 @@ impl Contacts {
     /// Says who we are.
     fn greet(&mut self, number: u16, stream: usize) {
         let Some(contact) = self.get(number.into()) else { return };
-        let Own { key, who, address, provider, name } = &self.own;
+        let Own { who, address, provider, name, .. } = &self.own;
         let hello = Hello {
-            key: *key,
             who: *who,
             address: *address,
-            token: contact.token_here,
+            to: contact.address,
+            masked_token: contact.token_here,
             number,
             provider: provider.clone(),
             name: name.clone(),
         };
-        self.pulses.say(stream, &Said::Hello(hello));
+        self.connections.greet(stream, hello);
     }
 
-    /// Sees to what happened on connections.
-    pub(super) fn tend(&mut self, below: &mut Client) {
-        for (stream, happened) in self.pulses.poll() {
+    /// Sends, receives, and sees to what happened on connections.
+    pub(super) fn tend(&mut self, mut below: Option<&mut Client>) {
+        self.connections.poll();
+        while let Some((stream, happened)) = self.connections.next() {
+            let number = self.of.get(&stream).copied();
             match happened {
-                Happened::Said(Said::Hello(hello)) => self.greeted(stream, &hello, below),
-                Happened::Said(said) => {
-                    if let Some(&number) = self.of.get(&stream) {
-                        self.told(number, &said);
-                    }
-                }
+                // The acceptor's nonce is here. Who was dialed hears who we are.
+                Happened::Started => number.into_iter().for_each(|it| self.greet(it, stream)),
+                Happened::Proved(hello) => self.greeted(stream, &hello, below.as_deref_mut()),
+                Happened::Said(said) => number.into_iter().for_each(|it| self.told(it, &said)),
+                Happened::Unproved => self.refuse(stream, Refusal::Key),
                 Happened::Nonsense(nonsense) => {
                     match nonsense {
                         Nonsense::Version => tracing::warn!(
-                            "somebody connects who has another version of tcam, or another byte order"
+                            "a connection of another version of tcam, or of another byte order"
                         ),
                         Nonsense::Garbage => {
-                            tracing::warn!("somebody connects who is no endpoint of tcam");
+                            tracing::warn!("a connection of a program that is no endpoint of tcam");
                         }
                     }
                     self.gone(stream, Errno::EPROTO);
@@ -209,25 +249,35 @@ impl Contacts {
         }
     }
 
-    fn greeted(&mut self, stream: usize, hello: &Hello, below: &mut Client) {
-        let refusal = if hello.key != self.own.key {
-            Some(Refusal::Key)
-        } else if hello.provider != self.own.provider {
-            Some(Refusal::Provider)
-        } else {
-            None
-        };
-        if let Some(refusal) = refusal {
-            return self.refuse(stream, hello, refusal);
-        }
+    fn greeted(&mut self, stream: usize, hello: &Hello, below: Option<&mut Client>) {
         let dialed = self.of.get(&stream).copied();
+        // Both ends say to whom they speak: nobody can hand a handshake on to another endpoint.
+        let meant = match dialed.and_then(|number| self.get(number.into())) {
+            Some(contact) => {
+                hello.to == self.own.address && hello.address.port() == contact.address.port()
+            }
+            None => self.connections.local_address(stream) == Some(hello.to),
+        };
+        if !meant {
+            return self.refuse(stream, Refusal::Key);
+        }
+        if hello.provider != self.own.provider {
+            tracing::warn!(
+                "{} uses FI_TCAM_NET={}, this process {}",
+                hello.address,
+                hello.provider,
+                self.own.provider
+            );
+            return self.refuse(stream, Refusal::Provider);
+        }
         let known = dialed.or_else(|| self.at.get(&hello.address).copied());
         // One that was lost may come back under another number.
         let fits = |contact: &Contact| match contact.state {
             State::Greeting => true,
             State::Open => {
                 let (number, token) = (contact.number, contact.token);
-                contact.who == Some(hello.who) && (number, token) == (hello.number, hello.token)
+                contact.who == Some(hello.who)
+                    && (number, token) == (hello.number, hello.masked_token)
             }
             _ => false,
         };
@@ -239,46 +289,44 @@ impl Contacts {
             // when it is gone, and not what others say.
             _ => match self.add(hello.address) {
                 Ok(number) => number,
-                Err(_) => return self.refuse(stream, hello, Refusal::Full),
+                Err(_) => return self.refuse(stream, Refusal::Full),
             },
         };
         if self.get(number.into()).is_some_and(Contact::greets) {
-            let inserted = below.insert(&hello.name);
+            let unspecified = Ok(ffi::flags::ADDR_UNSPEC);
+            let inserted = below.map_or(unspecified, |below| below.insert(&hello.name));
             let Some(contact) = self.get_mut(number) else { return };
             let Ok(to) = inserted else {
                 if contact.streams.is_empty() {
                     self.remove(number);
                 }
-                return self.refuse(stream, hello, Refusal::Provider);
+                return self.refuse(stream, Refusal::Provider);
             };
             contact.who = Some(hello.who);
             contact.to = to;
-            contact.token = hello.token;
+            contact.token = hello.masked_token;
             contact.number = hello.number;
             contact.state = State::Open;
             self.greetings -= 1;
             tracing::debug!("in touch with {} over the network", hello.address);
         }
         if dialed.is_none() {
-            self.pulses.is_known(stream);
             self.attach(number, stream);
             self.greet(number, stream);
         }
     }
 
-    fn refuse(&mut self, stream: usize, hello: &Hello, refusal: Refusal) {
-        let (address, key) = (hello.address, "FI_TCAM_JOB_KEY");
+    fn refuse(&mut self, stream: usize, refusal: Refusal) {
         match refusal {
-            Refusal::Key => tracing::warn!("{address} is of another job ({key}), and is refused"),
-            Refusal::Version => tracing::warn!("{address} has another version of tcam"),
-            Refusal::Provider => tracing::warn!(
-                "{address} uses FI_TCAM_NET={}, this process {}: it is refused",
-                hello.provider,
-                self.own.provider
+            Refusal::Key => tracing::warn!(
+                "a connection is refused whose other end does not know the secret of this one: is it of \
+                 another job, or is FI_TCAM_JOB_KEY another there?"
             ),
-            Refusal::Full => tracing::warn!("{address} is refused, there are too many peers"),
+            Refusal::Version => tracing::warn!("a peer of another version of tcam is refused"),
+            Refusal::Provider => tracing::warn!("a peer with another network is refused"),
+            Refusal::Full => tracing::warn!("a peer is refused, there are too many"),
         }
-        self.pulses.say(stream, &Said::Refused(refusal));
+        self.connections.say(stream, &Said::Refused(refusal));
         self.gone(stream, Errno::EACCES);
     }
 
@@ -292,7 +340,7 @@ impl Contacts {
             Said::Seen(frames) => contact.is_seen = *frames >= contact.sent,
             Said::Refused(refusal) => {
                 let why = match refusal {
-                    Refusal::Key => "it is of another job (FI_TCAM_JOB_KEY)",
+                    Refusal::Key => "it has another secret (is FI_TCAM_JOB_KEY the same there?)",
                     Refusal::Version => "it has another version of tcam",
                     Refusal::Provider => "it uses another FI_TCAM_NET",
                     Refusal::Full => "it has too many peers",
@@ -300,7 +348,7 @@ impl Contacts {
                 tracing::error!("{} refuses this process: {why}", contact.address);
                 self.fail(number, Errno::EACCES);
             }
-            Said::Hello(_) => {}
+            Said::Start(_) | Said::Hello(..) => {}
         }
     }
 
@@ -314,13 +362,78 @@ impl Contacts {
 
     /// A connection is gone, or is to go.
     fn gone(&mut self, stream: usize, errno: Errno) {
-        self.pulses.close(stream);
+        self.connections.close(stream);
         let Some(number) = self.of.remove(&stream) else { return };
+        let timeout = self.timeout;
         let Some(contact) = self.get_mut(number) else { return };
         contact.streams.retain(|&other| other != stream);
-        if contact.streams.is_empty() {
-            contact.lose();
+        let had_frames = [contact.outgoing, contact.incoming].contains(&Some(stream));
+        if !contact.streams.is_empty() && had_frames {
+            return self.tear(number);
+        }
+        if !contact.streams.is_empty() {
+            return;
+        }
+        contact.lose();
+        let closed = matches!(errno, Errno::ECONNABORTED | Errno::ECONNRESET);
+        let patience = if timeout.is_zero() { FORGET } else { timeout };
+        if closed && contact.greets() && contact.since.elapsed() < patience {
+            contact.redial = Some(Instant::now() + PAUSE);
+        } else {
             self.fail(number, errno);
+        }
+    }
+
+    /// Sends a frame: its head but for the token and the count, and what goes behind it. False if there
+    /// is no room.
+    pub(super) fn send(&mut self, number: u16, front: &[u8], data: &[Buffer]) -> bool {
+        let connections = &self.connections;
+        let Some(contact) = self.all.get(usize::from(number)).and_then(Option::as_deref) else {
+            return true;
+        };
+        let first = || contact.streams.iter().copied().find(|&it| connections.is_proved(it));
+        let Some(stream) = contact.outgoing.or_else(first) else { return false };
+        let sent = self.connections.send(stream, front, data);
+        let Some(contact) = self.get_mut(number) else { return true };
+        match sent {
+            Ok(true) => {
+                contact.outgoing = Some(stream);
+                contact.sent += 1;
+                true
+            }
+            Ok(false) => false,
+            Err(errno) => {
+                self.lost(number, errno);
+                true
+            }
+        }
+    }
+
+    /// Whether a frame may go to a peer.
+    pub(super) fn has_room(&self, number: u16) -> bool {
+        let outgoing = self.get(number.into()).and_then(|contact| contact.outgoing);
+        outgoing.is_none_or(|stream| self.connections.has_room(stream))
+    }
+
+    /// The next frame that came over a connection, with the number of the connection and that of its
+    /// sender; to be handled until [`Connections::done`].
+    pub(super) fn take(&mut self) -> Option<(usize, u16, Frame)> {
+        loop {
+            let (stream, frame) = self.connections.take()?;
+            let head = frame.head;
+            if let Some(&number) = self.of.get(&stream)
+                && let Some(contact) = self.get_mut(number)
+            {
+                let is_from = contact.who.is_some() && contact.is_from(head.token);
+                if is_from && *contact.incoming.get_or_insert(stream) == stream {
+                    if self.is_next(number, head.before) {
+                        return Some((stream, number, frame));
+                    }
+                } else {
+                    self.tear(number);
+                }
+            }
+            self.connections.done(stream);
         }
     }
 
@@ -368,7 +481,7 @@ impl Contacts {
         contact.state = State::Closed;
         let (seen, stream) = (contact.seen, contact.streams.first().copied());
         if let Some(stream) = stream {
-            self.pulses.say(stream, &Said::Seen(seen));
+            self.connections.say(stream, &Said::Seen(seen));
         }
     }
 
@@ -408,10 +521,14 @@ impl Contacts {
 
     /// Forgets those who are gone, and strangers. Of many peers some at a time are looked at.
     pub(super) fn look_around(&mut self, has_read: bool) {
-        self.pulses.part_with_strangers();
+        self.connections.look_around();
         for _ in 0..self.all.len().min(A_LOOK) {
             self.look = (self.look + 1) % self.all.len();
             let Some(contact) = self.all[self.look].as_deref_mut() else { continue };
+            if contact.redial.is_some_and(|at| Instant::now() >= at) {
+                self.redial(self.look as u16);
+                continue;
+            }
             if has_read {
                 contact.settle();
             }
@@ -432,7 +549,7 @@ impl Contacts {
             if contact.who.is_some() && contact.said_bye != Some(contact.sent) {
                 contact.said_bye = Some(contact.sent);
                 contact.is_seen = contact.sent == 0;
-                self.pulses.say(stream, &Said::Bye(contact.sent));
+                self.connections.say(stream, &Said::Bye(contact.sent));
             }
         }
     }

@@ -12,21 +12,29 @@ use ffi::{
     Errno,
     client::{Client, Wanted},
 };
-use host::children::Unshared;
+use host::children::{self, Unshared};
 use parking_lot::Mutex;
 
+#[cfg(any(test, feature = "testing"))]
+use super::connections::front_of;
 use super::{
     contacts::{Contacts, Own},
     frame,
+    secret::Secret,
     traffic::{STAGING, Share, Traffic},
 };
 use crate::{identity::Identity, shm::segment::Liveness, wire::FAR};
 
+/// What an endpoint without a provider below says of it.
+const CONNECTIONS: &str = "tcp";
+
 /// How the network is to be used.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What both ends of a job know (`FI_TCAM_JOB_KEY`).
-    pub key: u64,
+    /// The secret of the job (`FI_TCAM_JOB_KEY`), which all its endpoints prove that they know.
+    pub job: Option<Secret>,
+    /// Without one: the secret of this endpoint, which peers have with its name.
+    pub own: Secret,
     /// After which time a host is gone that does not answer; zero: never.
     pub timeout: Duration,
 }
@@ -36,14 +44,34 @@ pub struct Settings {
 pub struct Net {
     pub(super) state: Mutex<State>,
     /// Copies of the descriptors of the provider below and of the connections.
-    bells: Option<[Unshared; 2]>,
+    bells: Vec<Unshared>,
     timeout: Duration,
+    /// The process that opened it.
+    generation: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) contacts: Contacts,
-    pub(super) traffic: Traffic,
+    /// What goes over a provider below; without one, frames go over the connections.
+    pub(super) traffic: Option<Traffic>,
+}
+
+impl State {
+    /// Sees to connections and makes progress.
+    pub(super) fn progress(&mut self) {
+        let Self { contacts, traffic } = self;
+        contacts.tend(traffic.as_mut().map(|traffic| &mut traffic.below));
+        if let Some(traffic) = traffic {
+            traffic.read(contacts);
+        }
+    }
+
+    /// Whether a message is to be handled.
+    pub(super) fn has_some(&self) -> bool {
+        self.contacts.connections.has_frame()
+            || self.traffic.as_ref().is_some_and(Traffic::has_some)
+    }
 }
 
 /// Opens an endpoint of a provider below.
@@ -61,42 +89,59 @@ pub fn open_below(provider: &str, node: Option<&str>) -> Result<Client, Errno> {
 }
 
 impl Net {
-    /// The end of an endpoint of this address, which holds its port with a socket.
+    /// The end of an endpoint of this address, which holds its port with a socket. Messages go over the
+    /// provider `below`, or over connections of its own.
     ///
     /// # Errors
     /// The socket does not listen, or there are no descriptors left.
     pub fn new(
-        below: Client,
+        below: Option<Client>,
         settings: &Settings,
         socket: OwnedFd,
         who: Identity,
         address: SocketAddrV4,
     ) -> Result<Arc<Self>, Errno> {
         let own = Own {
-            key: settings.key,
+            job: settings.job,
             who,
             address,
-            provider: below.provider().to_owned(),
-            name: below.name().to_vec(),
+            provider: below.as_ref().map_or(CONNECTIONS, Client::provider).to_owned(),
+            name: below.as_ref().map(Client::name).unwrap_or_default().to_vec(),
         };
-        let contacts = Contacts::new(own, socket, settings.timeout)?;
-        let bells = match below.descriptor() {
-            Some(below) => Some([Unshared::copy(below)?, Unshared::copy(contacts.bell())?]),
-            None => None,
-        };
-        let traffic = Traffic::new(below);
+        let contacts = Contacts::new(own, settings.own, socket, settings.timeout)?;
+        let mut bells = vec![Unshared::copy(contacts.bell())?];
+        match below.as_ref().map(Client::descriptor) {
+            None => {}
+            Some(Some(below)) => bells.push(Unshared::copy(below)?),
+            Some(None) => bells.clear(),
+        }
+        let traffic = below.map(Traffic::new);
         let state = Mutex::new(State { contacts, traffic });
-        Ok(Arc::new(Self { state, bells, timeout: settings.timeout }))
+        let generation = children::generation();
+        Ok(Arc::new(Self { state, bells, timeout: settings.timeout, generation }))
     }
 
-    /// The number of whoever is at an address.
+    /// Whether this process opened it. A child that was forked has none of the connections, and the
+    /// descriptors of a provider below are its parent's.
+    pub(super) fn is_ours(&self) -> bool {
+        self.generation == children::generation()
+    }
+
+    /// The number of whoever is at an address, to whom `secret` is proved unless the job has one.
     ///
     /// # Errors
     /// `EAGAIN` as long as it has not said who it is; why it cannot be reached, once.
-    pub(crate) fn meet(&self, address: SocketAddrV4) -> Result<(u16, Identity), Errno> {
-        let State { contacts, traffic } = &mut *self.state.lock();
-        contacts.tend(&mut traffic.below);
-        contacts.meet(address)
+    pub(crate) fn meet(
+        &self,
+        address: SocketAddrV4,
+        secret: Option<Secret>,
+    ) -> Result<(u16, Identity), Errno> {
+        if !self.is_ours() {
+            return Err(Errno::EOPBADSTATE);
+        }
+        let mut state = self.state.lock();
+        state.progress();
+        state.contacts.meet(address, secret)
     }
 
     /// Who sends here under a number, and the address there.
@@ -109,30 +154,35 @@ impl Net {
     /// What becomes readable when something happens, once it was armed; nothing where the provider
     /// below has no such thing, so that it must be asked again and again.
     pub fn bells(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.bells.iter().flatten().map(|bell| bell.as_fd())
+        self.bells.iter().map(|bell| bell.as_fd())
     }
 
     /// Whether there are bells.
     #[must_use]
     pub fn rings(&self) -> bool {
-        self.bells.is_some()
+        !self.bells.is_empty()
     }
 
     /// From here on the bells become readable. False if something has come, or if there are none.
     pub(crate) fn arm(&self) -> bool {
-        let State { contacts, traffic } = &mut *self.state.lock();
+        if !self.is_ours() {
+            return false;
+        }
+        let mut state = self.state.lock();
         // What was readable before and is not read stays so.
-        contacts.tend(&mut traffic.below);
-        traffic.read(contacts);
-        !traffic.has_some() && traffic.below.arm()
+        state.progress();
+        !state.has_some() && state.traffic.as_mut().is_none_or(|traffic| traffic.below.arm())
     }
 
     /// Sees to connections, as is to be done now and then.
     pub(crate) fn look_around(&self) {
-        let State { contacts, traffic } = &mut *self.state.lock();
-        contacts.tend(&mut traffic.below);
-        traffic.read(contacts);
-        contacts.look_around(!traffic.has_some());
+        if !self.is_ours() {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.progress();
+        let has_read = !state.has_some();
+        state.contacts.look_around(has_read);
     }
 
     /// After which time a peer is given up that does not answer; zero: never.
@@ -143,16 +193,19 @@ impl Net {
     /// Makes progress; what comes stays until it is taken.
     #[cfg(any(test, feature = "testing"))]
     pub fn progress(&self) {
-        let State { contacts, traffic } = &mut *self.state.lock();
-        contacts.tend(&mut traffic.below);
-        traffic.read(contacts);
+        self.state.lock().progress();
     }
 
     /// Takes what has come, and does nothing with it.
     #[cfg(any(test, feature = "testing"))]
     pub fn ignore_all(&self) {
-        self.progress();
-        let traffic = &mut self.state.lock().traffic;
+        let mut state = self.state.lock();
+        state.progress();
+        while let Some((connection, number, _)) = state.contacts.take() {
+            state.contacts.connections.done(connection);
+            state.contacts.saw(number);
+        }
+        let Some(traffic) = &mut state.traffic else { return };
         while let Some(parcel) = traffic.next() {
             traffic.done(parcel);
         }
@@ -164,7 +217,7 @@ impl Net {
     /// Why it does not.
     #[cfg(any(test, feature = "testing"))]
     pub fn has_met(&self, address: SocketAddrV4) -> Result<bool, Errno> {
-        match self.meet(address) {
+        match self.meet(address, None) {
             Err(Errno::EAGAIN) => Ok(false),
             met => met.map(|_| true),
         }
@@ -192,10 +245,15 @@ impl Net {
             before: contact.sent as u32,
             words,
         };
+        let mut bytes = head.to_bytes();
+        change(&mut bytes);
+        let Some(traffic) = traffic else {
+            let front = [&front_of(payload.len())[..], &bytes, payload].concat();
+            return contacts.send(number, &front, &[]);
+        };
         let fill = |to: &mut [u8]| {
-            to[..frame::HEAD].copy_from_slice(&head.to_bytes());
+            to[..frame::HEAD].copy_from_slice(&bytes);
             to[frame::HEAD..][..payload.len()].copy_from_slice(payload);
-            change(&mut to[..frame::HEAD]);
             frame::HEAD + payload.len()
         };
         traffic.send(contacts, number, fill, None)
@@ -203,21 +261,33 @@ impl Net {
 
     /// Tells peers that nothing more is sent to them.
     pub(crate) fn say_bye(&self) {
-        self.state.lock().contacts.say_bye();
+        if self.is_ours() {
+            self.state.lock().contacts.say_bye();
+        }
     }
 
     /// Whether the provider below has not sent all, or peers to whom Bye was said have not seen all.
     pub(crate) fn is_lent(&self) -> bool {
-        let State { contacts, traffic } = &mut *self.state.lock();
-        contacts.tend(&mut traffic.below);
-        traffic.read(contacts);
-        traffic.below.staged() > 0 || contacts.awaits_seen()
+        if !self.is_ours() {
+            return false;
+        }
+        let mut state = self.state.lock();
+        state.progress();
+        let State { contacts, traffic } = &*state;
+        let has_staged = traffic.as_ref().is_some_and(|traffic| traffic.below.staged() > 0);
+        has_staged || contacts.connections.is_lent() || contacts.awaits_seen()
     }
 
     /// See [`super::link::Link::liveness`].
     pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
-        let State { contacts, traffic } = &mut *self.state.lock();
-        traffic.read(contacts);
-        contacts.liveness(number, who, !traffic.has_some())
+        if !self.is_ours() {
+            return Liveness::Dead;
+        }
+        let mut state = self.state.lock();
+        if let State { contacts, traffic: Some(traffic) } = &mut *state {
+            traffic.read(contacts);
+        }
+        let has_read = !state.has_some();
+        state.contacts.liveness(number, who, has_read)
     }
 }

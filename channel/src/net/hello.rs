@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What two endpoints say to each other on their connection.
+//! Messages of the handshake and of the end of a connection between two endpoints.
 //!
 //! ```text
 //! message   length of the rest (2 bytes) | kind (1) | rest
-//! Hello 1   magic 8 | key 8 | identity 8 | address 8 | token 4 | number 2 |
-//!           provider: length 1, bytes | name: length 2, bytes
-//! Bye 2     frames that were sent: 8
-//! Seen 3    frames that were seen: 8
-//! Refused 4 why: 1
+//! Start 1   magic 8 | nonce 16
+//! Hello 2   identity 8 | address 8 | address of the peer 8 | masked token 4 | number 2 |
+//!           provider: length 1, bytes | name: length 2, bytes | proof 32
+//! Bye 3     number of frames sent: 8
+//! Seen 4    number of frames handled: 8
+//! Refused 5 reason: 1
 //! ```
-//! The magic has the version and the byte order in it. Nothing that is read here is believed: lengths
-//! are checked, and who does not know the key is told so and no more.
+//! The magic contains the version and the byte order. Both ends say Start at once. The dialer says Hello
+//! when it has the acceptor's nonce, the acceptor when the dialer has proved that it knows the secret
+//! ([`super::secret`]). Every length is checked before it is used.
 
 use std::net::SocketAddrV4;
 
+use super::secret::{Nonce, PROOF};
 use crate::{
     address::{pack, unpack},
     identity::Identity,
 };
 
-/// Version 2 of what endpoints say to each other.
-const MAGIC: u64 = 0x7463_616d_6e65_0002;
+/// Version 3 of these messages.
+const MAGIC: u64 = 0x7463_616d_6e65_0003;
 
 /// Longest message.
 pub(super) const LONGEST: usize = 512;
@@ -40,17 +43,17 @@ pub enum Refusal {
     Full,
 }
 
-/// What an endpoint tells of itself.
+/// What an endpoint tells a peer of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// What both must know.
-    pub key: u64,
     /// Who it is.
     pub who: Identity,
     /// Where, as addresses are compared.
     pub address: SocketAddrV4,
-    /// What frames to it carry.
-    pub token: u32,
+    /// The address of the peer that it speaks to. A dialer names the address that it connected to.
+    pub to: SocketAddrV4,
+    /// The token that frames to it carry, masked for this connection.
+    pub masked_token: u32,
     /// The number under which it knows who it talks to.
     pub number: u16,
     /// The provider below.
@@ -63,8 +66,10 @@ pub struct Hello {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant, reason = "read and done with")]
 pub enum Said {
-    /// See [`Hello`].
-    Hello(Hello),
+    /// A connection begins.
+    Start([u8; 16]),
+    /// See [`Hello`]; with the proof that its sender knows the secret.
+    Hello(Hello, [u8; PROOF]),
     /// So many frames were sent, and no more will be.
     Bye(u64),
     /// So many frames were seen.
@@ -82,35 +87,50 @@ pub enum Nonsense {
     Garbage,
 }
 
+impl Hello {
+    /// The bytes that its proof is of.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in [self.who.word(), pack(self.address), pack(self.to)] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend(self.masked_token.to_ne_bytes());
+        bytes.extend(self.number.to_ne_bytes());
+        let provider = &self.provider.as_bytes()[..self.provider.len().min(PROVIDER)];
+        bytes.push(provider.len() as u8);
+        bytes.extend(provider);
+        let name = &self.name[..self.name.len().min(NAME)];
+        bytes.extend((name.len() as u16).to_ne_bytes());
+        bytes.extend(name);
+        bytes
+    }
+}
+
 impl Said {
     /// As bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0, 0];
         match self {
-            Self::Hello(hello) => {
+            Self::Start(nonce) => {
                 bytes.push(1);
-                for word in [MAGIC, hello.key, hello.who.word(), pack(hello.address)] {
-                    bytes.extend(word.to_ne_bytes());
-                }
-                bytes.extend(hello.token.to_ne_bytes());
-                bytes.extend(hello.number.to_ne_bytes());
-                let provider = &hello.provider.as_bytes()[..hello.provider.len().min(PROVIDER)];
-                bytes.push(provider.len() as u8);
-                bytes.extend(provider);
-                let name = &hello.name[..hello.name.len().min(NAME)];
-                bytes.extend((name.len() as u16).to_ne_bytes());
-                bytes.extend(name);
+                bytes.extend(MAGIC.to_ne_bytes());
+                bytes.extend(nonce);
+            }
+            Self::Hello(hello, proof) => {
+                bytes.push(2);
+                bytes.extend(hello.to_bytes());
+                bytes.extend(proof);
             }
             Self::Bye(frames) => {
-                bytes.push(2);
-                bytes.extend(frames.to_ne_bytes());
-            }
-            Self::Seen(frames) => {
                 bytes.push(3);
                 bytes.extend(frames.to_ne_bytes());
             }
-            Self::Refused(refusal) => bytes.extend([4, *refusal as u8]),
+            Self::Seen(frames) => {
+                bytes.push(4);
+                bytes.extend(frames.to_ne_bytes());
+            }
+            Self::Refused(refusal) => bytes.extend([5, *refusal as u8]),
         }
         let len = (bytes.len() - 2) as u16;
         bytes[..2].copy_from_slice(&len.to_ne_bytes());
@@ -137,7 +157,7 @@ impl Said {
                 || magic == MAGIC.swap_bytes().to_ne_bytes();
             return Err(if is_near { Nonsense::Version } else { Nonsense::Garbage });
         }
-        if !(1..=4).contains(rest.first().unwrap_or(&1)) {
+        if !(1..=5).contains(rest.first().unwrap_or(&1)) {
             return Err(Nonsense::Garbage);
         }
         let Some(message) = rest.get(..len) else { return Ok(None) };
@@ -151,26 +171,32 @@ fn read(message: &[u8]) -> Option<Said> {
     let [kind] = take(&mut rest)?;
     let said = match kind {
         1 => {
+            let _magic: [u8; 8] = take(&mut rest)?;
+            let nonce: Nonce = take(&mut rest)?;
+            Said::Start(nonce)
+        }
+        2 => {
             let mut word = || Some(u64::from_ne_bytes(take(&mut rest)?));
-            let (_magic, key, who, address) = (word()?, word()?, word()?, word()?);
-            let token = u32::from_ne_bytes(take(&mut rest)?);
+            let (who, address, to) = (word()?, word()?, word()?);
+            let masked_token = u32::from_ne_bytes(take(&mut rest)?);
             let number = u16::from_ne_bytes(take(&mut rest)?);
             let [len] = take(&mut rest)?;
             let provider = split(&mut rest, usize::from(len))?;
             let len = u16::from_ne_bytes(take(&mut rest)?);
             let name = split(&mut rest, usize::from(len))?;
-            Said::Hello(Hello {
-                key,
+            let hello = Hello {
                 who: Identity::of_word(who)?,
                 address: unpack(address),
-                token,
+                to: unpack(to),
+                masked_token,
                 number,
                 provider: String::from_utf8(provider.to_vec()).ok()?,
                 name: name.to_vec(),
-            })
+            };
+            Said::Hello(hello, take(&mut rest)?)
         }
-        2 => Said::Bye(u64::from_ne_bytes(take(&mut rest)?)),
-        3 => Said::Seen(u64::from_ne_bytes(take(&mut rest)?)),
+        3 => Said::Bye(u64::from_ne_bytes(take(&mut rest)?)),
+        4 => Said::Seen(u64::from_ne_bytes(take(&mut rest)?)),
         _ => Said::Refused(match take(&mut rest)? {
             [0] => Refusal::Key,
             [1] => Refusal::Version,
@@ -201,10 +227,10 @@ mod tests {
 
     fn hello() -> Hello {
         Hello {
-            key: 7,
             who: Identity::of_word(9 << 48 | 4).unwrap(),
             address: "10.0.0.1:9".parse().unwrap(),
-            token: 5,
+            to: "10.0.0.2:8".parse().unwrap(),
+            masked_token: 5,
             number: 6,
             provider: "tcp".to_owned(),
             name: vec![1, 2, 3],
@@ -214,7 +240,8 @@ mod tests {
     #[test]
     fn what_is_said_is_understood_also_in_pieces() {
         let refusals = [Refusal::Key, Refusal::Version, Refusal::Provider, Refusal::Full];
-        let mut all = vec![Said::Hello(hello()), Said::Bye(1), Said::Seen(u64::MAX)];
+        let hello = Said::Hello(hello(), [9; PROOF]);
+        let mut all = vec![Said::Start([8; 16]), hello, Said::Bye(1), Said::Seen(u64::MAX)];
         all.extend(refusals.map(Said::Refused));
         for said in all {
             let mut bytes = said.to_bytes();
@@ -230,7 +257,7 @@ mod tests {
     #[test]
     fn strangers_are_told_from_other_versions() {
         assert_eq!(Said::of_bytes(b"GET / HTTP/1.1\r\n"), Err(Nonsense::Garbage));
-        let mut bytes = Said::Hello(hello()).to_bytes();
+        let mut bytes = Said::Start([1; 16]).to_bytes();
         bytes[3] = 1;
         assert_eq!(Said::of_bytes(&bytes), Err(Nonsense::Version));
         bytes[3..11].copy_from_slice(&MAGIC.swap_bytes().to_ne_bytes());
@@ -249,7 +276,7 @@ mod tests {
 
         #[test]
         fn nor_is_a_message_that_changed(at in 0_usize..64, byte in any::<u8>()) {
-            let mut bytes = Said::Hello(hello()).to_bytes();
+            let mut bytes = Said::Hello(hello(), [3; PROOF]).to_bytes();
             let at = at % bytes.len();
             bytes[at] = byte;
             let _ = Said::of_bytes(&bytes);

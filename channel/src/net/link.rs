@@ -6,8 +6,11 @@ use std::sync::{Arc, atomic::AtomicU32};
 use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
+    connections::front_of,
+    contacts::Contacts,
     end::{Net, State},
     frame::{self, HEAD, Head},
+    input::FRONT,
 };
 use crate::{
     bytes::SharedBytes,
@@ -17,6 +20,9 @@ use crate::{
     wire::{self, Flags, Header, Kind},
 };
 
+/// Bytes behind the head of a frame that go with it in one piece: what a request says of the peer's
+/// memory, or a short message.
+const SHORTEST: usize = 192;
 /// Bytes of a frame that may be injected.
 const SHORT: usize = 256;
 
@@ -47,6 +53,9 @@ impl Link {
     }
 
     pub(crate) fn is_open(&self) -> bool {
+        if !self.net.is_ours() {
+            return false;
+        }
         let state = self.net.state.lock();
         let contact = state.contacts.get(self.number.into());
         contact.is_some_and(|contact| contact.who == Some(self.who) && contact.is_open())
@@ -58,8 +67,11 @@ impl Link {
 
     /// Whether another slot may go.
     pub(crate) fn has_room(&self) -> bool {
-        let state = self.net.state.lock();
-        state.traffic.has_room(state.contacts.get(self.number.into()))
+        let State { contacts, traffic } = &*self.net.state.lock();
+        match traffic {
+            None => contacts.has_room(self.number),
+            Some(traffic) => traffic.has_room(contacts.get(self.number.into())),
+        }
     }
 
     pub(crate) fn set_check(&mut self, check: u32) {
@@ -73,13 +85,32 @@ impl Link {
         frame::is_whole(header, payload.len()).then_some((payload, None))
     }
 
-    /// Longest part of a long message.
-    pub(crate) fn part_len(&self) -> usize {
-        let lends = self.net.state.lock().traffic.below.lends_memory();
-        if lends { frame::PART } else { wire::LONGEST }
+    /// Longest part of a long message that lies in one piece, or is `scattered`, and longest last one.
+    pub(crate) fn part_lens(&self, scattered: bool) -> (usize, usize) {
+        match &self.net.state.lock().traffic {
+            // A part with a checksum goes through the receiver's buffer.
+            None if self.checks => (wire::LONGEST, wire::LONGEST),
+            None => (frame::PART, frame::PART),
+            Some(traffic) if traffic.below.lends_memory() && !scattered => {
+                (frame::PART, wire::LONGEST)
+            }
+            Some(_) => (wire::LONGEST, wire::LONGEST),
+        }
+    }
+
+    /// Has parts of a message that belong to a transfer written where they go, as long as the result
+    /// lives; none if they are to be copied.
+    pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Option<Landing> {
+        let State { contacts, traffic: None } = &mut *self.net.state.lock() else { return None };
+        let key = (self.number, transfer);
+        contacts.connections.landings.insert(key, to.clone());
+        Some(Landing { net: Arc::clone(&self.net), key })
     }
 
     pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
+        if !self.net.is_ours() {
+            return Sent::NoRoom;
+        }
         let State { contacts, traffic } = &mut *self.net.state.lock();
         let Some(contact) = contacts.get_mut(self.number) else { return Sent::Yes };
         if contact.who != Some(self.who) || contact.is_gone() {
@@ -90,9 +121,11 @@ impl Link {
         if contact.is_lost() {
             return Sent::NoRoom;
         }
-        let is_last = header.kind == Kind::Chunk && !frame::is_part(&header);
-        if is_last && contact.lent > 0 && traffic.is_lent(self.number, header.op) {
-            return Sent::NoRoom;
+        if let Some(traffic) = traffic {
+            let is_last = header.kind == Kind::Chunk && !frame::is_part(&header);
+            if is_last && contact.lent > 0 && traffic.is_lent(self.number, header.op) {
+                return Sent::NoRoom;
+            }
         }
         let sent = contact.sent;
         header.peer = contact.number.into();
@@ -103,6 +136,18 @@ impl Link {
         let words = header.words();
         let before = sent as u32;
         let mut head = Head { token: contact.token, sum: 0, check: self.check, before, words };
+        let Some(traffic) = traffic else {
+            if self.checks {
+                let mut bytes = vec![0; content.len()];
+                content.write(&mut bytes);
+                head.sum = Head::sum_of(&words, &bytes);
+            }
+            let has_gone = content.send(contacts, self.number, head);
+            if has_gone {
+                self.check = 0;
+            }
+            return Sent::if_room(has_gone);
+        };
         let behind = content.lends(&header, traffic.below.lends_memory());
         let has_gone = if let Some(behind) = behind {
             if self.checks {
@@ -140,6 +185,19 @@ impl Link {
             self.check = 0;
         }
         Sent::if_room(has_gone)
+    }
+}
+
+/// Memory of the application that parts of a message are written into. Once it is dropped, none is.
+#[derive(Debug)]
+pub struct Landing {
+    net: Arc<Net>,
+    key: (u16, u64),
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        self.net.state.lock().contacts.connections.give_up(self.key);
     }
 }
 
@@ -199,6 +257,34 @@ impl<'a> Content<'a> {
             }
             _ => None,
         }
+    }
+
+    /// Sends it over the connection of a peer, data from where it is. False if there is no room.
+    fn send(&self, contacts: &mut Contacts, number: u16, head: Head) -> bool {
+        let data: &[Buffer] = if let Self::Parts(_, data) = self { data } else { &[] };
+        let words = Self::Parts(if let Self::Parts(parts, _) = self { parts } else { &[] }, &[]);
+        let before = if let Self::Parts(..) = self { &words } else { self };
+        // A head, and what a request says of the peer's memory.
+        let mut short = [0; FRONT + SHORTEST];
+        let mut long = Vec::new();
+        let len = FRONT + before.len();
+        let front = if len <= short.len() {
+            &mut short[..len]
+        } else {
+            long.resize(len, 0);
+            &mut long[..]
+        };
+        front[..FRONT - HEAD].copy_from_slice(&front_of(self.len()));
+        front[FRONT - HEAD..FRONT].copy_from_slice(&head.to_bytes());
+        before.write(&mut front[FRONT..]);
+        if let [one] = data
+            && len + one.len() <= short.len()
+        {
+            // One piece goes quicker than two.
+            one.read_to(&mut short[len..]);
+            return contacts.send(number, &short[..len + one.len()], &[]);
+        }
+        contacts.send(number, if long.is_empty() { &short[..len] } else { &long }, data)
     }
 
     fn len(&self) -> usize {

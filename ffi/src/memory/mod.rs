@@ -8,6 +8,7 @@
 
 mod buffer;
 mod output;
+pub mod socket;
 mod window;
 
 pub use buffer::{Buffer, IOV_LIMIT, Segment};

@@ -334,9 +334,9 @@ pub const PARAMS: &[Param] = &[
         name: "net",
         values: Values::Provider,
         default: "auto",
-        help: "How peers of other hosts are reached: over the libfabric provider of this name (tcp, \
-               sockets, udp;ofi_rxd, verbs;ofi_rxm, ...); auto opens tcp where the launcher says \
-               that the job has more than one host; off does without.",
+        help: "How peers of other hosts are reached: tcp, over connections of its own; or over the \
+               libfabric provider of this name (sockets, efa, verbs;ofi_rxm, ...); auto is tcp where \
+               the launcher says that the job has more than one host; off does without.",
     },
     Param {
         name: "net_timeout",
@@ -357,9 +357,16 @@ pub const PARAMS: &[Param] = &[
         name: "job_key",
         values: Values::Text,
         default: "",
-        help: "What the processes of a job know, and others must not, to talk to each other over the \
-               network; without one it is the number of the job that the launcher tells (PMIx, \
-               Slurm), or else of the user.",
+        help: "Secret of the processes of a job, by which they know each other over the network; any \
+               random text. Without one each endpoint has a secret of its own, which its name tells \
+               those whom the MPI gives it.",
+    },
+    Param {
+        name: "net_open",
+        values: Values::Words(&["no", "yes"]),
+        default: "no",
+        help: "Whether anybody may connect over the network; for addresses without a name, on a \
+               network where everybody is trusted.",
     },
     Param {
         name: "check",

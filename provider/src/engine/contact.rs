@@ -29,7 +29,10 @@ use std::{
 
 use ffi::{Errno, Result};
 
-use channel::{address::unpack, contract::is_short, identity::Identity, way::Link, wire::Header};
+use channel::{
+    address::unpack, contract::is_short, identity::Identity, net::secret::Secret, way::Link,
+    wire::Header,
+};
 
 use crate::{
     absence, address,
@@ -147,8 +150,12 @@ impl Engine {
             // A successor sent already, and may have closed since.
             return if self.is_open(peer) { Ok(()) } else { Err(Errno::EAGAIN) };
         }
-        let opened =
-            if is_far { self.home.open_far(address) } else { self.home.open(address.port()) };
+        let opened = if is_far {
+            let secret = self.domain.peers.secret(peer);
+            self.home.open_far(address, (secret != 0).then(|| Secret::of_endpoint(secret)))
+        } else {
+            self.home.open(address.port())
+        };
         match opened {
             Ok(link) => {
                 self.take_link(peer, link);

@@ -224,7 +224,7 @@ impl Engine {
             Kind::Inline | Kind::Buffered | Kind::Rendezvous => {}
             Kind::Done | Kind::Failed => self.finished(from, header),
             Kind::Pull => self.pulled(from, header),
-            Kind::Chunk => self.chunk(from, header, payload),
+            Kind::Chunk | Kind::Landed => self.chunk(from, header, payload),
             Kind::Dropped => self.dropped(from, header),
             Kind::Write | Kind::Read | Kind::Atomic => self.serve(from, header, payload),
             Kind::Answer => self.answered(from, header, payload),

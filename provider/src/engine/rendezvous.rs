@@ -23,7 +23,7 @@ use channel::{
     bytes::{Remote, SharedBytes},
     contract::{Payload, Sent},
     way::CopyError,
-    wire::{Flags, Header, Kind, LONGEST},
+    wire::{Flags, Header, Kind},
 };
 
 use crate::{
@@ -131,6 +131,7 @@ impl Engine {
                 self.answer(peer, Kind::Done, op, 1);
             }
             Err(CopyError::Refused) => {
+                let to = grant.data.buffer.part(grant.offset as usize, wanted);
                 let transfer = self.transfers.insert(Transfer {
                     peer,
                     grant,
@@ -138,7 +139,13 @@ impl Engine {
                     about,
                     wanted,
                     received: 0,
+                    landing: None,
                 });
+                if let Ok(link) = self.link(peer)
+                    && let Some(landing) = link.expect(transfer as u64, &to)
+                {
+                    self.transfers[transfer].landing = Some(landing);
+                }
                 let header = Header {
                     kind: Kind::Pull,
                     flags: Flags::empty(),
@@ -250,10 +257,12 @@ impl Engine {
             return self.pump_rma(stream);
         }
         let start = stream.offset;
-        let Ok(most) = self.link(stream.peer).map(|link| link.part_len()) else { return false };
+        let scattered = buffer.is_scattered();
+        let lens = self.link(stream.peer).map(|link| link.part_lens(scattered));
+        let Ok((most, most_last)) = lens else { return false };
         while stream.offset < stream.len {
             let left = stream.len - stream.offset;
-            let is_last = left <= LONGEST;
+            let is_last = left <= most_last;
             let part = buffer.part(stream.offset, if is_last { left } else { most.min(left - 1) });
             let header = Header {
                 kind: Kind::Chunk,
@@ -290,19 +299,28 @@ impl Engine {
     /// A part of a message that comes through buffers.
     pub(crate) fn chunk(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
         let Self { transfers, links, .. } = self;
-        let link = links.get(from as usize).and_then(Option::as_deref);
-        let Some(body) = link.and_then(|link| link.body(header, payload)) else { return };
         let key = usize::try_from(header.op).unwrap_or(usize::MAX);
         let transfer = transfers.get_mut(key).filter(|transfer| transfer.peer == from);
         let Some(transfer) = transfer else {
-            tracing::warn!("a part of a message that nobody waits for");
+            tracing::debug!("a part of a message that is not under way any more");
             return;
         };
         let offset = usize::try_from(header.data).unwrap_or(usize::MAX).min(transfer.wanted);
         let room = (header.len as usize).min(transfer.wanted - offset);
-        let to = transfer.grant.data.buffer.part(transfer.grant.offset as usize + offset, room);
-        transfer.received += body.bytes().first(room).deliver(&to);
-        drop(body);
+        if header.kind == Kind::Landed {
+            transfer.received += room;
+        } else {
+            let link = links.get(from as usize).and_then(Option::as_deref);
+            let Some(body) = link.and_then(|link| link.body(header, payload)) else {
+                tracing::error!("a part of a message without all its bytes: the message fails");
+                let transfer = transfers.remove(key);
+                self.fail_transfer(&transfer);
+                self.answer(from, Kind::Failed, transfer.about.op, Errno::EPROTO.get() as u64);
+                return;
+            };
+            let to = transfer.grant.data.buffer.part(transfer.grant.offset as usize + offset, room);
+            transfer.received += body.bytes().first(room).deliver(&to);
+        }
         if transfer.received < transfer.wanted {
             return;
         }

@@ -6,6 +6,7 @@ use nic::message::{Envelope, Grant};
 
 use channel::{
     bytes::Remote,
+    net::link::Landing,
     way::{Copier, CopyError, Direction, Exchanger},
     wire::Header,
 };
@@ -25,6 +26,8 @@ pub(crate) struct Transfer {
     pub(crate) about: About,
     pub(super) wanted: usize,
     pub(super) received: usize,
+    /// Parts are written where they go, until this is dropped.
+    pub(super) landing: Option<Landing>,
 }
 
 /// An operation that is being put through buffers.

@@ -9,7 +9,10 @@ use std::{
 };
 
 use channel::{
-    net::end::{self, Net},
+    net::{
+        end::{self, Net},
+        secret::Secret,
+    },
     shm::segment::Segment,
     testing::{self, Payload, Writer},
     wire::Header,
@@ -58,11 +61,12 @@ pub(super) fn far() -> Met {
         let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
         let address = address_of(socket.local_addr().unwrap().port());
         let segment = Arc::new(Segment::create(address).unwrap());
-        let open = |provider| end::open_below(provider, Some("127.0.0.1"));
-        ffi::host::Host::load().expect("a libfabric");
-        let below = open("tcp").or_else(|_| open("net")).expect("a provider for TCP");
-        let settings = end::Settings { key: 7, timeout: Duration::from_secs(10) };
-        let net = Net::new(below, &settings, socket.into(), segment.identity(), address).unwrap();
+        let settings = end::Settings {
+            job: Some(Secret::of_job("fuzz")),
+            own: Secret::of_endpoint(0),
+            timeout: Duration::from_secs(10),
+        };
+        let net = Net::new(None, &settings, socket.into(), segment.identity(), address).unwrap();
         (address, segment, net)
     });
     let ports = Ports { own: own.0.port(), peer: peer.0.port(), healthy: healthy.0.port() };

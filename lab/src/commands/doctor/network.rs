@@ -98,7 +98,6 @@ pub(super) fn network(command: &[OsString], hosts: usize) -> Vec<Finding> {
     let listed = Command::new("fi_info").arg("-l").output().ok();
     let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     findings.push(below(params.text("net"), listed.as_deref()));
-    findings.extend(key(command, params.text("job_key")));
     findings.extend(pmi(command));
     findings
 }
@@ -111,13 +110,14 @@ fn below(net: &str, listed: Option<&str>) -> Finding {
             "unset it, or name a provider: FI_TCAM_NET=tcp",
         );
     }
-    let wanted = if net == "auto" { "tcp" } else { net };
-    // The one of libfabric 1.17 is called `net`.
-    let names = if wanted == "tcp" { vec!["tcp", "net"] } else { vec![wanted] };
+    if matches!(net, "auto" | "tcp") {
+        return Finding::good("network: other hosts are reached over TCP".to_owned());
+    }
+    let wanted = net;
     let core = |name: &str| name.split(';').next().unwrap_or_default().to_owned();
     let is_listed = |listed: &str| {
         let all: BTreeSet<_> = listed.lines().filter_map(|line| line.strip_suffix(':')).collect();
-        names.iter().any(|name| all.contains(name) || all.contains(core(name).as_str()))
+        all.contains(wanted) || all.contains(core(wanted).as_str())
     };
     match listed {
         None => Finding::note(
@@ -135,21 +135,6 @@ fn below(net: &str, listed: Option<&str>) -> Finding {
              another: fi_info -l",
         ),
     }
-}
-
-/// By what processes of a job know each other.
-fn key(command: &[OsString], key: &str) -> Option<Finding> {
-    if !key.is_empty() {
-        return Some(Finding::good("network: FI_TCAM_JOB_KEY is set"));
-    }
-    let launcher = launcher::detect(command);
-    let tells = is_srun(command) || matches!(launcher, Some(launcher::Mpi::Open(_)));
-    (!tells).then(|| {
-        Finding::note(
-            "network: this launcher tells no number of the job, so all jobs of yours share a key",
-            "`tcam run` gives each its own; without it: FI_TCAM_JOB_KEY=$(uuidgen) in the environment",
-        )
-    })
 }
 
 /// Under srun: whether it speaks with the MPI of the program.
@@ -236,8 +221,8 @@ mod tests {
             ("auto", listed, Verdict::Good),
             ("udp;ofi_rxd", listed, Verdict::Good),
             ("verbs", listed, Verdict::Note),
-            ("auto", Some("net:\n"), Verdict::Good),
-            ("tcp", None, Verdict::Note),
+            ("tcp", None, Verdict::Good),
+            ("sockets", None, Verdict::Note),
             ("off", listed, Verdict::Bad),
         ] {
             assert_eq!(below(net, listed).verdict, verdict, "{net} {listed:?}");
@@ -254,13 +239,5 @@ mod tests {
         ] {
             assert_eq!(judge_pmi(library, given).unwrap().verdict, verdict, "{library} {given:?}");
         }
-    }
-
-    #[test]
-    fn under_a_launcher_that_tells_no_number_a_key_is_asked_for() {
-        let verdict = |command: &str, of: &str| key(&words(command), of).map(|it| it.verdict);
-        assert_eq!(verdict("srun app", ""), None);
-        assert_eq!(verdict("sh app", ""), Some(Verdict::Note));
-        assert_eq!(verdict("sh app", "secret"), Some(Verdict::Good));
     }
 }

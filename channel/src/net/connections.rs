@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Connections over TCP between endpoints: each end proves that it knows the secret, then frames go both
+//! ways.
+//!
+//! ```text
+//! dialer                       acceptor
+//!   Start (nonce) ----------->
+//!   <------------ Start (nonce)
+//!   Hello, proof ------------>   wrong: Refused, and closed
+//!   <------------ Hello, proof
+//!   <======== frames ========>   as the contact has it: see super::contacts
+//! ```
+//! Nothing is shared between connections: a peer that does not read what it is sent, or that sends half
+//! of a message, holds up itself. A connection whose other end has not proved anything for [`UNPROVED`]
+//! is closed; of more than [`MOST_UNPROVED`] of them the oldest is closed first.
+//!
+//! The kernel answers for a process that computes, and closes the connections of one that dies. A host
+//! that is gone acknowledges nothing: on an idle connection the kernel notices by keep-alives, on another
+//! one [`Connections::look_around`] does. `TCP_USER_TIMEOUT` would also end connections to
+//! processes that compute with a full window.
+
+use std::{
+    collections::VecDeque,
+    io,
+    mem::MaybeUninit,
+    net::SocketAddrV4,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use ffi::{Buffer, Errno, memory::socket};
+use host::children::Unshared;
+use rustix::{
+    event::epoll::{self, EventData, EventFlags},
+    fs::Timespec,
+    io::Errno as Io,
+    net::{
+        AddressFamily, SendFlags, SocketFlags, SocketType, accept_with, connect, getsockname,
+        ipproto, listen, send, socket_with, sockopt,
+    },
+};
+use slab::Slab;
+
+use super::{
+    hello::{Hello, Nonsense, Said},
+    input::{FRONT, Frame, Input, Landings, Next, Read},
+    secret::{Nonce, PROOF, Role, Secret, Session, random},
+};
+
+/// Connections that the kernel keeps until they are accepted.
+const BACKLOG: i32 = 1024;
+/// Connections that are accepted at a time.
+const ACCEPTS: usize = 64;
+/// Connections whose other end has proved nothing: how many, and how long.
+const MOST_UNPROVED: usize = 256;
+const UNPROVED: Duration = Duration::from_secs(2);
+/// Looks in which nothing came of one, since an endpoint that was not polled did not listen.
+const LOOKS: u32 = 10;
+/// Connections that are attended to at a poll.
+const EVENTS: usize = 32;
+/// The event of the socket that listens.
+const LISTENER: u64 = u64::MAX;
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub(super) enum Happened {
+    /// The peer's nonce is here: this end may say Hello.
+    Started,
+    /// The peer has proved that it knows the secret.
+    Proved(Hello),
+    Said(Said),
+    Nonsense(Nonsense),
+    /// The peer does not know the secret.
+    Unproved,
+    /// It is closed, or broken.
+    Gone(Errno),
+}
+
+/// How far the handshake of a connection is.
+#[derive(Debug)]
+enum Handshake {
+    /// The peer's Start has yet to come.
+    Starting {
+        secret: Secret,
+        nonce: Nonce,
+    },
+    /// The peer's Hello has yet to come.
+    Started(Session),
+    Proved(Session),
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: Unshared,
+    role: Role,
+    handshake: Handshake,
+    /// The kernel has not connected it yet.
+    connects: bool,
+    /// The number of the peer, once it is known.
+    contact: Option<u16>,
+    since: Instant,
+    /// Looks at it since.
+    looks: u32,
+    input: Input,
+    /// Bytes that the kernel has not taken yet, from `taken` on.
+    output: Vec<u8>,
+    taken: usize,
+    /// A frame found no room.
+    wants_room: bool,
+    /// How it ended; frames that came before have yet to be handled.
+    ended: Option<Errno>,
+    /// Since when the other end owes an acknowledgement.
+    owes_since: Option<Instant>,
+}
+
+/// All connections of an endpoint, by number.
+#[derive(Debug)]
+pub(super) struct Connections {
+    epoll: Unshared,
+    listener: Unshared,
+    all: Slab<Connection>,
+    happened: VecDeque<(usize, Happened)>,
+    /// Connections with a frame that nobody handles yet.
+    ready: VecDeque<usize>,
+    pub(super) landings: Landings,
+    timeout: Duration,
+    unproved: usize,
+    /// The secret of those that are accepted.
+    secret: Secret,
+}
+
+impl Connections {
+    /// Those of an endpoint whose port this socket holds.
+    ///
+    /// # Errors
+    /// It cannot listen, or there are no descriptors left.
+    pub(super) fn new(socket: OwnedFd, timeout: Duration, secret: Secret) -> Result<Self, Errno> {
+        let make = || -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+            listen(&socket, BACKLOG)?;
+            rustix::io::ioctl_fionbio(&socket, true)?;
+            let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            epoll::add(&epoll, &socket, EventData::new_u64(LISTENER), EventFlags::IN)?;
+            Ok((epoll, socket))
+        };
+        let (epoll, listener) = make().map_err(io::Error::from)?;
+        Ok(Self {
+            epoll: Unshared::new(epoll),
+            listener: Unshared::new(listener),
+            all: Slab::new(),
+            happened: VecDeque::new(),
+            ready: VecDeque::new(),
+            landings: Landings::new(),
+            timeout,
+            unproved: 0,
+            secret,
+        })
+    }
+
+    /// The descriptor that becomes readable when something happens on one of them.
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Connects to an address; returns the number of the connection.
+    ///
+    /// # Errors
+    /// There are no descriptors left, or the host cannot be reached.
+    pub(super) fn dial(&mut self, address: SocketAddrV4, secret: Secret) -> Result<usize, Errno> {
+        let dial = || -> rustix::io::Result<(OwnedFd, bool)> {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let tcp = Some(ipproto::TCP);
+            let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, tcp)?;
+            match connect(&socket, &address) {
+                Ok(()) => Ok((socket, false)),
+                Err(Io::INPROGRESS) => Ok((socket, true)),
+                Err(error) => Err(error),
+            }
+        };
+        let (socket, connects) = dial().map_err(io::Error::from)?;
+        self.add(socket, connects, Role::Dialer, secret)
+    }
+
+    fn add(
+        &mut self,
+        socket: OwnedFd,
+        connects: bool,
+        role: Role,
+        secret: Secret,
+    ) -> Result<usize, Errno> {
+        let nonce = random()?;
+        let entry = self.all.vacant_entry();
+        let number = entry.key();
+        let watched = || -> rustix::io::Result<()> {
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            keep_alive(&socket, self.timeout)?;
+            epoll::add(&self.epoll, &socket, EventData::new_u64(number as u64), interest(connects))
+        };
+        watched().map_err(io::Error::from)?;
+        entry.insert(Connection {
+            socket: Unshared::new(socket),
+            role,
+            handshake: Handshake::Starting { secret, nonce },
+            connects,
+            contact: None,
+            since: Instant::now(),
+            looks: 0,
+            input: Input::default(),
+            output: Vec::new(),
+            taken: 0,
+            wants_room: false,
+            ended: None,
+            owes_since: None,
+        });
+        self.unproved += usize::from(role == Role::Acceptor);
+        self.say(number, &Said::Start(nonce));
+        Ok(number)
+    }
+
+    /// The number of the peer at the other end is known.
+    pub(super) fn set_contact(&mut self, number: usize, contact: u16) {
+        if let Some(connection) = self.all.get_mut(number) {
+            connection.contact = Some(contact);
+        }
+    }
+
+    /// The local address of a connection: the one that its dialer connected to, at the acceptor.
+    pub(super) fn local_address(&self, number: usize) -> Option<SocketAddrV4> {
+        let name = getsockname(&self.all.get(number)?.socket).ok()?;
+        SocketAddrV4::try_from(name).ok()
+    }
+
+    /// Whether frames may go over a connection: its other end has proved that it knows the secret.
+    pub(super) fn is_proved(&self, number: usize) -> bool {
+        let connection = self.all.get(number);
+        connection.is_some_and(|it| matches!(it.handshake, Handshake::Proved(_)))
+    }
+
+    /// Says Hello, with the proof of this end; the token is masked here.
+    pub(super) fn greet(&mut self, number: usize, mut hello: Hello) {
+        let Some(connection) = self.all.get(number) else { return };
+        let (Handshake::Started(session) | Handshake::Proved(session)) = &connection.handshake
+        else {
+            return;
+        };
+        hello.masked_token ^= session.mask(connection.role);
+        let proof = session.prove(connection.role, &hello.to_bytes());
+        self.say(number, &Said::Hello(hello, proof));
+    }
+
+    /// Says something, now or as soon as it goes.
+    pub(super) fn say(&mut self, number: usize, said: &Said) {
+        let Some(connection) = self.all.get_mut(number) else { return };
+        connection.output.extend(said.to_bytes());
+        if !connection.connects {
+            connection.flush();
+        }
+        self.expect_room(number);
+    }
+
+    /// Sends a frame: `front`, and behind it the bytes of buffers. False if there is no room; what the
+    /// kernel does not take of a frame that it has begun with is copied.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(super) fn send(
+        &mut self,
+        number: usize,
+        front: &[u8],
+        data: &[Buffer],
+    ) -> Result<bool, Errno> {
+        let connection = self.all.get_mut(number).ok_or(Errno::ECONNABORTED)?;
+        if !connection.output.is_empty() {
+            connection.flush();
+            if !connection.output.is_empty() {
+                return Ok(false);
+            }
+        }
+        let whole = front.len() + data.iter().map(Buffer::len).sum::<usize>();
+        let gone = match socket::send(connection.socket.as_fd(), front, data) {
+            Ok(gone) => gone,
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock) => 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(error.into()),
+        };
+        if gone == whole {
+            return Ok(true);
+        }
+        if gone > 0 {
+            connection.keep(front, data, gone, whole);
+        }
+        connection.wants_room = true;
+        self.expect_room(number);
+        Ok(gone > 0)
+    }
+
+    /// Whether a frame may go.
+    pub(super) fn has_room(&self, number: usize) -> bool {
+        self.all.get(number).is_none_or(|connection| connection.output.is_empty())
+    }
+
+    /// Whether bytes wait for the kernel to take them.
+    pub(super) fn is_lent(&self) -> bool {
+        let waits = |it: &Connection| !it.output.is_empty() && !it.connects && it.ended.is_none();
+        self.all.iter().any(|(_, connection)| waits(connection))
+    }
+
+    /// Asks to be told of room as long as something waits for it.
+    fn expect_room(&self, number: usize) {
+        let Some(connection) = self.all.get(number).filter(|it| it.ended.is_none()) else { return };
+        let waits = connection.connects || !connection.output.is_empty() || connection.wants_room;
+        let data = EventData::new_u64(number as u64);
+        let _ = epoll::modify(&self.epoll, &connection.socket, data, interest(waits));
+    }
+
+    /// Closes a connection; what was said before arrives.
+    pub(super) fn close(&mut self, number: usize) {
+        if let Some(connection) = self.all.try_remove(number) {
+            self.unproved -= usize::from(connection.is_unproved());
+            let _ = epoll::delete(&self.epoll, &connection.socket);
+            self.happened.retain(|(other, _)| *other != number);
+            self.ready.retain(|other| *other != number);
+        }
+    }
+
+    /// Sends and receives what can be.
+    pub(super) fn poll(&mut self) {
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
+        let now = Timespec::default();
+        // Nothing comes of an error: the next poll asks again.
+        let Ok((ready, _)) = epoll::wait(&self.epoll, &mut events[..], Some(&now)) else { return };
+        for event in &*ready {
+            match event.data.u64() {
+                LISTENER => self.accept(),
+                number => self.attend(number as usize),
+            }
+        }
+    }
+
+    /// The next thing that happened.
+    pub(super) fn next(&mut self) -> Option<(usize, Happened)> {
+        self.happened.pop_front()
+    }
+
+    /// Whether a frame is to be handled.
+    pub(super) fn has_frame(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The next frame to be handled, of the connections in turn. It is handled until [`Connections::done`].
+    pub(super) fn take(&mut self) -> Option<(usize, Frame)> {
+        let number = self.ready.pop_front()?;
+        Some((number, self.all.get_mut(number)?.input.take()?))
+    }
+
+    /// A frame was handled.
+    pub(super) fn done(&mut self, number: usize) {
+        if let Some(connection) = self.all.get_mut(number) {
+            connection.input.done();
+            self.advance(number);
+        }
+    }
+
+    /// Nothing more is written into the memory of a transfer.
+    pub(super) fn give_up(&mut self, key: (u16, u64)) {
+        if self.landings.remove(&key).is_some() {
+            self.all.iter_mut().for_each(|(_, connection)| connection.input.give_up(key));
+        }
+    }
+
+    fn accept(&mut self) {
+        for _ in 0..ACCEPTS {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let Ok(socket) = accept_with(&self.listener, flags) else { return };
+            if self.unproved >= MOST_UNPROVED {
+                let unproved = self.all.iter().filter(|(_, it)| it.is_unproved());
+                if let Some((oldest, _)) = unproved.min_by_key(|(_, it)| it.since) {
+                    self.close(oldest);
+                }
+            }
+            if let Err(error) = self.add(socket, false, Role::Acceptor, self.secret) {
+                tracing::warn!("a connection cannot be used: {error}");
+            }
+        }
+    }
+
+    /// A connection is ready for something.
+    fn attend(&mut self, number: usize) {
+        let Some(connection) = self.all.get_mut(number).filter(|it| it.ended.is_none()) else {
+            return;
+        };
+        if connection.connects {
+            match sockopt::socket_error(&connection.socket) {
+                Ok(Ok(())) => connection.connects = false,
+                Ok(Err(error)) | Err(error) => {
+                    return self.end(number, io::Error::from(error).into());
+                }
+            }
+        }
+        if connection.wants_room || !connection.output.is_empty() {
+            connection.flush();
+            connection.wants_room = false;
+            self.expect_room(number);
+        }
+        self.receive(number);
+    }
+
+    /// Reads what has come over a connection.
+    fn receive(&mut self, number: usize) {
+        loop {
+            let Some(connection) = self.all.get_mut(number) else { return };
+            let read = connection.input.read(connection.socket.as_fd());
+            if read != Ok(Read::Nothing) {
+                self.advance(number);
+            }
+            let Some(connection) = self.all.get(number) else { return };
+            match read {
+                Ok(Read::More) if !connection.input.has_frame() => {}
+                Ok(_) => return,
+                Err(errno) => return self.end(number, errno),
+            }
+        }
+    }
+
+    /// A connection has ended. The frames that came before are handled first.
+    fn end(&mut self, number: usize, errno: Errno) {
+        let Some(connection) = self.all.get_mut(number).filter(|it| it.ended.is_none()) else {
+            return;
+        };
+        connection.ended = Some(errno);
+        let _ = epoll::delete(&self.epoll, &connection.socket);
+        self.advance(number);
+    }
+
+    /// Looks at what has come, up to the next frame.
+    fn advance(&mut self, number: usize) {
+        loop {
+            let Some(connection) = self.all.get_mut(number) else { return };
+            // Frames of an end that has proved nothing touch nothing.
+            let is_proved = matches!(connection.handshake, Handshake::Proved(_));
+            let contact = connection.contact.filter(|_| is_proved);
+            match connection.input.next(contact, &self.landings) {
+                Ok(Next::Frame) => return self.ready.push_back(number),
+                Ok(Next::Said(said)) => self.hear(number, said),
+                Ok(Next::Nothing) => {
+                    if let Some(errno) = connection.ended
+                        && !connection.input.has_frame()
+                    {
+                        self.happened.push_back((number, Happened::Gone(errno)));
+                    }
+                    return;
+                }
+                Err(nonsense) => {
+                    return self.happened.push_back((number, Happened::Nonsense(nonsense)));
+                }
+            }
+        }
+    }
+
+    /// The peer says something.
+    fn hear(&mut self, number: usize, said: Said) {
+        let Some(connection) = self.all.get_mut(number) else { return };
+        let happened = match said {
+            Said::Start(theirs) => match &connection.handshake {
+                Handshake::Starting { secret, nonce } => {
+                    let session = match connection.role {
+                        Role::Dialer => Session::new(secret, nonce, &theirs),
+                        Role::Acceptor => Session::new(secret, &theirs, nonce),
+                    };
+                    connection.handshake = Handshake::Started(session);
+                    Happened::Started
+                }
+                _ => Happened::Nonsense(Nonsense::Garbage),
+            },
+            Said::Hello(hello, proof) => connection.prove(hello, &proof),
+            // A refusal is the one thing that a peer says that could prove nothing.
+            Said::Refused(_) => Happened::Said(said),
+            said if matches!(connection.handshake, Handshake::Proved(_)) => Happened::Said(said),
+            _ => Happened::Nonsense(Nonsense::Garbage),
+        };
+        if matches!(happened, Happened::Proved(_)) && connection.role == Role::Acceptor {
+            self.unproved -= 1;
+        }
+        self.happened.push_back((number, happened));
+    }
+
+    /// Closes connections whose other end has proved nothing for long, and those of hosts that are gone.
+    pub(super) fn look_around(&mut self) {
+        let mut old = Vec::new();
+        let mut silent = Vec::new();
+        for (number, connection) in &mut self.all {
+            connection.input.shrink();
+            if connection.is_unproved() {
+                connection.looks += 1;
+                if connection.looks > LOOKS && connection.since.elapsed() > UNPROVED {
+                    old.push(number);
+                    continue;
+                }
+            }
+            if !self.timeout.is_zero() && connection.is_silent(self.timeout) {
+                silent.push(number);
+            }
+        }
+        old.into_iter().for_each(|number| self.close(number));
+        silent.into_iter().for_each(|number| self.end(number, Errno::ETIMEDOUT));
+    }
+}
+
+impl Connection {
+    /// Whether it was accepted, and its dialer has proved nothing.
+    fn is_unproved(&self) -> bool {
+        self.role == Role::Acceptor && !matches!(self.handshake, Handshake::Proved(_))
+    }
+
+    /// What the peer's Hello is.
+    fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF]) -> Happened {
+        let Handshake::Started(session) = &self.handshake else {
+            return Happened::Nonsense(Nonsense::Garbage);
+        };
+        let theirs = self.role.other();
+        if !session.is_proved(theirs, &hello.to_bytes(), proof) {
+            return Happened::Unproved;
+        }
+        hello.masked_token ^= session.mask(theirs);
+        self.handshake = Handshake::Proved(session.clone());
+        Happened::Proved(hello)
+    }
+
+    /// Keeps what is left of a frame of `whole` bytes.
+    fn keep(&mut self, front: &[u8], data: &[Buffer], gone: usize, whole: usize) {
+        self.taken = 0;
+        self.output.clear();
+        self.output.extend(front.get(gone..).unwrap_or_default());
+        let mut skip = gone.saturating_sub(front.len());
+        for buffer in data {
+            let at = skip.min(buffer.len());
+            skip -= at;
+            let start = self.output.len();
+            self.output.resize(start + buffer.len() - at, 0);
+            buffer.part(at, buffer.len() - at).read_to(&mut self.output[start..]);
+        }
+        debug_assert_eq!(self.output.len(), whole - gone, "a frame is kept whole");
+    }
+
+    fn flush(&mut self) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        while self.taken < self.output.len() {
+            match send(&self.socket, &self.output[self.taken..], flags) {
+                Ok(count) => self.taken += count,
+                Err(Io::INTR) => {}
+                // The next read tells of a broken connection.
+                Err(_) => return,
+            }
+        }
+        self.output.clear();
+        self.taken = 0;
+    }
+
+    /// Whether the other end's host is gone: it owes an acknowledgement for longer than `timeout`.
+    fn is_silent(&mut self, timeout: Duration) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        if self.connects {
+            return self.since.elapsed() > timeout;
+        }
+        let Ok(Some(silent)) = socket::unacknowledged_for(self.socket.as_fd()) else {
+            self.owes_since = None;
+            return false;
+        };
+        let since = *self.owes_since.get_or_insert_with(Instant::now);
+        silent.min(since.elapsed()) > timeout
+    }
+}
+
+/// The events of a connection that are waited for.
+fn interest(room: bool) -> EventFlags {
+    if room { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN }
+}
+
+/// Has the kernel end an idle connection whose other end does not answer for `timeout`.
+fn keep_alive(socket: &OwnedFd, timeout: Duration) -> rustix::io::Result<()> {
+    if timeout.is_zero() {
+        return Ok(());
+    }
+    let part = |parts: u32| (timeout / parts).max(Duration::from_secs(1));
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, part(3))?;
+    sockopt::set_tcp_keepintvl(socket, part(5))?;
+    sockopt::set_tcp_keepcnt(socket, 3)
+}
+
+/// The first bytes of a frame with a payload of this length: what stands before its head.
+pub(super) fn front_of(payload: usize) -> [u8; FRONT - super::frame::HEAD] {
+    let mut front = [0; FRONT - super::frame::HEAD];
+    front[4..].copy_from_slice(&(payload as u32).to_ne_bytes());
+    front
+}

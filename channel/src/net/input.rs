@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The bytes that have come over one connection, as messages of the handshake and frames.
+//!
+//! ```text
+//! message of the handshake   see super::hello; its length is never 0
+//! frame                      0 (2 bytes) | 0 (2) | length of the payload (4) | head (56) | payload
+//!
+//! buffer   [ handled ....... | frame that the endpoint handles | frames behind it | free ]
+//!                            start                                               end
+//! ```
+//! The endpoint handles one frame at a time, in place. While it does, the buffer is neither read into
+//! nor moved. A part of a long message that the endpoint expects ([`Landings`]) skips the buffer: the
+//! socket writes it into the memory of the application.
+
+use std::{collections::HashMap, io, os::fd::BorrowedFd, sync::Arc};
+
+use ffi::{Buffer, Errno};
+
+use super::{
+    frame::{HEAD, Head, LONGEST, LONGEST_STAGED},
+    hello::{Nonsense, Said},
+};
+use crate::wire::{Flags, Header, Kind};
+
+/// Bytes of a frame before its payload.
+pub(super) const FRONT: usize = 8 + HEAD;
+/// Length of the buffer of a connection when its first byte comes, and the longest there is.
+const SMALLEST: usize = 4096;
+const LARGEST: usize = 128 * 1024;
+/// Bytes of a long message that are read in a row before other connections have a turn.
+const IN_A_ROW: usize = 1 << 20;
+/// Bytes of the longest frame that goes through the buffer.
+const MOST_BUFFERED: usize = 8 + LONGEST_STAGED;
+
+/// The memory that parts of long messages come into, by contact and number of the transfer.
+pub(super) type Landings = HashMap<(u16, u64), Buffer>;
+
+/// A frame that has come whole.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) head: Head,
+    /// The buffer of its connection, and where the payload is in it; of a part of a long message that
+    /// is in the memory of the application already, nothing.
+    pub(super) payload: Option<(Arc<Vec<u8>>, usize, usize)>,
+}
+
+/// What is next.
+#[derive(Debug)]
+pub(super) enum Next {
+    Said(Said),
+    Frame,
+    /// Bytes of it have yet to come, or the frame before is being handled.
+    Nothing,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    Nothing,
+    /// All that has come.
+    All,
+    /// Some, and there may be more.
+    More,
+}
+
+/// A part of a long message that is coming.
+#[derive(Debug)]
+struct Landing {
+    key: (u16, u64),
+    head: Head,
+    /// Where it goes; none once nobody wants it.
+    to: Option<Buffer>,
+    filled: usize,
+    len: usize,
+}
+
+impl Landing {
+    fn is_coming(&self) -> bool {
+        self.to.is_some() && self.filled < self.len
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Input {
+    bytes: Arc<Vec<u8>>,
+    start: usize,
+    end: usize,
+    landing: Option<Landing>,
+    /// A frame is next, or is being handled: the bytes that it takes in the buffer.
+    frame: Option<usize>,
+    is_taken: bool,
+    is_used: bool,
+}
+
+impl Input {
+    /// Whether a frame is next, or is being handled.
+    pub(super) fn has_frame(&self) -> bool {
+        self.frame.is_some()
+    }
+
+    /// Reads what has come.
+    ///
+    /// # Errors
+    /// That of the socket; `ECONNABORTED` at the end of the stream.
+    pub(super) fn read(&mut self, socket: BorrowedFd<'_>) -> Result<Read, Errno> {
+        let ended = |count: usize| if count == 0 { Err(Errno::ECONNABORTED) } else { Ok(count) };
+        let waits = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        self.is_used = true;
+        if let Some(landing) = self.landing.as_mut().filter(|landing| landing.is_coming()) {
+            let mut row = 0;
+            while landing.filled < landing.len && row < IN_A_ROW {
+                let Some(to) = &landing.to else { break };
+                match to.receive(socket, landing.filled) {
+                    Ok(count) => {
+                        landing.filled += ended(count)?;
+                        row += count;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) if waits(&error) => return Ok(Read::All),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            return Ok(Read::More);
+        }
+        let Some(free) = self.free() else { return Ok(Read::Nothing) };
+        let room = free.len();
+        match rustix::net::recv(socket, free, rustix::net::RecvFlags::DONTWAIT) {
+            Ok((count, _)) => {
+                self.end += ended(count)?;
+                Ok(if count == room { Read::More } else { Read::All })
+            }
+            Err(rustix::io::Errno::AGAIN) => Ok(Read::Nothing),
+            Err(rustix::io::Errno::INTR) => Ok(Read::More),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+
+    /// The free part of the buffer; none while a frame is being handled, and if the buffer is full.
+    fn free(&mut self) -> Option<&mut [u8]> {
+        let needed = self.needed();
+        let capacity = self.bytes.len();
+        if self.start == self.end && !self.is_taken {
+            (self.start, self.end) = (0, 0);
+        }
+        let len = self.end - self.start;
+        // A buffer that was filled to its end is too small for what comes.
+        let grows = len == capacity || self.end == capacity && capacity < LARGEST / 2;
+        let wanted =
+            needed.max(if grows { 2 * capacity } else { capacity }).clamp(SMALLEST, LARGEST);
+        let bytes = Arc::get_mut(&mut self.bytes)?;
+        if wanted > capacity {
+            let mut larger = vec![0; wanted];
+            larger[..len].copy_from_slice(&bytes[self.start..self.end]);
+            *bytes = larger;
+            (self.start, self.end) = (0, len);
+        } else if self.start > 0 && (self.end == capacity || self.start + needed > capacity) {
+            bytes.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, len);
+        }
+        let free = &mut bytes[self.end..];
+        if free.is_empty() { None } else { Some(free) }
+    }
+
+    /// Bytes that the message or frame takes that is next, as far as that is known.
+    fn needed(&self) -> usize {
+        self.payload_len().map_or(FRONT, |len| (FRONT + len).min(MOST_BUFFERED))
+    }
+
+    fn buffered(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    /// The length of the payload of the frame that is next, once its front has come.
+    fn payload_len(&self) -> Option<usize> {
+        let front = self.buffered().get(..FRONT).filter(|front| front[..2] == [0, 0])?;
+        Some(u32::from_ne_bytes([front[4], front[5], front[6], front[7]]) as usize)
+    }
+
+    /// What is next. `contact` is the number of the peer, once it is known and has proved that it knows
+    /// the secret.
+    ///
+    /// # Errors
+    /// The bytes are no message, or no frame that may come.
+    pub(super) fn next(
+        &mut self,
+        contact: Option<u16>,
+        landings: &Landings,
+    ) -> Result<Next, Nonsense> {
+        if self.frame.is_some() {
+            return Ok(Next::Nothing);
+        }
+        if self.landing.is_some() {
+            return Ok(self.go_on_landing());
+        }
+        if !self.buffered().starts_with(&[0, 0]) {
+            let said = Said::of_bytes(self.buffered())?;
+            return Ok(said.map_or(Next::Nothing, |(said, len)| {
+                self.start += len;
+                Next::Said(said)
+            }));
+        }
+        let contact = contact.ok_or(Nonsense::Garbage)?;
+        let Some(len) = self.payload_len() else { return Ok(Next::Nothing) };
+        if len > LONGEST - HEAD {
+            return Err(Nonsense::Garbage);
+        }
+        let head = self.head();
+        if let Some(landing) = landing_of(head, len, contact, landings)? {
+            self.start += FRONT;
+            self.landing = Some(landing);
+            return Ok(self.go_on_landing());
+        }
+        if FRONT + len > MOST_BUFFERED {
+            return Err(Nonsense::Garbage);
+        }
+        if self.buffered().len() < FRONT + len {
+            return Ok(Next::Nothing);
+        }
+        self.frame = Some(FRONT + len);
+        Ok(Next::Frame)
+    }
+
+    fn head(&self) -> Head {
+        let mut bytes = [0; HEAD];
+        bytes.copy_from_slice(&self.buffered()[8..FRONT]);
+        Head::of_bytes(&bytes)
+    }
+
+    /// Takes what the buffer has of a part that is coming.
+    fn go_on_landing(&mut self) -> Next {
+        let Self { bytes, start, end, landing, frame, .. } = self;
+        let Some(landing) = landing else { return Next::Nothing };
+        let count = (landing.len - landing.filled).min(*end - *start);
+        if count > 0 {
+            let part = &bytes[*start..*start + count];
+            if let Some(to) = &landing.to {
+                let _ = to.part(landing.filled, count).fill(part);
+            }
+            landing.filled += count;
+            *start += count;
+        }
+        if landing.filled < landing.len {
+            return Next::Nothing;
+        }
+        *frame = Some(0);
+        Next::Frame
+    }
+
+    /// The frame that is next, to be handled until [`Input::done`].
+    pub(super) fn take(&mut self) -> Option<Frame> {
+        let len = self.frame?;
+        self.is_taken = true;
+        Some(match &self.landing {
+            Some(landing) => Frame { head: landing.head, payload: None },
+            None => {
+                let payload = (Arc::clone(&self.bytes), self.start + FRONT, len - FRONT);
+                Frame { head: self.head(), payload: Some(payload) }
+            }
+        })
+    }
+
+    /// The frame was handled.
+    pub(super) fn done(&mut self) {
+        self.start += self.frame.take().unwrap_or(0);
+        self.landing = None;
+        self.is_taken = false;
+    }
+
+    /// Nothing more is written into the memory of a transfer.
+    pub(super) fn give_up(&mut self, key: (u16, u64)) {
+        if let Some(landing) = self.landing.as_mut().filter(|landing| landing.key == key) {
+            landing.to = None;
+        }
+    }
+
+    /// Gives the buffer back if it was empty since it was last asked to.
+    pub(super) fn shrink(&mut self) {
+        let is_idle = !std::mem::take(&mut self.is_used);
+        if is_idle && self.start == self.end && self.frame.is_none() && !self.bytes.is_empty() {
+            *self = Self { landing: self.landing.take(), ..Self::default() };
+        }
+    }
+}
+
+/// The part of a long message that a frame is, if it goes where the application wants it; without a
+/// transfer it goes nowhere.
+fn landing_of(
+    head: Head,
+    len: usize,
+    contact: u16,
+    landings: &Landings,
+) -> Result<Option<Landing>, Nonsense> {
+    let header = Header::read(head.words);
+    let part = header.filter(|header| header.kind == Kind::Chunk && len > 0);
+    let Some(header) = part.filter(|header| !header.flags.contains(Flags::CHECKED)) else {
+        return Ok(None);
+    };
+    let key = (contact, header.op);
+    let Some(all) = landings.get(&key) else {
+        let goes_nowhere = FRONT + len > MOST_BUFFERED;
+        let landing = Landing { key, head, to: None, filled: 0, len };
+        return Ok(goes_nowhere.then_some(landing));
+    };
+    let offset = usize::try_from(header.data).map_err(|_| Nonsense::Garbage)?;
+    let to = all.part(offset, len);
+    if to.len() != len || header.len != len as u64 {
+        return Err(Nonsense::Garbage);
+    }
+    Ok(Some(Landing { key, head, to: Some(to), filled: 0, len }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write as _,
+        os::{fd::AsFd as _, unix::net::UnixStream},
+    };
+
+    use ffi::memory::Window;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::net::connections::front_of;
+
+    const CONTACT: u16 = 3;
+    const TRANSFER: u64 = 9;
+    const MEMORY: usize = 600_000;
+
+    fn frame(kind: Kind, offset: usize, payload: &[u8]) -> Vec<u8> {
+        let len = payload.len() as u64;
+        let header = Header {
+            kind,
+            flags: Flags::empty(),
+            peer: 0,
+            count: 0,
+            bits: 0,
+            data: offset as u64,
+            len,
+            op: TRANSFER,
+        };
+        let head = Head { token: 1, sum: 2, check: 3, before: 4, words: header.words() };
+        [&front_of(payload.len())[..], &head.to_bytes(), payload].concat()
+    }
+
+    fn landings() -> (Landings, Buffer) {
+        let memory = Window::from(&mut *vec![0; MEMORY].leak()).part(0, MEMORY).unwrap();
+        (Landings::from([((CONTACT, TRANSFER), memory.clone())]), memory)
+    }
+
+    /// What comes of bytes that arrive in pieces: payloads, and `None` for parts that have landed.
+    fn read_all(bytes: &[u8], piece: usize, landings: &Landings) -> Vec<Option<Vec<u8>>> {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        here.set_nonblocking(true).unwrap();
+        let (mut input, mut came) = (Input::default(), Vec::new());
+        for piece in bytes.chunks(piece.max(1)) {
+            there.write_all(piece).unwrap();
+            loop {
+                let read = input.read(here.as_fd()).unwrap();
+                loop {
+                    match input.next(Some(CONTACT), landings) {
+                        Ok(Next::Frame) => {}
+                        Ok(Next::Said(_)) => continue,
+                        Ok(Next::Nothing) => break,
+                        Err(_) => return came,
+                    }
+                    let frame = input.take().unwrap();
+                    let payload = frame.payload.as_ref();
+                    came.push(payload.map(|(bytes, at, len)| bytes[*at..at + len].to_vec()));
+                    drop(frame);
+                    input.done();
+                }
+                if read == Read::Nothing || read == Read::All {
+                    break;
+                }
+            }
+            input.shrink();
+        }
+        came
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, ..Default::default() })]
+
+        #[test]
+        fn frames_come_whole_and_in_order(
+            lens in prop::collection::vec(prop_oneof![0_usize..300, 0_usize..66_000], 1..12),
+            piece in prop_oneof![1_usize..200, 1_usize..100_000],
+        ) {
+            let (landings, memory) = landings();
+            let (mut bytes, mut expected, mut landed) = (Vec::new(), Vec::new(), Vec::<u8>::new());
+            for (number, &len) in lens.iter().enumerate() {
+                let payload: Vec<u8> = (0..len).map(|at| (at * 7 + number) as u8).collect();
+                let lands = number % 2 == 1 && len > 0 && landed.len() + len <= MEMORY;
+                if lands {
+                    bytes.extend(frame(Kind::Chunk, landed.len(), &payload));
+                    landed.extend(&payload);
+                } else {
+                    bytes.extend(frame(Kind::Inline, 0, &payload));
+                }
+                expected.push((!lands).then_some(payload));
+            }
+            let small = if bytes.len() > 100_000 { piece.max(1000) } else { piece };
+            prop_assert_eq!(read_all(&bytes, small, &landings), expected);
+            let mut there = vec![0; landed.len()];
+            memory.read_to(&mut there);
+            prop_assert!(there == landed, "other bytes have landed");
+        }
+
+        #[test]
+        fn no_bytes_are_too_odd(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..2000),
+            flips in prop::collection::vec((0_usize..400, any::<u8>()), 0..8),
+            begins_as_frame in any::<bool>(),
+        ) {
+            if begins_as_frame {
+                let mut good = frame(Kind::Chunk, 70, &[1; 200]);
+                for (at, byte) in flips {
+                    let len = good.len();
+                    good[at % len] ^= byte;
+                }
+                good.append(&mut bytes);
+                bytes = good;
+            }
+            read_all(&bytes, 100, &landings().0);
+        }
+    }
+
+    #[test]
+    fn a_transfer_that_is_given_up_is_not_written_any_more() {
+        let (mut landings, memory) = landings();
+        let (here, mut there) = UnixStream::pair().unwrap();
+        here.set_nonblocking(true).unwrap();
+        let mut input = Input::default();
+        let bytes = frame(Kind::Chunk, 0, &[7; 1000]);
+        there.write_all(&bytes[..500]).unwrap();
+        input.read(here.as_fd()).unwrap();
+        assert!(matches!(input.next(Some(CONTACT), &landings), Ok(Next::Nothing)));
+        landings.clear();
+        input.give_up((CONTACT, TRANSFER));
+        there.write_all(&bytes[500..]).unwrap();
+        input.read(here.as_fd()).unwrap();
+        assert!(matches!(input.next(Some(CONTACT), &landings), Ok(Next::Frame)));
+        let mut written = vec![0; 1000];
+        memory.read_to(&mut written);
+        assert_eq!(written.iter().filter(|&&byte| byte == 7).count(), 500 - FRONT);
+        // Frames before the peer has proved anything are nonsense.
+        input.done();
+        there.write_all(&bytes).unwrap();
+        input.read(here.as_fd()).unwrap();
+        assert!(matches!(input.next(None, &landings), Err(Nonsense::Garbage)));
+    }
+}
