@@ -120,7 +120,7 @@ pub(super) struct Connections {
     listener: Unshared,
     all: Slab<Connection>,
     happened: VecDeque<(usize, Happened)>,
-    /// Connections with a frame that nobody handles yet.
+    /// Connections whose next frame has yet to be handled.
     ready: VecDeque<usize>,
     pub(super) landings: Landings,
     timeout: Duration,
@@ -304,7 +304,7 @@ impl Connections {
         self.all.iter().any(|(_, connection)| waits(connection))
     }
 
-    /// Asks to be told of room as long as something waits for it.
+    /// Waits for the event of room as long as something needs it.
     fn expect_room(&self, number: usize) {
         let Some(connection) = self.all.get(number).filter(|it| it.ended.is_none()) else { return };
         let waits = connection.connects || !connection.output.is_empty() || connection.wants_room;
@@ -511,7 +511,7 @@ impl Connection {
         self.role == Role::Acceptor && !matches!(self.handshake, Handshake::Proved(_))
     }
 
-    /// What the peer's Hello is.
+    /// Checks the peer's Hello.
     fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF]) -> Happened {
         let Handshake::Started(session) = &self.handshake else {
             return Happened::Nonsense(Nonsense::Garbage);
@@ -547,7 +547,7 @@ impl Connection {
             match send(&self.socket, &self.output[self.taken..], flags) {
                 Ok(count) => self.taken += count,
                 Err(Io::INTR) => {}
-                // The next read tells of a broken connection.
+                // The next read reports a broken connection.
                 Err(_) => return,
             }
         }

@@ -132,7 +132,7 @@ impl Contacts {
             tracing::error!(
                 "{address} was not named by its endpoint, so this process has no secret for it: set \
                  FI_TCAM_JOB_KEY to the same random text in all processes, or FI_TCAM_NET_OPEN=yes on a \
-                 network where everybody is trusted"
+                 network where all users are trusted"
             );
             return Err(Errno::EACCES);
         };
@@ -228,7 +228,7 @@ impl Contacts {
         while let Some((stream, happened)) = self.connections.next() {
             let number = self.of.get(&stream).copied();
             match happened {
-                // The acceptor's nonce is here. Who was dialed hears who we are.
+                // The acceptor's nonce is here: the dialer says Hello.
                 Happened::Started => number.into_iter().for_each(|it| self.greet(it, stream)),
                 Happened::Proved(hello) => self.greeted(stream, &hello, below.as_deref_mut()),
                 Happened::Said(said) => number.into_iter().for_each(|it| self.told(it, &said)),

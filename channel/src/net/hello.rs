@@ -30,7 +30,7 @@ pub(super) const LONGEST: usize = 512;
 const NAME: usize = 256;
 const PROVIDER: usize = 64;
 
-/// Why somebody is refused.
+/// The reason why a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Another job's key.
@@ -43,10 +43,10 @@ pub enum Refusal {
     Full,
 }
 
-/// What an endpoint tells a peer of itself.
+/// The description of an endpoint, for a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Who it is.
+    /// Its identity.
     pub who: Identity,
     /// Where, as addresses are compared.
     pub address: SocketAddrV4,
@@ -147,7 +147,7 @@ impl Said {
         if !(1..=LONGEST).contains(&len) {
             return Err(Nonsense::Garbage);
         }
-        // Who talks nonsense is not waited for.
+        // A wrong magic is an error before the rest has come.
         if let Some(magic) = rest.get(1..9)
             && rest[0] == 1
             && magic != MAGIC.to_ne_bytes()

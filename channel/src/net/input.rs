@@ -44,7 +44,7 @@ pub(super) struct Frame {
     pub(super) payload: Option<(Arc<Vec<u8>>, usize, usize)>,
 }
 
-/// What is next.
+/// The next item of a connection.
 #[derive(Debug)]
 pub(super) enum Next {
     Said(Said),
@@ -53,7 +53,7 @@ pub(super) enum Next {
     Nothing,
 }
 
-/// What was read.
+/// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
     Nothing,
@@ -68,7 +68,7 @@ pub(super) enum Read {
 struct Landing {
     key: (u16, u64),
     head: Head,
-    /// Where it goes; none once nobody wants it.
+    /// Its destination; none once the transfer has ended.
     to: Option<Buffer>,
     filled: usize,
     len: usize,
@@ -177,7 +177,7 @@ impl Input {
         Some(u32::from_ne_bytes([front[4], front[5], front[6], front[7]]) as usize)
     }
 
-    /// What is next. `contact` is the number of the peer, once it is known and has proved that it knows
+    /// Returns the next item. `contact` is the number of the peer, once it is known and has proved that it knows
     /// the secret.
     ///
     /// # Errors
@@ -348,7 +348,7 @@ mod tests {
         (Landings::from([((CONTACT, TRANSFER), memory.clone())]), memory)
     }
 
-    /// What comes of bytes that arrive in pieces: payloads, and `None` for parts that have landed.
+    /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that have landed.
     fn read_all(bytes: &[u8], piece: usize, landings: &Landings) -> Vec<Option<Vec<u8>>> {
         let (here, mut there) = UnixStream::pair().unwrap();
         here.set_nonblocking(true).unwrap();

@@ -365,8 +365,8 @@ pub const PARAMS: &[Param] = &[
         name: "net_open",
         values: Values::Words(&["no", "yes"]),
         default: "no",
-        help: "Whether anybody may connect over the network; for addresses without a name, on a \
-               network where everybody is trusted.",
+        help: "Whether every process may connect over the network; for addresses without a secret, on \
+               a network where all users are trusted.",
     },
     Param {
         name: "check",
