@@ -154,6 +154,14 @@ def a_host_vanishes_while_it_sends(hosts, place):
     return "others go on"
 
 
+def a_transmit_context_closes_alone(hosts, place):
+    one = far(hosts, place, 1, "one", "other", "scalable", program="closed_tx")
+    other = far(hosts, place, 2, "other", "one", "plain", program="closed_tx")
+    for end in (one, other):
+        expect(end, "3 messages", 0, 30)
+    return "the receive context goes on"
+
+
 def a_child_that_is_forked_breaks_nothing(hosts, place):
     lead = far(hosts, place, 1, "lead", "follow", "forks", "1")
     follow = far(hosts, place, 2, "follow", "lead", "follow")
@@ -323,6 +331,7 @@ FAULTS = [
     many_die_in_the_midst_of_messages,
     a_host_dies,
     a_host_vanishes_while_it_sends,
+    a_transmit_context_closes_alone,
     a_child_that_is_forked_breaks_nothing,
     the_link_is_down_for_a_while,
     the_link_is_down_for_good,
@@ -340,7 +349,7 @@ def run_faults(hosts, names):
     failed = 0
     for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
         place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))
-        for program in ("far", "crowd"):
+        for program in ("far", "crowd", "closed_tx"):
             source = mpi.ROOT / "tests" / "fabric" / f"{program}.c"
             compiler = ["cc", "-O1", "-Wall", "-Wextra", "-Wno-unused-function"]
             subprocess.run([*compiler, "-o", place / program, source, "-lfabric"], check=True)
