@@ -47,6 +47,8 @@ def main():
         if arguments.provider == "tcam":
             provider = str(mpi.TARGET / "provider")
             environment |= {"FI_PROVIDER_PATH": provider, "FI_TCAM_NET": arguments.net}
+            # Clients make the address of the server from a host and a port.
+            environment |= {"FI_TCAM_JOB_KEY": "fabtests"}
         exclude = mpi.ROOT / "tests" / "fabtests.exclude"
         command = [
             "bash", str(bin_ / "runfabtests.sh"), *(["-vvv"] if arguments.verbose else []),
