@@ -51,9 +51,16 @@ use super::{
 const BACKLOG: i32 = 1024;
 /// Connections that are accepted at a time.
 const ACCEPTS: usize = 64;
-/// Connections whose other end has proved nothing: how many, and how long.
+/// Connections whose other end has proved nothing: how many, and how long. One that is younger than
+/// `YOUNG` is not closed for another: after a pause of this process all are young, and peers among them.
 const MOST_UNPROVED: usize = 256;
 const UNPROVED: Duration = Duration::from_secs(2);
+const YOUNG: Duration = Duration::from_millis(200);
+/// Messages of the handshake that an end may say before it has proved something, and in all.
+const SAID_UNPROVED: u32 = 4;
+const SAID: u32 = 4096;
+/// Reads of a connection in a row before others have a turn.
+const READS: u32 = 16;
 /// Looks in which nothing came of one, since an endpoint that was not polled did not listen.
 const LOOKS: u32 = 10;
 /// Connections that are attended to at a poll.
@@ -109,6 +116,10 @@ struct Connection {
     wants_room: bool,
     /// How it ended; frames that came before have yet to be handled.
     ended: Option<Errno>,
+    /// It is to be closed, whatever else has come.
+    is_over: bool,
+    /// Messages that its other end has said.
+    said: u32,
     /// Since when the other end owes an acknowledgement.
     owes_since: Option<Instant>,
 }
@@ -209,6 +220,8 @@ impl Connections {
             taken: 0,
             wants_room: false,
             ended: None,
+            is_over: false,
+            said: 0,
             owes_since: None,
         });
         self.unproved += usize::from(role == Role::Acceptor);
@@ -368,19 +381,32 @@ impl Connections {
     }
 
     fn accept(&mut self) {
+        let most = MOST_UNPROVED.min(descriptors() / 8).max(1);
         for _ in 0..ACCEPTS {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let Ok(socket) = accept_with(&self.listener, flags) else { return };
-            if self.unproved >= MOST_UNPROVED {
-                let unproved = self.all.iter().filter(|(_, it)| it.is_unproved());
-                if let Some((oldest, _)) = unproved.min_by_key(|(_, it)| it.since) {
-                    self.close(oldest);
-                }
+            if self.unproved >= most && !self.close_oldest() {
+                return;
             }
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = match accept_with(&self.listener, flags) {
+                Ok(socket) => socket,
+                Err(Io::MFILE | Io::NFILE) if self.close_oldest() => continue,
+                Err(_) => return,
+            };
             if let Err(error) = self.add(socket, false, Role::Acceptor, self.secret) {
                 tracing::warn!("a connection cannot be used: {error}");
             }
         }
+    }
+
+    /// Closes the oldest connection whose other end has proved nothing. False if none is old enough.
+    fn close_oldest(&mut self) -> bool {
+        let unproved = self.all.iter().filter(|(_, it)| it.is_unproved());
+        let oldest = unproved.min_by_key(|(_, it)| it.since);
+        let Some((number, _)) = oldest.filter(|(_, it)| it.since.elapsed() > YOUNG) else {
+            return false;
+        };
+        self.close(number);
+        true
     }
 
     /// A connection is ready for something.
@@ -406,19 +432,30 @@ impl Connections {
 
     /// Reads what has come over a connection.
     fn receive(&mut self, number: usize) {
-        loop {
+        for _ in 0..READS {
             let Some(connection) = self.all.get_mut(number) else { return };
             let read = connection.input.read(connection.socket.as_fd());
             if read != Ok(Read::Nothing) {
                 self.advance(number);
             }
-            let Some(connection) = self.all.get(number) else { return };
+            let Some(connection) = self.all.get(number).filter(|it| !it.is_over) else { return };
             match read {
                 Ok(Read::More) if !connection.input.has_frame() => {}
                 Ok(_) => return,
                 Err(errno) => return self.end(number, errno),
             }
         }
+    }
+
+    /// A connection is to be closed: nothing more is read, and what has come is nothing.
+    fn give_over(&mut self, number: usize, happened: Happened) {
+        let Some(connection) = self.all.get_mut(number).filter(|it| !it.is_over) else { return };
+        connection.is_over = true;
+        if connection.ended.is_none() {
+            connection.ended = Some(Errno::EPROTO);
+            let _ = epoll::delete(&self.epoll, &connection.socket);
+        }
+        self.happened.push_back((number, happened));
     }
 
     /// A connection has ended. The frames that came before are handled first.
@@ -434,7 +471,9 @@ impl Connections {
     /// Looks at what has come, up to the next frame.
     fn advance(&mut self, number: usize) {
         loop {
-            let Some(connection) = self.all.get_mut(number) else { return };
+            let Some(connection) = self.all.get_mut(number).filter(|it| !it.is_over) else {
+                return;
+            };
             // Frames of an end that has proved nothing touch nothing.
             let is_proved = matches!(connection.handshake, Handshake::Proved(_));
             let contact = connection.contact.filter(|_| is_proved);
@@ -449,9 +488,7 @@ impl Connections {
                     }
                     return;
                 }
-                Err(nonsense) => {
-                    return self.happened.push_back((number, Happened::Nonsense(nonsense)));
-                }
+                Err(nonsense) => return self.give_over(number, Happened::Nonsense(nonsense)),
             }
         }
     }
@@ -459,7 +496,12 @@ impl Connections {
     /// The peer says something.
     fn hear(&mut self, number: usize, said: Said) {
         let Some(connection) = self.all.get_mut(number) else { return };
+        connection.said += 1;
+        let is_proved = matches!(connection.handshake, Handshake::Proved(_));
         let happened = match said {
+            _ if connection.said > if is_proved { SAID } else { SAID_UNPROVED } => {
+                Happened::Nonsense(Nonsense::Garbage)
+            }
             Said::Start(theirs) => match &connection.handshake {
                 Handshake::Starting { secret, nonce } => {
                     let session = match connection.role {
@@ -472,15 +514,22 @@ impl Connections {
                 _ => Happened::Nonsense(Nonsense::Garbage),
             },
             Said::Hello(hello, proof) => connection.prove(hello, &proof),
-            // A refusal is the one thing that a peer says that could prove nothing.
-            Said::Refused(_) => Happened::Said(said),
-            said if matches!(connection.handshake, Handshake::Proved(_)) => Happened::Said(said),
+            // A peer that was dialed may refuse this endpoint without a proof.
+            Said::Refused(_) if is_proved || connection.role == Role::Dialer => {
+                Happened::Said(said)
+            }
+            said if is_proved => Happened::Said(said),
             _ => Happened::Nonsense(Nonsense::Garbage),
         };
         if matches!(happened, Happened::Proved(_)) && connection.role == Role::Acceptor {
             self.unproved -= 1;
         }
-        self.happened.push_back((number, happened));
+        match happened {
+            Happened::Nonsense(_) | Happened::Unproved | Happened::Said(Said::Refused(_)) => {
+                self.give_over(number, happened);
+            }
+            happened => self.happened.push_back((number, happened)),
+        }
     }
 
     /// Closes connections whose other end has proved nothing for long, and those of hosts that are gone.
@@ -489,12 +538,11 @@ impl Connections {
         let mut silent = Vec::new();
         for (number, connection) in &mut self.all {
             connection.input.shrink();
-            if connection.is_unproved() {
-                connection.looks += 1;
-                if connection.looks > LOOKS && connection.since.elapsed() > UNPROVED {
-                    old.push(number);
-                    continue;
-                }
+            connection.looks = connection.looks.saturating_add(1);
+            let is_old = connection.looks > LOOKS && connection.since.elapsed() > UNPROVED;
+            if connection.is_unproved() && is_old {
+                old.push(number);
+                continue;
             }
             if !self.timeout.is_zero() && connection.is_silent(self.timeout) {
                 silent.push(number);
@@ -561,7 +609,8 @@ impl Connection {
             return false;
         }
         if self.connects {
-            return self.since.elapsed() > timeout;
+            // A process that was stopped meanwhile looks a few times first.
+            return self.looks > LOOKS && self.since.elapsed() > timeout;
         }
         let Ok(Some(silent)) = socket::unacknowledged_for(self.socket.as_fd()) else {
             self.owes_since = None;
@@ -570,6 +619,12 @@ impl Connection {
         let since = *self.owes_since.get_or_insert_with(Instant::now);
         silent.min(since.elapsed()) > timeout
     }
+}
+
+/// How many descriptors this process may have.
+fn descriptors() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
 }
 
 /// The events of a connection that are waited for.

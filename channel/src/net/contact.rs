@@ -65,9 +65,9 @@ pub(super) struct Contact {
     /// The ones over which frames go to it and come from it; without a provider below.
     pub(super) outgoing: Option<usize>,
     pub(super) incoming: Option<usize>,
-    /// When it was dialed first, and when it is dialed again, which a busy peer may close before it has
-    /// looked at the connection.
-    pub(super) since: Instant,
+    /// How often it was dialed, and when it is dialed again: a busy peer may close a connection before it
+    /// has looked at it.
+    pub(super) dials: u32,
     pub(super) redial: Option<Instant>,
     /// Whether the endpoint has a link to it.
     pub(super) is_linked: bool,
@@ -101,7 +101,7 @@ impl Contact {
             secret: None,
             outgoing: None,
             incoming: None,
-            since: Instant::now(),
+            dials: 0,
             redial: None,
             is_linked: false,
             sent: 0,

@@ -26,7 +26,10 @@ use crate::{identity::Identity, shm::segment::Liveness};
 const MOST: usize = 1 << 16;
 /// Peers that are looked at in one look.
 const A_LOOK: usize = 1024;
-/// Time until a peer is dialed again that closed a connection before it had looked at it.
+/// Time between lines of the log about connections that are refused.
+const SAYING: Duration = Duration::from_secs(1);
+/// How often a peer is dialed that closes connections before it has looked at them, and the time between.
+const DIALS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(50);
 /// After which time it is forgotten why somebody cannot be reached, if nobody asks.
 const FORGET: Duration = Duration::from_secs(10);
@@ -56,7 +59,8 @@ pub(super) struct Contacts {
     next: usize,
     /// Those who have not said who they are.
     greetings: usize,
-    timeout: Duration,
+    /// When a connection was last refused or found to be nonsense, which the log says once a second.
+    said: Option<Instant>,
     /// Number that is looked at next.
     look: usize,
 }
@@ -73,7 +77,7 @@ impl Contacts {
         Ok(Self {
             own,
             connections: Connections::new(socket, timeout, secret)?,
-            timeout,
+            said: None,
             all: Vec::new(),
             at: HashMap::new(),
             of: HashMap::new(),
@@ -152,6 +156,9 @@ impl Contacts {
         let (address, secret) = (contact.address, contact.secret.ok_or(Errno::EACCES)?);
         let stream = self.connections.dial(address, secret)?;
         self.attach(number, stream);
+        if let Some(contact) = self.get_mut(number) {
+            contact.dials += 1;
+        }
         Ok(())
     }
 
@@ -231,10 +238,16 @@ impl Contacts {
                 // The acceptor's nonce is here: the dialer says Hello.
                 Happened::Started => number.into_iter().for_each(|it| self.greet(it, stream)),
                 Happened::Proved(hello) => self.greeted(stream, &hello, below.as_deref_mut()),
-                Happened::Said(said) => number.into_iter().for_each(|it| self.told(it, &said)),
+                Happened::Said(said) => {
+                    number.into_iter().for_each(|it| self.told(it, &said));
+                    if matches!(said, Said::Refused(_)) {
+                        self.gone(stream, Errno::EACCES);
+                    }
+                }
                 Happened::Unproved => self.refuse(stream, Refusal::Key),
                 Happened::Nonsense(nonsense) => {
                     match nonsense {
+                        _ if !self.may_say() => {}
                         Nonsense::Version => tracing::warn!(
                             "a connection of another version of tcam, or of another byte order"
                         ),
@@ -316,8 +329,18 @@ impl Contacts {
         }
     }
 
+    /// Whether the log may say something of a connection: whoever connects chooses how often.
+    fn may_say(&mut self) -> bool {
+        let is_quiet = self.said.is_none_or(|said| said.elapsed() > SAYING);
+        if is_quiet {
+            self.said = Some(Instant::now());
+        }
+        is_quiet
+    }
+
     fn refuse(&mut self, stream: usize, refusal: Refusal) {
         match refusal {
+            _ if !self.may_say() => {}
             Refusal::Key => tracing::warn!(
                 "a connection is refused whose other end does not know the secret of this one: is it of \
                  another job, or is FI_TCAM_JOB_KEY another there?"
@@ -364,7 +387,6 @@ impl Contacts {
     fn gone(&mut self, stream: usize, errno: Errno) {
         self.connections.close(stream);
         let Some(number) = self.of.remove(&stream) else { return };
-        let timeout = self.timeout;
         let Some(contact) = self.get_mut(number) else { return };
         contact.streams.retain(|&other| other != stream);
         let had_frames = [contact.outgoing, contact.incoming].contains(&Some(stream));
@@ -376,8 +398,7 @@ impl Contacts {
         }
         contact.lose();
         let closed = matches!(errno, Errno::ECONNABORTED | Errno::ECONNRESET);
-        let patience = if timeout.is_zero() { FORGET } else { timeout };
-        if closed && contact.greets() && contact.since.elapsed() < patience {
+        if closed && contact.greets() && contact.dials < DIALS {
             contact.redial = Some(Instant::now() + PAUSE);
         } else {
             self.fail(number, errno);
@@ -387,12 +408,10 @@ impl Contacts {
     /// Sends a frame: its head but for the token and the count, and what goes behind it. False if there
     /// is no room.
     pub(super) fn send(&mut self, number: u16, front: &[u8], data: &[Buffer]) -> bool {
-        let connections = &self.connections;
-        let Some(contact) = self.all.get(usize::from(number)).and_then(Option::as_deref) else {
+        if self.get(number.into()).is_none() {
             return true;
-        };
-        let first = || contact.streams.iter().copied().find(|&it| connections.is_proved(it));
-        let Some(stream) = contact.outgoing.or_else(first) else { return false };
+        }
+        let Some(stream) = self.proved(number) else { return false };
         let sent = self.connections.send(stream, front, data);
         let Some(contact) = self.get_mut(number) else { return true };
         match sent {
@@ -479,8 +498,8 @@ impl Contacts {
             return;
         }
         contact.state = State::Closed;
-        let (seen, stream) = (contact.seen, contact.streams.first().copied());
-        if let Some(stream) = stream {
+        let seen = contact.seen;
+        if let Some(stream) = self.proved(number) {
             self.connections.say(stream, &Said::Seen(seen));
         }
     }
@@ -544,14 +563,25 @@ impl Contacts {
 
     /// See [`super::end::Net::say_bye`].
     pub(super) fn say_bye(&mut self) {
-        for contact in self.all.iter_mut().flatten() {
-            let Some(&stream) = contact.streams.first() else { continue };
+        for number in 0..self.all.len() as u32 {
+            let number = number as u16;
+            let Some(stream) = self.proved(number) else { continue };
+            let Some(contact) = self.get_mut(number) else { continue };
             if contact.who.is_some() && contact.said_bye != Some(contact.sent) {
                 contact.said_bye = Some(contact.sent);
                 contact.is_seen = contact.sent == 0;
-                self.connections.say(stream, &Said::Bye(contact.sent));
+                let sent = contact.sent;
+                self.connections.say(stream, &Said::Bye(sent));
             }
         }
+    }
+
+    /// The connection to a peer that frames take, or would take: one whose other end has proved that it
+    /// knows the secret.
+    fn proved(&self, number: u16) -> Option<usize> {
+        let contact = self.get(number.into())?;
+        let first = || contact.streams.iter().copied().find(|&it| self.connections.is_proved(it));
+        contact.outgoing.or_else(first)
     }
 
     /// Whether somebody to whom Bye was said has yet to see all.

@@ -262,6 +262,10 @@ impl Input {
 
     /// The frame was handled.
     pub(super) fn done(&mut self) {
+        // The number of its connection may be another one's by now.
+        if !self.is_taken {
+            return;
+        }
         self.start += self.frame.take().unwrap_or(0);
         self.landing = None;
         self.is_taken = false;
@@ -445,6 +449,7 @@ mod tests {
         memory.read_to(&mut written);
         assert_eq!(written.iter().filter(|&&byte| byte == 7).count(), 500 - FRONT);
         // Frames before the peer has proved anything are nonsense.
+        assert!(input.take().unwrap().payload.is_none());
         input.done();
         there.write_all(&bytes).unwrap();
         input.read(here.as_fd()).unwrap();
