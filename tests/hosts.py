@@ -282,7 +282,8 @@ import os, socket, sys, time
 address = (sys.argv[1], int(sys.argv[2]))
 held = []
 for what in (b"", b"GET / HTTP/1.1\\r\\n\\r\\n", os.urandom(4096), b"\\x00\\x00", b"\\xff\\xff\\x01",
-             b"\\x09\\x00\\x02" + bytes(8), b"\\x30\\x00\\x01" + bytes(100)):
+             b"\\x09\\x00\\x02" + bytes(8), b"\\x30\\x00\\x01" + bytes(100),
+             b"\\x02\\x00\\x05\\x00" * 10000, b"\\x09\\x00\\x04" + bytes(8)):
     for _ in range(30):
         try:
             knock = socket.create_connection(address, timeout=2)
