@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `FI_TCAM_SUMMARY=on`: the report in a line for each matching context, on the error output.
 
+use std::io::{self, Write as _};
+
 use nic::{
     params::Params,
     report::{ContextCounters, Report},
@@ -13,9 +15,9 @@ pub(crate) fn is_wanted(params: &Params) -> bool {
 
 /// Prints the summary of an endpoint or a shared receive context. One that had no message and no receive has none.
 pub(crate) fn print(report: &Report) {
-    for line in lines(report) {
-        eprintln!("{line}");
-    }
+    let text: String = lines(report).map(|line| line + "\n").collect();
+    // In one call, so that the lines of several ranks do not mix.
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn lines(report: &Report) -> impl Iterator<Item = String> {
