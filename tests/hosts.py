@@ -138,6 +138,23 @@ def a_host_dies(hosts, place):
     return f"noticed after {seconds:.1f} s"
 
 
+def messages_of_all_kinds_between_all(hosts, place):
+    """Every byte and the order are checked; one to four segments, injected or not, with reads and writes."""
+    seed = int(time.time()) % 100_000
+    for net in ("tcp", "sockets"):
+        directory = place / net
+        directory.mkdir()
+        shutil.copy(place / "chaos", directory)
+        ends = [
+            far(hosts, directory, 1 + number % 2, str(number), "4", str(seed), "80", str(4 << 20),
+                program="chaos", FI_TCAM_NET=net, FI_TCAM_NET_TIMEOUT="10")
+            for number in range(4)
+        ]  # fmt: skip
+        for end in ends:
+            expect(end, "messages", 0, 60)
+    return f"seed {seed}"
+
+
 def a_host_vanishes_while_it_sends(hosts, place):
     sink = far(hosts, place, 1, "sink", "none", "sink")
     floods = [far(hosts, place, 2, f"flood{at}", "sink", "flood") for at in range(12)]
@@ -329,6 +346,7 @@ FAULTS = [
     a_process_dies,
     sends_to_the_lost_are_not_taken,
     long_messages_go_both_ways,
+    messages_of_all_kinds_between_all,
     many_die_in_the_midst_of_messages,
     a_host_dies,
     a_host_vanishes_while_it_sends,
@@ -350,7 +368,7 @@ def run_faults(hosts, names):
     failed = 0
     for fault in [fault for fault in FAULTS if not names or fault.__name__ in names]:
         place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-far-"))
-        for program in ("far", "crowd", "closed_tx"):
+        for program in ("far", "crowd", "closed_tx", "chaos"):
             source = mpi.ROOT / "tests" / "fabric" / f"{program}.c"
             compiler = ["cc", "-O1", "-Wall", "-Wextra", "-Wno-unused-function"]
             subprocess.run([*compiler, "-o", place / program, source, "-lfabric"], check=True)
