@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
-# The C clients and the bad days with AddressSanitizer in the provider and in the clients:
+# The C clients, the bad days and the faults between two hosts with AddressSanitizer in the provider and in the clients:
 # every access to memory is checked.
 #   tests/asan.sh [CLIENT...]
 . "$(dirname "$0")/sanitizer.sh"
@@ -11,3 +11,4 @@ export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:exitcode=99:detect_stack_use
 must_find overrun 'heap-buffer-overflow'
 tests/fabric/run.sh "$target/provider" "$@"
 [ $# -gt 0 ] || tests/faults.sh "$target/provider" 1
+[ $# -gt 0 ] || CARGO_TARGET_DIR=$target python3 tests/hosts.py --only faults

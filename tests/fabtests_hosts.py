@@ -29,7 +29,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("prefix", type=pathlib.Path, help="has bin/runfabtests.sh")
     parser.add_argument("--provider", default="tcam", help="or tcp, for comparison")
-    parser.add_argument("--net", default="tcp", help="what tcam uses")
     parser.add_argument("--sets", default="quick")
     parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
@@ -46,7 +45,7 @@ def main():
         }
         if arguments.provider == "tcam":
             provider = str(mpi.TARGET / "provider")
-            environment |= {"FI_PROVIDER_PATH": provider, "FI_TCAM_NET": arguments.net}
+            environment |= {"FI_PROVIDER_PATH": provider, "FI_TCAM_NET": "tcp"}
             # Clients make the address of the server from a host and a port.
             environment |= {"FI_TCAM_JOB_KEY": "fabtests"}
         exclude = mpi.ROOT / "tests" / "fabtests.exclude"

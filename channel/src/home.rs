@@ -96,6 +96,13 @@ impl Home {
         Ok(Link::Net(net::link::Link::new(net, number, who, self.settings)))
     }
 
+    /// Whether the sender of this number is at the address that [`Home::listed`] says: over the network, it
+    /// knows the secret in the name of the endpoint there. If it is not, nothing more comes from it.
+    #[must_use]
+    pub fn is_at_its_address(&self, number: u32, secret: Option<Secret>) -> bool {
+        self.of_net(number).is_none_or(|net| net.is_at_its_address(number, secret))
+    }
+
     /// Opens whichever endpoint holds a port of this host now.
     ///
     /// # Errors

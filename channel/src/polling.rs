@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! When the network is asked: to look into shared memory takes some 10 ns, to ask a provider below
+//! When the network is asked: to look into shared memory takes some 10 ns, to ask a network
 //! a call to the kernel.
 //!
 //! ```text

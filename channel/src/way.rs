@@ -215,24 +215,18 @@ impl Link {
         matches!(self, Self::Net(_))
     }
 
-    /// Longest part of a message that goes in parts and lies in one piece, or is `scattered`, and longest
-    /// last part. All but the last say that there is more to come ([`Flags::PART`](wire::Flags::PART)).
+    /// Longest part of a message that goes in parts. All but the last say that there is more to come
+    /// ([`Flags::PART`](wire::Flags::PART)).
     #[must_use]
-    pub fn part_lens(&self, scattered: bool) -> (usize, usize) {
-        match self {
-            Self::Net(link) => link.part_lens(scattered),
-            _ => (wire::LONGEST, wire::LONGEST),
-        }
+    pub fn part_len(&self) -> usize {
+        if let Self::Net(link) = self { link.part_len() } else { wire::LONGEST }
     }
 
     /// Has parts of a message written where they go, which belong to the transfer of this number, as
     /// long as the result lives; none if they come as slots with a body.
     #[must_use]
     pub fn expect(&self, transfer: u64, to: &Buffer) -> Option<net::link::Landing> {
-        match self {
-            Self::Net(link) => link.expect(transfer, to),
-            _ => None,
-        }
+        if let Self::Net(link) = self { Some(link.expect(transfer, to)) } else { None }
     }
 
     /// What reads out of the peer's memory; none if messages come as parts.
@@ -345,7 +339,7 @@ impl Link {
     pub fn reaches(&self, own: &Segment) -> bool {
         match self {
             Self::Shm(link) => link.reaches(own),
-            // Nobody copies from memory here, or to it, but the provider below.
+            // Nobody copies from memory here, or to it, but this process.
             Self::Net(_) => false,
             // Its copies are made in the thread that closes.
             #[cfg(any(test, feature = "testing"))]

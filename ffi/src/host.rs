@@ -38,26 +38,6 @@ type Log = unsafe extern "C" fn(
     ...
 );
 
-type GetInfo = unsafe extern "C" fn(
-    u32,
-    *const c_char,
-    *const c_char,
-    u64,
-    *const sys::fi_info,
-    *mut *mut sys::fi_info,
-) -> c_int;
-type FreeInfo = unsafe extern "C" fn(*mut sys::fi_info);
-type OpenFabric =
-    unsafe extern "C" fn(*mut sys::fi_fabric_attr, *mut *mut sys::fid_fabric, *mut c_void) -> c_int;
-
-/// What opens another provider ([`crate::client`]).
-#[derive(Debug)]
-pub(crate) struct Functions {
-    pub(crate) get_info: GetInfo,
-    pub(crate) free_info: FreeInfo,
-    pub(crate) fabric: OpenFabric,
-}
-
 /// Functions of the host libfabric.
 #[derive(Debug)]
 pub struct Host {
@@ -67,7 +47,6 @@ pub struct Host {
     param_get: ParamGet,
     log_enabled: LogEnabled,
     log: Log,
-    pub(crate) client: Functions,
 }
 
 static HOST: OnceLock<Host> = OnceLock::new();
@@ -119,11 +98,6 @@ impl Host {
                 param_get: mem::transmute::<*mut c_void, ParamGet>(symbol(c"fi_param_get")?),
                 log_enabled: mem::transmute::<*mut c_void, LogEnabled>(symbol(c"fi_log_enabled")?),
                 log: mem::transmute::<*mut c_void, Log>(symbol(c"fi_log")?),
-                client: Functions {
-                    get_info: mem::transmute::<*mut c_void, GetInfo>(symbol(c"fi_getinfo")?),
-                    free_info: mem::transmute::<*mut c_void, FreeInfo>(symbol(c"fi_freeinfo")?),
-                    fabric: mem::transmute::<*mut c_void, OpenFabric>(symbol(c"fi_fabric")?),
-                },
             }
         };
         Ok(HOST.get_or_init(|| host))

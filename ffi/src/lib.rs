@@ -7,11 +7,9 @@
 //! wrapped here: [`info`] (hints and answers), [`memory`] (message buffers),
 //! [`atomic`] (operations on them),
 //! [`object`] (who owns what C points to). No panic crosses C ([`guard`]). [`host`] and [`mpi`] are
-//! what is found of the process around us; [`client`] is another provider of the same libfabric, which
-//! this one uses.
+//! what is found of the process around us.
 
 pub mod atomic;
-pub mod client;
 mod control;
 pub mod errno;
 pub mod flags;

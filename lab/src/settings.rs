@@ -39,6 +39,7 @@ const OF_RUNS: &[(&[&str], &str)] = &[
             "net",
             "net_eager_size",
             "net_timeout",
+            "net_seal",
             "poll",
             "job_key",
             "check",

@@ -130,13 +130,12 @@ pub(crate) fn hold(
     secret: Option<u64>,
     params: &Params,
 ) -> Result<Held> {
-    let network = network::open(params, wanted)?;
-    let wanted = network.as_ref().map_or(wanted, |network| network.address(wanted));
-    let how = if network.is_some() { address::Hold::Listening } else { address::Hold::Quietly };
-    let secret = match (secret, &network) {
-        (Some(secret), _) => secret,
-        (None, Some(_)) => network::own_secret(params)?,
-        (None, None) => 0,
+    let has_net = network::is_wanted(params);
+    let how = if has_net { address::Hold::Listening } else { address::Hold::Quietly };
+    let secret = match secret {
+        Some(secret) => secret,
+        None if has_net => network::own_secret(params)?,
+        None => 0,
     };
     let mut tries = if wanted.port() == 0 { PORTS } else { 1 };
     loop {
@@ -146,16 +145,13 @@ pub(crate) fn hold(
             Err(Errno::EADDRINUSE) if tries > 0 => {}
             made => {
                 let own = Arc::new(made?);
-                let listener = network.as_ref().map(|_| socket.try_clone()).transpose()?;
-                let socket = Unshared::new(socket);
-                let net = match network.zip(listener) {
-                    Some((network, listener)) => {
-                        let (below, who) = (network.below, own.identity());
-                        let settings = network::settings(params, secret);
-                        Some(Net::new(below, &settings, listener, who, address)?)
-                    }
-                    None => None,
+                let listener = has_net.then(|| socket.try_clone()).transpose()?;
+                let open = |listener| {
+                    let settings = network::settings(params, secret);
+                    Net::new(&settings, listener, own.identity(), address)
                 };
+                let net = listener.map(open).transpose()?;
+                let socket = Unshared::new(socket);
                 return Ok(Held { socket, address, secret, own, net });
             }
         }
@@ -246,7 +242,7 @@ impl Port {
         }
     }
 
-    /// Sleeps on the descriptors of the network beside that of the bell.
+    /// Sleeps on the descriptor of the network beside that of the bell.
     fn sleep_on_bells(
         &self,
         net: &Net,
@@ -257,8 +253,7 @@ impl Port {
         // What wakes one thread may be meant for another that sleeps here.
         let longest = self.arm_bells().min(at_most).min(LONGEST_NAP);
         if longest > Duration::ZERO && !ready() {
-            let bells: Vec<_> = net.bells().chain([bell]).collect();
-            sleep_on(&bells, longest);
+            sleep_on(&[net.bell(), bell], longest);
         }
     }
 
@@ -334,7 +329,7 @@ impl Pollable for Port {
     fn sleep(&self, at_most: Duration, ready: &dyn Fn() -> bool) {
         // Where there is a device thread, it hears the network.
         let net = self.network().filter(|_| !self.auto);
-        if let Some(net) = net.as_ref().filter(|net| net.rings())
+        if let Some(net) = &net
             && let Ok(bell) = self.bell.socket(&self.own)
         {
             return self.sleep_on_bells(net, bell, at_most, ready);
@@ -359,7 +354,7 @@ impl Pollable for Port {
         let mut look = |bell: BorrowedFd<'_>| look(bell).map_err(std::io::Error::from);
         look(self.bell.socket(&self.own)?)?;
         match self.network() {
-            Some(net) => Ok(net.bells().try_for_each(look)?),
+            Some(net) => Ok(look(net.bell())?),
             None => Ok(()),
         }
     }

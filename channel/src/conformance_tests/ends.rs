@@ -32,8 +32,8 @@ pub(super) enum Way {
     Twin(Arc<twin::Net>),
     /// Over connections.
     Net,
-    /// Over a provider of the libfabric that is installed here.
-    Below,
+    /// The same, where frames are sealed.
+    Sealed,
 }
 
 /// Those over which memory is copied from process to process.
@@ -43,28 +43,18 @@ pub(super) fn near() -> [Way; 2] {
 
 /// All.
 pub(super) fn ways() -> [Way; 4] {
-    [Way::Shm, Way::Twin(Arc::default()), Way::Net, Way::Below]
+    [Way::Shm, Way::Twin(Arc::default()), Way::Net, Way::Sealed]
 }
 
-/// The network of an endpoint that holds a port with this socket, over a provider of the libfabric that is
-/// installed here if it is `below`.
-pub(super) fn network(
-    socket: TcpListener,
-    own: &Segment,
-    address: SocketAddrV4,
-    below: bool,
-) -> Arc<Net> {
-    let below = below.then(|| {
-        ffi::host::Host::load().expect("a libfabric");
-        let open = |provider| end::open_below(provider, Some("127.0.0.1"));
-        open("tcp").or_else(|_| open("net")).expect("a provider for TCP")
-    });
+/// The network of an endpoint that holds a port with this socket.
+fn network(socket: TcpListener, own: &Segment, address: SocketAddrV4, seals: bool) -> Arc<Net> {
     let settings = end::Settings {
         job: Some(Secret::of_job("test")),
         own: Secret::of_endpoint(0),
         timeout: Duration::from_secs(10),
+        seals,
     };
-    Net::new(below, &settings, socket.into(), own.identity(), address).unwrap()
+    Net::new(&settings, socket.into(), own.identity(), address).unwrap()
 }
 
 /// Longest wait for something that was sent over the network.
@@ -86,12 +76,12 @@ pub(super) const COPIES: Settings = Settings { checks: false, copies: true };
 
 impl Endpoint {
     pub(super) fn new(way: &Way, port: u16, settings: Settings) -> Self {
-        let socket = matches!(way, Way::Net | Way::Below)
+        let socket = matches!(way, Way::Net | Way::Sealed)
             .then(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
         let port = socket.as_ref().map_or(port, |socket| socket.local_addr().unwrap().port());
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         let own = Arc::new(Segment::create(address).unwrap());
-        let net = socket.map(|socket| network(socket, &own, address, matches!(way, Way::Below)));
+        let net = socket.map(|socket| network(socket, &own, address, matches!(way, Way::Sealed)));
         let mut home =
             Home::new(&own, net.clone(), Turns::new(Polling::Auto, false), settings, false);
         let end = if let Way::Twin(net) = way { Some(net.end(own.identity())) } else { None };
@@ -137,7 +127,7 @@ impl Endpoint {
         self.links.push(opened.expect("in time").unwrap());
     }
 
-    /// Sends; over the network as soon as the provider below is connected.
+    /// Sends; over the network as soon as there is room.
     pub(super) fn send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
         let sent = self.until(|it| {
             let sent = it.try_send(header, payload);
@@ -149,6 +139,11 @@ impl Endpoint {
     pub(super) fn try_send(&mut self, header: Header, payload: Payload<'_>) -> Sent {
         let sent = self.home.send_near(0, &header, payload);
         sent.unwrap_or_else(|| self.home.send(&mut self.links[0], &header, payload))
+    }
+
+    /// Whether parts of a message are written where they go.
+    pub(super) fn lands(&self) -> bool {
+        self.net.as_ref().is_some_and(|net| !net.seals)
     }
 
     pub(super) fn way(&self) -> usize {

@@ -44,7 +44,7 @@ use slab::Slab;
 use super::{
     hello::{Hello, Nonsense, Said},
     input::{FRONT, Frame, Input, Landings, Next, Read},
-    secret::{Nonce, PROOF, Role, Secret, Session, random},
+    secret::{Claim, Nonce, PROOF, Role, Seal, Secret, Session, random},
 };
 
 /// Connections that the kernel keeps until they are accepted.
@@ -73,8 +73,8 @@ const LISTENER: u64 = u64::MAX;
 pub(super) enum Happened {
     /// The peer's nonce is here: this end may say Hello.
     Started,
-    /// The peer has proved that it knows the secret.
-    Proved(Hello),
+    /// The peer has proved that it knows the secret, and claims to be at its address.
+    Proved(Hello, Claim),
     Said(Said),
     Nonsense(Nonsense),
     /// The peer does not know the secret.
@@ -109,6 +109,8 @@ struct Connection {
     /// Looks at it since.
     looks: u32,
     input: Input,
+    /// What seals frames, if this endpoint seals them.
+    seal: Option<Seal>,
     /// Bytes that the kernel has not taken yet, from `taken` on.
     output: Vec<u8>,
     taken: usize,
@@ -138,6 +140,8 @@ pub(super) struct Connections {
     unproved: usize,
     /// The secret of those that are accepted.
     secret: Secret,
+    /// Whether frames are sealed.
+    seals: bool,
 }
 
 impl Connections {
@@ -145,7 +149,12 @@ impl Connections {
     ///
     /// # Errors
     /// It cannot listen, or there are no descriptors left.
-    pub(super) fn new(socket: OwnedFd, timeout: Duration, secret: Secret) -> Result<Self, Errno> {
+    pub(super) fn new(
+        socket: OwnedFd,
+        timeout: Duration,
+        secret: Secret,
+        seals: bool,
+    ) -> Result<Self, Errno> {
         let make = || -> rustix::io::Result<(OwnedFd, OwnedFd)> {
             listen(&socket, BACKLOG)?;
             rustix::io::ioctl_fionbio(&socket, true)?;
@@ -164,6 +173,7 @@ impl Connections {
             timeout,
             unproved: 0,
             secret,
+            seals,
         })
     }
 
@@ -216,6 +226,7 @@ impl Connections {
             since: Instant::now(),
             looks: 0,
             input: Input::default(),
+            seal: None,
             output: Vec::new(),
             taken: 0,
             wants_room: false,
@@ -248,15 +259,18 @@ impl Connections {
         connection.is_some_and(|it| matches!(it.handshake, Handshake::Proved(_)))
     }
 
-    /// Says Hello, with the proof of this end; the token is masked here.
-    pub(super) fn greet(&mut self, number: usize, mut hello: Hello) {
+    /// Says Hello, with the proof of this end, and the claim of the endpoint that has the secret `own`; the
+    /// token is masked here.
+    pub(super) fn greet(&mut self, number: usize, mut hello: Hello, own: &Secret) {
         let Some(connection) = self.all.get(number) else { return };
         let (Handshake::Started(session) | Handshake::Proved(session)) = &connection.handshake
         else {
             return;
         };
-        hello.masked_token ^= session.mask(connection.role);
-        let proof = session.prove(connection.role, &hello.to_bytes());
+        let role = connection.role;
+        hello.masked_token ^= session.mask(role);
+        hello.claim = session.claim(role, &hello.unclaimed(), own);
+        let proof = session.prove(role, &hello.to_bytes());
         self.say(number, &Said::Hello(hello, proof));
     }
 
@@ -288,6 +302,8 @@ impl Connections {
                 return Ok(false);
             }
         }
+        let sealed = connection.seal.as_ref().map(|seal| seal.sealed(front, data));
+        let (front, data) = sealed.as_ref().map_or((front, data), |sealed| (&sealed[..], &[][..]));
         let whole = front.len() + data.iter().map(Buffer::len).sum::<usize>();
         let gone = match socket::send(connection.socket.as_fd(), front, data) {
             Ok(gone) => gone,
@@ -295,6 +311,9 @@ impl Connections {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
             Err(error) => return Err(error.into()),
         };
+        if gone > 0 {
+            connection.seal.as_mut().into_iter().for_each(Seal::went);
+        }
         if gone == whole {
             return Ok(true);
         }
@@ -513,7 +532,7 @@ impl Connections {
                 }
                 _ => Happened::Nonsense(Nonsense::Garbage),
             },
-            Said::Hello(hello, proof) => connection.prove(hello, &proof),
+            Said::Hello(hello, proof) => connection.prove(hello, &proof, self.seals),
             // A peer that was dialed may refuse this endpoint without a proof.
             Said::Refused(_) if is_proved || connection.role == Role::Dialer => {
                 Happened::Said(said)
@@ -521,7 +540,7 @@ impl Connections {
             said if is_proved => Happened::Said(said),
             _ => Happened::Nonsense(Nonsense::Garbage),
         };
-        if matches!(happened, Happened::Proved(_)) && connection.role == Role::Acceptor {
+        if matches!(happened, Happened::Proved(..)) && connection.role == Role::Acceptor {
             self.unproved -= 1;
         }
         match happened {
@@ -560,7 +579,7 @@ impl Connection {
     }
 
     /// Checks the peer's Hello.
-    fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF]) -> Happened {
+    fn prove(&mut self, mut hello: Hello, proof: &[u8; PROOF], seals: bool) -> Happened {
         let Handshake::Started(session) = &self.handshake else {
             return Happened::Nonsense(Nonsense::Garbage);
         };
@@ -568,9 +587,14 @@ impl Connection {
         if !session.is_proved(theirs, &hello.to_bytes(), proof) {
             return Happened::Unproved;
         }
+        let claim = session.claimed(theirs, &hello.unclaimed(), hello.claim);
         hello.masked_token ^= session.mask(theirs);
+        if seals {
+            self.seal = Some(session.seal(self.role));
+            self.input.expect_sealed(session.seal(theirs));
+        }
         self.handshake = Handshake::Proved(session.clone());
-        Happened::Proved(hello)
+        Happened::Proved(hello, claim)
     }
 
     /// Keeps what is left of a frame of `whole` bytes.

@@ -11,14 +11,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ffi::{Buffer, Errno, client::Client};
+use ffi::{Buffer, Errno};
 
 use super::{
     connections::{Connections, Happened},
     contact::{Contact, State},
     hello::{Hello, Nonsense, Refusal, Said},
     input::Frame,
-    secret::{Secret, random},
+    secret::{Claim, Secret, random},
 };
 use crate::{identity::Identity, shm::segment::Liveness};
 
@@ -39,10 +39,11 @@ const FORGET: Duration = Duration::from_secs(10);
 pub(super) struct Own {
     /// The secret of the job; without one, each endpoint has its own.
     pub(super) job: Option<Secret>,
+    pub(super) secret: Secret,
     pub(super) who: Identity,
     pub(super) address: SocketAddrV4,
-    pub(super) provider: String,
-    pub(super) name: Vec<u8>,
+    /// Whether its frames are sealed.
+    pub(super) seals: bool,
 }
 
 /// See the module.
@@ -57,8 +58,6 @@ pub(super) struct Contacts {
     of: HashMap<usize, u16>,
     /// Number that is looked at first when one is given.
     next: usize,
-    /// Those who have not said who they are.
-    greetings: usize,
     /// When a connection was last refused or found to be nonsense, which the log says once a second.
     said: Option<Instant>,
     /// Number that is looked at next.
@@ -66,23 +65,17 @@ pub(super) struct Contacts {
 }
 
 impl Contacts {
-    /// Those of an endpoint whose name has the secret `accepts`, unless the job has one.
-    pub(super) fn new(
-        own: Own,
-        accepts: Secret,
-        socket: OwnedFd,
-        timeout: Duration,
-    ) -> Result<Self, Errno> {
-        let secret = own.job.unwrap_or(accepts);
+    /// Those of an endpoint that holds its port with this socket.
+    pub(super) fn new(own: Own, socket: OwnedFd, timeout: Duration) -> Result<Self, Errno> {
+        let secret = own.job.unwrap_or(own.secret);
         Ok(Self {
+            connections: Connections::new(socket, timeout, secret, own.seals)?,
             own,
-            connections: Connections::new(socket, timeout, secret)?,
             said: None,
             all: Vec::new(),
             at: HashMap::new(),
             of: HashMap::new(),
             next: 0,
-            greetings: 0,
             look: 0,
         })
     }
@@ -107,11 +100,6 @@ impl Contacts {
         Some((number, self.get(number.into()).filter(|contact| contact.is_open())?))
     }
 
-    /// Whether somebody has yet to say who it is.
-    pub(super) fn greets(&self) -> bool {
-        self.greetings > 0
-    }
-
     /// See [`super::end::Net::meet`].
     pub(super) fn meet(
         &mut self,
@@ -119,16 +107,16 @@ impl Contacts {
         secret: Option<Secret>,
     ) -> Result<(u16, Identity), Errno> {
         if let Some(&number) = self.at.get(&address)
+            && self.is_verified(number, secret)
             && let Some(contact) = self.get(number.into())
         {
             match (contact.state, contact.who) {
                 (State::Open, Some(who)) => return Ok((number, who)),
-                (State::Lost(..), Some(who)) if contact.is_linked => return Ok((number, who)),
                 (State::Failed(errno, _), _) => {
                     self.remove(number);
                     return Err(errno);
                 }
-                (State::Dead | State::Closed, _) => _ = self.at.remove(&address),
+                (State::Dead | State::Closed, _) => {}
                 _ => return Err(Errno::EAGAIN),
             }
         }
@@ -186,9 +174,8 @@ impl Contacts {
             self.all.push(None);
         }
         self.next = number + 1;
-        let contact = Contact::new(address, u32::from_ne_bytes(random()?));
+        let contact = Contact::new(address, u64::from_ne_bytes(random()?));
         self.all[number] = Some(Box::new(contact));
-        self.greetings += 1;
         self.at.insert(address, number as u16);
         Ok(number as u16)
     }
@@ -203,7 +190,6 @@ impl Contacts {
 
     fn remove(&mut self, number: u16) {
         let Some(contact) = self.all[usize::from(number)].take() else { return };
-        self.greetings -= usize::from(contact.greets());
         for stream in contact.streams {
             self.of.remove(&stream);
             self.connections.close(stream);
@@ -216,28 +202,28 @@ impl Contacts {
     /// Says who we are.
     fn greet(&mut self, number: u16, stream: usize) {
         let Some(contact) = self.get(number.into()) else { return };
-        let Own { who, address, provider, name, .. } = &self.own;
+        let Own { who, address, seals, secret, .. } = self.own;
         let hello = Hello {
-            who: *who,
-            address: *address,
+            who,
+            address,
             to: contact.address,
             masked_token: contact.token_here,
             number,
-            provider: provider.clone(),
-            name: name.clone(),
+            seals,
+            claim: Default::default(),
         };
-        self.connections.greet(stream, hello);
+        self.connections.greet(stream, hello, &secret);
     }
 
     /// Sends, receives, and sees to what happened on connections.
-    pub(super) fn tend(&mut self, mut below: Option<&mut Client>) {
+    pub(super) fn tend(&mut self) {
         self.connections.poll();
         while let Some((stream, happened)) = self.connections.next() {
             let number = self.of.get(&stream).copied();
             match happened {
                 // The acceptor's nonce is here: the dialer says Hello.
                 Happened::Started => number.into_iter().for_each(|it| self.greet(it, stream)),
-                Happened::Proved(hello) => self.greeted(stream, &hello, below.as_deref_mut()),
+                Happened::Proved(hello, claim) => self.greeted(stream, &hello, claim),
                 Happened::Said(said) => {
                     number.into_iter().for_each(|it| self.told(it, &said));
                     if matches!(said, Said::Refused(_)) {
@@ -254,6 +240,9 @@ impl Contacts {
                         Nonsense::Garbage => {
                             tracing::warn!("a connection of a program that is no endpoint of tcam");
                         }
+                        Nonsense::Forged => {
+                            tracing::error!("a frame was changed, added or lost on its way");
+                        }
                     }
                     self.gone(stream, Errno::EPROTO);
                 }
@@ -262,7 +251,7 @@ impl Contacts {
         }
     }
 
-    fn greeted(&mut self, stream: usize, hello: &Hello, below: Option<&mut Client>) {
+    fn greeted(&mut self, stream: usize, hello: &Hello, claim: Claim) {
         let dialed = self.of.get(&stream).copied();
         // Both ends say to whom they speak: nobody can hand a handshake on to another endpoint.
         let meant = match dialed.and_then(|number| self.get(number.into())) {
@@ -274,17 +263,10 @@ impl Contacts {
         if !meant {
             return self.refuse(stream, Refusal::Key);
         }
-        if hello.provider != self.own.provider {
-            tracing::warn!(
-                "{} uses FI_TCAM_NET={}, this process {}",
-                hello.address,
-                hello.provider,
-                self.own.provider
-            );
-            return self.refuse(stream, Refusal::Provider);
+        if hello.seals != self.own.seals {
+            return self.refuse(stream, Refusal::Seal);
         }
         let known = dialed.or_else(|| self.at.get(&hello.address).copied());
-        // One that was lost may come back under another number.
         let fits = |contact: &Contact| match contact.state {
             State::Greeting => true,
             State::Open => {
@@ -305,22 +287,20 @@ impl Contacts {
                 Err(_) => return self.refuse(stream, Refusal::Full),
             },
         };
-        if self.get(number.into()).is_some_and(Contact::greets) {
-            let unspecified = Ok(ffi::flags::ADDR_UNSPEC);
-            let inserted = below.map_or(unspecified, |below| below.insert(&hello.name));
-            let Some(contact) = self.get_mut(number) else { return };
-            let Ok(to) = inserted else {
-                if contact.streams.is_empty() {
-                    self.remove(number);
+        let has_job = self.own.job.is_some();
+        let Some(contact) = self.get_mut(number) else { return };
+        if contact.greets() {
+            if dialed.is_none() && !has_job {
+                // This endpoint dials that address as well, and knows the secret there.
+                if contact.secret.is_some_and(|secret| !claim.is_of(&secret)) {
+                    return self.refuse(stream, Refusal::Key);
                 }
-                return self.refuse(stream, Refusal::Provider);
-            };
+                contact.claim = contact.secret.is_none().then_some(claim);
+            }
             contact.who = Some(hello.who);
-            contact.to = to;
             contact.token = hello.masked_token;
             contact.number = hello.number;
             contact.state = State::Open;
-            self.greetings -= 1;
             tracing::debug!("in touch with {} over the network", hello.address);
         }
         if dialed.is_none() {
@@ -346,7 +326,9 @@ impl Contacts {
                  another job, or is FI_TCAM_JOB_KEY another there?"
             ),
             Refusal::Version => tracing::warn!("a peer of another version of tcam is refused"),
-            Refusal::Provider => tracing::warn!("a peer with another network is refused"),
+            Refusal::Seal => tracing::warn!(
+                "a peer is refused: FI_TCAM_NET_SEAL is on in one of the two processes, off in the other"
+            ),
             Refusal::Full => tracing::warn!("a peer is refused, there are too many"),
         }
         self.connections.say(stream, &Said::Refused(refusal));
@@ -365,7 +347,7 @@ impl Contacts {
                 let why = match refusal {
                     Refusal::Key => "it has another secret (is FI_TCAM_JOB_KEY the same there?)",
                     Refusal::Version => "it has another version of tcam",
-                    Refusal::Provider => "it uses another FI_TCAM_NET",
+                    Refusal::Seal => "FI_TCAM_NET_SEAL is not the same there",
                     Refusal::Full => "it has too many peers",
                 };
                 tracing::error!("{} refuses this process: {why}", contact.address);
@@ -379,7 +361,6 @@ impl Contacts {
         let Some(contact) = self.get_mut(number) else { return };
         if contact.greets() {
             contact.state = State::Failed(errno, Instant::now());
-            self.greetings -= 1;
         }
     }
 
@@ -434,52 +415,52 @@ impl Contacts {
         outgoing.is_none_or(|stream| self.connections.has_room(stream))
     }
 
+    /// Whether a contact is at the address that it says: it knows `secret`, which the name of the endpoint
+    /// there contains. One that does not is torn off.
+    pub(super) fn is_verified(&mut self, number: u16, secret: Option<Secret>) -> bool {
+        let Some(contact) = self.get_mut(number) else { return false };
+        let (Some(secret), Some(claim)) = (secret, contact.claim) else { return true };
+        if claim.is_of(&secret) {
+            contact.claim = None;
+            return true;
+        }
+        let address = contact.address;
+        tracing::error!(
+            "a process says that it is {address}, and does not know the secret in that name"
+        );
+        self.at.remove(&address);
+        self.tear(number);
+        false
+    }
+
     /// The next frame that came over a connection, with the number of the connection and that of its
     /// sender; to be handled until [`Connections::done`].
     pub(super) fn take(&mut self) -> Option<(usize, u16, Frame)> {
         loop {
             let (stream, frame) = self.connections.take()?;
-            let head = frame.head;
             if let Some(&number) = self.of.get(&stream)
                 && let Some(contact) = self.get_mut(number)
             {
-                let is_from = contact.who.is_some() && contact.is_from(head.token);
+                let is_from = contact.is_open() && contact.token_here == frame.head.token;
                 if is_from && *contact.incoming.get_or_insert(stream) == stream {
-                    if self.is_next(number, head.before) {
-                        return Some((stream, number, frame));
-                    }
-                } else {
-                    self.tear(number);
+                    return Some((stream, number, frame));
                 }
+                self.tear(number);
             }
+            drop(frame);
             self.connections.done(stream);
         }
-    }
-
-    /// Whether a frame is the next of a peer: each says how many went before it. If it is not, the
-    /// provider below has lost some, and nothing that comes can be believed to be in order.
-    pub(super) fn is_next(&mut self, number: u16, before: u32) -> bool {
-        let Some(contact) = self.get_mut(number) else { return false };
-        let is_over = contact.is_torn || contact.state == State::Dead;
-        if contact.came as u32 == before && !is_over {
-            contact.came += 1;
-            return true;
-        }
-        if !is_over {
-            let (address, came) = (contact.address, contact.came as u32);
-            tracing::error!("{address}: message {before} came over the network in place of {came}");
-            self.tear(number);
-        }
-        false
     }
 
     /// Ends all that is between a peer and this endpoint, at both.
     fn tear(&mut self, number: u16) {
         let Some(contact) = self.get_mut(number) else { return };
-        contact.is_torn = true;
-        for stream in contact.streams.clone() {
-            self.gone(stream, Errno::ECONNABORTED);
+        contact.lose();
+        for stream in std::mem::take(&mut contact.streams) {
+            self.of.remove(&stream);
+            self.connections.close(stream);
         }
+        self.fail(number, Errno::ECONNABORTED);
     }
 
     /// A frame of a peer was handled.
@@ -504,26 +485,19 @@ impl Contacts {
         }
     }
 
-    /// The provider below could not send to a peer: what follows would not be what follows.
-    pub(super) fn lost(&mut self, number: u16, errno: Errno) {
-        let Some(contact) = self.get_mut(number) else { return };
-        if !contact.is_torn && contact.is_open() {
-            tracing::warn!("{} cannot be sent to: {errno}", contact.address);
-            self.tear(number);
-        }
+    /// A peer cannot be sent to: what follows would not be what follows.
+    fn lost(&mut self, number: u16, errno: Errno) {
+        let Some(contact) = self.get(number.into()).filter(|contact| contact.is_open()) else {
+            return;
+        };
+        tracing::warn!("{} cannot be sent to: {errno}", contact.address);
+        self.tear(number);
     }
 
-    /// See [`super::link::Link::liveness`]. Those who are lost are looked at, if all was read that has
-    /// come.
-    pub(super) fn liveness(&mut self, number: u16, who: Identity, has_read: bool) -> Liveness {
-        let Some(contact) = self.get_mut(number) else { return Liveness::Dead };
-        if contact.who != Some(who) {
-            return Liveness::Dead;
-        }
-        if has_read {
-            contact.settle();
-        }
-        contact.liveness()
+    /// See [`super::link::Link::liveness`].
+    pub(super) fn liveness(&self, number: u16, who: Identity) -> Liveness {
+        let contact = self.get(number.into()).filter(|contact| contact.who == Some(who));
+        contact.map_or(Liveness::Dead, Contact::liveness)
     }
 
     /// The endpoint has no link to a peer any more.
@@ -539,7 +513,7 @@ impl Contacts {
     }
 
     /// Forgets those who are gone, and strangers. Of many peers some at a time are looked at.
-    pub(super) fn look_around(&mut self, has_read: bool) {
+    pub(super) fn look_around(&mut self) {
         self.connections.look_around();
         for _ in 0..self.all.len().min(A_LOOK) {
             self.look = (self.look + 1) % self.all.len();
@@ -547,9 +521,6 @@ impl Contacts {
             if contact.redial.is_some_and(|at| Instant::now() >= at) {
                 self.redial(self.look as u16);
                 continue;
-            }
-            if has_read {
-                contact.settle();
             }
             let is_over = match contact.state {
                 State::Failed(_, since) => since.elapsed() > FORGET,

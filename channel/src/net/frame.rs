@@ -2,22 +2,21 @@
 //! What one message over the network is.
 //!
 //! ```text
-//!  0       4      8       12       16                                        56
-//!  | token | sum  | check | before | kind, flags, peer, count | bits .. op     | payload ...
+//!  0       8      12      16                                        56
+//!  | token | sum  | check | kind, flags, peer, count | bits .. op    | payload ...
 //! ```
-//! The token is what the receiver gave the sender in its Hello, `before` how many frames the sender
-//! sent it before. `sum` is of all that follows it but
-//! the check, `check` of the message, both with `FI_TCAM_CHECK=on`. Words are of the byte order of
-//! the sender: hosts of one job have the same ([`super::hello`]).
+//! The token is a random number that the receiver gave the sender in its Hello. `sum` is of all that
+//! follows it but the check, `check` of the message, both with `FI_TCAM_CHECK=on`. Words are of the byte
+//! order of the sender: hosts of one job have the same ([`super::hello`]).
 
-use crate::wire::{Flags, Header, Kind};
+use crate::wire::{Header, Kind};
 
 /// Bytes before the payload.
 pub(super) const HEAD: usize = 56;
 /// Longest message that is copied and sent at once. To ask for one, and to say that it has come, takes
 /// as long as some 20 KiB do.
 pub const EAGER: usize = 64 * 1024;
-/// Bytes that parts of a long message have, which are sent from where they are.
+/// Longest part of a long message, which is sent from where it is and received where it goes.
 pub(super) const PART: usize = 256 * 1024;
 /// Most bytes that are copied to be sent: a message, or parts of memory and data for them.
 pub(super) const LONGEST_STAGED: usize = HEAD + EAGER + 256;
@@ -27,21 +26,20 @@ pub(super) const LONGEST: usize = HEAD + PART;
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    pub(super) token: u32,
+    pub(super) token: u64,
     pub(super) sum: u32,
     pub(super) check: u32,
-    pub(super) before: u32,
     pub(super) words: [u64; 5],
 }
 
 impl Head {
     pub(super) fn to_bytes(self) -> [u8; HEAD] {
         let mut bytes = [0; HEAD];
-        for (at, word) in [self.token, self.sum, self.check, self.before].into_iter().enumerate() {
-            bytes[4 * at..][..4].copy_from_slice(&word.to_ne_bytes());
-        }
-        for (at, word) in self.words.into_iter().enumerate() {
-            bytes[16 + 8 * at..][..8].copy_from_slice(&word.to_ne_bytes());
+        bytes[..8].copy_from_slice(&self.token.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.sum.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&self.check.to_ne_bytes());
+        for (to, word) in bytes[16..].chunks_exact_mut(8).zip(self.words) {
+            to.copy_from_slice(&word.to_ne_bytes());
         }
         bytes
     }
@@ -52,7 +50,7 @@ impl Head {
         let (halves, _) = bytes.as_chunks::<4>();
         let half = |at: usize| u32::from_ne_bytes(halves[at]);
         let words = [word(2), word(3), word(4), word(5), word(6)];
-        Self { token: half(0), sum: half(1), check: half(2), before: half(3), words }
+        Self { token: word(0), sum: half(2), check: half(3), words }
     }
 
     /// The sum of the header and what goes with it.
@@ -72,20 +70,13 @@ pub(super) fn is_whole(header: &Header, payload: usize) -> bool {
     }
 }
 
-/// Whether what goes with a slot stays where it is until it is sent: a part of a long message that is
-/// not the last. The last goes once all others are sent, so that a receiver has all of it only if its
-/// sender had not given up by then, and done something else with that memory.
-pub(super) fn is_part(header: &Header) -> bool {
-    header.kind == Kind::Chunk && header.flags.contains(Flags::PART)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn heads_survive_the_wire() {
-        let head = Head { token: 1, sum: 2, check: 3, before: 7, words: [4, 5, 6, 7, u64::MAX] };
+        let head = Head { token: 1, sum: 2, check: 3, words: [4, 5, 6, 7, u64::MAX] };
         assert_eq!(Head::of_bytes(&head.to_bytes()), head);
         assert_ne!(Head::sum_of(&head.words, b"a"), Head::sum_of(&head.words, b"b"));
     }

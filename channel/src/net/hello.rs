@@ -4,8 +4,8 @@
 //! ```text
 //! message   length of the rest (2 bytes) | kind (1) | rest
 //! Start 1   magic 8 | nonce 16
-//! Hello 2   identity 8 | address 8 | address of the peer 8 | masked token 4 | number 2 |
-//!           provider: length 1, bytes | name: length 2, bytes | proof 32
+//! Hello 2   identity 8 | address 8 | address of the peer 8 | masked token 8 | number 2 | seals 1 |
+//!           claim 32 | proof 32
 //! Bye 3     number of frames sent: 8
 //! Seen 4    number of frames handled: 8
 //! Refused 5 reason: 1
@@ -22,50 +22,47 @@ use crate::{
     identity::Identity,
 };
 
-/// Version 3 of these messages.
-const MAGIC: u64 = 0x7463_616d_6e65_0003;
+/// Version 4 of these messages.
+const MAGIC: u64 = 0x7463_616d_6e65_0004;
 
 /// Longest message.
-pub(super) const LONGEST: usize = 512;
-const NAME: usize = 256;
-const PROVIDER: usize = 64;
+pub(super) const LONGEST: usize = 128;
 
 /// The reason why a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub(super) enum Refusal {
     /// Another job's key.
     Key,
     /// Another version of tcam, or another byte order.
     Version,
-    /// Another provider below.
-    Provider,
+    /// Only one of the two seals frames.
+    Seal,
     /// It is in touch with as many as it can be.
     Full,
 }
 
 /// The description of an endpoint, for a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hello {
+pub(super) struct Hello {
     /// Its identity.
-    pub who: Identity,
+    pub(super) who: Identity,
     /// Where, as addresses are compared.
-    pub address: SocketAddrV4,
+    pub(super) address: SocketAddrV4,
     /// The address of the peer that it speaks to. A dialer names the address that it connected to.
-    pub to: SocketAddrV4,
+    pub(super) to: SocketAddrV4,
     /// The token that frames to it carry, masked for this connection.
-    pub masked_token: u32,
+    pub(super) masked_token: u64,
     /// The number under which it knows who it talks to.
-    pub number: u16,
-    /// The provider below.
-    pub provider: String,
-    /// The name of its endpoint there.
-    pub name: Vec<u8>,
+    pub(super) number: u16,
+    /// Whether its frames are sealed (`FI_TCAM_NET_SEAL`).
+    pub(super) seals: bool,
+    /// That it is at its address: see [`super::secret::Claim`].
+    pub(super) claim: [u8; PROOF],
 }
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(clippy::large_enum_variant, reason = "read and done with")]
-pub enum Said {
+pub(super) enum Said {
     /// A connection begins.
     Start([u8; 16]),
     /// See [`Hello`]; with the proof that its sender knows the secret.
@@ -80,36 +77,36 @@ pub enum Said {
 
 /// What bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nonsense {
+pub(super) enum Nonsense {
     /// Of another version, or of another byte order.
     Version,
     /// Of no version.
     Garbage,
+    /// A frame with a wrong tag.
+    Forged,
 }
 
 impl Hello {
-    /// The bytes that its proof is of.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    /// The bytes that its claim is of.
+    pub(super) fn unclaimed(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for word in [self.who.word(), pack(self.address), pack(self.to)] {
+        for word in [self.who.word(), pack(self.address), pack(self.to), self.masked_token] {
             bytes.extend(word.to_ne_bytes());
         }
-        bytes.extend(self.masked_token.to_ne_bytes());
         bytes.extend(self.number.to_ne_bytes());
-        let provider = &self.provider.as_bytes()[..self.provider.len().min(PROVIDER)];
-        bytes.push(provider.len() as u8);
-        bytes.extend(provider);
-        let name = &self.name[..self.name.len().min(NAME)];
-        bytes.extend((name.len() as u16).to_ne_bytes());
-        bytes.extend(name);
+        bytes.push(self.seals.into());
         bytes
+    }
+
+    /// The bytes that its proof is of.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        [self.unclaimed(), self.claim.to_vec()].concat()
     }
 }
 
 impl Said {
     /// As bytes.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0, 0];
         match self {
             Self::Start(nonce) => {
@@ -141,7 +138,7 @@ impl Said {
     ///
     /// # Errors
     /// They are no message.
-    pub fn of_bytes(bytes: &[u8]) -> Result<Option<(Self, usize)>, Nonsense> {
+    pub(super) fn of_bytes(bytes: &[u8]) -> Result<Option<(Self, usize)>, Nonsense> {
         let Some((&len, rest)) = bytes.split_first_chunk() else { return Ok(None) };
         let len = usize::from(u16::from_ne_bytes(len));
         if !(1..=LONGEST).contains(&len) {
@@ -177,21 +174,17 @@ fn read(message: &[u8]) -> Option<Said> {
         }
         2 => {
             let mut word = || Some(u64::from_ne_bytes(take(&mut rest)?));
-            let (who, address, to) = (word()?, word()?, word()?);
-            let masked_token = u32::from_ne_bytes(take(&mut rest)?);
+            let (who, address, to, masked_token) = (word()?, word()?, word()?, word()?);
             let number = u16::from_ne_bytes(take(&mut rest)?);
-            let [len] = take(&mut rest)?;
-            let provider = split(&mut rest, usize::from(len))?;
-            let len = u16::from_ne_bytes(take(&mut rest)?);
-            let name = split(&mut rest, usize::from(len))?;
+            let [seals] = take(&mut rest)?;
             let hello = Hello {
                 who: Identity::of_word(who)?,
                 address: unpack(address),
                 to: unpack(to),
                 masked_token,
                 number,
-                provider: String::from_utf8(provider.to_vec()).ok()?,
-                name: name.to_vec(),
+                seals: seals != 0,
+                claim: take(&mut rest)?,
             };
             Said::Hello(hello, take(&mut rest)?)
         }
@@ -200,7 +193,7 @@ fn read(message: &[u8]) -> Option<Said> {
         _ => Said::Refused(match take(&mut rest)? {
             [0] => Refusal::Key,
             [1] => Refusal::Version,
-            [2] => Refusal::Provider,
+            [2] => Refusal::Seal,
             [3] => Refusal::Full,
             _ => return None,
         }),
@@ -212,12 +205,6 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (first, behind) = rest.split_first_chunk()?;
     *rest = behind;
     Some(*first)
-}
-
-fn split<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
-    let (first, behind) = rest.split_at_checked(len)?;
-    *rest = behind;
-    Some(first)
 }
 
 #[cfg(test)]
@@ -232,14 +219,14 @@ mod tests {
             to: "10.0.0.2:8".parse().unwrap(),
             masked_token: 5,
             number: 6,
-            provider: "tcp".to_owned(),
-            name: vec![1, 2, 3],
+            seals: true,
+            claim: [7; PROOF],
         }
     }
 
     #[test]
     fn what_is_said_is_understood_also_in_pieces() {
-        let refusals = [Refusal::Key, Refusal::Version, Refusal::Provider, Refusal::Full];
+        let refusals = [Refusal::Key, Refusal::Version, Refusal::Seal, Refusal::Full];
         let hello = Said::Hello(hello(), [9; PROOF]);
         let mut all = vec![Said::Start([8; 16]), hello, Said::Bye(1), Said::Seen(u64::MAX)];
         all.extend(refusals.map(Said::Refused));

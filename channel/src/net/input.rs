@@ -3,14 +3,16 @@
 //!
 //! ```text
 //! message of the handshake   see super::hello; its length is never 0
-//! frame                      0 (2 bytes) | 0 (2) | length of the payload (4) | head (56) | payload
+//! frame                      0 (2 bytes) | 0 (2) | length of the payload (4) | head (56) | payload |
+//!                            tag (16), if frames are sealed
 //!
 //! buffer   [ handled ....... | frame that the endpoint handles | frames behind it | free ]
 //!                            start                                               end
 //! ```
 //! The endpoint handles one frame at a time, in place. While it does, the buffer is neither read into
 //! nor moved. A part of a long message that the endpoint expects ([`Landings`]) skips the buffer: the
-//! socket writes it into the memory of the application.
+//! socket writes it into the memory of the application. Where frames are sealed none does: nothing is
+//! written before its tag was found to be right.
 
 use std::{collections::HashMap, io, os::fd::BorrowedFd, sync::Arc};
 
@@ -19,6 +21,7 @@ use ffi::{Buffer, Errno};
 use super::{
     frame::{HEAD, Head, LONGEST, LONGEST_STAGED},
     hello::{Nonsense, Said},
+    secret::{Seal, TAG},
 };
 use crate::wire::{Flags, Header, Kind};
 
@@ -35,13 +38,15 @@ const MOST_BUFFERED: usize = 8 + LONGEST_STAGED;
 /// The memory that parts of long messages come into, by contact and number of the transfer.
 pub(super) type Landings = HashMap<(u16, u64), Buffer>;
 
+/// Where the payload of a frame is: the buffer of its connection, and the place and length in it; of a
+/// part of a long message that is in the memory of the application already, nothing.
+pub(super) type Payload = Option<(Arc<Vec<u8>>, usize, usize)>;
+
 /// A frame that has come whole.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) head: Head,
-    /// The buffer of its connection, and where the payload is in it; of a part of a long message that
-    /// is in the memory of the application already, nothing.
-    pub(super) payload: Option<(Arc<Vec<u8>>, usize, usize)>,
+    pub(super) payload: Payload,
 }
 
 /// The next item of a connection.
@@ -91,9 +96,20 @@ pub(super) struct Input {
     frame: Option<usize>,
     is_taken: bool,
     is_used: bool,
+    /// That of the other end, if frames are sealed.
+    seal: Option<Seal>,
 }
 
 impl Input {
+    /// From here on frames have the tags of this seal.
+    pub(super) fn expect_sealed(&mut self, seal: Seal) {
+        self.seal = Some(seal);
+    }
+
+    fn tag_len(&self) -> usize {
+        if self.seal.is_some() { TAG } else { 0 }
+    }
+
     /// Whether a frame is next, or is being handled.
     pub(super) fn has_frame(&self) -> bool {
         self.frame.is_some()
@@ -164,7 +180,8 @@ impl Input {
 
     /// Bytes that the message or frame takes that is next, as far as that is known.
     fn needed(&self) -> usize {
-        self.payload_len().map_or(FRONT, |len| (FRONT + len).min(MOST_BUFFERED))
+        let tag = self.tag_len();
+        self.payload_len().map_or(FRONT, |len| (FRONT + len).min(MOST_BUFFERED) + tag)
     }
 
     fn buffered(&self) -> &[u8] {
@@ -206,7 +223,9 @@ impl Input {
             return Err(Nonsense::Garbage);
         }
         let head = self.head();
-        if let Some(landing) = landing_of(head, len, contact, landings)? {
+        if self.seal.is_none()
+            && let Some(landing) = landing_of(head, len, contact, landings)?
+        {
             self.start += FRONT;
             self.landing = Some(landing);
             return Ok(self.go_on_landing());
@@ -214,10 +233,15 @@ impl Input {
         if FRONT + len > MOST_BUFFERED {
             return Err(Nonsense::Garbage);
         }
-        if self.buffered().len() < FRONT + len {
+        let whole = FRONT + len + self.tag_len();
+        let Some(bytes) = self.bytes[self.start..self.end].get(..whole) else {
             return Ok(Next::Nothing);
+        };
+        let (frame, tag) = bytes.split_at(FRONT + len);
+        if self.seal.as_mut().is_some_and(|seal| !seal.opens(frame, tag)) {
+            return Err(Nonsense::Forged);
         }
-        self.frame = Some(FRONT + len);
+        self.frame = Some(whole);
         Ok(Next::Frame)
     }
 
@@ -258,7 +282,8 @@ impl Input {
                 Frame { head: landing.head, payload: is_lost.then(|| (Arc::default(), 0, 0)) }
             }
             None => {
-                let payload = (Arc::clone(&self.bytes), self.start + FRONT, len - FRONT);
+                let at = self.start + FRONT;
+                let payload = (Arc::clone(&self.bytes), at, len - FRONT - self.tag_len());
                 Frame { head: self.head(), payload: Some(payload) }
             }
         })
@@ -286,7 +311,7 @@ impl Input {
     pub(super) fn shrink(&mut self) {
         let is_idle = !std::mem::take(&mut self.is_used);
         if is_idle && self.start == self.end && self.frame.is_none() && !self.bytes.is_empty() {
-            *self = Self { landing: self.landing.take(), ..Self::default() };
+            (self.bytes, self.start, self.end) = (Arc::default(), 0, 0);
         }
     }
 }
@@ -329,7 +354,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::net::connections::front_of;
+    use crate::net::{
+        connections::front_of,
+        secret::{Role, Secret, Session},
+    };
 
     const CONTACT: u16 = 3;
     const TRANSFER: u64 = 9;
@@ -347,7 +375,7 @@ mod tests {
             len,
             op: TRANSFER,
         };
-        let head = Head { token: 1, sum: 2, check: 3, before: 4, words: header.words() };
+        let head = Head { token: 1, sum: 2, check: 3, words: header.words() };
         [&front_of(payload.len())[..], &head.to_bytes(), payload].concat()
     }
 
@@ -357,10 +385,15 @@ mod tests {
     }
 
     /// Reads bytes that arrive in pieces. Returns the payloads of frames, and `None` for parts that have landed.
-    fn read_all(bytes: &[u8], piece: usize, landings: &Landings) -> Vec<Option<Vec<u8>>> {
+    fn read_all(
+        mut input: Input,
+        bytes: &[u8],
+        piece: usize,
+        landings: &Landings,
+    ) -> Vec<Option<Vec<u8>>> {
         let (here, mut there) = UnixStream::pair().unwrap();
         here.set_nonblocking(true).unwrap();
-        let (mut input, mut came) = (Input::default(), Vec::new());
+        let mut came = Vec::new();
         for piece in bytes.chunks(piece.max(1)) {
             there.write_all(piece).unwrap();
             loop {
@@ -394,22 +427,33 @@ mod tests {
         fn frames_come_whole_and_in_order(
             lens in prop::collection::vec(prop_oneof![0_usize..300, 0..=MOST_BUFFERED - FRONT], 1..12),
             piece in prop_oneof![1_usize..200, 1_usize..100_000],
+            is_sealed in any::<bool>(),
         ) {
+            let seal = Session::new(&Secret::of_job("key"), &[1; 16], &[2; 16]).seal(Role::Dialer);
+            let (mut from, mut input) = (seal.clone(), Input::default());
+            if is_sealed {
+                input.expect_sealed(seal);
+            }
             let (landings, memory) = landings();
             let (mut bytes, mut expected, mut landed) = (Vec::new(), Vec::new(), Vec::<u8>::new());
             for (number, &len) in lens.iter().enumerate() {
                 let payload: Vec<u8> = (0..len).map(|at| (at * 7 + number) as u8).collect();
                 let lands = number % 2 == 1 && len > 0 && landed.len() + len <= MEMORY;
-                if lands {
-                    bytes.extend(frame(Kind::Chunk, landed.len(), &payload));
-                    landed.extend(&payload);
+                let frame = if lands {
+                    frame(Kind::Chunk, landed.len(), &payload)
                 } else {
-                    bytes.extend(frame(Kind::Inline, 0, &payload));
+                    frame(Kind::Inline, 0, &payload)
+                };
+                bytes.extend(if is_sealed { from.sealed(&frame, &[]) } else { frame });
+                from.went();
+                let lands = lands && !is_sealed;
+                if lands {
+                    landed.extend(&payload);
                 }
                 expected.push((!lands).then_some(payload));
             }
             let small = if bytes.len() > 100_000 { piece.max(1000) } else { piece };
-            prop_assert_eq!(read_all(&bytes, small, &landings), expected);
+            prop_assert_eq!(read_all(input, &bytes, small, &landings), expected);
             let mut there = vec![0; landed.len()];
             memory.read_to(&mut there);
             prop_assert!(there == landed, "other bytes have landed");
@@ -430,7 +474,7 @@ mod tests {
                 good.append(&mut bytes);
                 bytes = good;
             }
-            read_all(&bytes, 100, &landings().0);
+            read_all(Input::default(), &bytes, 100, &landings().0);
         }
     }
 

@@ -8,7 +8,7 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 use super::{
     connections::front_of,
     contacts::Contacts,
-    end::{Net, State},
+    end::Net,
     frame::{self, HEAD, Head},
     input::FRONT,
 };
@@ -23,13 +23,6 @@ use crate::{
 /// Bytes behind the head of a frame that go with it in one piece: what a request says of the peer's
 /// memory, or a short message.
 const SHORTEST: usize = 192;
-/// Bytes of a frame that may be injected.
-const SHORT: usize = 256;
-
-/// Of so many frames one tells when it has gone: providers take injected messages without end, for a
-/// peer that reads none.
-const TOLD: u64 = 16;
-
 /// A peer that can be sent to.
 #[derive(Debug)]
 pub struct Link {
@@ -42,7 +35,7 @@ pub struct Link {
 
 impl Link {
     pub(crate) fn new(net: &Arc<Net>, number: u16, who: Identity, settings: Settings) -> Self {
-        if let Some(contact) = net.state.lock().contacts.get_mut(number) {
+        if let Some(contact) = net.contacts.lock().get_mut(number) {
             contact.is_linked = true;
         }
         Self { net: Arc::clone(net), number, who, check: 0, checks: settings.checks }
@@ -56,8 +49,8 @@ impl Link {
         if !self.net.is_ours() {
             return false;
         }
-        let state = self.net.state.lock();
-        let contact = state.contacts.get(self.number.into());
+        let contacts = self.net.contacts.lock();
+        let contact = contacts.get(self.number.into());
         contact.is_some_and(|contact| contact.who == Some(self.who) && contact.is_open())
     }
 
@@ -67,11 +60,7 @@ impl Link {
 
     /// Whether another slot may go.
     pub(crate) fn has_room(&self) -> bool {
-        let State { contacts, traffic } = &*self.net.state.lock();
-        match traffic {
-            None => contacts.has_room(self.number),
-            Some(traffic) => traffic.has_room(contacts.get(self.number.into())),
-        }
+        self.net.contacts.lock().has_room(self.number)
     }
 
     pub(crate) fn set_check(&mut self, check: u32) {
@@ -85,102 +74,48 @@ impl Link {
         frame::is_whole(header, payload.len()).then_some((payload, None))
     }
 
-    /// Longest part of a long message that lies in one piece, or is `scattered`, and longest last one.
-    pub(crate) fn part_lens(&self, scattered: bool) -> (usize, usize) {
-        match &self.net.state.lock().traffic {
-            // A part with a checksum goes through the receiver's buffer.
-            None if self.checks => (wire::LONGEST, wire::LONGEST),
-            None => (frame::PART, frame::PART),
-            Some(traffic) if traffic.below.lends_memory() && !scattered => {
-                (frame::PART, wire::LONGEST)
-            }
-            Some(_) => (wire::LONGEST, wire::LONGEST),
-        }
+    /// Longest part of a long message.
+    pub(crate) fn part_len(&self) -> usize {
+        // One with a checksum or a seal goes through the receiver's buffer.
+        if self.checks || self.net.seals { wire::LONGEST } else { frame::PART }
     }
 
     /// Has parts of a message that belong to a transfer written where they go, as long as the result
-    /// lives; none if they are to be copied.
-    pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Option<Landing> {
-        let State { contacts, traffic: None } = &mut *self.net.state.lock() else { return None };
+    /// lives.
+    pub(crate) fn expect(&self, transfer: u64, to: &Buffer) -> Landing {
         let key = (self.number, transfer);
-        contacts.connections.landings.insert(key, to.clone());
-        Some(Landing { net: Arc::clone(&self.net), key })
+        self.net.contacts.lock().connections.landings.insert(key, to.clone());
+        Landing { net: Arc::clone(&self.net), key }
     }
 
     pub(crate) fn send(&mut self, mut header: Header, payload: Payload<'_>) -> Sent {
         if !self.net.is_ours() {
             return Sent::NoRoom;
         }
-        let State { contacts, traffic } = &mut *self.net.state.lock();
-        let Some(contact) = contacts.get_mut(self.number) else { return Sent::Yes };
-        if contact.who != Some(self.who) || contact.is_gone() {
-            // Nobody reads what those are sent who are gone.
-            return Sent::Yes;
+        let mut contacts = self.net.contacts.lock();
+        let contact = contacts.get(self.number.into()).filter(|it| it.who == Some(self.who));
+        let Some(contact) = contact else { return Sent::Yes };
+        match contact.liveness() {
+            Liveness::Alive => {}
+            // Nobody reads what those are sent who have closed.
+            Liveness::Closed => return Sent::Yes,
+            // A send that were taken now would be said to have been sent. It fails once the endpoint parts
+            // with the peer.
+            _ => return Sent::NoRoom,
         }
-        // A send that were taken now would be said to have been sent. It fails once the peer is dead.
-        if contact.is_lost() {
-            return Sent::NoRoom;
-        }
-        if let Some(traffic) = traffic {
-            let is_last = header.kind == Kind::Chunk && !frame::is_part(&header);
-            if is_last && contact.lent > 0 && traffic.is_lent(self.number, header.op) {
-                return Sent::NoRoom;
-            }
-        }
-        let sent = contact.sent;
         header.peer = contact.number.into();
         if self.checks {
             header.flags |= Flags::CHECKED;
         }
         let content = Content::of(&mut header, payload);
         let words = header.words();
-        let before = sent as u32;
-        let mut head = Head { token: contact.token, sum: 0, check: self.check, before, words };
-        let Some(traffic) = traffic else {
-            if self.checks {
-                let mut bytes = vec![0; content.len()];
-                content.write(&mut bytes);
-                head.sum = Head::sum_of(&words, &bytes);
-            }
-            let has_gone = content.send(contacts, self.number, head);
-            if has_gone {
-                self.check = 0;
-            }
-            return Sent::if_room(has_gone);
-        };
-        let behind = content.lends(&header, traffic.below.lends_memory());
-        let has_gone = if let Some(behind) = behind {
-            if self.checks {
-                let mut bytes = vec![0; behind.len()];
-                behind.read_to(&mut bytes);
-                head.sum = Head::sum_of(&words, &bytes);
-            }
-            let fill = |to: &mut [u8]| {
-                to[..HEAD].copy_from_slice(&head.to_bytes());
-                HEAD
-            };
-            traffic.send(contacts, self.number, fill, Some((behind, header.op)))
-        } else {
-            let checks = self.checks;
-            let mut fill = |to: &mut [u8]| {
-                let (first, rest) = to.split_at_mut(HEAD);
-                let len = content.write(rest);
-                if checks {
-                    head.sum = Head::sum_of(&words, &rest[..len]);
-                }
-                first.copy_from_slice(&head.to_bytes());
-                HEAD + len
-            };
-            let len = HEAD + content.len();
-            let is_short = len <= traffic.below.inject_size().min(SHORT);
-            if is_short && !sent.is_multiple_of(TOLD) {
-                let mut bytes = [0; SHORT];
-                let len = fill(&mut bytes);
-                traffic.inject(contacts, self.number, &bytes[..len])
-            } else {
-                traffic.send(contacts, self.number, fill, None)
-            }
-        };
+        let mut head = Head { token: contact.token, sum: 0, check: self.check, words };
+        if self.checks {
+            let mut bytes = vec![0; content.len()];
+            content.write(&mut bytes);
+            head.sum = Head::sum_of(&words, &bytes);
+        }
+        let has_gone = content.send(&mut contacts, self.number, head);
         if has_gone {
             self.check = 0;
         }
@@ -197,13 +132,13 @@ pub struct Landing {
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        self.net.state.lock().contacts.connections.give_up(self.key);
+        self.net.contacts.lock().connections.give_up(self.key);
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        self.net.state.lock().contacts.unlink(self.number, self.who);
+        self.net.contacts.lock().unlink(self.number, self.who);
     }
 }
 
@@ -246,16 +181,6 @@ impl<'a> Content<'a> {
                     wire::Frame { parts: parts.len() as u8, ..Default::default() }.pack();
                 Self::Parts(parts, &[])
             }
-        }
-    }
-
-    /// The buffer that is sent from where it is, if it is.
-    fn lends(&self, header: &Header, can: bool) -> Option<&'a Buffer> {
-        match self {
-            Self::Parts([], [part]) if can && frame::is_part(header) && !part.is_scattered() => {
-                Some(part)
-            }
-            _ => None,
         }
     }
 

@@ -6,16 +6,13 @@
 //! - [`input`]: what has come over one. [`frame`]: what goes before a header.
 //! - [`contact`], [`contacts`]: the peers that are known, by the number that each has here.
 //! - [`end`]: an endpoint's end of it; [`link`], [`inbox`]: what the endpoint sees.
-//! - [`traffic`]: frames that go over another provider of the same libfabric ([`ffi::client`]), where
-//!   `FI_TCAM_NET` names one; connections then carry the handshake alone.
 //!
 //! An address is one of this host's, with the port that the endpoint holds. A number and a token belong
 //! to one incarnation of an endpoint, so that what an earlier one was sent never reaches a later one.
 //!
 //! Memory of an endpoint: for each peer some 600 bytes, a descriptor, and nothing to receive into until
 //! something comes; 4 KiB then, up to 128 KiB while much comes, and nothing again when it is idle; up to
-//! one frame of 256 KiB that a slow peer has not taken. With a provider below: 2 MiB to receive into and
-//! 8 MiB to send from, of which pages are used as needed, for all peers together.
+//! one frame of 256 KiB that a slow peer has not taken.
 //!
 //! Rejected: docs/decisions/network.md.
 
@@ -24,9 +21,8 @@ mod contact;
 mod contacts;
 pub mod end;
 pub mod frame;
-pub mod hello;
+mod hello;
 pub(crate) mod inbox;
 mod input;
 pub mod link;
 pub mod secret;
-mod traffic;

@@ -4,14 +4,21 @@
 //! ```text
 //! session key = HMAC-SHA256(secret, nonce of the dialer | nonce of the acceptor)
 //! proof       = HMAC-SHA256(session key, role | message)
+//! claim       = HMAC-SHA256(secret of the sender, HMAC-SHA256(session key, role | message))
+//! tag         = HMAC-SHA256(HMAC-SHA256(session key, role), number of the frame | frame), 16 bytes
 //! ```
 //! Neither the secret nor anything it can be computed from travels. Both nonces are new for each
 //! connection, so a recorded handshake proves nothing on another connection, and a proof names the role
 //! of its sender, so it cannot be reflected.
+//!
+//! Where each endpoint has a secret of its own, an acceptor's secret proves that its dialer was given the
+//! acceptor's name, and nothing of who the dialer is. So each Hello contains a [`Claim`], which proves to
+//! whoever has the name of the sender that it comes from there. Frames have a tag with
+//! `FI_TCAM_NET_SEAL=on` ([`Seal`]).
 
 use std::{fmt, io};
 
-use ffi::Errno;
+use ffi::{Buffer, Errno};
 use hmac::{Hmac, Mac};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
@@ -20,6 +27,9 @@ type HmacSha256 = Hmac<Sha256>;
 
 /// Bytes of a proof.
 pub(super) const PROOF: usize = 32;
+
+/// Bytes of the tag of a frame.
+pub(super) const TAG: usize = 16;
 
 /// A random number that is used once.
 pub(super) type Nonce = [u8; 16];
@@ -67,6 +77,10 @@ impl Secret {
     fn mac(&self) -> HmacSha256 {
         HmacSha256::new_from_slice(&self.0).expect("HMAC takes keys of any length")
     }
+
+    fn prove(&self, message: &[u8]) -> [u8; PROOF] {
+        self.mac().chain_update(message).finalize().into_bytes().into()
+    }
 }
 
 /// Which end of a connection an endpoint is.
@@ -99,9 +113,13 @@ impl Session {
         self.0.mac().chain_update([role as u8, label]).chain_update(message)
     }
 
+    fn bytes(&self, role: Role, label: u8, message: &[u8]) -> [u8; PROOF] {
+        self.mac(role, label, message).finalize().into_bytes().into()
+    }
+
     /// The proof that goes with a message of the end that has this role.
     pub(super) fn prove(&self, role: Role, message: &[u8]) -> [u8; PROOF] {
-        self.mac(role, 0, message).finalize().into_bytes().into()
+        self.bytes(role, 0, message)
     }
 
     /// Whether a proof is right. The comparison takes the same time wherever they differ.
@@ -110,9 +128,75 @@ impl Session {
     }
 
     /// A number that only the two ends know, to hide one in a message of this role.
-    pub(super) fn mask(&self, role: Role) -> u32 {
-        let bytes: [u8; PROOF] = self.mac(role, 1, &[]).finalize().into_bytes().into();
-        u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+    pub(super) fn mask(&self, role: Role) -> u64 {
+        u64::from_le_bytes(self.bytes(role, 1, &[]).as_chunks().0[0])
+    }
+
+    /// The claim of an endpoint with this secret, for a message of this role.
+    pub(super) fn claim(&self, role: Role, message: &[u8], secret: &Secret) -> [u8; PROOF] {
+        secret.prove(&self.bytes(role, 2, message))
+    }
+
+    /// The claim that came with a message of this role.
+    pub(super) fn claimed(&self, role: Role, message: &[u8], proof: [u8; PROOF]) -> Claim {
+        Claim { message: self.bytes(role, 2, message), proof }
+    }
+
+    /// What seals the frames of the end that has this role.
+    pub(super) fn seal(&self, role: Role) -> Seal {
+        Seal { key: Secret(self.bytes(role, 3, &[])), frames: 0 }
+    }
+}
+
+/// The claim of the sender of a Hello that it is the endpoint at the address it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    message: [u8; PROOF],
+    proof: [u8; PROOF],
+}
+
+impl Claim {
+    /// Whether the endpoint made it that has this secret.
+    pub(super) fn is_of(&self, secret: &Secret) -> bool {
+        secret.mac().chain_update(self.message).verify_slice(&self.proof).is_ok()
+    }
+}
+
+/// What authenticates the frames of one end of a connection, each at its place.
+#[derive(Clone, Debug)]
+pub(super) struct Seal {
+    key: Secret,
+    frames: u64,
+}
+
+impl Seal {
+    fn mac(&self, frame: &[u8]) -> HmacSha256 {
+        self.key.mac().chain_update(self.frames.to_le_bytes()).chain_update(frame)
+    }
+
+    /// The bytes of the next frame with its tag behind them.
+    pub(super) fn sealed(&self, front: &[u8], data: &[Buffer]) -> Vec<u8> {
+        let mut frame = front.to_vec();
+        for buffer in data {
+            let at = frame.len();
+            frame.resize(at + buffer.len(), 0);
+            buffer.read_to(&mut frame[at..]);
+        }
+        let tag = self.mac(&frame).finalize().into_bytes();
+        frame.extend(&tag[..TAG]);
+        frame
+    }
+
+    /// A frame has gone.
+    pub(super) fn went(&mut self) {
+        self.frames += 1;
+    }
+
+    /// Whether these bytes are the next frame and its tag.
+    pub(super) fn opens(&mut self, frame: &[u8], tag: &[u8]) -> bool {
+        let is_next = self.mac(frame).verify_truncated_left(tag).is_ok();
+        self.frames += 1;
+        is_next
     }
 }
 
@@ -141,5 +225,39 @@ mod tests {
         }
         assert_ne!(session.mask(Role::Dialer), session.mask(Role::Acceptor));
         assert_eq!(format!("{secret:?}"), "Secret(..)");
+    }
+
+    #[test]
+    fn a_claim_is_that_of_an_endpoint_and_of_its_message() {
+        let [own, other] = [1, 2].map(Secret::of_endpoint);
+        let nonce = random().unwrap();
+        let session = Session::new(&own, &nonce, &nonce);
+        let proof = session.claim(Role::Dialer, b"hello", &other);
+        assert!(session.claimed(Role::Dialer, b"hello", proof).is_of(&other));
+        assert!(!session.claimed(Role::Dialer, b"hello", proof).is_of(&own));
+        assert!(!session.claimed(Role::Dialer, b"hallo", proof).is_of(&other));
+        assert!(!session.claimed(Role::Acceptor, b"hello", proof).is_of(&other));
+    }
+
+    #[test]
+    fn a_sealed_frame_opens_once_and_in_its_place() {
+        let session = Session::new(&Secret::of_job("key"), &random().unwrap(), &[1; 16]);
+        let mut from = session.seal(Role::Dialer);
+        let mut frame = || {
+            let frame = from.sealed(b"frame", &[]);
+            from.went();
+            frame
+        };
+        let (first, second) = (frame(), frame());
+        assert_ne!(first, second);
+        let opens = |to: &mut Seal, frame: &[u8]| to.opens(&frame[..5], &frame[5..]);
+        let mut to = session.seal(Role::Dialer);
+        assert!(opens(&mut to, &first) && opens(&mut to, &second));
+        assert!(!opens(&mut to, &second), "again");
+        assert!(!opens(&mut session.seal(Role::Dialer), &second), "too early");
+        assert!(!opens(&mut session.seal(Role::Acceptor), &first), "reflected");
+        let mut changed = first;
+        changed[0] ^= 1;
+        assert!(!opens(&mut session.seal(Role::Dialer), &changed), "changed");
     }
 }

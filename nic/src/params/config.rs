@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn lines_set_parameters() {
-        let text = "# of this machine\n\n  eager_size=8192\nFI_TCAM_IDLE = spin\r\nnet = udp;ofi_rxd\n\
+        let text = "# of this machine\n\n  eager_size=8192\nFI_TCAM_IDLE = spin\r\njob_key = a;b\n\
                     report = a=b #1\nClusters =\n";
         let config = read(text).unwrap();
         let all: Vec<_> = config.all().collect();
@@ -154,7 +154,7 @@ mod tests {
             ("clusters", ""),
             ("eager_size", "8192"),
             ("idle", "spin"),
-            ("net", "udp;ofi_rxd"),
+            ("job_key", "a;b"),
             ("report", "a=b #1"),
         ];
         assert_eq!(all, expected);

@@ -332,11 +332,19 @@ pub const PARAMS: &[Param] = &[
     },
     Param {
         name: "net",
-        values: Values::Provider,
+        values: Values::Words(&["auto", "off", "tcp"]),
         default: "auto",
-        help: "How peers of other hosts are reached: tcp, over connections of its own; or over the \
-               libfabric provider of this name (sockets, efa, verbs;ofi_rxm, ...); auto is tcp where \
-               the launcher says that the job has more than one host; off does without.",
+        help: "How peers of other hosts are reached: tcp, over a TCP connection to each peer; off, not \
+               at all; auto is tcp where the launcher says that the job has more than one host, and off \
+               otherwise.",
+    },
+    Param {
+        name: "net_seal",
+        values: Values::Words(&["off", "on"]),
+        default: "off",
+        help: "Whether each message between hosts carries a code (HMAC-SHA256) by which its receiver \
+               notices that somebody on the network has changed, repeated or removed one. It must be the \
+               same in all processes of a job. Messages are not encrypted.",
     },
     Param {
         name: "net_timeout",

@@ -22,8 +22,6 @@ pub enum Values {
     Set(&'static [&'static str]),
     /// Any text.
     Text,
-    /// `auto`, `off`, or the name of another provider.
-    Provider,
     /// A path in which `%r`, `%p` and `%h` are filled in.
     Pattern,
 }
@@ -56,7 +54,6 @@ impl Values {
             Self::Words(words) => words.join(", "),
             Self::Set(words) => format!("{NONE}, or one or more of {}", words.join(",")),
             Self::Text => "any text".to_owned(),
-            Self::Provider => "auto, off, or another provider that fi_info -l lists".to_owned(),
             Self::Pattern => {
                 "a path with %r (rank), %p (process id), %h (host), %% for %".to_owned()
             }
@@ -77,12 +74,6 @@ impl Values {
             Self::Words(words) => words.contains(&value),
             Self::Set(words) => value == NONE || value.split(',').all(|word| words.contains(&word)),
             Self::Text => true,
-            Self::Provider => {
-                let is_name = |byte: u8| byte.is_ascii_graphic();
-                !value.is_empty()
-                    && value.bytes().all(is_name)
-                    && !value.eq_ignore_ascii_case("tcam")
-            }
             Self::Pattern => {
                 let mut rest = value;
                 while let Some((_, behind)) = rest.split_once('%') {

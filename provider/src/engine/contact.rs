@@ -151,8 +151,7 @@ impl Engine {
             return if self.is_open(peer) { Ok(()) } else { Err(Errno::EAGAIN) };
         }
         let opened = if is_far {
-            let secret = self.domain.peers.secret(peer);
-            self.home.open_far(address, (secret != 0).then(|| Secret::of_endpoint(secret)))
+            self.home.open_far(address, self.secret_of(peer))
         } else {
             self.home.open(address.port())
         };
@@ -178,6 +177,12 @@ impl Engine {
                 Err(errno)
             }
         }
+    }
+
+    /// The secret in the name of a peer.
+    fn secret_of(&self, peer: u32) -> Option<Secret> {
+        let secret = self.domain.peers.secret(peer);
+        (secret != 0).then(|| Secret::of_endpoint(secret))
     }
 
     /// Whether an endpoint is reached over the network: on another host, or on this one where we do not
@@ -244,6 +249,9 @@ impl Engine {
             None => self.peer_at(who.port()),
             Some(address) => self.domain.peers.number(address),
         };
+        if !self.home.is_at_its_address(number, self.secret_of(peer)) {
+            return Err(Unknown::Unlisted);
+        }
         if self.who_is_at(peer) != Some(who) {
             let opened = self.home.open_sender(number, who);
             if let Err(errno) = opened

@@ -257,16 +257,13 @@ impl Engine {
             return self.pump_rma(stream);
         }
         let start = stream.offset;
-        let scattered = buffer.is_scattered();
-        let lens = self.link(stream.peer).map(|link| link.part_lens(scattered));
-        let Ok((most, most_last)) = lens else { return false };
+        let Ok(most) = self.link(stream.peer).map(|link| link.part_len()) else { return false };
         while stream.offset < stream.len {
             let left = stream.len - stream.offset;
-            let is_last = left <= most_last;
-            let part = buffer.part(stream.offset, if is_last { left } else { most.min(left - 1) });
+            let part = buffer.part(stream.offset, left.min(most));
             let header = Header {
                 kind: Kind::Chunk,
-                flags: if is_last { Flags::empty() } else { Flags::PART },
+                flags: if left <= most { Flags::empty() } else { Flags::PART },
                 peer: 0,
                 count: 0,
                 bits: 0,

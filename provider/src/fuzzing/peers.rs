@@ -65,15 +65,16 @@ pub(super) fn far() -> Met {
             job: Some(Secret::of_job("fuzz")),
             own: Secret::of_endpoint(0),
             timeout: Duration::from_secs(10),
+            seals: false,
         };
-        let net = Net::new(None, &settings, socket.into(), segment.identity(), address).unwrap();
+        let net = Net::new(&settings, socket.into(), segment.identity(), address).unwrap();
         (address, segment, net)
     });
     let ports = Ports { own: own.0.port(), peer: peer.0.port(), healthy: healthy.0.port() };
     // Whose segments nobody finds here are on other hosts.
     let peers = [peer.2, healthy.2];
     let start = Instant::now();
-    while !peers.iter().all(|net| net.has_met(own.0).unwrap()) {
+    while !peers.iter().all(|net| net.has_met(own.0, None).unwrap()) {
         assert!(start.elapsed() < Duration::from_secs(10), "they do not meet");
         own.2.progress();
     }

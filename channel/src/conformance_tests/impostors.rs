@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Peers on the network that say what is not so.
+
+use std::{
+    net::{Ipv4Addr, SocketAddrV4, TcpListener},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use ffi::Errno;
+use host::owner::Look;
+
+use super::ends::{COPIES, Endpoint, Way, header, message, pairs_over};
+use crate::{
+    contract::{Payload, Sent},
+    net::{
+        end::{self, Net},
+        secret::Secret,
+    },
+    shm::segment::Segment,
+    testing,
+    way::Liveness,
+    wire::{FAR, Kind},
+};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn send(from: &mut Endpoint, number: u64) {
+    let (_, buffer) = message(number, 8);
+    assert_eq!(from.send(header(Kind::Inline, number, 8), Payload::Message(&buffer)), Sent::Yes);
+}
+
+/// Both ends find out that the other is gone, though neither is.
+fn part(one: &mut Endpoint, other: &mut Endpoint) {
+    let start = Instant::now();
+    let alive = |end: &Endpoint| end.links[0].liveness(Look::Closely) == Liveness::Alive;
+    while alive(one) || alive(other) {
+        assert!(start.elapsed() < PATIENCE, "they go on");
+        assert!(one.inbox().peek().is_none() && other.inbox().peek().is_none());
+        one.until(|_| Some(()));
+        for net in one.net.iter().chain(&other.net) {
+            net.progress();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_frame_with_another_token_ends_the_connection() {
+    for (mut one, mut other) in pairs_over([Way::Net, Way::Sealed], 0, COPIES) {
+        send(&mut one, 1);
+        assert_eq!(other.take().unwrap().0.bits, 1);
+        let net = one.net.clone().unwrap();
+        let to = SocketAddrV4::new(Ipv4Addr::LOCALHOST, other.port());
+        let words = header(Kind::Inline, 3, 0).words();
+        assert!(net.push_words(to, words, &[], |head| head[7] ^= 2));
+        send(&mut one, 4);
+        part(&mut one, &mut other);
+        assert!(other.take().is_none(), "a message that came after");
+    }
+}
+
+/// The network of an endpoint that has the secret `own` in its name and says that it is at an address; its
+/// own where it says none.
+fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
+    testing::apart();
+    let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    let segment = Segment::create(address).unwrap();
+    let own = Secret::of_endpoint(own);
+    let settings = end::Settings { job: None, own, timeout: PATIENCE, seals: false };
+    let says = says.unwrap_or(address);
+    (Net::new(&settings, socket.into(), segment.identity(), says).unwrap(), address)
+}
+
+fn meet(one: &Arc<Net>, address: SocketAddrV4, secret: u64, others: &[&Arc<Net>]) {
+    let start = Instant::now();
+    while !one.has_met(address, Some(Secret::of_endpoint(secret))).unwrap() {
+        assert!(start.elapsed() < PATIENCE, "they do not meet");
+        others.iter().for_each(|net| net.progress());
+    }
+    others.iter().for_each(|net| net.progress());
+}
+
+/// The number of the only peer that has said who it is.
+fn only(net: &Arc<Net>) -> u32 {
+    let all: Vec<u32> = (FAR..FAR + 64).filter(|&number| net.listed(number).is_some()).collect();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all[0]
+}
+
+#[test]
+fn who_has_the_name_of_one_endpoint_cannot_pose_as_another() {
+    let (server, at) = named(1, None);
+    let (honest, home) = named(2, None);
+    let secret = || Some(Secret::of_endpoint(2));
+
+    // The server knows the name of the honest one, and hears from it.
+    meet(&honest, at, 1, &[&server]);
+    assert!(server.is_at_its_address(only(&server), secret()));
+
+    // Another one has the name of the server, and says that it is at the address of the honest one.
+    let (server, at) = named(1, None);
+    let (impostor, _) = named(3, Some(home));
+    meet(&impostor, at, 1, &[&server]);
+    assert!(!server.is_at_its_address(only(&server), secret()));
+    let (impostor, _) = named(3, Some(home));
+    meet(&impostor, at, 1, &[&server]);
+
+    // Who is met by its name is the honest one, whoever was there before.
+    meet(&server, home, 2, &[&honest, &impostor]);
+    let (_, who) = server.meet(home, secret()).unwrap();
+    assert_eq!(who.port(), home.port());
+}
+
+#[test]
+fn an_impostor_is_refused_while_its_victim_is_dialed() {
+    let (server, at) = named(1, None);
+    let (honest, home) = named(2, None);
+    // Nobody is at home to answer yet.
+    assert_eq!(server.meet(home, Some(Secret::of_endpoint(2))), Err(Errno::EAGAIN));
+    let (impostor, _) = named(3, Some(home));
+    let start = Instant::now();
+    let refused = loop {
+        match impostor.has_met(at, Some(Secret::of_endpoint(1))) {
+            Ok(false) => server.progress(),
+            other => break other,
+        }
+        assert!(start.elapsed() < PATIENCE, "no answer");
+    };
+    assert_eq!(refused, Err(Errno::EACCES));
+    meet(&server, home, 2, &[&honest]);
+}
