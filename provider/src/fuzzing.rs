@@ -219,6 +219,11 @@ impl Play {
                 self.engine.look_around();
             }
             12 => drop(self.engine.cancel(Context(usize::from(input.byte() & 3)))),
+            13 if self.peers.are_far() => {
+                let (how, len) = (input.byte(), usize::from(input.byte()));
+                let bytes: Vec<u8> = (0..len.min(input.0.len())).map(|_| input.byte()).collect();
+                self.peers.push_bytes(&bytes, how);
+            }
             _ => self.progress(),
         }
     }

@@ -182,6 +182,15 @@ impl Net {
         contacts.send(number, &front, &[])
     }
 
+    /// Sends any bytes to whoever is at an address, which need not be a frame.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn push_bytes(&self, address: SocketAddrV4, bytes: &[u8]) {
+        let mut contacts = self.contacts.lock();
+        if let Some((number, _)) = contacts.at(address) {
+            contacts.send(number, bytes, &[]);
+        }
+    }
+
     /// Tells peers that nothing more is sent to them.
     pub(crate) fn say_bye(&self) {
         if self.is_ours() {

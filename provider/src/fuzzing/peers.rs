@@ -3,13 +3,15 @@
 //! beyond the network.
 
 use std::{
-    net::{Ipv4Addr, SocketAddrV4, TcpListener},
+    io::Write as _,
+    net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use channel::{
     net::{
+        self,
         end::{self, Net},
         secret::Secret,
     },
@@ -34,8 +36,8 @@ pub(super) struct Ports {
 pub(super) enum Peers {
     /// The first writes into the ring with what is kept.
     Near([Segment; 2], Writer),
-    /// The address is the endpoint's.
-    Far([Arc<Net>; 2], SocketAddrV4),
+    /// The address is the endpoint's; a stranger may be connected to it.
+    Far([Arc<Net>; 2], SocketAddrV4, Option<TcpStream>),
 }
 
 /// An endpoint, and who it is in touch with.
@@ -80,7 +82,7 @@ pub(super) fn far() -> Met {
     }
     drop((peer.1, healthy.1));
     let engine = engine_of(&own.1, ports.own, Some(own.2));
-    (ports, own.1, engine, Peers::Far(peers, own.0))
+    (ports, own.1, engine, Peers::Far(peers, own.0, None))
 }
 
 impl Peers {
@@ -89,7 +91,7 @@ impl Peers {
     }
 
     pub(super) fn progress(&self) {
-        if let Self::Far(nets, _) = self {
+        if let Self::Far(nets, ..) = self {
             nets.iter().for_each(|net| net.ignore_all());
         }
     }
@@ -106,7 +108,7 @@ impl Peers {
             Self::Near([peer, _], sender) => {
                 sender.push_words(peer, own, words, payload);
             }
-            Self::Far([peer, _], to) => {
+            Self::Far([peer, _], to, _) => {
                 let bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_ne_bytes()).collect();
                 peer.push_words(*to, words, &bytes, |head| {
                     if let Some((at, byte)) = change {
@@ -122,11 +124,34 @@ impl Peers {
     pub(super) fn push_healthy(&mut self, own: &Segment, header: Header) -> bool {
         match self {
             Self::Near([_, healthy], _) => Writer::new(own).push(healthy, own, &header),
-            Self::Far([_, healthy], to) => {
+            Self::Far([_, healthy], to, _) => {
                 let header = Header { peer: 0, ..header };
                 healthy.push_words(*to, header.words(), &[], |_| ())
             }
         }
+    }
+
+    /// Over the network: any bytes come from the first, or from a stranger who has just begun a handshake, or
+    /// from one who goes on with what it said.
+    pub(super) fn push_bytes(&mut self, bytes: &[u8], how: u8) {
+        let Self::Far([peer, _], to, stranger) = self else { return };
+        if how & 3 == 0 {
+            return peer.push_bytes(*to, bytes);
+        }
+        if how & 1 != 0 {
+            *stranger = None;
+        }
+        if stranger.is_none()
+            && let Ok(mut socket) = TcpStream::connect(*to)
+            && socket.set_nonblocking(true).is_ok()
+        {
+            if how & 4 != 0 {
+                let _ = socket.write_all(&net::start());
+            }
+            *stranger = Some(socket);
+        }
+        // The endpoint may have closed the connection.
+        let _ = stranger.as_mut().map(|socket| socket.write_all(bytes));
     }
 
     /// The first writes into its own segment.
