@@ -339,7 +339,8 @@ def many_peers_of_one(hosts, place):
     start = time.monotonic()
     for end in ends:
         expect(end, "messages", 0, 150)
-    return f"{MEMBERS} endpoints, {time.monotonic() - start:.0f} s"
+    told = ends[0].last.split(", ", 1)[1]
+    return f"{MEMBERS} endpoints, {told} ({time.monotonic() - start:.0f} s)"
 
 
 FAULTS = [

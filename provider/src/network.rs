@@ -20,8 +20,8 @@ pub(crate) fn is_wanted(params: &Params) -> bool {
     }
 }
 
-/// The secret of the job: `FI_TCAM_JOB_KEY`; with `FI_TCAM_NET_OPEN=yes` one that everybody knows.
-/// Without one, endpoints have secrets of their own, which travel in their names.
+/// The secret of the job: `FI_TCAM_JOB_KEY`; with `FI_TCAM_NET_OPEN=yes` a public one.
+/// Without it, each endpoint has a secret in its name.
 fn job_secret(params: &Params) -> Option<Secret> {
     let key = params.text("job_key");
     (!key.is_empty() || params.text("net_open") == "yes").then(|| Secret::of_job(key))

@@ -4,7 +4,8 @@
 //   crowd DIRECTORY serve MEMBERS   receives of anybody, checks each member's order, answers
 //   crowd DIRECTORY join MEMBERS    so many endpoints of this process, which send and wait
 //
-// Prints `serve: N messages` or `join: N messages`.
+// Prints `join: N messages`, or `serve: N messages, all met in S s, K KiB each`: from the first message of a
+// member to the last first one, and what the memory of the process grew by, per member.
 #include "fabric.h"
 #include <limits.h>
 #include <sys/resource.h>
@@ -65,6 +66,14 @@ static int next(struct fid_cq *cq, struct fi_cq_tagged_entry *entry) {
     return count == 1;
 }
 
+static long resident(void) {
+    long all, pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%ld %ld", &all, &pages) == 2, "statm");
+    fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static void serve(const char *directory, unsigned members) {
     static struct message in[RECEIVES];
     static fi_addr_t known[MOST];
@@ -74,6 +83,7 @@ static void serve(const char *directory, unsigned members) {
     char name[16], path[PATH_MAX], part[PATH_MAX + 8];
     size_t len = sizeof name;
     unsigned long messages = 0, sent = 0;
+    double first = 0, last = 0;
     open_side(&me, 0, members);
     OK(fi_getname(&me.ep->fid, name, &len));
     snprintf(path, sizeof path, "%s/server", directory);
@@ -83,6 +93,9 @@ static void serve(const char *directory, unsigned members) {
     CHECK(!rename(part, path), "%s", path);
     for (int at = 0; at < RECEIVES; at++)
         OK(fi_trecv(me.ep, &in[at], sizeof in[at], NULL, FI_ADDR_UNSPEC, 0, ~0ull, &in[at]));
+    // The receives are in memory, as they will be.
+    memset(in, 1, sizeof in);
+    long before = resident();
     while (messages < (unsigned long)members * ROUNDS || sent < messages) {
         if (!next(me.cq, &entry)) continue;
         if (entry.flags & FI_SEND) {
@@ -93,8 +106,11 @@ static void serve(const char *directory, unsigned members) {
         struct message *came = entry.op_context, *answer = room(sizeof *answer);
         unsigned member = came->member;
         CHECK(member < members && entry.tag == member, "member %u, tag %lu", member, entry.tag);
-        if (!rounds[member])
+        if (!rounds[member]) {
+            last = seconds();
+            if (first == 0) first = last;
             CHECK(fi_av_insert(me.av, came->name, 1, &known[member], 0, NULL) == 1, "insert");
+        }
         verify(came, entry.len, member, rounds[member]++);
         fill(answer, member, came->round + 1000);
         ssize_t status;
@@ -105,7 +121,8 @@ static void serve(const char *directory, unsigned members) {
         messages++;
         OK(fi_trecv(me.ep, came, sizeof *came, NULL, FI_ADDR_UNSPEC, 0, ~0ull, came));
     }
-    printf("serve: %lu messages\n", messages);
+    printf("serve: %lu messages, all met in %.2f s, %ld KiB each\n", messages, last - first,
+           (resident() - before) / members);
     close_side(&me);
 }
 

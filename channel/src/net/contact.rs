@@ -85,7 +85,7 @@ impl Contact {
         }
     }
 
-    /// Whether it has yet to say who it is.
+    /// Whether its Hello has not come yet.
     pub(super) fn greets(&self) -> bool {
         self.state == State::Greeting
     }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{identity::Identity, shm::segment::Liveness};
 
-/// Peers that there are numbers for.
+/// Most peers of an endpoint: each has a number.
 const MOST: usize = 1 << 16;
 /// Peers that are looked at in one look.
 const A_LOOK: usize = 1024;
@@ -31,13 +31,13 @@ const SAYING: Duration = Duration::from_secs(1);
 /// How often a peer is dialed that closes connections before it has looked at them, and the time between.
 const DIALS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(50);
-/// After which time it is forgotten why somebody cannot be reached, if nobody asks.
+/// Time for which the reason is kept why a peer cannot be reached.
 const FORGET: Duration = Duration::from_secs(10);
 
-/// What an endpoint tells of itself to all.
+/// The description of this endpoint for all peers.
 #[derive(Debug)]
 pub(super) struct Own {
-    /// The secret of the job; without one, each endpoint has its own.
+    /// The secret of the job. Without it, peers prove `secret`.
     pub(super) job: Option<Secret>,
     pub(super) secret: Secret,
     pub(super) who: Identity,
@@ -93,7 +93,7 @@ impl Contacts {
         self.all.get_mut(usize::from(number))?.as_deref_mut()
     }
 
-    /// Whoever is at an address and is open.
+    /// The open contact at an address.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Contact)> {
         let number = *self.at.get(&address)?;
@@ -199,7 +199,7 @@ impl Contacts {
         }
     }
 
-    /// Says who we are.
+    /// Sends Hello.
     fn greet(&mut self, number: u16, stream: usize) {
         let Some(contact) = self.get(number.into()) else { return };
         let Own { who, address, seals, secret, .. } = self.own;
@@ -512,7 +512,7 @@ impl Contacts {
         }
     }
 
-    /// Forgets those who are gone, and strangers. Of many peers some at a time are looked at.
+    /// Removes peers that are gone, and strangers. One call looks at up to [`A_LOOK`] peers.
     pub(super) fn look_around(&mut self) {
         self.connections.look_around();
         for _ in 0..self.all.len().min(A_LOOK) {
@@ -555,7 +555,7 @@ impl Contacts {
         contact.outgoing.or_else(first)
     }
 
-    /// Whether somebody to whom Bye was said has yet to see all.
+    /// Whether a peer that got Bye has not confirmed all frames yet.
     pub(super) fn awaits_seen(&self) -> bool {
         self.all.iter().flatten().any(|contact| {
             contact.said_bye.is_some() && !contact.is_seen && !contact.streams.is_empty()

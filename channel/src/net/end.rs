@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An endpoint's end of the network: whom it knows, and what goes to them and comes.
+//! The network side of an endpoint.
 
 use std::{
     net::SocketAddrV4,
@@ -69,10 +69,11 @@ impl Net {
         self.generation == children::generation()
     }
 
-    /// The number of whoever is at an address, to whom `secret` is proved unless the job has one.
+    /// Returns the number and the identity of the endpoint at an address. The handshake proves `secret`, or the
+    /// secret of the job.
     ///
     /// # Errors
-    /// `EAGAIN` as long as it has not said who it is; why it cannot be reached, once.
+    /// `EAGAIN` until its Hello has come; once, the reason why it cannot be reached.
     pub(crate) fn meet(
         &self,
         address: SocketAddrV4,
@@ -86,15 +87,15 @@ impl Net {
         contacts.meet(address, secret)
     }
 
-    /// Who sends here under a number, and the address there.
+    /// Returns the identity and the address of the peer with a number.
     pub(crate) fn listed(&self, number: u32) -> Option<(Identity, SocketAddrV4)> {
         let contacts = self.contacts.lock();
         let contact = contacts.get(number.checked_sub(FAR)? as usize)?;
         Some((contact.who?, contact.address))
     }
 
-    /// Whether who sends here under a number is at the address that it says: it knows the secret in the
-    /// name of the endpoint there. If it is not, nothing more comes from it.
+    /// Whether the peer with a number is at the address that it claims: it knows the secret in the name of the
+    /// endpoint at that address. A peer that is not is disconnected.
     pub(crate) fn is_at_its_address(&self, number: u32, secret: Option<Secret>) -> bool {
         let number = number.checked_sub(FAR).and_then(|number| u16::try_from(number).ok());
         number.is_some_and(|number| self.contacts.lock().is_verified(number, secret))
@@ -105,18 +106,18 @@ impl Net {
         self.bell.as_fd()
     }
 
-    /// From here on the bell becomes readable. False if something has come.
+    /// From here on the bell becomes readable when something comes. False if something has come already.
     pub(crate) fn arm(&self) -> bool {
         if !self.is_ours() {
             return false;
         }
         let mut contacts = self.contacts.lock();
-        // What was readable before and is not read stays so.
+        // Unread bytes of a connection would not make the bell readable again.
         contacts.tend();
         !contacts.connections.has_frame()
     }
 
-    /// Sees to connections, as is to be done now and then.
+    /// Does the periodic work on connections.
     pub(crate) fn look_around(&self) {
         if self.is_ours() {
             let mut contacts = self.contacts.lock();
@@ -125,7 +126,7 @@ impl Net {
         }
     }
 
-    /// After which time a peer is given up that does not answer; zero: never.
+    /// Time after which a peer that does not answer is dead; zero: never.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -147,7 +148,7 @@ impl Net {
         }
     }
 
-    /// Whether whoever is at an address has said who it is.
+    /// Whether the endpoint at an address has sent its Hello.
     ///
     /// # Errors
     /// Why it does not.
@@ -159,8 +160,8 @@ impl Net {
         }
     }
 
-    /// Sends any words and any payload to whoever is at an address, in a head that is changed; whether
-    /// there was room. No number is this one's.
+    /// Sends any words and any payload to the endpoint at an address, in a head that `change` has changed.
+    /// Returns whether there was room. Number 0 stands for the number of this endpoint.
     #[cfg(any(test, feature = "testing"))]
     pub fn push_words(
         &self,
@@ -182,7 +183,7 @@ impl Net {
         contacts.send(number, &front, &[])
     }
 
-    /// Sends any bytes to whoever is at an address, which need not be a frame.
+    /// Sends any bytes to the endpoint at an address; they need not be a frame.
     #[cfg(any(test, feature = "testing"))]
     pub fn push_bytes(&self, address: SocketAddrV4, bytes: &[u8]) {
         let mut contacts = self.contacts.lock();
@@ -191,14 +192,14 @@ impl Net {
         }
     }
 
-    /// Tells peers that nothing more is sent to them.
+    /// Sends Bye to all peers.
     pub(crate) fn say_bye(&self) {
         if self.is_ours() {
             self.contacts.lock().say_bye();
         }
     }
 
-    /// Whether peers to whom Bye was said have not seen all.
+    /// Whether bytes wait to be sent, or peers have not confirmed all frames before Bye.
     pub(crate) fn is_lent(&self) -> bool {
         if !self.is_ours() {
             return false;

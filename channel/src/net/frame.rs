@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What one message over the network is.
+//! The head of a frame: one message over the network.
 //!
 //! ```text
 //!  0       8      12      16                                        56
@@ -60,11 +60,11 @@ impl Head {
     }
 }
 
-/// Whether a slot with so many bytes of payload is one that can be.
+/// Whether a frame with a payload of this length is complete.
 pub(super) fn is_whole(header: &Header, payload: usize) -> bool {
     match header.kind {
         Kind::Inline | Kind::Chunk | Kind::Answer => header.len <= payload as u64,
-        // In a buffer of the sender, which nobody can see from here.
+        // In a buffer of the sender, in memory of another host.
         Kind::Buffered => false,
         _ => true,
     }

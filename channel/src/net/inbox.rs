@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What has come over the network.
+//! The frames that have come over the network.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Inbox {
 
     pub(crate) fn release(&mut self) {
         if let Some(Current { connection, number, payload, .. }) = self.current.take() {
-            // The connection reads into the buffer again once nobody else has it.
+            // The connection reads into its buffer again once this reference to it is gone.
             drop(payload);
             let mut contacts = self.net.contacts.lock();
             contacts.connections.done(connection);

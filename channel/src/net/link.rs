@@ -97,10 +97,9 @@ impl Link {
         let Some(contact) = contact else { return Sent::Yes };
         match contact.liveness() {
             Liveness::Alive => {}
-            // Nobody reads what those are sent who have closed.
+            // A peer that has closed reads nothing more.
             Liveness::Closed => return Sent::Yes,
-            // A send that were taken now would be said to have been sent. It fails once the endpoint parts
-            // with the peer.
+            // A send that succeeded now would complete. It fails once the engine parts with the peer.
             _ => return Sent::NoRoom,
         }
         header.peer = contact.number.into();
@@ -142,17 +141,17 @@ impl Drop for Link {
     }
 }
 
-/// What goes behind a header.
+/// The payload of a frame.
 enum Content<'a> {
     /// Parts of the peer's memory, and data.
     Parts(&'a [RemotePart], &'a [Buffer]),
     Bytes(&'a [u8]),
-    /// How long a message is that stays where it is: its receiver asks for it.
+    /// The length of a message that its receiver asks for.
     Length(u64),
 }
 
 impl<'a> Content<'a> {
-    /// What a payload is, and what its header says of it.
+    /// The content of a frame with this payload; completes its header.
     fn of(header: &mut Header, payload: Payload<'a>) -> Self {
         match payload {
             Payload::Nothing => Self::Bytes(&[]),

@@ -10,9 +10,9 @@
 //! An address is one of this host's, with the port that the endpoint holds. A number and a token belong
 //! to one incarnation of an endpoint, so that what an earlier one was sent never reaches a later one.
 //!
-//! Memory of an endpoint: for each peer some 600 bytes, a descriptor, and nothing to receive into until
-//! something comes; 4 KiB then, up to 128 KiB while much comes, and nothing again when it is idle; up to
-//! one frame of 256 KiB that a slow peer has not taken.
+//! Memory of an endpoint: each peer takes some 600 bytes and a descriptor. Its receive buffer is empty until
+//! something comes. It then has 4 KiB, up to 128 KiB while much comes, and is freed when the connection is
+//! idle. A peer that takes nothing holds up to one frame of 256 KiB.
 //!
 //! Rejected: docs/decisions/network.md.
 

@@ -11,9 +11,9 @@
 //! connection, so a recorded handshake proves nothing on another connection, and a proof names the role
 //! of its sender, so it cannot be reflected.
 //!
-//! Where each endpoint has a secret of its own, an acceptor's secret proves that its dialer was given the
-//! acceptor's name, and nothing of who the dialer is. So each Hello contains a [`Claim`], which proves to
-//! whoever has the name of the sender that it comes from there. Frames have a tag with
+//! Without a secret of the job, each endpoint has one. A dialer that proves the acceptor's secret was given
+//! the acceptor's name, but it may have any address. So each Hello contains a [`Claim`] by the secret of its
+//! sender: a receiver that has the name of the endpoint at that address can verify it. Frames have a tag with
 //! `FI_TCAM_NET_SEAL=on` ([`Seal`]).
 
 use std::{fmt, io};
@@ -99,7 +99,7 @@ impl Role {
     }
 }
 
-/// What both ends of one connection can prove to each other.
+/// The session of a connection: both ends prove that they know its key.
 #[derive(Clone, Debug)]
 pub(super) struct Session(Secret);
 
@@ -142,7 +142,7 @@ impl Session {
         Claim { message: self.bytes(role, 2, message), proof }
     }
 
-    /// What seals the frames of the end that has this role.
+    /// The seal of the frames of the end that has this role.
     pub(super) fn seal(&self, role: Role) -> Seal {
         Seal { key: Secret(self.bytes(role, 3, &[])), frames: 0 }
     }
@@ -162,7 +162,7 @@ impl Claim {
     }
 }
 
-/// What authenticates the frames of one end of a connection, each at its place.
+/// Authenticates the frames of one end of a connection, each at its place in the stream.
 #[derive(Clone, Debug)]
 pub(super) struct Seal {
     key: Secret,
