@@ -14,7 +14,6 @@ use host::{
 use matching::Source;
 
 use crate::{
-    device::carried::Body,
     engine::Engine,
     wait::{idle::RETRY, pollable::Progress, pollers},
 };
@@ -279,18 +278,6 @@ impl Engine {
         for key in failed {
             let transfer = self.transfers.remove(key);
             self.fail_transfer(&transfer);
-        }
-        let (holder, epoch) = (self.device.holder(), self.epoch(peer));
-        for tagged in [true, false] {
-            let mut device = self.device.lock();
-            let lost = device.context(tagged).drop_unexpected(|_, kept| {
-                (kept.holder, kept.peer, kept.epoch) == (holder, peer, epoch)
-                    && matches!(kept.body, Body::Remote(_))
-            });
-            drop(device);
-            if lost > 0 {
-                tracing::warn!("{lost} long messages of {address} are lost with it");
-            }
         }
         self.drop_link(peer);
         if end == Some(Liveness::Closed) {
