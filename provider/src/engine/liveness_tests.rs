@@ -7,17 +7,22 @@ use std::{
 };
 
 use channel::{
+    contract::Settings,
     identity::Identity,
     testing::{self, Writer},
     wire::{Flags, Header, Kind},
 };
-use ffi::{Buffer, Context, ops::ep::rma::RemoteParts};
+use ffi::{
+    Buffer, Context, Errno,
+    ops::ep::{OpFlags, Recv, rma::RemoteParts},
+};
 use matching::Source;
 
 use crate::{
     engine::{
         Engine,
         ops::{OpKind, SendOp},
+        pairs::{AT_ONE, AT_OTHER, Node, TAG},
     },
     fuzzing::endpoint,
 };
@@ -133,4 +138,36 @@ fn a_peer_is_awaited_until_it_was_there() {
     engine.watch(Source::new(peer));
     look(&mut engine);
     assert!(engine.is_linked(peer) && engine.awaited.is_empty());
+}
+
+#[test]
+fn a_message_in_a_buffer_that_is_lost_with_its_sender_keeps_its_place() {
+    let settings = Settings { checks: false, copies: true };
+    for expected in [true, false] {
+        let mut node = Node::new(None, 131, settings);
+        let (dying, its_engine) = endpoint(132);
+        assert_eq!(testing::enter(131, dying.identity()), Ok(0));
+        let message = Header { flags: Flags::TAGGED, bits: TAG, ..header(0) };
+        let mut sender = Writer::new(&node.own);
+        let buffered = Header { kind: Kind::Buffered, len: 300, ..message };
+        assert!([buffered, message].iter().all(|it| sender.push(&dying, &node.own, it)));
+        drop((dying, its_engine));
+        let post = |node: &mut Node| {
+            for context in [AT_ONE, AT_OTHER] {
+                let (buffer, source, flags) = (Buffer::default(), u64::MAX, OpFlags::Default);
+                let recv = Recv { buffer, source, tag: Some((TAG, 0)), context, flags };
+                node.engine.recv(&recv).unwrap();
+            }
+        };
+        if expected {
+            post(&mut node);
+        }
+        node.look();
+        if !expected {
+            post(&mut node);
+            node.step();
+        }
+        assert_eq!(node.has_reported(AT_ONE), Some(Err(Errno::ECONNABORTED)));
+        assert_eq!(node.has_reported(AT_OTHER), Some(Ok(())));
+    }
 }

@@ -9,7 +9,7 @@ use nic::{
 };
 
 use channel::{
-    bytes::SharedBytes,
+    bytes::{Remote, SharedBytes},
     home::{NET, WAYS},
     way::{Arrivals, Inbox},
     wire::{Flags, Header, Kind},
@@ -308,7 +308,8 @@ impl Engine {
         let from = self.sender_of(header);
         if let Err(errno) = self.link(from) {
             tracing::warn!("a message is lost, its sender is gone: {errno}");
-            return;
+            // Its receive fails: the next message may not take its place.
+            return self.arrive_remote(source, header, Remote::default());
         }
         // Out of `links` for a moment, so that the bytes can be lent to `arrive`.
         let Some(link) = self.links[from as usize].take() else { return };
@@ -342,6 +343,12 @@ impl Engine {
             self.answer(peer, Kind::Done, header.op, 0);
             return;
         }
+        self.arrive_remote(source, header, remote);
+    }
+
+    /// A message whose bytes are in its sender's memory.
+    fn arrive_remote(&mut self, source: u32, header: &Header, remote: Remote) {
+        let peer = self.sender_of(header);
         let envelope = Envelope { source, bits: header.bits, len: header.len };
         let (holder, about) = (self.device.holder(), self.about(header));
         let epoch = epoch(&self.epochs, peer);
