@@ -62,7 +62,7 @@ errnos! {
     ECONNRESET = libc::ECONNRESET, "the peer's host has reset the connection";
     EMFILE = libc::EMFILE, "this process has too many open files (ulimit -n)";
     ENFILE = libc::ENFILE, "this host has too many open files";
-    ENOBUFS = libc::ENOBUFS, "the kernel has no memory for sockets";
+    ENOBUFS = libc::ENOBUFS, "the peer holds too many answers that were not taken, or the kernel has no memory for sockets";
     ECONNABORTED = libc::ECONNABORTED, "peer died";
     ETIMEDOUT = libc::ETIMEDOUT, "timed out";
     EALREADY = libc::EALREADY, "already done";

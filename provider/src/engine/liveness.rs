@@ -262,7 +262,7 @@ impl Engine {
         } else {
             tracing::info!("{address} closed its endpoint");
         }
-        self.deferred.retain(|(to, ..)| *to != peer);
+        self.deferred.forget(peer);
         self.streams.retain(|stream| stream.peer != peer);
         // Before the operations are taken: a thread without the engine must not send another one.
         self.home.disconnect(peer);

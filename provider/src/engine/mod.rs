@@ -11,6 +11,7 @@
 //! check  counted                  checksums; what a report says
 //! state                           Engine
 //! ops  side  transfers  request   operations, queues and counters, long messages, requests
+//! deferred                        answers that wait for room
 //! ```
 
 mod atomic;
@@ -19,6 +20,7 @@ mod completion;
 mod contact;
 mod contexts;
 mod counted;
+mod deferred;
 mod inject;
 pub(crate) mod liveness;
 mod msg;

@@ -30,6 +30,7 @@ use crate::{
     device::carried::{About, RecvOp},
     engine::{
         Engine,
+        deferred::MOST,
         ops::OpKind,
         transfers::{LongCopy, MessageCopy, Stream, Transfer, UNLOCKED},
     },
@@ -203,7 +204,7 @@ impl Engine {
         let found = self.sends.find(header.op, |op| (op.peer, op.kind, op.buffer.len()));
         let Some((_, kind, most)) = found.filter(|&(peer, ..)| peer == from) else {
             tracing::debug!("a pull of an operation that is not under way any more");
-            if header.count == 1 {
+            if header.count == 1 && self.deferred.size(from) < MOST {
                 self.answer(from, Kind::Dropped, header.data, 0);
             }
             return;

@@ -59,9 +59,10 @@ const SILENCE: Duration = Duration::from_secs(2);
 const NAP: Duration = Duration::from_millis(1);
 /// Bytes of one piece where the kernel refuses to copy.
 const PIECE: usize = LONGEST - 256;
-/// Bytes asked for and not answered yet where the kernel refuses to copy: the
-/// peer keeps answers that find no buffer in memory of its own.
+/// Bytes asked for and not answered yet where the kernel refuses to copy, of one read and of all: the
+/// peer keeps answers that find no buffer in memory of its own ([`super::deferred`]).
 const READ_AHEAD: usize = 16 * PIECE;
+const ALL_AHEAD: usize = 16 * READ_AHEAD;
 
 /// Flags of operations on memory.
 pub(crate) const FLAGS: u64 = attr::TX_OP_FLAGS
@@ -252,8 +253,10 @@ impl Engine {
         let Some(op) = self.sends.find(stream.op, SendOp::clone) else { return false };
         let start = stream.offset;
         let write = op.kind == OpKind::Write;
-        while stream.offset < stream.len && (write || stream.offset - stream.answered < READ_AHEAD)
-        {
+        // This one is not among the streams now.
+        let share = ALL_AHEAD / (self.streams.len() + 1);
+        let ahead = if write { usize::MAX } else { share.clamp(PIECE, READ_AHEAD) };
+        while stream.offset < stream.len && stream.offset - stream.answered < ahead {
             let len = PIECE.min(stream.len - stream.offset);
             let parts = op.remote.part(stream.offset as u64, len as u64);
             let kind = if write { Kind::Write } else { Kind::Read };

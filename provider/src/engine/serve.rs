@@ -16,6 +16,7 @@ use super::{
     Engine,
     atomic::accesses_of_atomic,
     check::is_frame_damaged,
+    deferred::MOST,
     request::{Access, Served, answer_to},
     side::Counters,
     transfers::{LongCopy, MemoryCopy, UNLOCKED},
@@ -30,6 +31,13 @@ impl Engine {
     pub(crate) fn serve(&mut self, from: u32, header: &Header, payload: SharedBytes<'_>) {
         if let Err(errno) = self.link(from) {
             tracing::warn!("a request for memory is lost, who made it is gone: {errno}");
+            return;
+        }
+        let untaken = self.deferred.size(from);
+        if untaken >= MOST {
+            if untaken < 2 * MOST {
+                self.answer_request(from, header, Err(Errno::ENOBUFS));
+            }
             return;
         }
         // Out of `links` for a moment, so that the bytes can be lent.
@@ -208,22 +216,22 @@ impl Engine {
         let len = header.len as usize;
         let answer = answer_to(header, len);
         let payload = Payload::Frame(&[], target.buffers());
-        if self.deferred.is_empty() && self.push(to, &answer, payload) == Ok(Sent::Yes) {
+        if !self.deferred.has(to) && self.push(to, &answer, payload) == Ok(Sent::Yes) {
             return;
         }
         let mut bytes = vec![0; len];
         for (at, buffer) in target.placed() {
             buffer.read_to(&mut bytes[at..]);
         }
-        self.deferred.push_back((to, answer, bytes.into()));
+        self.deferred.push(to, answer, bytes.into());
     }
 
     /// Sends bytes, now or when there is room.
     fn reply_bytes(&mut self, peer: u32, header: Header, bytes: &[u8]) {
-        let waits = !self.deferred.is_empty()
+        let waits = self.deferred.has(peer)
             || self.push(peer, &header, Payload::Bytes(bytes)).is_ok_and(|sent| sent != Sent::Yes);
         if waits {
-            self.deferred.push_back((peer, header, bytes.into()));
+            self.deferred.push(peer, header, bytes.into());
         }
     }
 }

@@ -34,6 +34,7 @@ use crate::{
     device::{directed::Directed, flow::Flow, make, matcher::Matching, receive::MIN_MULTI_RECV},
     domain::Domain,
     engine::{
+        deferred::Deferred,
         ops::{Ops, UnderWay},
         side::{Counters, Side},
         transfers::{LongCopy, Stream, Transfer},
@@ -127,7 +128,7 @@ pub(crate) struct Engine {
     /// A slot waits for a descriptor or memory.
     pub(crate) is_short: bool,
     /// Control messages that found a full ring.
-    pub(crate) deferred: VecDeque<(u32, Header, Box<[u8]>)>,
+    pub(crate) deferred: Deferred,
     pub(crate) sends: Arc<Ops>,
     /// The deferred work whose operation is being started: 0, or its index in `works`
     /// and 1. Kept with the operation.
@@ -254,7 +255,7 @@ impl Engine {
             passing: Vec::new(),
             next_page: 0,
             is_short: false,
-            deferred: VecDeque::new(),
+            deferred: Deferred::default(),
             sends: Arc::new(Ops::new(domain.locked)),
             work: 0,
             works: Slab::new(),
@@ -346,33 +347,26 @@ impl Engine {
     /// Sends a control message, now or when the peer's ring has room.
     #[inline(never)]
     pub(crate) fn reply(&mut self, peer: u32, header: Header) {
-        let sent = self.deferred.is_empty()
+        let sent = !self.deferred.has(peer)
             && match self.push(peer, &header, Payload::Nothing) {
                 Ok(sent) => sent == Sent::Yes,
                 // Nobody is left to answer to.
                 Err(_) => return,
             };
         if !sent {
-            self.deferred.push_back((peer, header, Box::default()));
+            self.deferred.push(peer, header, Box::default());
         }
     }
 
     /// Tries the control messages that found a full ring again. None passes another to the
     /// same peer: the last part of an answer says that all have come.
     pub(crate) fn flush_deferred(&mut self) {
-        let mut blocked = Vec::new();
-        for _ in 0..self.deferred.len() {
-            let Some((peer, header, bytes)) = self.deferred.pop_front() else { break };
-            if blocked.contains(&peer) {
-                self.deferred.push_back((peer, header, bytes));
-                continue;
-            }
-            let sent = self.push(peer, &header, Payload::Bytes(&bytes));
-            if sent.is_ok_and(|sent| sent != Sent::Yes) {
-                blocked.push(peer);
-                self.deferred.push_back((peer, header, bytes));
-            }
-        }
+        let mut deferred = std::mem::take(&mut self.deferred);
+        deferred.flush(|peer, header, bytes| {
+            // An answer to a peer that is gone is done with.
+            self.push(peer, header, Payload::Bytes(bytes)).unwrap_or(Sent::Yes) == Sent::Yes
+        });
+        self.deferred = deferred;
     }
 
     /// What the application knows a peer as, if it wants to know.

@@ -3,12 +3,16 @@
 
 use channel::{
     testing,
-    wire::{Flags, Header, INLINE, Kind},
+    wire::{Flags, Header, INLINE, Kind, LONGEST},
 };
+use ffi::Errno;
 
 use nic::params::{PARAMS, Values};
 
-use crate::fuzzing::endpoint;
+use crate::{
+    engine::{deferred::MOST, pairs::*},
+    fuzzing::endpoint,
+};
 
 #[test]
 fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
@@ -23,14 +27,56 @@ fn the_short_end_of_an_answer_does_not_pass_a_long_part() {
     };
     // No buffer is free for the part; the end would fit a slot.
     engine.home.take_all(peer);
-    engine.deferred.push_back((peer, answer(Flags::PART, INLINE + 1), vec![1; INLINE + 1].into()));
-    engine.deferred.push_back((peer, answer(Flags::empty(), 8), vec![2; 8].into()));
+    engine.deferred.push(peer, answer(Flags::PART, INLINE + 1), vec![1; INLINE + 1].into());
+    engine.deferred.push(peer, answer(Flags::empty(), 8), vec![2; 8].into());
     engine.flush_deferred();
-    assert!(testing::slots(&there).is_empty() && engine.deferred.len() == 2);
+    assert!(testing::slots(&there).is_empty() && engine.deferred.has(peer));
+    // Another peer gets its answer meanwhile.
+    let (beside, other) = endpoint(143);
+    let address = channel::address::unpack(other.address);
+    let second = engine.domain.peers.number(address);
+    engine.link_to(second).unwrap();
+    engine.reply(second, answer(Flags::empty(), 0));
+    assert_eq!(testing::slots(&beside).len(), 1);
     testing::free_buffers(&own);
     engine.flush_deferred();
     let flags: Vec<_> = testing::slots(&there).iter().map(|slot| slot.unwrap().flags).collect();
     assert_eq!(flags, [Flags::PART, Flags::empty()]);
+    assert!(engine.deferred.is_empty());
+}
+
+#[test]
+fn a_peer_that_takes_no_answers_is_refused_more() {
+    let [mut one, mut other] = friends(None, 145, SETTINGS[0]);
+    let to_one = other.engine.domain.peers.number(channel::address::unpack(one.engine.address));
+    let read = Operation::prepare(What::Read, 8, &mut other);
+    let fill = |other: &mut Node, size| {
+        while other.engine.deferred.size(to_one) < size {
+            let (kind, flags, len) = (Kind::Answer, Flags::PART, LONGEST as u64);
+            let answer = Header { kind, flags, peer: 0, count: 0, bits: 0, data: 0, len, op: 999 };
+            other.engine.deferred.push(to_one, answer, vec![0; LONGEST].into());
+        }
+    };
+    other.engine.home.take_all(to_one);
+    fill(&mut other, MOST - LONGEST);
+    read.start(&mut one).unwrap();
+    other.step();
+    fill(&mut other, MOST);
+    read.start(&mut one).unwrap();
+    other.step();
+    fill(&mut other, 2 * MOST);
+    let full = other.engine.deferred.size(to_one);
+    read.start(&mut one).unwrap();
+    other.step();
+    assert_eq!(other.engine.deferred.size(to_one), full);
+    testing::free_buffers(&other.own);
+    while !other.engine.deferred.is_empty() {
+        other.step();
+        one.step();
+    }
+    one.step();
+    assert!(one.reported.iter().any(Result::is_ok) && one.has_failed_with(Errno::ENOBUFS));
+    assert_eq!(one.reported.len(), 2);
 }
 
 #[test]
