@@ -38,7 +38,7 @@ errnos! {
     E2BIG = libc::E2BIG, "too many segments";
     EAGAIN = libc::EAGAIN, "no resources now, make progress and try again";
     ENOMEM = libc::ENOMEM, "out of memory";
-    EACCES = libc::EACCES, "permission denied: another user's endpoint, or a memory region that does not allow this";
+    EACCES = libc::EACCES, "permission denied: another user's endpoint, or one that was not opened for this, or a memory region that does not allow it";
     EFAULT = libc::EFAULT, "bad address, or one outside of its memory region";
     EBUSY = libc::EBUSY, "still in use by another object";
     EEXIST = libc::EEXIST, "exists already";

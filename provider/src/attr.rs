@@ -283,7 +283,7 @@ pub(crate) fn meet(mut info: Info, hints: &Info) -> Result<Info, Errno> {
 
 /// Capabilities for those asked for: what is free is always there, both
 /// directions unless one was asked for (`fi_getinfo(3)`, "Capabilities").
-fn capabilities(wanted: u64) -> u64 {
+pub(crate) fn capabilities(wanted: u64) -> u64 {
     if wanted == 0 {
         return TOLD;
     }

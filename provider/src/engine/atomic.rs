@@ -117,7 +117,7 @@ impl Engine {
             return Err(Errno::EPROTO);
         }
         let access = if op == Op::Read { flags::REMOTE_READ } else { flags::REMOTE_WRITE };
-        let target = self.domain.regions.resolve(parts, access, self.address)?;
+        let target = self.target(parts, flags::ATOMIC, access)?;
         if self.scratch.is_empty() {
             self.scratch = vec![0; 3 * MAX_BYTES];
         }

@@ -176,6 +176,18 @@ impl Engine {
         }
     }
 
+    /// The memory that a request names.
+    ///
+    /// # Errors
+    /// `EACCES` if the endpoint was opened without the capability, and those of
+    /// [`crate::regions::Regions::resolve`].
+    pub(super) fn target(&self, parts: &RemoteParts, class: u64, access: u64) -> Result<Target> {
+        if (class | access) & !self.caps != 0 {
+            return Err(Errno::EACCES);
+        }
+        self.domain.regions.resolve(parts, access, self.address)
+    }
+
     fn serve_write(
         &self,
         header: &Header,
@@ -184,7 +196,7 @@ impl Engine {
         rest: SharedBytes<'_>,
     ) -> Result<Access> {
         let len = parts.len() as usize;
-        let target = self.domain.regions.resolve(parts, flags::REMOTE_WRITE, self.address)?;
+        let target = self.target(parts, flags::RMA, flags::REMOTE_WRITE)?;
         if header.flags.contains(Flags::PIECES) {
             return Ok(Access::Over(Served::Refused));
         }
@@ -201,7 +213,7 @@ impl Engine {
     }
 
     fn serve_read(&self, len: usize, frame: Frame, parts: &RemoteParts) -> Result<Access> {
-        let target = self.domain.regions.resolve(parts, flags::REMOTE_READ, self.address)?;
+        let target = self.target(parts, flags::RMA, flags::REMOTE_READ)?;
         if len <= attr::short_size(self.eager_size) || frame.segments == 0 {
             return if len <= LONGEST {
                 Ok(Access::Over(Served::Data(target)))
@@ -244,3 +256,7 @@ fn copied(exchanged: std::result::Result<(), CopyError>) -> Result<Served> {
         Err(CopyError::Failed(errno)) => Err(errno),
     }
 }
+
+#[cfg(test)]
+#[path = "serve_tests.rs"]
+mod tests;

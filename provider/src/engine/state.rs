@@ -81,6 +81,8 @@ pub(crate) struct Engine {
     pub(crate) rx: Side,
     pub(crate) counters: Counters,
     pub(crate) enabled: bool,
+    /// What it was opened for.
+    pub(crate) caps: u64,
     pub(crate) directed: Directed,
     /// Whether tagged receives may take several messages (`FI_TAGGED_MULTI_RECV`).
     pub(crate) tagged_multi: bool,
@@ -230,6 +232,7 @@ impl Engine {
             rx: reports(info.rx.as_ref().map_or(0, |rx| rx.op_flags)),
             counters: Counters::default(),
             enabled: false,
+            caps: attr::capabilities(info.caps),
             directed,
             tagged_multi: info.caps & flags::TAGGED_MULTI_RECV != 0,
             source: info.caps & flags::SOURCE != 0,

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Requests of peers are served as the capabilities of the endpoint allow.
+
+use ffi::{Errno, flags};
+
+use crate::{attr, engine::pairs::*};
+
+#[test]
+fn what_an_endpoint_was_not_opened_for_is_refused() {
+    let cases = [
+        (flags::MSG, [false; 3]),
+        (flags::RMA, [true, true, false]),
+        (flags::RMA | flags::REMOTE_READ, [false, true, false]),
+        (flags::RMA | flags::REMOTE_WRITE, [true, false, false]),
+        (flags::RMA | flags::READ | flags::WRITE, [false; 3]),
+        (flags::ATOMIC, [false, false, true]),
+        (flags::ATOMIC | flags::REMOTE_READ, [false; 3]),
+        (0, [true; 3]),
+    ];
+    for (caps, allowed) in cases {
+        for (what, allowed) in [What::Write, What::Read, What::Fetch].into_iter().zip(allowed) {
+            let [mut one, mut other] = friends(None, 341, SETTINGS[0]);
+            other.engine.caps = attr::capabilities(caps);
+            let operation = Operation::prepare(what, 8, &mut other);
+            operation.start(&mut one).unwrap();
+            other.step();
+            one.step();
+            let expected = if allowed { Ok(()) } else { Err(Errno::EACCES) };
+            assert_eq!(one.has_reported(AT_ONE), Some(expected), "{what:?} {caps:#x}");
+        }
+    }
+}
