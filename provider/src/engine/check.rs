@@ -9,18 +9,19 @@
 //! atomic operations    since others may change that memory meanwhile
 //! ```
 //!
-//! Wrong bytes are an error completion (`FI_ECRC`) and a line of the log. A damaged slot could be
-//! of anything: its error names no operation.
+//! Wrong bytes are an error completion (`FI_ECRC`) and a line of the log. The error of a damaged slot
+//! is that of the receive that waits for the message. If no receive does, the slot could be of anything:
+//! its error names no operation. It ends no operation that a peer may still copy for.
 
 use ffi::{
     Buffer, Errno, flags,
     ops::cq::{Completion, Failure},
 };
-use nic::message::{Envelope, Grant};
+use nic::message::{Envelope, Grant, Receive};
 
 use channel::{
     way::{Arrivals, Body},
-    wire::{Flags, Header},
+    wire::{Flags, Header, Kind},
 };
 
 use crate::{
@@ -104,13 +105,37 @@ impl Engine {
         check.is_some()
     }
 
-    /// A slot holds something else than its sender put there.
+    /// The next slot holds something else than its sender put there.
     #[cold]
-    pub(crate) fn fail_damaged(&mut self) {
+    pub(crate) fn fail_damaged(&mut self, inbox: &mut impl Arrivals) {
         tracing::error!("FI_TCAM_CHECK: a slot does not hold what was put into it");
+        let header = inbox.peek().and_then(|slot| slot.header);
+        if header.is_some_and(|header| self.fail_expected(&header)) {
+            return;
+        }
         let completion =
             Completion { flags: flags::RECV, source: flags::ADDR_UNSPEC, ..Default::default() };
         self.rx.fail(Failure { completion, overflow: 0, errno: Errno::ECRC });
+    }
+
+    /// Fails the receive that waits for the message in a damaged slot; false if there is none.
+    fn fail_expected(&mut self, header: &Header) -> bool {
+        if !matches!(header.kind, Kind::Inline | Kind::Buffered | Kind::Rendezvous) {
+            return false;
+        }
+        let Ok(source) = self.source_of(header) else { return false };
+        let is_for = |receive: &Receive<RecvOp>| {
+            let key = &receive.key;
+            (key.bits ^ header.bits) & !key.ignore == 0
+                && key.source.get().is_none_or(|named| named == source)
+        };
+        let tagged = header.is_tagged();
+        let mut device = self.device.lock();
+        let Some(receive) = device.context(tagged).cancel(is_for) else { return false };
+        device.begin(&receive.data, true);
+        drop(device);
+        self.fail_recv(&receive.data, tagged, header.bits, true, Errno::ECRC);
+        true
     }
 }
 

@@ -170,7 +170,7 @@ impl Engine {
                 Some(header)
                     if header.flags.contains(Flags::CHECKED) && !self.is_slot_whole(inbox) =>
                 {
-                    self.fail_damaged();
+                    self.fail_damaged(inbox);
                 }
                 Some(header) => match self.source_of(&header) {
                     Ok(source) => {
