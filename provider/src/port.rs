@@ -165,8 +165,8 @@ impl Held {
     }
 }
 
-/// Empty polls between looks at the clock.
-const CLOCK: u32 = 256;
+/// Empty polls in a row of a thread that counts as one that polls.
+const POLLS: u32 = 256;
 
 impl Port {
     /// Makes progress, and the copies that come of it without the lock.
@@ -295,8 +295,10 @@ impl Pollable for Port {
         engine.idle.asks_elsewhere = engine.home.has_net() && engine.home.turns.is_each();
         let pause = engine.idle.pause(caller);
         let gives_way = matches!(pause, Pause::Yield | Pause::Sleep(_));
-        if gives_way || engine.idle.empty_polls().is_multiple_of(CLOCK) {
-            pollers::note_poller();
+        if gives_way || engine.is_look_due() {
+            if gives_way || engine.idle.empty_polls() >= POLLS {
+                pollers::note_poller();
+            }
             engine.look_around();
         }
         if pause != Pause::Spin {

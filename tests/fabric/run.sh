@@ -17,7 +17,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 passed=0 failed=0 skipped= lane=
 clients=("$@")
-[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile manual objects scalable shared member holder shared_av threads sends served rebind fork death lost leaving again gone image short silent auto rma trigger atomic late)
+[ ${#clients[@]} -gt 0 ] || clients=(order messages busy probe cancel directed profile manual objects scalable shared member holder shared_av threads sends served rebind fork death lost seldom leaving again gone image short silent auto rma trigger atomic late)
 run() {
     local name=$1
     shift
@@ -38,7 +38,7 @@ all_of() {
     cc -O1 -Wall -Wextra -Wno-unused-function -o "$build/$client" "$here/$client.c" -lfabric -lpthread || exit 1
     case $client in
         rebind) sizes=7 ;;
-        manual | member | holder | fork | death | lost | leaving | again | gone | image | short | silent) sizes="0 7" ;;
+        manual | member | holder | fork | death | lost | seldom | leaving | again | gone | image | short | silent) sizes="0 7" ;;
     esac
     for entries in $sizes; do
         for copy in auto off; do

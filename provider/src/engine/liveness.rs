@@ -20,6 +20,8 @@ use crate::{
 
 /// Time between two looks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
+/// Most empty polls between two looks at the clock, which takes as long as one.
+pub(super) const MOST_POLLS: u32 = 64;
 /// Time in which the other members of a shared context get what a peer sent them before
 /// it was gone.
 const GRACE: Duration = Duration::from_secs(1);
@@ -70,9 +72,29 @@ impl Engine {
         self.wants_room || !self.deferred.is_empty() || !self.streams.is_empty()
     }
 
+    /// Whether the next look at the clock is due, after a poll that found nothing.
+    #[inline]
+    pub(crate) fn is_look_due(&mut self) -> bool {
+        let is_due = self.until_look == 0;
+        self.until_look = self.until_look.saturating_sub(1);
+        is_due
+    }
+
+    /// The clock was looked at. Programs that poll seldom look at it in each poll.
+    fn pace_looks(&mut self, now: Instant) {
+        let since = now - std::mem::replace(&mut self.clocked, now);
+        if since > INTERVAL {
+            self.look_every = 1;
+        } else if since < INTERVAL / 4 {
+            self.look_every = (2 * self.look_every).min(MOST_POLLS);
+        }
+        self.until_look = self.look_every - 1;
+    }
+
     /// Looks at some peers and at how crowded the host is, if it is time.
     pub(crate) fn look_around(&mut self) {
         let now = Instant::now();
+        self.pace_looks(now);
         let since = now - self.checked;
         if since < INTERVAL {
             if self.draft.as_ref().is_some_and(|draft| draft.is_due(now)) {

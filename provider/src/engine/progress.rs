@@ -24,19 +24,21 @@ use crate::{
     engine::{
         Engine,
         contact::{Unknown, epoch, sender},
+        liveness::MOST_POLLS,
     },
     wait::pollable::Progress,
 };
 
 /// Slots handled before the caller gets its completions.
 const BATCH: u32 = 64;
-/// Polls that found something between shows of the counters, while none is empty
-/// for long: a show takes about 0.1 us.
-const SHOW: u32 = 1024;
+/// Polls that found something, and posts, between looks at the clock, at most. Where there is a draft of a
+/// report, each such look also shows the counters.
+const LOOK: u32 = 128;
 /// The same of probes.
 const PROBES: u32 = 64;
-/// Polls that found something, and posts, between looks at whether the draft of a report is due.
-const DRAFT: u32 = 128;
+/// Such looks between shows of the counters, each of which takes about 0.1 us.
+const SHOW: u32 = 8;
+
 impl Engine {
     /// Handles what came, and goes on with what waits for room.
     #[inline]
@@ -63,7 +65,7 @@ impl Engine {
     pub(crate) fn has_posted(&mut self) {
         match self.until_shown.checked_sub(1) {
             Some(less) => self.until_shown = less,
-            None => self.show(),
+            None => self.show_in_turn(),
         }
     }
 
@@ -71,7 +73,7 @@ impl Engine {
     /// empty.
     #[inline]
     pub(crate) fn has_probed(&mut self) {
-        match self.until_shown.checked_sub(if self.draft.is_some() { 1 } else { SHOW / PROBES }) {
+        match self.until_shown.checked_sub(LOOK / PROBES) {
             Some(less) => self.until_shown = less,
             None => self.show_and_look(),
         }
@@ -80,14 +82,23 @@ impl Engine {
     /// What is done now and then while messages come.
     #[cold]
     fn show_and_look(&mut self) {
-        self.show();
+        self.show_in_turn();
         self.look_around();
+        self.until_shown = LOOK.min(LOOK / MOST_POLLS * self.look_every);
+    }
+
+    #[cold]
+    fn show_in_turn(&mut self) {
+        self.until_shown = LOOK;
+        if self.draft.is_some() || self.shows.is_multiple_of(SHOW) {
+            self.show();
+        }
+        self.shows = self.shows.wrapping_add(1);
     }
 
     /// Shows the counters to `tcam watch`, and writes the draft of the report.
     #[cold]
     pub(crate) fn show(&mut self) {
-        self.until_shown = if self.draft.is_some() { DRAFT } else { SHOW };
         let live = {
             let device = self.device.lock();
             Live {

@@ -175,6 +175,10 @@ pub(crate) struct Engine {
     pub(crate) idle: Idle,
     pub(crate) census: Census,
     pub(crate) checked: Instant,
+    /// When the clock was looked at last, empty polls between two such looks, and those that are left.
+    pub(crate) clocked: Instant,
+    pub(crate) look_every: u32,
+    pub(crate) until_look: u32,
     /// How far the rounds over all links have come.
     pub(crate) check_next: usize,
     pub(crate) closed_next: usize,
@@ -185,8 +189,9 @@ pub(crate) struct Engine {
     /// See [`nic::live::job_of`].
     pub(crate) job: u64,
     pub(crate) opened: Instant,
-    /// Progress made until the counters are shown again.
+    /// Progress made until the clock is looked at again, and how often that was.
     pub(crate) until_shown: u32,
+    pub(crate) shows: u32,
     /// Whether it is reported on: contexts that are never opened are not.
     pub(crate) recorded: bool,
     /// Whether it is a context of a scalable endpoint.
@@ -291,6 +296,9 @@ impl Engine {
             }),
             census: Census::default(),
             checked: Instant::now(),
+            clocked: Instant::now(),
+            look_every: 1,
+            until_look: 0,
             check_next: 0,
             closed_next: 0,
             silent_checked: Instant::now(),
@@ -299,6 +307,7 @@ impl Engine {
             job: nic::live::job_of(params.text("report")),
             opened,
             until_shown: 0,
+            shows: 0,
             recorded: false,
             is_context: false,
             context: None,
