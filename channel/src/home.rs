@@ -99,7 +99,7 @@ impl Home {
     /// Whether the sender of this number is at the address that [`Home::listed`] says: over the network, it
     /// knows the secret in the name of the endpoint there. If it is not, nothing more comes from it.
     #[must_use]
-    pub fn is_at_its_address(&self, number: u32, secret: Option<Secret>) -> bool {
+    pub fn is_at_its_address(&self, number: u32, secret: impl FnOnce() -> Option<Secret>) -> bool {
         self.of_net(number).is_none_or(|net| net.is_at_its_address(number, secret))
     }
 

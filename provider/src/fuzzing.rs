@@ -40,6 +40,8 @@ mod peers;
 use endpoints::address_of;
 pub(crate) use endpoints::endpoint;
 use peers::{Peers, Ports};
+#[cfg(test)]
+pub(crate) use {endpoints::engine_of, peers::on_net};
 
 /// Bytes that are taken from the front; zeros behind the end.
 struct Input<'a>(&'a [u8]);

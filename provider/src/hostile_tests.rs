@@ -2,9 +2,12 @@
 //! An endpoint whose peer writes anything into its ring: no panic, no access
 //! outside of the segments, and messages of others still arrive.
 
+use std::time::{Duration, Instant};
+
 use channel::{
+    net::secret::Secret,
     testing::{self, Writer},
-    wire::INLINE,
+    wire::{Flags, Header, INLINE, Kind},
 };
 use ffi::{
     Buffer, Context, flags,
@@ -17,10 +20,13 @@ use ffi::{
 use proptest::prelude::*;
 
 use crate::{
-    engine::Engine,
-    fuzzing::{endpoint, survive, survive_far},
+    address,
+    engine::{Engine, liveness::INTERVAL},
+    fuzzing::{endpoint, engine_of, on_net, survive, survive_far},
     wait::pollable::Progress,
 };
+
+const PATIENCE: Duration = Duration::from_secs(10);
 
 fn post(engine: &mut Engine, tag: Option<(u64, u64)>) {
     let recv = Recv {
@@ -103,5 +109,46 @@ proptest! {
         prop_assert!(before.iter().chain(&*after).all(|byte| *byte == 0));
         prop_assert_eq!(engine.device.lock_own().tagged.counters().check(), Ok(()));
         prop_assert_eq!(engine.device.lock_own().msg.counters().check(), Ok(()));
+    }
+}
+
+/// A process with the name of an endpoint sends it a message as if it were another one, whose name the
+/// endpoint is given before or afterwards.
+#[test]
+fn an_impostor_is_not_received_from() {
+    for is_known in [true, false] {
+        let (at, own, net) = on_net(None, 1, None);
+        let (victim, ..) = on_net(None, 2, None);
+        let (.., impostor) = on_net(None, 3, Some(victim));
+        let mut engine = engine_of(&own, at.port(), Some(net.clone()));
+        let insert = |engine: &Engine| {
+            let av = engine.av.clone().unwrap();
+            assert!(av.insert_one(&address::to_name(victim, 2)).is_some());
+        };
+        if is_known {
+            insert(&engine);
+        }
+        let start = Instant::now();
+        while !impostor.has_met(at, Some(Secret::of_endpoint(1))).unwrap() {
+            assert!(start.elapsed() < PATIENCE, "they do not meet");
+            net.progress();
+        }
+        let (kind, flags) = (Kind::Inline, Flags::TAGGED);
+        let tag = Header { kind, flags, peer: 0, count: 0, bits: 5, data: 0, len: 0, op: 0 };
+        impostor.push_words(at, tag.words(), &[], |_| ());
+        let mut came = 0;
+        while came == 0 && net.has_peers() {
+            assert!(start.elapsed() < PATIENCE, "neither a message nor an end");
+            engine.progress();
+            impostor.progress();
+            came = engine.device.lock().context(true).drop_unexpected(|it, _| it.bits == 5);
+        }
+        assert_eq!(came, usize::from(!is_known));
+        let peer = engine.domain.peers.number(victim);
+        assert_eq!(engine.is_linked(peer), !is_known);
+        insert(&engine);
+        engine.checked -= INTERVAL;
+        engine.look_around();
+        assert!(!engine.is_linked(peer));
     }
 }

@@ -13,6 +13,7 @@ use host::owner::Look;
 use super::ends::{COPIES, Endpoint, Way, header, message, pairs_over};
 use crate::{
     contract::{Payload, Sent},
+    identity::Identity,
     net::{
         end::{self, Net},
         secret::Secret,
@@ -70,8 +71,8 @@ fn named(own: u64, says: Option<SocketAddrV4>) -> (Arc<Net>, SocketAddrV4) {
     let segment = Segment::create(address).unwrap();
     let own = Secret::of_endpoint(own);
     let settings = end::Settings { job: None, own, timeout: PATIENCE, seals: false };
-    let says = says.unwrap_or(address);
-    (Net::new(&settings, socket.into(), segment.identity(), says).unwrap(), address)
+    let who = says.map_or(segment.identity(), |says| Identity::new(says.port(), 0).unwrap());
+    (Net::new(&settings, socket.into(), who, says.unwrap_or(address)).unwrap(), address)
 }
 
 fn meet(one: &Arc<Net>, address: SocketAddrV4, secret: u64, others: &[&Arc<Net>]) {
@@ -98,13 +99,13 @@ fn who_has_the_name_of_one_endpoint_cannot_pose_as_another() {
 
     // The server knows the name of the honest one, and hears from it.
     meet(&honest, at, 1, &[&server]);
-    assert!(server.is_at_its_address(only(&server), secret()));
+    assert!(server.is_at_its_address(only(&server), secret));
 
     // Another one has the name of the server, and says that it is at the address of the honest one.
     let (server, at) = named(1, None);
     let (impostor, _) = named(3, Some(home));
     meet(&impostor, at, 1, &[&server]);
-    assert!(!server.is_at_its_address(only(&server), secret()));
+    assert!(!server.is_at_its_address(only(&server), secret));
     let (impostor, _) = named(3, Some(home));
     meet(&impostor, at, 1, &[&server]);
 

@@ -100,6 +100,12 @@ impl Contacts {
         Some((number, self.get(number.into()).filter(|contact| contact.is_open())?))
     }
 
+    /// Whether one is open.
+    #[cfg(any(test, feature = "testing"))]
+    pub(super) fn has_open(&self) -> bool {
+        self.all.iter().flatten().any(|contact| contact.is_open())
+    }
+
     /// See [`super::end::Net::meet`].
     pub(super) fn meet(
         &mut self,
@@ -107,7 +113,7 @@ impl Contacts {
         secret: Option<Secret>,
     ) -> Result<(u16, Identity), Errno> {
         if let Some(&number) = self.at.get(&address)
-            && self.is_verified(number, secret)
+            && self.is_verified(number, || secret)
             && let Some(contact) = self.get(number.into())
         {
             match (contact.state, contact.who) {
@@ -260,7 +266,7 @@ impl Contacts {
             }
             None => self.connections.local_address(stream) == Some(hello.to),
         };
-        if !meant {
+        if !meant || hello.who.port() != hello.address.port() {
             return self.refuse(stream, Refusal::Key);
         }
         if hello.seals != self.own.seals {
@@ -417,9 +423,14 @@ impl Contacts {
 
     /// Whether a contact is at the address that it says: it knows `secret`, which the name of the endpoint
     /// there contains. One that does not is torn off.
-    pub(super) fn is_verified(&mut self, number: u16, secret: Option<Secret>) -> bool {
+    pub(super) fn is_verified(
+        &mut self,
+        number: u16,
+        secret: impl FnOnce() -> Option<Secret>,
+    ) -> bool {
         let Some(contact) = self.get_mut(number) else { return false };
-        let (Some(secret), Some(claim)) = (secret, contact.claim) else { return true };
+        let Some(claim) = contact.claim else { return true };
+        let Some(secret) = secret() else { return true };
         if claim.is_of(&secret) {
             contact.claim = None;
             return true;

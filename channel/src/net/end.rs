@@ -96,7 +96,11 @@ impl Net {
 
     /// Whether the peer with a number is at the address that it claims: it knows the secret in the name of the
     /// endpoint at that address. A peer that is not is disconnected.
-    pub(crate) fn is_at_its_address(&self, number: u32, secret: Option<Secret>) -> bool {
+    pub(crate) fn is_at_its_address(
+        &self,
+        number: u32,
+        secret: impl FnOnce() -> Option<Secret>,
+    ) -> bool {
         let number = number.checked_sub(FAR).and_then(|number| u16::try_from(number).ok());
         number.is_some_and(|number| self.contacts.lock().is_verified(number, secret))
     }
@@ -181,6 +185,12 @@ impl Net {
         change(&mut bytes);
         let front = [&front_of(payload.len())[..], &bytes, payload].concat();
         contacts.send(number, &front, &[])
+    }
+
+    /// Whether a peer is connected.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn has_peers(&self) -> bool {
+        self.contacts.lock().has_open()
     }
 
     /// Sends any bytes to the endpoint at an address; they need not be a frame.

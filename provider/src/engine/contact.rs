@@ -249,7 +249,12 @@ impl Engine {
             None => self.peer_at(who.port()),
             Some(address) => self.domain.peers.number(address),
         };
-        if !self.home.is_at_its_address(number, self.secret_of(peer)) {
+        let source = self.source_at(who, address);
+        if !self.home.is_at_its_address(number, || self.secret_of(source)) {
+            return Err(Unknown::Unlisted);
+        }
+        // A peer of this host that sends over shared memory has no other endpoint at its address.
+        if address.is_some() && self.is_open(peer) && !self.is_net(peer) {
             return Err(Unknown::Unlisted);
         }
         if self.who_is_at(peer) != Some(who) {
@@ -291,18 +296,30 @@ impl Engine {
         if !context {
             return Ok(peer);
         }
-        let source = match address {
-            None => self.peer_at(who.endpoint_port()),
-            Some(mut address) => {
-                address.set_port(who.endpoint_port());
-                self.domain.peers.number(address)
-            }
-        };
         if self.endpoints.len() <= index {
             self.endpoints.resize(index + 1, UNKNOWN);
         }
         self.endpoints[index] = source;
         Ok(source)
+    }
+
+    /// The peer that receives name to receive from a sender, which may be a context of it.
+    fn source_at(&self, who: Identity, address: Option<SocketAddrV4>) -> u32 {
+        match address {
+            None => self.peer_at(who.endpoint_port()),
+            Some(mut address) => {
+                address.set_port(who.endpoint_port());
+                self.domain.peers.number(address)
+            }
+        }
+    }
+
+    /// Whether the peer is the one that it claims to be: see [`channel::home::Home::is_at_its_address`].
+    pub(crate) fn is_verified(&self, peer: u32) -> bool {
+        let Some(&Some((number, _))) = self.numbers.get(peer as usize) else { return true };
+        let is_context = self.sources.get(number as usize).is_some_and(|&of| of == CONTEXT + peer);
+        let source = if is_context { self.endpoints[number as usize] } else { peer };
+        self.home.is_at_its_address(number, || self.secret_of(source))
     }
 
     /// The peer at a port of this host.

@@ -238,7 +238,8 @@ impl Engine {
 
     fn look_at(&mut self, peer: u32, look: Look) {
         let Some(Some(link)) = self.links.get(peer as usize) else { return };
-        if link.liveness(look) != Liveness::Alive {
+        // Its name may have been inserted since its first message came.
+        if !self.is_verified(peer) || link.liveness(look) != Liveness::Alive {
             let gone = link.identity();
             self.part(peer, gone);
         }

@@ -25,7 +25,7 @@ pub(crate) fn endpoint(port: u16) -> (Arc<Segment>, Engine) {
 }
 
 /// The state of an endpoint.
-pub(super) fn engine_of(own: &Arc<Segment>, port: u16, net: Option<Arc<Net>>) -> Engine {
+pub(crate) fn engine_of(own: &Arc<Segment>, port: u16, net: Option<Arc<Net>>) -> Engine {
     let info: Info = attr::offer(8192, 0, 0);
     let domain = Arc::new(Domain::open(&Arc::new(Fabric::new(0)), &info).unwrap());
     let address = pack(address_of(port));

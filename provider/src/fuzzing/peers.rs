@@ -10,6 +10,7 @@ use std::{
 };
 
 use channel::{
+    identity::Identity,
     net::{
         self,
         end::{self, Net},
@@ -56,22 +57,26 @@ pub(super) fn near() -> Met {
     (ports, own, engine, Peers::Near(peers, sender))
 }
 
+/// An endpoint with a network, which says that it is at an address: its own, if none is given.
+pub(crate) fn on_net(
+    job: Option<Secret>,
+    own: u64,
+    says: Option<SocketAddrV4>,
+) -> (SocketAddrV4, Arc<Segment>, Arc<Net>) {
+    testing::apart();
+    let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
+    let address = address_of(socket.local_addr().unwrap().port());
+    let segment = Arc::new(Segment::create(address).unwrap());
+    let own = Secret::of_endpoint(own);
+    let settings = end::Settings { job, own, timeout: Duration::from_secs(10), seals: false };
+    let who = says.map_or(segment.identity(), |says| Identity::new(says.port(), 0).unwrap());
+    let net = Net::new(&settings, socket.into(), who, says.unwrap_or(address)).unwrap();
+    (address, segment, net)
+}
+
 /// Beyond the network.
 pub(super) fn far() -> Met {
-    testing::apart();
-    let [own, peer, healthy] = [(); 3].map(|()| {
-        let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
-        let address = address_of(socket.local_addr().unwrap().port());
-        let segment = Arc::new(Segment::create(address).unwrap());
-        let settings = end::Settings {
-            job: Some(Secret::of_job("fuzz")),
-            own: Secret::of_endpoint(0),
-            timeout: Duration::from_secs(10),
-            seals: false,
-        };
-        let net = Net::new(&settings, socket.into(), segment.identity(), address).unwrap();
-        (address, segment, net)
-    });
+    let [own, peer, healthy] = [(); 3].map(|()| on_net(Some(Secret::of_job("fuzz")), 0, None));
     let ports = Ports { own: own.0.port(), peer: peer.0.port(), healthy: healthy.0.port() };
     // Whose segments nobody finds here are on other hosts.
     let peers = [peer.2, healthy.2];
