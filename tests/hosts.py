@@ -172,6 +172,21 @@ def a_host_vanishes_while_it_sends(hosts, place):
     return "others go on"
 
 
+def they_stop_in_the_midst_of_messages(hosts, place):
+    """As ranks do that compute after they have begun to send: others are served meanwhile."""
+    sink = far(hosts, place, 1, "sink", "none", "sink")
+    floods = [far(hosts, place, 2, f"flood{at}", "sink", "flood") for at in range(12)]
+    for flood in floods:
+        met(flood)
+    subprocess.run(hosts.on(2, ["pkill", "-STOP", "-f", "far .* flood"]), check=True)
+    seconds, _ = expect(far(hosts, place, 2, "last", "sink", "last"), "messages", 0, 5)
+    subprocess.run(hosts.on(2, ["pkill", "-KILL", "-f", "far .* flood"]), check=True)
+    for flood in floods:
+        flood.wait()
+    expect(sink, "messages", 0, 30)
+    return f"others take {seconds:.1f} s"
+
+
 def a_transmit_context_closes_alone(hosts, place):
     one = far(hosts, place, 1, "one", "other", "scalable", program="closed_tx")
     other = far(hosts, place, 2, "other", "one", "plain", program="closed_tx")
@@ -328,6 +343,59 @@ def garbage_on_the_port(hosts, place):
     return "nothing but lines in the log"
 
 
+# 400 connections at a time: half say nothing, half say Start and no more. Those that are closed come again.
+STRANGERS = """
+import socket, sys, time
+address = (sys.argv[1], int(sys.argv[2]))
+start = bytes.fromhex("1900" "01" "0400656e6d616374") + bytes(16)
+held, end, told = [], time.time() + 15, False
+while time.time() < end:
+    while len(held) < 400:
+        try:
+            knock = socket.create_connection(address, timeout=2)
+            knock.setblocking(False)
+            if len(held) % 2:
+                knock.send(start)
+        except ConnectionResetError:
+            continue
+        except OSError:
+            sys.exit()
+        held.append(knock)
+    if not told:
+        print("here", flush=True)
+        told = True
+    time.sleep(0.01)
+    for knock in list(held):
+        try:
+            closed = not knock.recv(1000)
+        except BlockingIOError:
+            closed = False
+        except OSError:
+            closed = True
+        if closed:
+            knock.close()
+            held.remove(knock)
+"""
+
+
+def strangers_keep_nobody_out(hosts, place):
+    sink = far(hosts, place, 1, "sink", "none", "sink")
+    while not (place / "sink").exists():
+        time.sleep(0.01)
+    name = (place / "sink").read_bytes()
+    port = int.from_bytes(name[2:4], "big")
+    command = [sys.executable, "-c", STRANGERS, socket.inet_ntoa(name[4:8]), str(port)]
+    strangers = subprocess.Popen(hosts.on(2, command), stdout=subprocess.PIPE, text=True)
+    try:
+        assert strangers.stdout.readline() == "here\n"
+        seconds, _ = expect(far(hosts, place, 2, "last", "sink", "last"), "messages", 0, 8)
+        expect(sink, "messages", 0, 8)
+    finally:
+        strangers.kill()
+        strangers.wait()
+    return f"a newcomer takes {seconds:.1f} s"
+
+
 MEMBERS = 128
 
 
@@ -352,6 +420,7 @@ FAULTS = [
     many_die_in_the_midst_of_messages,
     a_host_dies,
     a_host_vanishes_while_it_sends,
+    they_stop_in_the_midst_of_messages,
     a_transmit_context_closes_alone,
     a_child_that_is_forked_breaks_nothing,
     the_link_is_down_for_a_while,
@@ -362,6 +431,7 @@ FAULTS = [
     a_name_is_needed_to_connect,
     both_seal_or_none,
     garbage_on_the_port,
+    strangers_keep_nobody_out,
 ]
 
 
