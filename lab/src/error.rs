@@ -49,6 +49,15 @@ pub(crate) enum Error {
     #[error("{option} and --set {name}: give one of them")]
     Twice { option: &'static str, name: &'static str },
 
+    #[error("{option}: places the ranks of a recording, give it with --trace")]
+    PlacesTraces { option: &'static str },
+
+    #[error("--pool: the device has no pool; --set pool=node gives it one")]
+    NoPool,
+
+    #[error("--pool: a pool has 1 to 65536 entries")]
+    EmptyPool,
+
     #[error("{option}: --trace replays what was recorded and runs nothing; leave it out")]
     NothingIsRun { option: &'static str },
 
@@ -161,17 +170,31 @@ pub(crate) enum Error {
     #[error("{path}: the trace does not tell which thread did what: {why}")]
     NoThreads { path: PathBuf, why: &'static str },
 
-    #[error("{path}: no rank is known, and --ppn needs that of every trace")]
+    #[error("--placement {path} has the node of every rank: leave --ppn out")]
+    PlacedTwice { path: PathBuf },
+
+    #[error("--placement block and cyclic need --ppn P, the number of ranks on a node")]
+    NoPpn,
+
+    #[error("{path}: NODE or NODE:P is expected in a line, not `{line}`")]
+    Placement { path: PathBuf, line: String },
+
+    #[error("{path}: it places {listed} of {ranks} ranks")]
+    ShortPlacement { path: PathBuf, ranks: u32, listed: usize },
+
+    #[error(
+        "{path}: no rank is known, and a placement (--ppn, --placement) needs that of every trace"
+    )]
     NoRankForNode { path: PathBuf },
 
     #[error(
-        "{path}: addresses of peers are missing, which --ppn needs; recordings of this version have \
+        "{path}: addresses of peers are missing, which --ppn and --placement need; recordings of this version have \
          them"
     )]
     NoPeersForNode { path: PathBuf },
 
     #[error(
-        "--ppn needs the traces of all ranks, to know who is whose neighbour: {known} of {of} are there"
+        "--ppn and --placement need the traces of all ranks, to know who is whose neighbour: {known} of {of} are there"
     )]
     RanksMissingForNode { known: usize, of: u32 },
 

@@ -13,9 +13,11 @@ use nic::lengths::Lengths;
 use nic::params::Params;
 use nic::report::ContextCounters;
 
+use super::need::{Knob, Need};
 use super::point::{Cost, Modelled, Point};
 use super::rows::Row;
 use super::sizes::Sizes;
+use super::verdict::Swept;
 use crate::error::Error;
 use crate::results::ranks::Ranks;
 use crate::results::summary::Summary;
@@ -26,22 +28,19 @@ use crate::traces::play::{self, Curves};
 
 /// The points of traces at sizes from 0 to beyond what they need; none of them without
 /// traces, or where the table does not hold the oldest elements.
-pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Vec<Point>>, Error> {
+pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, Error> {
     let settings = Settings::default();
     let Some(first) = found.first() else { return Ok(None) };
     if !is_plain(&first.params(&settings)?) {
         return Ok(None);
     }
+    let need = Need::of(found, &settings, Knob::Tables, bar)?;
     let passed = play::curves(found, &settings, bar)?;
-    let need = need_of(passed.iter().map(|of| &of.counted.counters));
-    let pairs: Vec<_> = Sizes::around(need).0.into_iter().map(|size| (size, size)).collect();
+    let sizes = Sizes::around(need.size(Knob::Tables).unwrap_or(0));
+    let pairs: Vec<_> = sizes.0.into_iter().map(|size| (size, size)).collect();
     let sums = sums_of(&pairs, &passed, &settings, &found.ranks())?;
-    Ok(Some(swept(&pairs, &[sums]).0))
-}
-
-/// The longest of all queues.
-pub(crate) fn need_of<'a>(counters: impl Iterator<Item = &'a ContextCounters>) -> u64 {
-    counters.map(|of| of.prq.high_water.max(of.umq.high_water)).max().unwrap_or(0)
+    let (points, _) = points_of(&pairs, &[sums], Knob::Tables);
+    Ok(Some(Swept { points, knob: Knob::Tables, needs: vec![need], pool_entries: None }))
 }
 
 /// Whether the timing model is on.
@@ -60,20 +59,28 @@ pub(crate) fn is_plain(params: &Params) -> bool {
 pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
 
 /// The points and rows of recordings, each of which was played at all sizes.
-pub(crate) fn swept(pairs: &[(usize, usize)], played: &[Sums]) -> (Vec<Point>, Vec<Row>) {
+pub(crate) fn points_of(
+    pairs: &[(usize, usize)],
+    played: &[Sums],
+    knob: Knob,
+) -> (Vec<Point>, Vec<Row>) {
     let (mut points, mut rows) = (Vec::new(), Vec::new());
     for (at, &(prq, umq)) in pairs.iter().enumerate() {
         let of = played.iter().filter_map(|sums| sums[at].as_ref());
         let (sums, mut costs): (Vec<_>, Vec<_>) =
             of.map(|(sum, cost)| (sum.clone(), *cost)).unzip();
         for (repeat, (sum, cost)) in (1..).zip(sums.iter().zip(&costs)) {
-            rows.push(Row::of(prq, umq, repeat, 0.0, sum).with(*cost));
+            rows.push(Row::of(knob, (prq, umq), repeat, 0.0, sum).with(*cost));
         }
         if !sums.is_empty() {
             // Of the middle one: a mean would be of no recording.
             costs.sort_by(|one, other| one.value().total_cmp(&other.value()));
             let cost = Some(costs[costs.len() / 2]);
-            points.push(Point { cost, ..Point::of(prq, umq, &sums) });
+            let point = match knob {
+                Knob::Tables => Point::of(prq, umq, &sums),
+                Knob::Pool => Point::of_pool(prq, &sums),
+            };
+            points.push(Point { cost, ..point });
         }
     }
     (points, rows)
@@ -121,14 +128,9 @@ pub(crate) fn replays(
     found: &Found,
     settings: &Settings,
     charged: bool,
+    knob: Knob,
 ) -> Result<Sums, Error> {
-    let sizes = pairs.iter().map(|(prq, umq)| {
-        let mut settings = settings.clone();
-        settings.set("prq_entries", prq);
-        settings.set("umq_entries", umq);
-        settings
-    });
-    let sizes: Vec<_> = sizes.collect();
+    let sizes: Vec<_> = pairs.iter().map(|&pair| knob.set(settings, pair)).collect();
     let replayed = replayed(found, &sizes, charged)?;
     Ok(replayed.into_iter().map(|of| of.map(|Replayed { sum, cost, .. }| (sum, cost))).collect())
 }
@@ -189,8 +191,10 @@ pub(crate) fn title(found: &Found) -> String {
     let name = program.rsplit('/').next().unwrap_or(program);
     let whole = found.iter().all(|trace| trace.cut().is_none());
     let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
-    let nodes = found.iter().find_map(|trace| trace.take.ppn);
-    let nodes = nodes.map_or_else(String::new, |ppn| format!(", {ppn} to a node"));
+    let nodes = found.placed_on().map_or_else(String::new, |nodes| match nodes {
+        1 => ", all on one node".to_owned(),
+        _ => format!(" on {nodes} nodes"),
+    });
     format!("{name} on {}{nodes}, {replayed}", found.ranks().count())
 }
 

@@ -2,6 +2,8 @@
 //! How large a table has to be: points of a curve, and what they say.
 
 pub(crate) mod curve;
+pub(crate) mod judged;
+pub(crate) mod need;
 pub(crate) mod point;
 pub(crate) mod rows;
 pub(crate) mod sizes;

@@ -26,6 +26,9 @@ pub(crate) struct Point {
     pub(crate) spilled_most: [f64; 3],
     /// Elements that did not fit, counted in the run with most of them: PRQ, UMQ.
     pub(crate) spills: [u64; 2],
+    /// Elements of the MPI itself that did not fit the pool, in the run with most of them; nothing where
+    /// they have tables of their own.
+    pub(crate) internal_spills: u64,
     /// Longest PRQ and UMQ of any rank.
     pub(crate) peaks: [Peak; 2],
     /// The same of each run.
@@ -102,6 +105,12 @@ impl Modelled {
 }
 
 impl Point {
+    /// The same where the size is that of a pool, which the MPI's own elements draw from as well.
+    pub(crate) fn of_pool(size: usize, runs: &[Summary]) -> Self {
+        let own = runs.iter().map(Summary::internal_spills);
+        Self { internal_spills: own.max().unwrap_or(0), ..Self::of(size, size, runs) }
+    }
+
     /// The medians of the runs at one size; peaks are the highest of any run,
     /// since a table must hold them all.
     ///
@@ -131,6 +140,7 @@ impl Point {
                 runs.iter().map(|run| run.tagged.prq.spills).max().unwrap_or(0),
                 runs.iter().map(|run| run.tagged.umq.spills).max().unwrap_or(0),
             ],
+            internal_spills: 0,
             peaks: [peak(|run| &run.prq_peak), peak(|run| &run.umq_peak)],
             marks: [
                 runs.iter().map(|run| run.prq_peak.elements).collect(),
@@ -158,7 +168,7 @@ impl Point {
 
     /// Whether nothing spilled here.
     pub(super) fn fits(&self) -> bool {
-        self.spills == [0, 0]
+        self.spills == [0, 0] && self.internal_spills == 0
     }
 
     /// The size as entries.

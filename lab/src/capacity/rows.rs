@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::point::{Cost, Modelled, Point};
+use super::need::{Knob, Need};
+use super::point::{Cost, Modelled};
 use super::smallest::Smallest;
 use super::spread::Spread;
-use super::verdict::{needs, recommended, spreads};
+use super::verdict::Swept;
 use crate::error::Error;
 use crate::file::{self, NewFile};
 use crate::results::ranks::Completeness;
@@ -23,6 +24,8 @@ const NAME: &str = "sweep.csv";
 pub(crate) struct Row {
     prq_entries: usize,
     umq_entries: usize,
+    /// Entries of the pool, where that varies.
+    pool_entries: Option<usize>,
     repeat: u32,
     ranks: u32,
     /// Ranks there are, and those whose counts end before their program.
@@ -50,6 +53,8 @@ pub(crate) struct Row {
     umq_spills: u64,
     umq_promotions: u64,
     umq_high_water: u64,
+    /// Elements of the MPI itself that did not fit.
+    internal_spills: u64,
     /// Nanoseconds a message, of the timing model; nothing without it.
     matching_ns: Option<f64>,
     added_ns: Option<f64>,
@@ -88,7 +93,12 @@ pub(crate) struct Runs<'a> {
     /// The same, run by run.
     prq_needs: Spread,
     umq_needs: Spread,
-    /// A size of both tables that holds that and its spread.
+    /// What the sizes are of, and the smallest without a spill.
+    sizes_of: Knob,
+    needed_entries: Option<u64>,
+    /// What each recording needs, by rank and by NIC.
+    needs: &'a [Need],
+    /// A size that holds that and its spread.
     recommended_entries: Option<u64>,
     runs: &'a [Row],
     /// Sizes that failed, and how.
@@ -101,12 +111,12 @@ impl<'a> Runs<'a> {
     pub(crate) fn new(
         title: &'a str,
         runs: &'a [Row],
-        points: &[Point],
+        swept: &'a Swept,
         completeness: Completeness,
         failed: Vec<String>,
     ) -> Self {
-        let [prq, umq] = needs(points);
-        let [prq_needs, umq_needs] = spreads(points);
+        let [prq, umq] = swept.peaks();
+        let [prq_needs, umq_needs] = swept.spreads();
         Self {
             title,
             completeness,
@@ -116,7 +126,10 @@ impl<'a> Runs<'a> {
             umq_high_water_rank: umq.rank,
             prq_needs,
             umq_needs,
-            recommended_entries: recommended(points),
+            sizes_of: swept.knob,
+            needed_entries: swept.needs(),
+            needs: &swept.needs,
+            recommended_entries: swept.recommended(),
             runs,
             failed,
             smallest_tables: Vec::new(),
@@ -126,11 +139,11 @@ impl<'a> Runs<'a> {
     pub(crate) fn of_traces(
         title: &'a str,
         runs: &'a [Row],
-        points: &[Point],
+        swept: &'a Swept,
         completeness: Completeness,
         smallest_tables: Vec<Smallest>,
     ) -> Self {
-        Self { smallest_tables, ..Self::new(title, runs, points, completeness, Vec::new()) }
+        Self { smallest_tables, ..Self::new(title, runs, swept, completeness, Vec::new()) }
     }
 }
 
@@ -175,13 +188,17 @@ pub(crate) fn write(out: &Path, rows: &[Row]) -> Result<(), Error> {
 
 impl Row {
     pub(crate) fn of(
-        prq: usize,
-        umq: usize,
+        knob: Knob,
+        (prq, umq): (usize, usize),
         repeat: u32,
         wall_seconds: f64,
         sum: &Summary,
     ) -> Self {
         let (posted, unexpected) = (&sum.tagged.prq, &sum.tagged.umq);
+        let (prq, umq, pool_entries) = match knob {
+            Knob::Tables => (prq, umq, None),
+            Knob::Pool => (posted.entries as usize, unexpected.entries as usize, Some(prq)),
+        };
         let told = |name| {
             let line = sum.origin.iter().find(|(of, _)| *of == name);
             line.map_or_else(String::new, |(_, value)| value.clone())
@@ -189,6 +206,7 @@ impl Row {
         Self {
             prq_entries: prq,
             umq_entries: umq,
+            pool_entries,
             repeat,
             ranks: sum.ranks.told(),
             ranks_of: sum.ranks.of(),
@@ -214,6 +232,7 @@ impl Row {
             umq_spills: unexpected.spills,
             umq_promotions: unexpected.promotions,
             umq_high_water: unexpected.high_water,
+            internal_spills: sum.internal_spills(),
             matching_ns: None,
             added_ns: None,
             added_ns_worst_rank: None,

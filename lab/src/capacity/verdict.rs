@@ -1,78 +1,333 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What the points of a capacity curve say: how large a table has to be, and how far that can be
-//! relied on.
+//! What the points of a capacity curve say: how large a table or a pool has to be, and how far that
+//! can be relied on.
 
+use super::need::{self, Knob, Need};
 use super::point::{Cost, Modelled, Point};
 use super::sizes::{Sizes, UmqSizes};
 use super::spread::Spread;
 use crate::options::LARGEST;
 use crate::results::summary::Peak;
-use crate::text::numbers::{entries, share, whole};
+use crate::text::numbers::{count, entries, share, whole};
 use crate::traces::repeats;
 
-/// What the longest PRQ and UMQ were, run by run. Their lengths do not depend on the size of the
-/// tables, so that the runs of all sizes tell.
-pub(crate) fn spreads(points: &[Point]) -> [Spread; 2] {
-    // All points of replays are of the same recordings.
-    let replayed = points.iter().any(|point| point.cost.is_some());
-    let points = if replayed { &points[..1] } else { points };
-    [0, 1].map(|queue| {
-        let marks: Vec<_> = points.iter().flat_map(|point| &point.marks[queue]).copied().collect();
-        Spread::of(&marks)
-    })
+/// The points of a sweep.
+#[derive(Debug)]
+pub(crate) struct Swept {
+    pub(crate) points: Vec<Point>,
+    /// What the sizes are of.
+    pub(crate) knob: Knob,
+    /// What each recording needs; nothing of runs, whose queues are only known from their reports.
+    pub(crate) needs: Vec<Need>,
+    /// The parameters of the device, if the sizes that vary are not all that limits it.
+    pub(crate) pool_entries: Option<u64>,
 }
 
-/// A size of both tables that holds what was seen and as much more as it varied: the next power of
-/// two. None where no size would do.
-pub(crate) fn recommended(points: &[Point]) -> Option<u64> {
-    let [prq, umq] = needs(points);
-    if never_held(points, &prq, &umq).is_some() {
-        return None;
-    }
-    let most = |spread: Spread| spread.max + spread.width();
-    let size = spreads(points).map(most).into_iter().max()?.next_power_of_two();
-    (size <= LARGEST as u64).then_some(size)
+/// What a sweep says of the size that is needed.
+#[derive(Debug, PartialEq, Eq)]
+enum Size {
+    /// The smallest without a spill, or the highest marks of runs.
+    Needs(u64),
+    /// Elements spill at every size.
+    Never(String),
 }
 
-/// How far what is needed can be relied on, and what to take.
-///
-/// `failed` has the sizes at which the program failed.
-pub(crate) fn reliance(points: &[Point], failed: &[usize]) -> Vec<String> {
-    let spreads = spreads(points);
-    let replayed = points.iter().any(|point| point.cost.is_some());
-    let runs = spreads[0].runs;
-    let mut lines = Vec::new();
-    let again = if replayed { "another recording" } else { "--repeat 3" };
-    let one = runs < 2;
-    if !one {
-        let [prq, umq] = spreads;
-        lines.push(format!("in {} runs: PRQ {prq}, UMQ {umq}", whole(runs as u64)));
-        lines.push(repeats::exceeded(runs));
+impl Swept {
+    /// Those of runs.
+    pub(crate) fn of_runs(points: Vec<Point>, knob: Knob) -> Self {
+        Self { points, knob, needs: Vec::new(), pool_entries: None }
     }
-    if let Some(size) = recommended(points).filter(|_| spreads.iter().any(|it| it.max > 0)) {
-        lines.push(match one {
-            true => format!(
-                "recommended: {}, the next power of two; that is of one run, {again} tells how much \
-                 it varies",
-                entries(size)
+
+    fn replayed(&self) -> bool {
+        self.points.iter().any(|point| point.cost.is_some())
+    }
+
+    fn has_umq(&self) -> bool {
+        self.points.iter().any(|point| point.umq > 0)
+    }
+
+    /// The size that each recording needs; nothing if one has none.
+    fn sizes(&self) -> Option<Vec<u64>> {
+        self.needs.iter().map(|need| need.size(self.knob)).collect()
+    }
+
+    fn size(&self) -> Size {
+        if let (Knob::Tables, Some(pool)) = (self.knob, self.pool_entries)
+            && let Some(need) = self.needs.iter().map(|need| need.pool).find(|need| *need > pool)
+        {
+            return Size::Never(format!(
+                "the pool has {}, and {} are needed",
+                entries(pool),
+                whole(need)
+            ));
+        }
+        match self.sizes() {
+            Some(sizes) if !sizes.is_empty() => Size::Needs(sizes.into_iter().max().unwrap_or(0)),
+            None => {
+                let why = self.needs.iter().find_map(Need::why_never);
+                Size::Never(format!(
+                    "whatever the size, elements spill ({})",
+                    why.unwrap_or_default()
+                ))
+            }
+            Some(_) => self.size_of_runs(),
+        }
+    }
+
+    /// What reports of runs tell.
+    fn size_of_runs(&self) -> Size {
+        let [prq, umq] = self.peaks();
+        let longest = if self.has_umq() { prq.elements.max(umq.elements) } else { prq.elements };
+        if self.knob == Knob::Pool {
+            let smallest =
+                self.points.iter().rposition(|point| !point.fits()).map_or(0, |at| at + 1);
+            return match self.points.get(smallest) {
+                Some(point) => Size::Needs(point.prq as u64),
+                None => Size::Never("elements spill at every size of this sweep".to_owned()),
+            };
+        }
+        // Both tables hold all: one that does not may have the other one left (`sticky`).
+        let holds = |point: &&Point| {
+            point.prq as u64 >= prq.elements
+                && (!self.has_umq() || point.umq as u64 >= umq.elements)
+                && (point.spills[0] > 0 || self.has_umq() && point.spills[1] > 0)
+        };
+        match self.points.iter().find(holds) {
+            None => Size::Needs(longest),
+            Some(point) => {
+                let [prq, umq] = [&prq, &umq].map(told);
+                let at = point.entries();
+                Size::Never(format!(
+                    "at {at} elements spill though the PRQ{prq} and the UMQ{umq} at once \
+                     (refused, or the pool is used up)"
+                ))
+            }
+        }
+    }
+
+    /// The longest PRQ and UMQ seen at any size.
+    pub(crate) fn peaks(&self) -> [Peak; 2] {
+        [0, 1].map(|queue| {
+            let peaks = self.points.iter().map(|point| point.peaks[queue].clone());
+            peaks.fold(Peak::default(), Peak::highest)
+        })
+    }
+
+    /// The entries that are needed, if some size is enough.
+    pub(crate) fn needs(&self) -> Option<u64> {
+        match self.size() {
+            Size::Needs(size) => Some(size),
+            Size::Never(_) => None,
+        }
+    }
+
+    /// What the longest PRQ and UMQ were, run by run. Their lengths do not depend on the size of the
+    /// tables, so that the runs of all sizes tell.
+    pub(crate) fn spreads(&self) -> [Spread; 2] {
+        // All points of replays are of the same recordings.
+        let points = if self.replayed() { &self.points[..1] } else { &self.points };
+        [0, 1].map(|queue| {
+            let marks: Vec<_> =
+                points.iter().flat_map(|point| &point.marks[queue]).copied().collect();
+            Spread::of(&marks)
+        })
+    }
+
+    /// A size that holds what was seen and as much more as it varied: the next power of two. None
+    /// where no size would do.
+    pub(crate) fn recommended(&self) -> Option<u64> {
+        let need = self.needs()?;
+        let most = |spread: Spread| spread.max + spread.width();
+        let size = match self.sizes()? {
+            sizes if !sizes.is_empty() => most(Spread::of(&sizes)),
+            _ if self.knob == Knob::Pool => need,
+            _ => {
+                let [prq, umq] = self.spreads().map(most);
+                if self.has_umq() { prq.max(umq) } else { prq }
+            }
+        };
+        Some(size.next_power_of_two()).filter(|size| *size <= LARGEST as u64)
+    }
+
+    /// How far what is needed can be relied on, and what to take.
+    ///
+    /// `failed` has the sizes at which the program failed.
+    pub(crate) fn reliance(&self, failed: &[usize]) -> Vec<String> {
+        let spreads = self.spreads();
+        let runs = spreads[0].runs;
+        let mut lines = Vec::new();
+        let again = if self.replayed() { "another recording" } else { "--repeat 3" };
+        let one = runs < 2;
+        if !one {
+            let [prq, umq] = spreads;
+            lines.push(format!("in {} runs: PRQ {prq}, UMQ {umq}", whole(runs as u64)));
+            lines.push(repeats::exceeded(runs));
+        }
+        let recommended = self.recommended();
+        if let Some(size) = recommended.filter(|_| spreads.iter().any(|it| it.max > 0)) {
+            lines.push(match one {
+                true => format!(
+                    "recommended: {}, the next power of two; that is of one run, {again} tells how \
+                     much it varies",
+                    entries(size)
+                ),
+                false => format!(
+                    "recommended: {}, the next power of two above the most that was seen and its \
+                     spread",
+                    entries(size)
+                ),
+            });
+        }
+        if recommended.is_some_and(|size| failed.iter().any(|&of| of as u64 == size)) {
+            lines.push("the program FAILED at that size".to_owned());
+        }
+        lines
+    }
+
+    /// Entries that are needed, where no size of a sweep has as many.
+    fn beyond(&self) -> Option<u64> {
+        let [prq, umq] = self.peaks();
+        // Sizes of the UMQ that are not those of the PRQ were chosen as they are.
+        let same = self.points.iter().all(|point| point.prq == point.umq);
+        let need = match self.knob {
+            Knob::Pool => self.needs()?,
+            Knob::Tables if same => prq.elements.max(umq.elements),
+            Knob::Tables => prq.elements,
+        };
+        self.points.iter().all(|point| (point.prq as u64) < need).then_some(need)
+    }
+
+    /// How to ask for tables that hold all, where a sweep had none of sizes for which the UMQ's were
+    /// given like this.
+    pub(crate) fn larger(&self, given: Option<&UmqSizes>) -> Option<String> {
+        let need = self.beyond()?;
+        self.needs()?;
+        let (option, most) = match self.knob {
+            Knob::Tables => ("--prq", "no table holds that"),
+            Knob::Pool => ("--pool", "no pool holds that"),
+        };
+        if need > LARGEST as u64 {
+            return Some(format!("{most}: {} entries are the most", whole(LARGEST as u64)));
+        }
+        // A list of as many sizes would not fit it.
+        if matches!(given, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1) {
+            let need = whole(need);
+            return Some(format!(
+                "no size of this sweep holds that: --prq needs one of {need} or more"
+            ));
+        }
+        let size = need.next_power_of_two().max(self.recommended().unwrap_or(0)).max(128);
+        let first = if self.knob == Knob::Tables { "0,64" } else { "64" };
+        Some(format!(
+            "no size of this sweep holds that: {option} {first},...,{size} has one that does"
+        ))
+    }
+
+    /// What is needed, and what a smaller size costs.
+    pub(crate) fn reading(&self) -> Vec<String> {
+        let mut lines = vec![match self.size() {
+            Size::Never(why) => format!("no size would do: {why}"),
+            Size::Needs(size) => self.told_need(size),
+        }];
+        if self.knob == Knob::Tables {
+            lines.extend(need::told_of_nic(&self.needs));
+        }
+        lines.push(self.told_smaller());
+        lines
+    }
+
+    fn told_need(&self, size: u64) -> String {
+        if self.knob == Knob::Pool {
+            let most = self.needs.iter().map(Need::nic).max_by_key(|nic| nic.at_once.all());
+            return match most {
+                Some(nic) => {
+                    let (name, parts) = (nic.name(), nic.parts());
+                    format!("needs a pool of {}: {name} held {parts} at once", entries(size))
+                }
+                None => {
+                    format!("the smallest pool of this sweep without a spill has {}", entries(size))
+                }
+            };
+        }
+        let [prq, umq] = self.peaks();
+        if !self.has_umq() {
+            return format!(
+                "needs {}: the PRQ{} at once; unexpected messages have no table",
+                entries(size),
+                told(&prq)
+            );
+        }
+        let (worst, name, less, other) = if umq.elements > prq.elements {
+            (&umq, "UMQ", &prq, "PRQ")
+        } else {
+            (&prq, "PRQ", &umq, "UMQ")
+        };
+        format!(
+            "needs {}: the {name}{} held that many at once, the {other}{} at most {}",
+            entries(size),
+            of_rank(worst),
+            of_rank(less),
+            whole(less.elements),
+        )
+    }
+
+    fn told_smaller(&self) -> String {
+        let points = &self.points;
+        // What has no table at any size spills at all of them.
+        let has = [|point: &Point| point.prq > 0, |point: &Point| point.umq > 0]
+            .map(|table| points.iter().any(table));
+        let small_of = |point: &&Point| {
+            let mut spills = point.spills.iter().zip(has);
+            let spills =
+                point.internal_spills > 0 || spills.any(|(spills, has)| has && *spills > 0);
+            spills && (!has[0] || point.prq > 0) && (!has[1] || point.umq > 0)
+        };
+        // 1,024 entries is a size hardware has; otherwise the largest that is too small.
+        let usual = |point: &Point| {
+            let mut sizes = [point.prq, point.umq].into_iter().zip(has);
+            sizes.all(|(size, has)| !has || size == 1024)
+        };
+        let is_power = |point: &Point| {
+            [point.prq, point.umq].into_iter().all(|size| size == 0 || size.is_power_of_two())
+        };
+        let small = points
+            .iter()
+            .filter(small_of)
+            .max_by_key(|point| (usual(point), is_power(point), point.prq, point.umq))
+            .or_else(|| points.iter().rfind(|point| !point.fits()));
+        match small {
+            Some(point) => format!(
+                "at {} {} spill (PRQ {}, UMQ {}{}): {} fit at once, {} are promoted first{}",
+                point.entries(),
+                point.told_spilled(0),
+                point.told_spilled(1),
+                point.told_spilled(2),
+                match point.internal_spills {
+                    0 => String::new(),
+                    own => format!(", and {} of the MPI itself", count(own, "element")),
+                },
+                share(point.at_once()),
+                share(point.promoted),
+                added(point.cost),
             ),
-            false => format!(
-                "recommended: {}, the next power of two above the most that was seen and its spread",
-                entries(size)
-            ),
-        });
+            None => {
+                let [prq, umq] = self.peaks();
+                format!(
+                    "did not overflow at any size of this sweep; high-water mark {}",
+                    whole(prq.elements.max(umq.elements))
+                )
+            }
+        }
     }
-    if recommended(points).is_some_and(|size| failed.iter().any(|&of| of as u64 == size)) {
-        lines.push("the program FAILED at that size".to_owned());
-    }
-    lines
 }
 
-/// The longest PRQ and UMQ seen at any size.
-pub(crate) fn needs(points: &[Point]) -> [Peak; 2] {
-    [0, 1].map(|queue| {
-        points.iter().map(|point| point.peaks[queue].clone()).fold(Peak::default(), Peak::highest)
-    })
+fn of_rank(peak: &Peak) -> String {
+    peak.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"))
+}
+
+/// ` of rank 3 held at most 175`.
+fn told(peak: &Peak) -> String {
+    format!("{} held at most {}", of_rank(peak), whole(peak.elements))
 }
 
 /// What the host adds to a message, where that is modelled.
@@ -82,55 +337,6 @@ fn added(cost: Option<Cost>) -> String {
     };
     let rank = rank.map_or_else(String::new, |rank| format!(", {worst:.1} ns on rank {rank}"));
     format!("; the host adds {added:.1} ns to a message{rank}")
-}
-
-/// A point at which a queue spilled though its table was never too small, and that queue.
-fn never_held<'a>(
-    points: &'a [Point],
-    prq: &'a Peak,
-    umq: &'a Peak,
-) -> Option<(&'a Point, &'static str, &'a Peak)> {
-    points.iter().find_map(|point| {
-        let of =
-            [("PRQ", prq, point.prq, point.spills[0]), ("UMQ", umq, point.umq, point.spills[1])];
-        of.into_iter()
-            .find(|&(_, peak, size, spills)| size as u64 >= peak.elements && spills > 0)
-            .map(|(name, peak, ..)| (point, name, peak))
-    })
-}
-
-/// Entries that are needed, where no size of a sweep has as many.
-pub(crate) fn beyond(points: &[Point]) -> Option<u64> {
-    let [prq, umq] = needs(points);
-    // Sizes of the UMQ that are not those of the PRQ were chosen as they are.
-    let same = points.iter().all(|point| point.prq == point.umq);
-    let need = if same { prq.elements.max(umq.elements) } else { prq.elements };
-    points.iter().all(|point| (point.prq as u64) < need).then_some(need)
-}
-
-/// How to ask for tables that hold all, where a sweep had none of sizes for which the UMQ's were
-/// given like this.
-pub(crate) fn larger(points: &[Point], given: Option<&UmqSizes>) -> Option<String> {
-    let need = beyond(points)?;
-    let [prq, umq] = needs(points);
-    if never_held(points, &prq, &umq).is_some() {
-        return None;
-    }
-    if need > LARGEST as u64 {
-        return Some(format!(
-            "no table holds that: {} entries are the most",
-            whole(LARGEST as u64)
-        ));
-    }
-    // A list of as many sizes would not fit it.
-    if matches!(given, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1) {
-        let need = whole(need);
-        return Some(format!(
-            "no size of this sweep holds that: --prq needs one of {need} or more"
-        ));
-    }
-    let size = need.next_power_of_two().max(recommended(points).unwrap_or(0)).max(128);
-    Some(format!("no size of this sweep holds that: --prq 0,64,...,{size} has one that does"))
 }
 
 /// What to think of times that were measured: one is that of the whole program on this machine.
@@ -151,79 +357,23 @@ pub(crate) fn times(points: &[Point]) -> Option<String> {
     (slowest <= quickest).then(|| told.to_owned())
 }
 
-/// Two lines: how many entries are needed, and what a smaller table costs.
-pub(crate) fn reading(points: &[Point]) -> [String; 2] {
-    let [prq, umq] = needs(points);
-    let rank = |peak: &Peak| peak.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
-    let (worst, name, less, other) = if umq.elements > prq.elements {
-        (&umq, "UMQ", &prq, "PRQ")
-    } else {
-        (&prq, "PRQ", &umq, "UMQ")
-    };
-    let mut first = format!(
-        "needs {}: the {name}{} held that many at once, the {other}{} at most {}",
-        entries(worst.elements),
-        rank(worst),
-        rank(less),
-        whole(less.elements),
-    );
-    if let Some((point, name, peak)) = never_held(points, &prq, &umq) {
-        first = format!(
-            "no size would do: at {} elements spill though the {name}{} held at most {} at once \
-             (refused, or the pool is used up)",
-            point.entries(),
-            rank(peak),
-            whole(peak.elements),
-        );
-    }
-    // What has no table at any size spills at all of them.
-    let has = [|point: &Point| point.prq > 0, |point: &Point| point.umq > 0]
-        .map(|table| points.iter().any(table));
-    let small_of = |point: &&Point| {
-        let spills = point.spills.iter().zip(has).any(|(spills, has)| has && *spills > 0);
-        spills && (!has[0] || point.prq > 0) && (!has[1] || point.umq > 0)
-    };
-    // 1,024 entries is a size hardware has; otherwise the largest that is too small.
-    let usual = |point: &Point| {
-        let mut sizes = [point.prq, point.umq].into_iter().zip(has);
-        sizes.all(|(size, has)| !has || size == 1024)
-    };
-    let is_power = |point: &Point| {
-        [point.prq, point.umq].into_iter().all(|size| size == 0 || size.is_power_of_two())
-    };
-    let small = points
-        .iter()
-        .filter(small_of)
-        .max_by_key(|point| (usual(point), is_power(point), point.prq, point.umq))
-        .or_else(|| points.iter().rfind(|point| !point.fits()));
-    let second = match small {
-        Some(point) => format!(
-            "at {} {} spill (PRQ {}, UMQ {}): {} fit at once, {} are promoted first{}",
-            point.entries(),
-            point.told_spilled(0),
-            point.told_spilled(1),
-            point.told_spilled(2),
-            share(point.at_once()),
-            share(point.promoted),
-            added(point.cost),
-        ),
-        None => format!(
-            "did not overflow at any size of this sweep; high-water mark {}",
-            whole(worst.elements)
-        ),
-    };
-    [first, second]
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::point::tests::point;
     use super::*;
 
+    fn swept(points: impl Into<Vec<Point>>) -> Swept {
+        Swept::of_runs(points.into(), Knob::Tables)
+    }
+
+    fn reading(points: impl Into<Vec<Point>>) -> [String; 2] {
+        swept(points).reading().try_into().unwrap()
+    }
+
     #[test]
     fn the_need_is_the_highest_mark_and_1024_is_the_example() {
         let points: Vec<_> = [0, 64, 1024, 1500, 2048].map(|size| point(size, &[1997])).into();
-        let [first, second] = reading(&points);
+        let [first, second] = reading(points);
         assert_eq!(
             first,
             "needs 1,997 entries: the PRQ of rank 1 held that many at once, the UMQ at most 0"
@@ -240,10 +390,24 @@ mod tests {
         points[1].spills = [40, 0];
         // A device without a table of unexpected messages.
         points.iter_mut().for_each(|point| point.umq = 0);
-        let [first, _] = reading(&points);
+        let [first, _] = reading(points);
         let expected = "no size would do: at 4,096 + 0 entries elements spill though the PRQ of rank 1 \
-                        held at most 175 at once (refused, or the pool is used up)";
+                        held at most 175 and the UMQ held at most 0 at once (refused, or the pool is \
+                        used up)";
         assert_eq!(first, expected);
+    }
+
+    #[test]
+    fn a_queue_that_leaves_its_table_with_the_other_one_needs_no_more() {
+        let mut points = [16, 256].map(|size| point(size, &[8]));
+        points.iter_mut().for_each(|point| point.peaks[1].elements = 190);
+        // The UMQ overflowed, and the PRQ followed it (`sticky`).
+        points[0].spills = [5, 300];
+        let [first, _] = reading(points);
+        assert_eq!(
+            first,
+            "needs 190 entries: the UMQ held that many at once, the PRQ of rank 1 at most 8"
+        );
     }
 
     #[test]
@@ -253,7 +417,7 @@ mod tests {
             (point.umq, point.spills[1]) = (0, 40);
             point
         });
-        let second = &reading(&points)[1];
+        let second = &reading(points.clone())[1];
         assert!(second.starts_with("at 64 + 0 entries "), "{second}");
         // Where it always fits, what spills is said nevertheless.
         let second = &reading(&points[2..])[1];
@@ -277,26 +441,26 @@ mod tests {
 
     #[test]
     fn sizes_that_hold_all_are_told_where_there_were_none() {
-        let told = |posts| larger(&[64, 1024].map(|size| point(size, &[posts])), None);
+        let told = |posts| swept([64, 1024].map(|size| point(size, &[posts]))).larger(None);
         assert_eq!(told(1024), None);
         assert!(told(1025).unwrap().ends_with("--prq 0,64,...,2048 has one that does"));
         let most = told(65_537).unwrap();
         assert_eq!(most, "no table holds that: 65,536 entries are the most");
         let list = UmqSizes::List(Sizes(vec![5, 6]));
-        let told = larger(&[64, 1024].map(|size| point(size, &[1025])), Some(&list)).unwrap();
+        let told = swept([64, 1024].map(|size| point(size, &[1025]))).larger(Some(&list)).unwrap();
         assert!(told.ends_with("--prq needs one of 1,025 or more"), "{told}");
         // The UMQ was not to be held.
         let mut points = [point(64, &[10])];
         points[0].peaks[1].elements = 100;
-        assert_eq!(beyond(&points), Some(100));
+        assert_eq!(swept(points.clone()).beyond(), Some(100));
         points[0].umq = 8;
-        assert_eq!(beyond(&points), None);
+        assert_eq!(swept(points).beyond(), None);
     }
 
     #[test]
     fn what_the_host_adds_is_said_where_it_is_modelled() {
         let mut points: Vec<_> = [0, 1024].map(|size| point(size, &[1500])).into();
-        assert!(!reading(&points)[1].contains("the host adds"));
+        assert!(!reading(points.clone())[1].contains("the host adds"));
         let modelled = Modelled {
             matching: 300.0,
             added: 123.45,
@@ -305,19 +469,19 @@ mod tests {
             ..Modelled::default()
         };
         points[1].cost = Some(Cost::Modelled(modelled));
-        let second = &reading(&points)[1];
+        let second = &reading(points.clone())[1];
         assert!(second.ends_with("; the host adds 123.5 ns to a message, 678.9 ns on rank 1"));
     }
 
     #[test]
     fn without_1024_the_largest_that_is_too_small_is_the_example() {
         let points: Vec<_> = [0, 64, 128, 4096].map(|size| point(size, &[1000])).into();
-        assert!(reading(&points)[1].starts_with("at 128 entries"));
+        assert!(reading(points.clone())[1].starts_with("at 128 entries"));
         let points: Vec<_> = [0, 4096].map(|size| point(size, &[1000])).into();
-        assert!(reading(&points)[1].starts_with("at 0 entries 100.0 % spill"));
+        assert!(reading(points.clone())[1].starts_with("at 0 entries 100.0 % spill"));
         let points: Vec<_> = [2048, 4096].map(|size| point(size, &[1000])).into();
         assert_eq!(
-            reading(&points)[1],
+            reading(points.clone())[1],
             "did not overflow at any size of this sweep; high-water mark 1,000"
         );
     }

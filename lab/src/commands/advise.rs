@@ -18,8 +18,9 @@ use crate::options::Tables;
 use crate::results::json::{Json, Kind};
 use crate::settings::{self, Settings};
 use crate::traces::files::{self, Found};
+use crate::traces::node::Placed;
 use crate::traces::repeats;
-use crate::traces::take::{Ppn, Take};
+use crate::traces::take::Take;
 
 /// Advises on the host engine and the size of the tables for a recorded program.
 ///
@@ -55,7 +56,7 @@ pub(crate) struct Advise {
 
     /// Learns the models anew from samples.csv and costs.csv, and writes models.json and
     /// validation.md.
-    #[arg(long, conflicts_with_all = ["device", "prq", "umq", "set", "place", "ppn", "traces"])]
+    #[arg(long, conflicts_with_all = ["device", "prq", "umq", "set", "place", "ppn", "placement", "traces"])]
     train: bool,
 
     /// With --train: where these files are.
@@ -70,7 +71,7 @@ pub(crate) struct Advise {
     json: Json,
 
     #[command(flatten)]
-    ppn: Ppn,
+    placed: Placed,
 
     #[command(flatten)]
     take: Take,
@@ -89,8 +90,7 @@ pub(crate) fn advise(arguments: &Advise) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give("device", "--device", arguments.device.as_ref())?;
     settings.give_sizes(arguments.tables)?;
-    let take = Take { ppn: arguments.ppn.ppn, ..arguments.take };
-    let found = repeats::find(&arguments.traces, take)?;
+    let found = repeats::find(&arguments.traces, arguments.take, &arguments.placed)?;
     for found in &found {
         files::params(found, &settings)?;
         if let Some(mixed) = files::mixed(found) {

@@ -10,6 +10,8 @@ use nic::models::MODELS;
 use serde::Serialize;
 
 use crate::capacity::curve::{self, Replayed};
+use crate::capacity::judged::{self, Judged};
+use crate::capacity::need::{self, Knob, Need};
 use crate::capacity::point::{Cost, Modelled};
 use crate::error::Error;
 use crate::file;
@@ -22,7 +24,8 @@ use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, percent, share, total, whole};
 use crate::text::progress;
 use crate::text::sheet::Sheet;
-use crate::traces::take::{Ppn, Take};
+use crate::traces::node::Placed;
+use crate::traces::take::Take;
 use crate::traces::trace::Trace;
 use crate::traces::{files, play};
 
@@ -63,7 +66,7 @@ pub(crate) struct Compare {
     json: Json,
 
     #[command(flatten)]
-    ppn: Ppn,
+    placed: Placed,
 
     #[command(flatten)]
     take: Take,
@@ -95,6 +98,8 @@ struct Row<'a> {
     umq_spilled_percent: f64,
     prq_spills: u64,
     umq_spills: u64,
+    /// Of the MPI itself.
+    internal_spills: u64,
     mostly: &'a str,
     /// Entries that a linear search on the host compares for a message, without the timing
     /// model.
@@ -119,6 +124,9 @@ struct Compared<'a> {
     #[serde(flatten)]
     completeness: Completeness,
     lines: Vec<Row<'a>>,
+    /// What the recording needs, by rank and by NIC.
+    need: Need,
+    judged: Vec<Judged>,
 }
 
 /// Prints the comparison. Returns 0.
@@ -132,7 +140,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = files::find(&arguments.traces, Take { ppn: arguments.ppn.ppn, ..arguments.take })?;
+    let found = files::find(&arguments.traces, arguments.take)?.placed(&arguments.placed)?;
     let lines = lines(first, &arguments.with, &common)?;
     if let Some(mixed) = files::mixed(&found) {
         eprintln!("{mixed}");
@@ -164,6 +172,15 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     let replayed: Vec<_> = (lines.iter().zip(curve::replayed(&found, &settings, charged)?))
         .filter_map(|(line, of)| Some((line.name.as_str(), of?)))
         .collect();
+    let bar = play::bar(&found, 1);
+    let need = Need::of(&found, &common, Knob::Pool, &bar)?;
+    bar.finish_and_clear();
+    let pools = params.iter().map(|params| params.iter().any(|of| Knob::of(of) == Knob::Pool));
+    let judged: Vec<_> = replayed
+        .iter()
+        .zip(pools)
+        .map(|((name, of), pool)| Judged::of(name, &of.sum, pool))
+        .collect();
     let title = curve::title(&found);
     let ranks = found.ranks();
     if let Some(lack) = ranks.lack("trace") {
@@ -174,16 +191,20 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         if let Some((_, first)) = replayed.first() {
             println!("{}", foot(&first.sum, charged));
         }
+        need::told_of_nic(std::slice::from_ref(&need)).iter().for_each(|line| println!("{line}"));
+        println!("{}", judged::sentence(&judged));
     }
-    let lines: Vec<_> =
-        replayed.iter().map(|(what, of)| Row::of(what, of, arguments.ppn.ppn)).collect();
+    let rows: Vec<_> =
+        replayed.iter().map(|(what, of)| Row::of(what, of, arguments.placed.ppn)).collect();
     match &arguments.csv {
-        Some(Place::File(path)) => file::write(path, csv(&lines)?)?,
-        Some(Place::Output) => print!("{}", csv(&lines)?),
+        Some(Place::File(path)) => file::write(path, csv(&rows)?)?,
+        Some(Place::Output) => print!("{}", csv(&rows)?),
         None => {}
     }
     let completeness = ranks.completeness();
-    arguments.json.write(Kind::Compare, Compared { title, completeness, lines })?;
+    arguments
+        .json
+        .write(Kind::Compare, Compared { title, completeness, lines: rows, need, judged })?;
     Ok(ranks.code(arguments.take.partial))
 }
 
@@ -305,6 +326,7 @@ impl<'a> Row<'a> {
             umq_spilled_percent: spilled(umq),
             prq_spills: prq.spills,
             umq_spills: umq.spills,
+            internal_spills: sum.internal_spills(),
             mostly: mostly(prq, umq).map_or("", |mostly| mostly.reason),
             host_entries_a_message: modelled.is_none().then(|| cost.value()),
             host_traversed_a_message: *traversed,

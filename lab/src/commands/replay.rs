@@ -23,8 +23,9 @@ use crate::results::summary::Summary;
 use crate::results::summary_text;
 use crate::settings::{self, Settings};
 use crate::text::numbers::count;
+use crate::traces::node::Placed;
 use crate::traces::play::{self, holds_back, note_flow_control};
-use crate::traces::take::{Ppn, Take};
+use crate::traces::take::Take;
 use crate::traces::trace::Trace;
 use crate::traces::{counted, files};
 
@@ -63,7 +64,7 @@ pub(crate) struct Replay {
     pub(crate) against: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) ppn: Ppn,
+    pub(crate) placed: Placed,
 
     #[command(flatten)]
     pub(crate) take: Take,
@@ -80,7 +81,7 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
     let mut settings = Settings::for_replay("--set", &arguments.set)?;
     settings.give_sizes(arguments.tables)?;
     settings.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = files::find(&arguments.traces, Take { ppn: arguments.ppn.ppn, ..arguments.take })?;
+    let found = files::find(&arguments.traces, arguments.take)?.placed(&arguments.placed)?;
     if let Some(directory) = &arguments.report {
         spare_runs(directory)?;
     }

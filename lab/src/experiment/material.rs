@@ -7,7 +7,7 @@ use super::fill::{self, Makeup, Series, Window};
 use super::outcome::Experiment;
 use super::rank::Queue;
 use crate::capacity::curve;
-use crate::capacity::point::Point;
+use crate::capacity::verdict::Swept;
 use crate::error::Error;
 use crate::traces::play;
 
@@ -17,7 +17,7 @@ pub(crate) struct Material {
     /// Who filled the queues of each rank.
     pub(crate) makeups: Vec<Makeup>,
     /// The capacity curve, where the traces have one.
-    pub(crate) points: Option<Vec<Point>>,
+    pub(crate) curve: Option<Swept>,
     /// Each queue on the rank where it was longest, by place of the makeup.
     pub(crate) longest: Vec<(Queue, usize, Series)>,
 }
@@ -28,10 +28,10 @@ impl Material {
     pub(crate) fn of(experiment: &Experiment) -> Result<Self, Error> {
         let traces = &experiment.traces;
         let bar = play::bar(traces, 2);
-        let (makeups, points) =
+        let (makeups, curve) =
             rayon::join(|| fill::of(traces, Window::ALL, &bar), || curve::points(traces, &bar));
         bar.finish_and_clear();
-        let (makeups, points) = (makeups?, points?);
+        let (makeups, curve) = (makeups?, curve?);
         let worst: Vec<_> = (Queue::BOTH.into_iter())
             .filter_map(|queue| fill::worst_at(&makeups, queue).map(|at| (queue, at)))
             .filter(|(queue, at)| makeups[*at].of(*queue).mark > 0)
@@ -50,6 +50,6 @@ impl Material {
             let place = places.iter().position(|place| *place == at)?;
             Some((queue, at, series[place].clone()))
         });
-        Ok(Self { longest: longest.collect(), makeups, points })
+        Ok(Self { longest: longest.collect(), makeups, curve })
     }
 }

@@ -11,8 +11,9 @@ use plotters::prelude::RGBColor;
 use super::canvas::{Align, Canvas, DARK, GREY, Surface};
 use super::panel::{Axis, Marker, Panel, Series};
 use super::picture::{self, Picture};
+use crate::capacity::need::Knob;
 use crate::capacity::point::{Cost, Point};
-use crate::capacity::verdict::{needs, reading};
+use crate::capacity::verdict::Swept;
 use crate::error::Error;
 use crate::file;
 use crate::text::numbers::whole;
@@ -30,7 +31,7 @@ const LATER: (RGBColor, Marker) = (RGBColor(0x00, 0x9e, 0x73), Marker::Disc);
 /// The capacity curve.
 pub(crate) struct Curve<'a> {
     pub(crate) title: &'a str,
-    pub(crate) points: &'a [Point],
+    pub(crate) swept: &'a Swept,
 }
 
 impl Picture for Curve<'_> {
@@ -39,33 +40,37 @@ impl Picture for Curve<'_> {
     }
 
     fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        figure(canvas, self.title, self.points)
+        figure(canvas, self.title, self.swept)
     }
 }
 
 /// Draws the curve. Returns the paths of the SVG and of the PNG.
-pub(crate) fn draw(directory: &Path, title: &str, points: &[Point]) -> Result<[PathBuf; 2], Error> {
+pub(crate) fn draw(directory: &Path, title: &str, swept: &Swept) -> Result<[PathBuf; 2], Error> {
     let paths = ["curve.svg", "curve.png"].map(|name| directory.join(name));
-    let curve = Curve { title, points };
+    let curve = Curve { title, swept };
     file::write(&paths[0], picture::svg(&curve)?)?;
     picture::png(&curve, &paths[1])?;
     Ok(paths)
 }
 
 /// The whole figure.
-fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> Result<(), Error> {
+fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, swept: &Swept) -> Result<(), Error> {
+    let points = &swept.points;
     let (width, height) = (f64::from(SIZE.0), f64::from(SIZE.1));
     canvas.text(title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
     legend(canvas, (40.0, 78.0))?;
-    for (line, text) in reading(points).iter().enumerate() {
-        let y = height - 68.0 + 27.0 * line as f64;
+    let reading = swept.reading();
+    for (line, text) in reading.iter().enumerate() {
+        let y = height - 68.0 + 27.0 * (line as f64 + 2.0 - reading.len() as f64);
         canvas.text(text, (40.0, y), 18.0, DARK, Align::Left)?;
     }
 
     // The table that varies gives the axis: the PRQ's, or the UMQ's if only it does.
     let by_umq = points.iter().all(|point| point.prq == points[0].prq) && points.len() > 1;
     let size = |point: &Point| if by_umq { point.umq } else { point.prq };
-    let label = if points.iter().all(|point| point.prq == point.umq) {
+    let label = if swept.knob == Knob::Pool {
+        "entries of the pool that the ranks of a node share".to_owned()
+    } else if points.iter().all(|point| point.prq == point.umq) {
         "entries of each table".to_owned()
     } else if by_umq {
         format!("entries of the UMQ table (PRQ: {})", whole(points[0].prq as u64))
@@ -74,8 +79,7 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> R
     } else {
         "entries of the PRQ table".to_owned()
     };
-    let [prq, umq] = needs(points);
-    let need = prq.elements.max(umq.elements);
+    let need = swept.needs();
     let sizes: Vec<_> = points.iter().map(size).collect();
     let line = |(colour, marker): (RGBColor, Marker), of: &dyn Fn(&Point) -> f64| Series {
         colour,
@@ -89,7 +93,7 @@ fn figure(canvas: &Canvas<'_, impl Surface>, title: &str, points: &[Point]) -> R
     let frame =
         |column: usize, row: usize| (columns[column], rows[row], width / 2.0 - 180.0, 320.0);
     let panel = |at, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
-        let mark = Some((need, format!("needs {}", whole(need))));
+        let mark = need.map(|need| (need, format!("needs {}", whole(need))));
         Panel { frame: at, title, unit, x_label: &label, sizes: &sizes, mark, axis, series }
             .draw(canvas)
     };
@@ -171,7 +175,8 @@ mod tests {
                 Point::of(size, size, &[Summary::of(&[sample(0, size as u64, 700)]).unwrap()])
             })
             .into();
-        let [svg, png] = draw(directory.path(), "app on 1 ranks", &points).unwrap();
+        let swept = Swept::of_runs(points, Knob::Tables);
+        let [svg, png] = draw(directory.path(), "app on 1 ranks", &swept).unwrap();
         let text = std::fs::read_to_string(svg).unwrap();
         for part in ["app on 1 ranks", "entries of each table", "needs 700"] {
             assert!(text.contains(part), "{part}");

@@ -144,6 +144,11 @@ impl Summary {
         percent(total([prq.promotions, umq.promotions]), total([prq.inserts, umq.inserts]))
     }
 
+    /// Elements of the MPI itself that did not fit their table, or the pool.
+    pub(crate) fn internal_spills(&self) -> u64 {
+        total([self.msg.prq.spills, self.msg.umq.spills])
+    }
+
     /// Share of the elements that did not fit their table, in per cent.
     pub(crate) fn spilled(&self) -> f64 {
         let (prq, umq) = (&self.tagged.prq, &self.tagged.umq);

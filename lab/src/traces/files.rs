@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self};
 use std::net::SocketAddrV4;
-use std::num::NonZeroU32;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use nic::params::Params;
 use nic::report::Report;
 use nic::trace::{Address, Header, TraceError};
 
-use super::node::Nodes;
+use super::node::{Nodes, Placed};
 use super::take::Take;
 use super::trace::{Trace, reader};
 use crate::error::Error;
@@ -72,6 +71,25 @@ impl Found {
             }
         }
         ranks
+    }
+
+    /// On how many nodes its ranks were placed, if they were.
+    pub(crate) fn placed_on(&self) -> Option<usize> {
+        let nodes = |trace: &Trace| trace.nodes.as_ref()?.of(trace.header.rank?);
+        let nodes: BTreeSet<_> = self.traces.iter().filter_map(nodes).collect();
+        (!nodes.is_empty()).then_some(nodes.len())
+    }
+
+    /// The same with its ranks on nodes.
+    pub(crate) fn placed(mut self, placed: &Placed) -> Result<Self, Error> {
+        let told = self.traces.iter().filter_map(|trace| trace.header.origin.ranks).max();
+        let highest = self.traces.iter().filter_map(|trace| trace.header.rank).max();
+        let ranks = told.unwrap_or(0).max(highest.map_or(0, |rank| rank.saturating_add(1)));
+        if let Some(rule) = placed.rule(ranks)? {
+            let nodes = Arc::new(Nodes::new(rule, addresses(&self.traces)?));
+            self.traces.iter_mut().for_each(|trace| trace.nodes = Some(Arc::clone(&nodes)));
+        }
+        Ok(self)
     }
 }
 
@@ -151,15 +169,11 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
             return Err(Error::SameEndpoint { first, second });
         }
     }
-    if let Some(ppn) = take.ppn {
-        let nodes = Arc::new(nodes(&traces, ppn)?);
-        traces.iter_mut().for_each(|trace| trace.nodes = Some(Arc::clone(&nodes)));
-    }
     Ok(Found { traces, left_out, quiet })
 }
 
-/// Which ranks share a node, by the addresses of those that recorded.
-fn nodes(traces: &[Trace], ppn: NonZeroU32) -> Result<Nodes, Error> {
+/// Ranks by the addresses of their endpoints, which place the messages of their peers.
+fn addresses(traces: &[Trace]) -> Result<HashMap<Address, u32>, Error> {
     let mut ranks = HashMap::new();
     for trace in traces {
         let Some(rank) = trace.header.rank else {
@@ -178,7 +192,7 @@ fn nodes(traces: &[Trace], ppn: NonZeroU32) -> Result<Nodes, Error> {
     if traces.iter().any(|trace| !trace.is_generated()) && (known.len() as u32) < of {
         return Err(Error::RanksMissingForNode { known: known.len(), of });
     }
-    Ok(Nodes::new(ppn, ranks))
+    Ok(ranks)
 }
 
 /// Why these may be traces of several runs, whose counts tell nothing together.

@@ -10,5 +10,6 @@ pub(crate) mod play;
 pub(crate) mod player;
 pub(crate) mod repeats;
 pub(crate) mod take;
+pub(crate) mod together;
 pub(crate) mod trace;
 pub(crate) mod unreported;

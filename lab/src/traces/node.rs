@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `--ppn P`: the messages of a recording that a NIC would see if ranks 0 to P - 1 were on one
-//! node, the next P on another, and so on.
+//! `--ppn P`: the messages of a recording that the NICs of a cluster would see, with P ranks on each
+//! node.
 //!
 //! A run on one host sends everything through the provider. On a cluster the ranks of a node talk
 //! through shared memory, so their messages and the receives that name them are left out. A receive
@@ -15,7 +15,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::{fs, path::Path, path::PathBuf};
 
+use clap::Args;
 use matching::{Key, TagLayout};
 use nic::config::DeviceConfig;
 use nic::message::Envelope;
@@ -23,10 +26,119 @@ use nic::params::Params;
 use nic::replay::{Change, Replay};
 use nic::trace::{Address, Op, Posted, Sent};
 
+use crate::error::Error;
+
+/// How the ranks of a recording are placed on nodes, each with one NIC.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Placed {
+    /// Plays what a NIC would see with P ranks on a node: messages between these, and the receives
+    /// that name them, are left out, and the ranks share the pool. Receives from any source stay
+    /// until they are answered.
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub(crate) ppn: Option<NonZeroU32>,
+
+    /// Nodes of the ranks: consecutive ranks share one (block), ranks go round all of them (cyclic),
+    /// or line N of a file names the node of rank N, and NODE:P that of the next P ranks.
+    #[arg(long, value_name = "block|cyclic|FILE")]
+    pub(crate) placement: Option<Placement>,
+}
+
+/// Value of `--placement`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    Block,
+    Cyclic,
+    File(PathBuf),
+}
+
+impl FromStr for Placement {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "block" => Self::Block,
+            "cyclic" => Self::Cyclic,
+            path => Self::File(path.into()),
+        })
+    }
+}
+
+impl Placed {
+    /// Returns where so many ranks are, or nothing if all stay on the hosts where they ran.
+    pub(super) fn rule(&self, ranks: u32) -> Result<Option<Rule>, Error> {
+        Ok(Some(match (&self.placement, self.ppn) {
+            (None, None) => return Ok(None),
+            (None | Some(Placement::Block), Some(ppn)) => Rule::Block(ppn),
+            (Some(Placement::Cyclic), Some(ppn)) => {
+                Rule::Cyclic(NonZeroU32::new(ranks.div_ceil(ppn.get())).unwrap_or(NonZeroU32::MIN))
+            }
+            (Some(Placement::File(path)), None) => {
+                let mut nodes = listed(path)?;
+                if (nodes.len() as u32) < ranks {
+                    let (path, listed) = (path.clone(), nodes.len());
+                    return Err(Error::ShortPlacement { path, ranks, listed });
+                }
+                nodes.truncate(ranks as usize);
+                Rule::Listed(nodes)
+            }
+            (Some(Placement::File(path)), Some(_)) => {
+                return Err(Error::PlacedTwice { path: path.clone() });
+            }
+            (Some(_), None) => return Err(Error::NoPpn),
+        }))
+    }
+}
+
+/// The node of each rank.
+#[derive(Debug)]
+pub(super) enum Rule {
+    /// Consecutive ranks share a node.
+    Block(NonZeroU32),
+    /// Ranks go round so many nodes.
+    Cyclic(NonZeroU32),
+    Listed(Vec<u32>),
+}
+
+impl Rule {
+    fn of(&self, rank: u32) -> Option<u32> {
+        match self {
+            Self::Block(ppn) => Some(rank / *ppn),
+            Self::Cyclic(nodes) => Some(rank % *nodes),
+            Self::Listed(nodes) => nodes.get(rank as usize).copied(),
+        }
+    }
+}
+
+/// Nodes by rank, numbered in the order in which a file names them.
+fn listed(path: &Path) -> Result<Vec<u32>, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let (mut names, mut nodes) = (Vec::new(), Vec::new());
+    for line in lines.filter(|line| !line.is_empty()) {
+        let (name, ranks) = match line.split_once(':') {
+            None => (line, Some(1)),
+            Some((name, ranks)) => {
+                (name, ranks.parse().ok().filter(|ranks| (1..=MOST).contains(ranks)))
+            }
+        };
+        let bad = || Error::Placement { path: path.to_owned(), line: line.to_owned() };
+        let ranks = ranks.ok_or_else(bad)?;
+        let node = names.iter().position(|known| *known == name).unwrap_or(names.len());
+        if node == names.len() {
+            names.push(name);
+        }
+        nodes.extend(std::iter::repeat_n(node as u32, ranks));
+    }
+    Ok(nodes)
+}
+
+/// Most ranks of a line of a placement.
+const MOST: usize = 1 << 20;
+
 /// Which ranks share a node.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    ppn: NonZeroU32,
+    rule: Rule,
     /// Ranks by the addresses of their endpoints; generated traces have none, and their peer
     /// numbers are ranks.
     ranks: HashMap<Address, u32>,
@@ -35,17 +147,18 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) fn new(ppn: NonZeroU32, ranks: HashMap<Address, u32>) -> Self {
+    pub(super) fn new(rule: Rule, ranks: HashMap<Address, u32>) -> Self {
         let by_port = ranks.iter().map(|(at, rank)| (at.port, *rank)).collect();
-        Self { ppn, ranks, by_port }
+        Self { rule, ranks, by_port }
     }
 
     fn rank_at(&self, at: &Address) -> Option<u32> {
         self.ranks.get(at).or_else(|| self.by_port.get(&at.port)).copied()
     }
 
-    pub(crate) fn of(&self, rank: u32) -> u32 {
-        rank / self.ppn
+    /// The node of a rank; nothing of a rank that is placed nowhere.
+    pub(crate) fn of(&self, rank: u32) -> Option<u32> {
+        self.rule.of(rank)
     }
 }
 
@@ -53,7 +166,7 @@ impl Nodes {
 #[derive(Debug)]
 pub(crate) struct Remote<'a> {
     nodes: &'a Nodes,
-    node: u32,
+    node: Option<u32>,
     /// Peer numbers are ranks.
     generated: bool,
     /// Whether a peer number is of this node.
@@ -156,7 +269,7 @@ mod tests {
     use super::*;
 
     fn nodes(ppn: u32) -> Nodes {
-        Nodes::new(NonZeroU32::new(ppn).unwrap(), HashMap::new())
+        Nodes::new(Rule::Block(NonZeroU32::new(ppn).unwrap()), HashMap::new())
     }
 
     #[test]
@@ -192,10 +305,35 @@ mod tests {
     }
 
     #[test]
+    fn ranks_are_placed_in_blocks_in_turn_or_by_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nodes");
+        let nodes = |placement: &str, ppn: Option<u32>| {
+            let placement = (!placement.is_empty()).then(|| placement.parse().unwrap());
+            let placed = Placed { ppn: ppn.and_then(NonZeroU32::new), placement };
+            let rule = placed.rule(5).map_err(|error| error.to_string())?.unwrap();
+            Ok::<_, String>((0..5).map(|rank| rule.of(rank).unwrap()).collect::<Vec<_>>())
+        };
+        assert_eq!(nodes("", Some(2)), nodes("block", Some(2)));
+        assert_eq!(nodes("block", Some(2)).unwrap(), [0, 0, 1, 1, 2]);
+        assert_eq!(nodes("cyclic", Some(2)).unwrap(), [0, 1, 2, 0, 1]);
+        assert!(nodes("cyclic", None).unwrap_err().contains("--ppn"));
+        let path_text = path.to_str().unwrap();
+        let listed = |text: &str| {
+            fs::write(&path, text).unwrap();
+            nodes(path_text, None)
+        };
+        assert_eq!(listed("b:2 # two\n\na\nb\nc").unwrap(), [0, 0, 1, 0, 2]);
+        assert!(listed("a:4").unwrap_err().contains("4 of 5 ranks"));
+        assert!(listed("a:0").unwrap_err().contains("`a:0`"));
+        assert!(nodes(path_text, Some(2)).unwrap_err().contains("--ppn"));
+    }
+
+    #[test]
     fn recorded_peers_are_known_by_their_addresses() {
         let at = |port| Address { ip: 0x7f00_0001, port };
         let ranks = [(at(10), 0), (at(11), 1), (at(12), 2)].into();
-        let nodes = Nodes::new(NonZeroU32::new(2).unwrap(), ranks);
+        let nodes = Nodes::new(Rule::Listed(vec![0, 0, 1]), ranks);
         let peers = [(5, at(10)), (6, at(12)), (7, at(99))].into();
         let mut remote = Remote::new(&nodes, 1, false);
         let mut stays = |source| {

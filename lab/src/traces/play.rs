@@ -8,23 +8,21 @@
 //! Reading takes as long as matching, so that tables which are compared share it; where
 //! there are fewer traces than cores, the tables and the reader of a trace are divided among them.
 
-use std::collections::BinaryHeap;
-use std::{cmp::Reverse, collections::BTreeMap, mem, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
 use indicatif::ProgressBar;
 use matching::Curve;
-use matching::pool::{EntryPool, LocalPool, Share};
+use matching::pool::LocalPool;
 use nic::config::DeviceConfig;
 use nic::params::Params;
-use nic::trace::Timed;
 use rayon::prelude::*;
 
 use super::counted::Counted;
 use super::files;
 use super::player::{BATCH, Played, Player, Source};
+use super::together::{InTurn, Together, share_of};
 use super::trace::Trace;
 use crate::error::Error;
-use crate::results::reports::Endpoint;
 use crate::settings::Settings;
 use crate::text::progress;
 
@@ -175,68 +173,17 @@ fn together(
     shares: usize,
     bar: &ProgressBar,
 ) -> Result<Vec<Counted>, Error> {
-    let mut hosts: BTreeMap<_, Engines> = BTreeMap::new();
-    let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
-    let mut players = Vec::new();
-    for trace in traces {
-        let params = trace.params(settings)?;
-        let key = trace.endpoint();
-        if !members.iter().any(|(member, _)| *member == key) {
-            let engines = hosts.entry(trace.host()).or_insert_with(|| Engines::new(&params));
-            members.push((key.clone(), engines.join(&params)?));
-        }
-        let mut device = trace.device(&params)?;
-        device.pool =
-            members.iter().find(|(member, _)| *member == key).map(|(_, pool)| Arc::clone(pool));
-        players.push(Player::with_share(trace, device, shares)?);
-    }
-    // The earliest next operation of all traces; its place breaks ties.
-    let mut queue = BinaryHeap::new();
-    let mut next: Vec<Option<Timed>> = Vec::new();
-    for (at, player) in players.iter_mut().enumerate() {
-        let first = player.next()?;
-        let start = player.source.trace.header.start_ns;
-        queue.extend(first.map(|(time, _)| Reverse((start.saturating_add(time), at))));
-        next.push(first);
-    }
-    while let Some(Reverse((_, at))) = queue.pop() {
-        let player = &mut players[at];
-        if let Some(timed) = next[at].take() {
-            player.step(&timed)?;
-        }
-        let before = player.taken();
-        next[at] = player.next()?;
-        bar.inc(player.taken() - before);
-        let start = player.source.trace.header.start_ns;
-        queue.extend(next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
-    }
-    Ok(players.iter().map(Player::counted).collect())
-}
-
-/// The pool of a host: endpoints are given to its engines in turn.
-struct Engines {
-    pools: Vec<LocalPool>,
-    joined: usize,
-}
-
-impl Engines {
-    fn new(params: &Params) -> Self {
-        let engines = params.number("pool_engines");
-        let entries = number(params, "pool_entries") / engines as u32;
-        Self { pools: (0..engines).map(|_| LocalPool::new(entries)).collect(), joined: 0 }
-    }
-
-    fn join(&mut self, params: &Params) -> Result<Arc<dyn EntryPool>, Error> {
-        let share =
-            Share { reserved: number(params, "pool_reserved"), max: number(params, "pool_max") };
-        let pool = &self.pools[self.joined % self.pools.len()];
-        self.joined += 1;
-        Ok(Arc::new(pool.join(share).map_err(|_| Error::Pool)?))
-    }
-}
-
-fn number(params: &Params, name: &str) -> u32 {
-    u32::try_from(params.number(name)).unwrap_or(u32::MAX)
+    let mut hosts: BTreeMap<_, InTurn<LocalPool>> = BTreeMap::new();
+    let mut together = Together::new(traces.iter(), settings, shares, |trace, params| {
+        let engines = hosts.entry(trace.host()).or_insert_with(|| {
+            InTurn::new(params, |entries| {
+                LocalPool::new(u32::try_from(entries).unwrap_or(u32::MAX))
+            })
+        });
+        Ok(Arc::new(engines.next().join(share_of(params)).map_err(|_| Error::Pool)?))
+    })?;
+    while together.step(bar)?.is_some() {}
+    Ok(together.players.iter().map(Player::counted).collect())
 }
 
 /// Whether a device would hold messages back.

@@ -209,13 +209,20 @@ impl<'a> Player<'a> {
         Self::with_share(trace, device, 1)
     }
 
-    pub(super) fn with_share(
+    fn with_share(trace: &'a Trace, device: DeviceConfig, shares: usize) -> Result<Self, Error> {
+        let source = Source::new(trace, std::iter::once(&device))?;
+        Ok(Self { source, played: Played::new(trace, device, shares)? })
+    }
+
+    /// One whose operations are merged with those of others.
+    pub(super) fn together(
         trace: &'a Trace,
         device: DeviceConfig,
         shares: usize,
     ) -> Result<Self, Error> {
-        let source = Source::new(trace, std::iter::once(&device))?;
-        Ok(Self { source, played: Played::new(trace, device, shares)? })
+        let mut player = Self::with_share(trace, device, shares)?;
+        player.source.even.get_or_insert_default();
+        Ok(player)
     }
 
     /// The next operation, with its time since the start.

@@ -11,14 +11,19 @@ use nic::origin::Origin;
 use nic::trace::Header;
 
 use super::files::{self, Found};
+use super::node::Placed;
 use super::take::Take;
 use crate::error::Error;
 
-/// The recordings named, each by itself and once.
+/// The recordings named, each by itself and once, with their ranks on nodes.
 ///
 /// # Errors
 /// They are of different programs, or of the same processes.
-pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Vec<Found>, Error> {
+pub(crate) fn find(names: &[PathBuf], take: Take, placed: &Placed) -> Result<Vec<Found>, Error> {
+    each(names, take)?.into_iter().map(|found| found.placed(placed)).collect()
+}
+
+fn each(names: &[PathBuf], take: Take) -> Result<Vec<Found>, Error> {
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(vec![files::find(names, take)?]);
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Which traces are taken, and how much of them.
 
-use std::num::NonZeroU32;
-
 use clap::Args;
 
 /// Which traces are taken, and how much of them.
@@ -20,25 +18,11 @@ pub(crate) struct Take {
     /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
     #[arg(long)]
     pub(crate) partial: bool,
-
-    /// Ranks of a node, see [`Ppn`].
-    #[arg(skip)]
-    pub(crate) ppn: Option<NonZeroU32>,
-}
-
-/// For commands that replay traces alone.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Ppn {
-    /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
-    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay until they are
-    /// answered. Ranks of a node are consecutive.
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
-    pub(crate) ppn: Option<NonZeroU32>,
 }
 
 impl Default for Take {
     fn default() -> Self {
-        Self { cut_off: false, max_queue: MAX_QUEUE, partial: false, ppn: None }
+        Self { cut_off: false, max_queue: MAX_QUEUE, partial: false }
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Trace {
     /// Receives have their lengths.
     tells_lengths: bool,
     /// Which ranks share a node, where that matters.
-    pub(super) nodes: Option<Arc<Nodes>>,
+    pub(crate) nodes: Option<Arc<Nodes>>,
 }
 
 impl Trace {
@@ -69,8 +69,9 @@ impl Trace {
 
     /// Where its process ran, or would have.
     pub(crate) fn host(&self) -> (String, Option<u32>) {
-        let node = self.nodes.as_ref().zip(self.header.rank).map(|(nodes, rank)| nodes.of(rank));
-        (self.header.host.clone(), node)
+        let node =
+            self.nodes.as_ref().zip(self.header.rank).and_then(|(nodes, rank)| nodes.of(rank));
+        (if node.is_some() { String::new() } else { self.header.host.clone() }, node)
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {

@@ -91,7 +91,8 @@ impl BlockReasons {
         self.iter().map(|(_, count)| i128::from(count)).sum()
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
         add(&mut self.table_full, other.table_full);
         add(&mut self.disabled, other.disabled);
         add(&mut self.order, other.order);

@@ -2,7 +2,6 @@
 //! The arguments of `tcam sweep`, of a program and of traces.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,6 +9,7 @@ use clap::Args;
 use crate::capacity::sizes::{Sizes, UmqSizes};
 use crate::options::Common;
 use crate::results::json::Json;
+use crate::traces::node::Placed;
 use crate::traces::take::MAX_QUEUE;
 
 /// Runs a program, or replays its traces, once a table size and draws the capacity
@@ -27,6 +27,7 @@ Examples:
   tcam sweep --timeout 300 -- mpiexec -n 32 ./app
   tcam sweep --trace tcam-trace --prq 0,16,...,65536
   tcam sweep --trace tcam-trace --timing cpu-list
+  tcam sweep --trace tcam-trace --ppn 8 --set pool=node
   tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
 Latency that the host adds is what its searches cost, over all messages and over those of
 the rank that suffers most. The model adds up costs: it has no time to insert and remove, no
@@ -43,6 +44,17 @@ pub(crate) struct Sweep {
     /// that has no such table.
     #[arg(long, value_name = "same|LIST", allow_hyphen_values = true)]
     pub(crate) umq: Option<UmqSizes>,
+
+    /// Entries of the pool that the ranks of a node share, with --set pool=node or a device that has
+    /// a pool; otherwise sizes around what the traces need. The tables stay as they are.
+    #[arg(
+        long,
+        value_name = "LIST",
+        allow_hyphen_values = true,
+        requires = "trace",
+        conflicts_with_all = ["prq", "umq"]
+    )]
+    pub(crate) pool: Option<Sizes>,
 
     /// Runs of every size; the curve shows their median.
     #[arg(
@@ -81,11 +93,8 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE, requires = "trace")]
     pub(crate) max_queue: usize,
 
-    /// Plays what a NIC would see with so many ranks on a node: messages between these, and the
-    /// receives that name them, are left out, and a pool is theirs. Receives from any source stay until
-    /// they are answered. Ranks of a node are consecutive.
-    #[arg(long, value_name = "P", allow_negative_numbers = true, requires = "trace")]
-    pub(crate) ppn: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) placed: Placed,
 
     /// Costs of searches, for the time that matching takes and the latency that the host
     /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,

@@ -11,9 +11,11 @@ use indicatif::ProgressBar;
 use super::arguments::Sweep;
 use super::failure::{Failure, failure_of, told};
 use super::show::show;
+use crate::capacity::need::Knob;
 use crate::capacity::point::Point;
 use crate::capacity::rows::{Row, Rows, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
+use crate::capacity::verdict::Swept;
 use crate::error::Error;
 use crate::file;
 use crate::launch::ending::{self, Ended, OWN_FAILURE, exit_code};
@@ -38,6 +40,14 @@ const TIMED_OUT: u8 = 124;
 /// Runs the sweep. Returns 0: a program that fails is an error, after the other sizes.
 pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let common = &arguments.common;
+    for (option, given) in [
+        ("--ppn", arguments.placed.ppn.is_some()),
+        ("--placement", arguments.placed.placement.is_some()),
+    ] {
+        if given {
+            return Err(Error::PlacesTraces { option });
+        }
+    }
     let settings = Settings::parse(&common.set)?;
     settings.refuse_sizes()?;
     let params = settings.check()?;
@@ -100,7 +110,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
                         }
                     };
                     let seconds = started.elapsed().as_secs_f64();
-                    rows.put(Row::of(prq, umq, repeat, seconds, &sum))?;
+                    rows.put(Row::of(Knob::Tables, (prq, umq), repeat, seconds, &sum))?;
                     runs[at].push(sum);
                 }
                 // Then nor would any at another size.
@@ -122,14 +132,15 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     progress.finish_and_clear();
 
     let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
-    let points: Vec<_> = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
+    let points = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
+    let swept = Swept::of_runs(points, Knob::Tables);
     let mut incomplete = 0;
     // The run that lacks most speaks for all.
     let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));
     if let Some(run) = runs.iter().flatten().min_by_key(least) {
         let title = title(plan.words, plan.mpi, run);
         let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
-        show(arguments, &title, &points, run.lack().as_deref(), &sizes)?;
+        show(arguments, &title, &swept, run.lack().as_deref(), &sizes)?;
         let rows = rows.as_ref().map_or(&[][..], Rows::all);
         let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
         if ranks.len() > 1 {
@@ -138,7 +149,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             incomplete = INCOMPLETE;
         }
         let completeness = run.ranks.completeness();
-        let runs = Runs::new(&title, rows, &points, completeness, told(&failed));
+        let runs = Runs::new(&title, rows, &swept, completeness, told(&failed));
         arguments.json.write(Kind::Sweep, runs)?;
         incomplete = run.ranks.code(arguments.common.partial).max(incomplete);
     }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep --trace`: the capacity curve of traces.
 
+use nic::params::Params;
+
 use super::arguments::Sweep;
 use super::show::show;
-use crate::capacity::curve::{is_charged, is_plain, need_of, replays, sums_of, swept, title};
+use crate::capacity::curve::{is_charged, is_plain, points_of, replays, sums_of, title};
+use crate::capacity::need::{Knob, Need};
 use crate::capacity::rows::{self, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
 use crate::capacity::smallest;
+use crate::capacity::verdict::Swept;
 use crate::error::Error;
 use crate::launch::launcher::Mpi;
 use crate::results::fresh;
@@ -35,9 +39,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         cut_off: arguments.cut_off,
         max_queue: arguments.max_queue,
         partial: common.partial,
-        ppn: arguments.ppn,
     };
-    let runs = repeats::find(&arguments.trace, take)?;
+    let runs = repeats::find(&arguments.trace, take, &arguments.placed)?;
     if runs.iter().flat_map(|found| found.iter()).all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
     }
@@ -55,13 +58,27 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     arguments.json.check()?;
     // A list of sizes of the UMQ goes with the usual ones alone.
     let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
-    let pairs = |need: u64| {
-        let prq = match &arguments.prq {
-            Some(prq) => prq.clone(),
-            None if listed => Sizes::usual(),
-            None => Sizes::around(need),
-        };
-        sizes::pairs(&prq, arguments.umq.as_ref(), &params[0])
+    let given = arguments.prq.is_some() || arguments.umq.is_some();
+    let knob = if given { Knob::Tables } else { Knob::of(&params[0]) };
+    if arguments.pool.is_some() && knob == Knob::Tables {
+        return Err(Error::NoPool);
+    }
+    let pairs = |need: u64| match (knob, &arguments.pool) {
+        (Knob::Tables, _) => {
+            let prq = match &arguments.prq {
+                Some(prq) => prq.clone(),
+                None if listed => Sizes::usual(),
+                None => Sizes::around(need),
+            };
+            sizes::pairs(&prq, arguments.umq.as_ref(), &params[0])
+        }
+        (Knob::Pool, Some(Sizes(sizes))) if sizes.contains(&0) => Err(Error::EmptyPool),
+        (Knob::Pool, Some(sizes)) => sizes::pairs(sizes, Some(&UmqSizes::Same), &params[0]),
+        (Knob::Pool, None) => {
+            let mut sizes = Sizes::around(need);
+            sizes.0.retain(|size| *size >= least_pool(&params[0]));
+            sizes::pairs(&sizes, Some(&UmqSizes::Same), &params[0])
+        }
     };
     // What is wrong with sizes that were given is said before anything is played.
     pairs(0)?;
@@ -83,18 +100,18 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     }
     let charged = params.iter().any(is_charged);
     let mut smallest = Vec::new();
-    let (sizes, played) = if charged || !params.iter().all(is_plain) {
-        let mut need = 0;
-        if arguments.prq.is_none() && !listed {
-            for found in &runs {
-                let counted = play::all(found, &settings)?;
-                need = need.max(need_of(counted.iter().map(|of| &of.counters)));
-            }
-        }
-        let sizes = pairs(need)?;
-        let play = |found| replays(&sizes, found, &settings, charged);
-        let played = runs.iter().map(play).collect::<Result<Vec<_>, _>>()?;
-        (sizes, played)
+    let needs = runs.iter().map(|found| {
+        let bar = play::bar(found, 1);
+        let need = Need::of(found, &settings, knob, &bar);
+        bar.finish_and_clear();
+        need
+    });
+    let needs = needs.collect::<Result<Vec<_>, _>>()?;
+    let need = needs.iter().map(|need| need.size(knob).unwrap_or(need.nic().at_once.all()));
+    let sizes = pairs(need.max().unwrap_or(0))?;
+    let played = if charged || knob == Knob::Pool || !params.iter().all(is_plain) {
+        let play = |found| replays(&sizes, found, &settings, charged, knob);
+        runs.iter().map(play).collect::<Result<Vec<_>, _>>()?
     } else {
         let mut passed = Vec::new();
         for found in &runs {
@@ -102,30 +119,35 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             passed.push(play::curves(found, &settings, &bar)?);
             bar.finish_and_clear();
         }
-        let all = || passed.iter().flatten();
-        smallest = smallest::smallest(all(), runs.len());
+        smallest = smallest::smallest(passed.iter().flatten(), runs.len());
         if !arguments.json.takes_output() {
             println!("{}", smallest::table(&smallest));
         }
-        let sizes = pairs(need_of(all().map(|of| &of.counted.counters)))?;
         let sums = runs.iter().zip(&passed);
         let sums = sums.map(|(found, passed)| sums_of(&sizes, passed, &settings, &found.ranks()));
-        let played = sums.collect::<Result<Vec<_>, _>>()?;
-        (sizes, played)
+        sums.collect::<Result<Vec<_>, _>>()?
     };
-    let (points, mut rows) = swept(&sizes, &played);
-    rows.iter_mut().for_each(|row| row.set_nodes(arguments.ppn));
+    let (points, mut rows) = points_of(&sizes, &played, knob);
+    let pool_entries = (Knob::of(&params[0]) == Knob::Pool && knob == Knob::Tables)
+        .then(|| params[0].number("pool_entries") as u64);
+    let swept = Swept { points, knob, needs, pool_entries };
+    rows.iter_mut().for_each(|row| row.set_nodes(arguments.placed.ppn));
     rows::write(&arguments.out, &rows)?;
     let title = match runs.len() {
         1 => title(&runs[0]),
         repeats => format!("{}, {repeats} recordings", title(&runs[0])),
     };
     let later = lacks().filter(|later| lack.as_ref() != Some(later));
-    show(arguments, &title, &points, later.as_deref(), &[])?;
+    show(arguments, &title, &swept, later.as_deref(), &[])?;
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
     // What is told of completeness is of the recording that lacks most.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
-    let told = Runs::of_traces(&title, &rows, &points, least.completeness(), smallest);
+    let told = Runs::of_traces(&title, &rows, &swept, least.completeness(), smallest);
     arguments.json.write(Kind::Sweep, told)?;
     Ok(ranks.iter().map(|ranks| ranks.code(common.partial)).max().unwrap_or(0))
+}
+
+/// Entries of the smallest pool that a device may have.
+fn least_pool(params: &Params) -> usize {
+    params.number("pool_engines") * params.number("pool_reserved").max(1)
 }

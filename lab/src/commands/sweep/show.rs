@@ -4,8 +4,9 @@
 use comfy_table::Table;
 
 use super::arguments::Sweep;
+use crate::capacity::need::Knob;
 use crate::capacity::point::{Cost, Point};
-use crate::capacity::verdict::{self, larger, reading};
+use crate::capacity::verdict::{self, Swept};
 use crate::error::Error;
 use crate::plot::capacity;
 use crate::text::numbers::{share, whole};
@@ -15,23 +16,24 @@ use crate::text::sheet::Sheet;
 pub(crate) fn show(
     arguments: &Sweep,
     title: &str,
-    points: &[Point],
+    swept: &Swept,
     lack: Option<&str>,
     failed: &[usize],
 ) -> Result<(), Error> {
     let out = &arguments.out;
-    let [svg, png] = capacity::draw(out, title, points)?;
+    let [svg, png] = capacity::draw(out, title, swept)?;
     if arguments.json.takes_output() {
         lack.iter().for_each(|lack| eprintln!("{lack}"));
         return Ok(());
     }
     lack.iter().for_each(|lack| println!("{lack}"));
-    println!("{}", points_table(points));
+    println!("{}", points_table(swept));
     println!("Table: {}", out.join("sweep.csv").display());
     println!("Curve: {}", svg.display());
     println!("       {}", png.display());
-    let more = larger(points, arguments.umq.as_ref()).into_iter().chain(verdict::times(points));
-    let lines = reading(points).into_iter().chain(verdict::reliance(points, failed)).chain(more);
+    let more = swept.larger(arguments.umq.as_ref()).into_iter();
+    let more = more.chain(verdict::times(&swept.points));
+    let lines = swept.reading().into_iter().chain(swept.reliance(failed)).chain(more);
     for line in lines {
         println!("{line}");
     }
@@ -44,7 +46,8 @@ fn spread_of(point: &Point, of: usize) -> String {
 }
 
 /// One line a size, for the terminal.
-fn points_table(points: &[Point]) -> Table {
+fn points_table(swept: &Swept) -> Table {
+    let points = &swept.points;
     let header = [
         "entries",
         "fit at once",
@@ -60,6 +63,9 @@ fn points_table(points: &[Point]) -> Table {
         sheet
             .header
             .extend(["host adds, ns", "worst rank, ns", "99 % of arrivals, ns"].map(str::to_owned));
+    }
+    if swept.knob == Knob::Pool {
+        sheet.header.push("MPI's own spilled".to_owned());
     }
     for point in points {
         let mut row = vec![
@@ -78,6 +84,9 @@ fn points_table(points: &[Point]) -> Table {
         if let Some(Cost::Modelled(modelled)) = point.cost {
             let arrivals = modelled.arrivals[2].unwrap_or_default();
             row.extend([modelled.added, modelled.worst, arrivals].map(|ns| format!("{ns:.1}")));
+        }
+        if swept.knob == Knob::Pool {
+            row.push(whole(point.internal_spills));
         }
         sheet.row(row);
     }

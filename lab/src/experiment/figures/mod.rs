@@ -13,7 +13,7 @@ use super::figures::legend::MARGIN;
 use super::material::Material;
 use super::outcome::Experiment;
 use super::rank::Queue;
-use crate::capacity::point::Point;
+use crate::capacity::verdict::Swept;
 use crate::error::Error;
 use crate::plot::canvas::{Align, Canvas, DARK, Surface};
 use crate::plot::capacity;
@@ -41,7 +41,7 @@ enum What<'a> {
     Blocks(&'a Experiment),
     Map(map::Map),
     Fill(fill::Fill),
-    Curve(&'a [Point]),
+    Curve(&'a Swept),
 }
 
 /// Whether there is a picture of why elements were not in the table.
@@ -62,14 +62,14 @@ pub(crate) fn all<'a>(experiment: &'a Experiment, material: &'a Material) -> Vec
         Figure { name, heading, reading, title, what }
     };
     let mut figures = Vec::new();
-    if let Some(points) = &material.points {
+    if let Some(swept) = &material.curve {
         figures.push(figure(
             "curve",
             "Capacity curve",
             "What tables of other sizes would have done with the same operations, computed from \
              the traces. The dashed vertical line is the smallest table that holds everything; \
              left of it elements spill to the host.",
-            What::Curve(points),
+            What::Curve(swept),
         ));
     }
     let has_lengths = experiment.ranks.iter().any(|rank| !rank.lengths.us.is_empty());
@@ -163,13 +163,13 @@ impl Picture for Figure<'_> {
             What::Depths(_) => (WIDTH, bars::DEPTHS_HEIGHT),
             What::Blocks(experiment) => (WIDTH, bars::blocks_height(experiment)),
             What::Map(map) => (WIDTH, map.height()),
-            What::Curve(points) => capacity::Curve { title: &self.title, points }.size(),
+            What::Curve(swept) => capacity::Curve { title: &self.title, swept }.size(),
         }
     }
 
     fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
-        if let What::Curve(points) = &self.what {
-            return capacity::Curve { title: &self.title, points }.draw(canvas);
+        if let What::Curve(swept) = &self.what {
+            return capacity::Curve { title: &self.title, swept }.draw(canvas);
         }
         canvas.text(&self.title, (MARGIN, 22.0), 27.0, DARK, Align::Left)?;
         match &self.what {

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! How many entries a recording needs: of the tables of each rank, and of the NIC that the ranks of a
+//! node share.
+//!
+//! All ranks of a node are played on one clock, to the device in question, with a pool that always has
+//! another entry. Up to the first spill a device holds every element that its queues hold. So the
+//! smallest size without a spill is the most that was held at one moment, and what spills here spills
+//! at every size.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indicatif::ProgressBar;
+use matching::BlockReasons;
+use matching::pool::{EntryPool, Refusal, Share};
+use nic::params::Params;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::options::LARGEST;
+use crate::settings::Settings;
+use crate::text::numbers::{count, entries, whole};
+use crate::traces::files;
+use crate::traces::together::{InTurn, Together, share_of};
+use crate::traces::trace::Trace;
+
+/// Elements in queues, in tables and on hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Held {
+    /// Receives that the program posted.
+    pub(crate) prq: u64,
+    /// Its unexpected messages.
+    pub(crate) umq: u64,
+    /// Receives that the MPI posted for itself, and unexpected messages for them.
+    pub(crate) internal: u64,
+}
+
+impl Held {
+    pub(crate) fn all(&self) -> u64 {
+        self.prq + self.umq + self.internal
+    }
+
+    fn each_most(&mut self, now: &Self) {
+        self.prq = self.prq.max(now.prq);
+        self.umq = self.umq.max(now.umq);
+        self.internal = self.internal.max(now.internal);
+    }
+}
+
+/// The most that a rank held, or all ranks of a NIC together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Most {
+    /// The ranks, as far as they are known.
+    pub(crate) ranks: Vec<u32>,
+    /// The most of each queue, whenever that was.
+    pub(crate) each: Held,
+    /// What there was when all queues together were longest.
+    pub(crate) at_once: Held,
+    /// When that was, in seconds since the first trace began.
+    pub(crate) at_s: f64,
+    #[serde(skip)]
+    now: Held,
+    #[serde(skip)]
+    at_ns: u64,
+}
+
+impl Most {
+    fn change(&mut self, before: &Held, after: &Held, time: u64) {
+        let now = &mut self.now;
+        now.prq = now.prq - before.prq + after.prq;
+        now.umq = now.umq - before.umq + after.umq;
+        now.internal = now.internal - before.internal + after.internal;
+        self.each.each_most(now);
+        if now.all() > self.at_once.all() {
+            (self.at_once, self.at_ns) = (*now, time);
+        }
+    }
+
+    /// `rank 3`, `ranks 0-7` or `8 ranks`.
+    pub(crate) fn name(&self) -> String {
+        let consecutive = self.ranks.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        match (&self.ranks[..], consecutive) {
+            ([], _) => "a process".to_owned(),
+            ([rank], _) => format!("rank {rank}"),
+            ([first, .., last], true) => format!("ranks {first}-{last}"),
+            (ranks, false) => count(ranks.len() as u64, "rank"),
+        }
+    }
+
+    /// `30 receives, 6 unexpected messages and 64 receives of the MPI itself`.
+    pub(crate) fn parts(&self) -> String {
+        let Held { prq, umq, internal } = self.at_once;
+        let own = match internal {
+            0 => String::new(),
+            internal => format!(" and {} of the MPI itself", whole(internal)),
+        };
+        let and = if internal == 0 { " and" } else { "," };
+        format!("{}{and} {}{own}", count(prq, "receive"), count(umq, "unexpected message"))
+    }
+}
+
+/// What a recording needs. See the module.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Need {
+    /// Each endpoint, the longest queues first.
+    pub(crate) ranks: Vec<Most>,
+    /// Each NIC, likewise.
+    pub(crate) nics: Vec<Most>,
+    /// Entries of the smallest tables of every rank without a spill: PRQ and UMQ.
+    pub(crate) tables: [u64; 2],
+    /// Entries of the smallest pool of every NIC without a spill.
+    pub(crate) pool: u64,
+    /// Elements that spill at every size, by reason.
+    pub(crate) never: BlockReasons,
+}
+
+/// The size that varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Knob {
+    /// Of the tables of each endpoint.
+    Tables,
+    /// Of the pool that the endpoints of a node share.
+    Pool,
+}
+
+impl Knob {
+    /// That of a device: of its pool, if it has one.
+    pub(crate) fn of(params: &Params) -> Self {
+        if params.text("pool") == "node" { Self::Pool } else { Self::Tables }
+    }
+
+    /// Settings with these sizes.
+    pub(crate) fn set(self, settings: &Settings, (prq, umq): (usize, usize)) -> Settings {
+        let mut settings = settings.clone();
+        match self {
+            Self::Tables => {
+                settings.set("prq_entries", &prq);
+                settings.set("umq_entries", &umq);
+            }
+            Self::Pool => settings.set("pool_entries", &prq),
+        }
+        settings
+    }
+}
+
+impl Need {
+    /// What traces need of a device.
+    pub(crate) fn of(
+        traces: &[Trace],
+        settings: &Settings,
+        knob: Knob,
+        bar: &ProgressBar,
+    ) -> Result<Self, Error> {
+        let params = files::params(traces, settings)?;
+        let mut settings = settings.clone();
+        if knob == Knob::Tables {
+            for name in ["prq_entries", "umq_entries"] {
+                // A device without such a table gets none.
+                if params.iter().any(|params| params.number(name) > 0) {
+                    settings.set(name, &LARGEST);
+                }
+            }
+        }
+        let mut nodes: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
+        traces.iter().for_each(|trace| nodes.entry(trace.host()).or_default().push(trace));
+        let nodes: Vec<_> = nodes.into_values().collect();
+        let needs: Vec<_> =
+            nodes.par_iter().map(|traces| of_node(traces, &settings, knob, bar)).collect();
+        let mut need = Self {
+            ranks: vec![],
+            nics: vec![],
+            tables: [0; 2],
+            pool: 0,
+            never: BlockReasons::default(),
+        };
+        for of in needs {
+            let mut of = of?;
+            need.ranks.append(&mut of.ranks);
+            need.nics.append(&mut of.nics);
+            need.tables = [0, 1].map(|queue: usize| need.tables[queue].max(of.tables[queue]));
+            need.pool = need.pool.max(of.pool);
+            need.never.merge(&of.never);
+        }
+        let began = traces.iter().map(|trace| trace.header.start_ns).min().unwrap_or(0);
+        for most in need.ranks.iter_mut().chain(&mut need.nics) {
+            most.at_s = most.at_ns.saturating_sub(began) as f64 * 1e-9;
+        }
+        for all in [&mut need.ranks, &mut need.nics] {
+            all.sort_by_key(|most| std::cmp::Reverse(most.at_once.all()));
+        }
+        Ok(need)
+    }
+
+    /// The size without a spill, of what varies: tables of the same size, or the pool. Nothing if
+    /// some element spills at every size for another reason than that its queue has no table.
+    pub(crate) fn size(&self, knob: Knob) -> Option<u64> {
+        let others =
+            self.never.iter().any(|(reason, elements)| reason != "disabled" && elements > 0);
+        (!others).then_some(match knob {
+            Knob::Tables => self.tables[0].max(self.tables[1]),
+            Knob::Pool => self.pool,
+        })
+    }
+
+    /// The NIC that needs most.
+    pub(crate) fn nic(&self) -> &Most {
+        &self.nics[0]
+    }
+
+    /// Why elements spill at every size: `refused 40, short 16,004`; nothing if none does.
+    pub(crate) fn why_never(&self) -> Option<String> {
+        let told: Vec<_> = self
+            .never
+            .iter()
+            .filter(|(_, elements)| *elements > 0)
+            .map(|(reason, elements)| format!("{reason} {}", whole(elements)))
+            .collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+}
+
+/// What a NIC needs that all recordings of a program are held by: the one that needs most speaks.
+pub(crate) fn told_of_nic(needs: &[Need]) -> Option<String> {
+    let nics = needs.iter().map(Need::nic);
+    let most = nics.clone().max_by_key(|nic| nic.at_once.all())?;
+    let least = nics.map(|nic| nic.at_once.all()).min()?;
+    let all = most.at_once.all();
+    let range = if least < all { format!("{} to ", whole(least)) } else { String::new() };
+    Some(format!(
+        "a NIC that {} share needs {range}{}: {} at once",
+        most.name(),
+        entries(all),
+        most.parts()
+    ))
+}
+
+/// What the endpoints of a node need.
+fn of_node(
+    traces: &[&Trace],
+    settings: &Settings,
+    knob: Knob,
+    bar: &ProgressBar,
+) -> Result<Need, Error> {
+    let params = traces[0].params(settings)?;
+    let mut engines = InTurn::new(&params, |_| Arc::new(Mutex::new(Drawn::default())));
+    let mut engine_of = BTreeMap::new();
+    let mut together = Together::new(traces.iter().copied(), settings, 1, |trace, params| {
+        let engine = engines.next();
+        engine_of.insert(trace.endpoint(), Arc::clone(engine));
+        let share = match Knob::of(params) {
+            Knob::Pool => share_of(params),
+            Knob::Tables => Share { reserved: 0, max: u32::MAX },
+        };
+        Ok(Arc::new(Meter::join(Arc::clone(engine), share)))
+    })?;
+    let engine_of: Vec<_> =
+        traces.iter().map(|trace| Arc::clone(&engine_of[&trace.endpoint()])).collect();
+    let mut endpoints = BTreeMap::new();
+    let (mut ranks, mut nic): (Vec<Most>, _) = (Vec::new(), Most::default());
+    let of: Vec<usize> = traces
+        .iter()
+        .map(|trace| {
+            *endpoints.entry(trace.endpoint()).or_insert_with(|| {
+                ranks.push(Most {
+                    ranks: trace.header.rank.into_iter().collect(),
+                    ..Most::default()
+                });
+                ranks.len() - 1
+            })
+        })
+        .collect();
+    nic.ranks = ranks.iter().flat_map(|rank| &rank.ranks).copied().collect();
+    nic.ranks.sort_unstable();
+    nic.ranks.dedup();
+    let mut held = vec![Held::default(); traces.len()];
+    while let Some((at, time)) = together.step(bar)? {
+        let context = together.players[at].replay().context();
+        let [prq, umq] = [context.posted(), context.unexpected()].map(|elements| elements as u64);
+        let now = match traces[at].header.context.as_str() {
+            "tagged" => Held { prq, umq, internal: 0 },
+            _ => Held { prq: 0, umq: 0, internal: prq + umq },
+        };
+        ranks[of[at]].change(&held[at], &now, time);
+        nic.change(&held[at], &now, time);
+        held[at] = now;
+        lock(&engine_of[at]).note();
+    }
+    let (mut tables, mut never) = ([0; 2], BlockReasons::default());
+    for (trace, player) in traces.iter().zip(&together.players) {
+        let counters = player.replay().counters();
+        let is_tagged = trace.header.context == "tagged";
+        for (table, queue) in tables.iter_mut().zip([&counters.prq, &counters.umq]) {
+            if is_tagged {
+                *table = queue.table_high_water.max(*table);
+            }
+            // Untagged messages have tables of their own, unless they draw from the same pool.
+            if is_tagged || knob == Knob::Pool {
+                never.merge(&queue.block_reasons);
+            }
+        }
+    }
+    let leaves_half = params.text("overflow") == "sticky"
+        && params.text("preemptive").split(',').any(|word| word == "pool");
+    let engine = |drawn: &Arc<Mutex<Drawn>>| {
+        let Drawn { most, most_promised, .. } = *lock(drawn);
+        let half = if leaves_half { 2 * most.saturating_sub(1) } else { 0 };
+        most_promised.max(half)
+    };
+    let pool = match knob {
+        Knob::Tables => nic.at_once.all(),
+        Knob::Pool => {
+            let most = engines.engines.iter().map(engine).max().unwrap_or(0);
+            most * engines.engines.len() as u64
+        }
+    };
+    Ok(Need { ranks, nics: vec![nic], tables, pool, never })
+}
+
+/// What the members of an engine drew from a pool that always has another entry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drawn {
+    taken: u64,
+    most: u64,
+    /// With what members have reserved and do not hold.
+    promised: u64,
+    most_promised: u64,
+}
+
+impl Drawn {
+    /// Notes what is taken after an operation: one may draw an entry and give it back.
+    fn note(&mut self) {
+        self.most = self.most.max(self.taken);
+        self.most_promised = self.most_promised.max(self.promised);
+    }
+}
+
+fn lock(drawn: &Mutex<Drawn>) -> std::sync::MutexGuard<'_, Drawn> {
+    drawn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A member of it.
+#[derive(Debug)]
+struct Meter {
+    engine: Arc<Mutex<Drawn>>,
+    share: Share,
+    held: AtomicU64,
+}
+
+impl Meter {
+    fn join(engine: Arc<Mutex<Drawn>>, share: Share) -> Self {
+        let mut drawn = lock(&engine);
+        drawn.promised += u64::from(share.reserved);
+        drawn.note();
+        drop(drawn);
+        Self { engine, share, held: AtomicU64::new(0) }
+    }
+}
+
+impl EntryPool for Meter {
+    fn take(&self) -> Result<(), Refusal> {
+        let held = self.held.load(Ordering::Relaxed);
+        if held >= u64::from(self.share.max) {
+            return Err(Refusal::Share);
+        }
+        self.held.store(held + 1, Ordering::Relaxed);
+        let mut drawn = lock(&self.engine);
+        drawn.taken += 1;
+        drawn.promised += u64::from(held >= u64::from(self.share.reserved));
+        Ok(())
+    }
+
+    fn give_back(&self) {
+        let held = self.held.load(Ordering::Relaxed).saturating_sub(1);
+        self.held.store(held, Ordering::Relaxed);
+        let mut drawn = lock(&self.engine);
+        drawn.taken -= 1;
+        drawn.promised -= u64::from(held >= u64::from(self.share.reserved));
+    }
+
+    fn is_half_taken(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+#[path = "need_tests.rs"]
+mod tests;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The need of random traces against bisection over replays.
+
+use std::fs;
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use matching::{Key, Source};
+use nic::message::{Envelope, MultiRecv};
+use nic::trace::{Encoder, Header, Op, Posted, put_time};
+use proptest::prelude::*;
+
+use super::*;
+use crate::results::summary::NO_LIBFABRIC;
+use crate::traces::files::{self, Found};
+use crate::traces::node::Placed;
+use crate::traces::play;
+use crate::traces::take::Take;
+
+/// Sources, and ranks that may record.
+const RANKS: u32 = 4;
+
+fn key() -> impl Strategy<Value = Key> {
+    let source = prop_oneof![1 => Just(Source::ANY), 3 => (0..RANKS).prop_map(Source::new)];
+    (0..3_u64, prop_oneof![8 => Just(0_u64), 1 => Just(3)], source)
+        .prop_map(|(bits, ignore, source)| Key { bits, ignore, source })
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let multi = MultiRecv { len: 40, used: 0, min: 8 };
+    let multi = prop_oneof![9 => Just(None), 1 => Just(Some(multi))];
+    let posted = (key(), 1..40_u64, multi, any::<bool>());
+    let posted = posted
+        .prop_map(|(key, len, multi, non_contiguous)| Posted { key, len, multi, non_contiguous })
+        .boxed();
+    let envelope = (0..RANKS, 0..3_u64, 0..9_u64).prop_map(|(source, bits, len)| Envelope {
+        source,
+        bits,
+        len,
+    });
+    prop_oneof![
+        8 => posted.clone().prop_map(Op::Post),
+        1 => posted.clone().prop_map(Op::PostAnyway),
+        1 => posted.prop_map(Op::Held),
+        8 => envelope.prop_map(Op::Arrive),
+        1 => key().prop_map(Op::Peek),
+        1 => key().prop_map(Op::Claim),
+        1 => key().prop_map(Op::Discard),
+        1 => (0..20_u64).prop_map(Op::Cancel),
+        1 => (0..20_u64).prop_map(Op::Drop),
+    ]
+}
+
+/// Operations with the nanoseconds that passed before each.
+type Ops = Vec<(u64, Op)>;
+
+fn ops() -> impl Strategy<Value = Ops> {
+    proptest::collection::vec((0..50_u64, op()), 0..80)
+}
+
+fn write(path: &Path, rank: u32, context: &str, ops: &Ops) {
+    let [context, layout, libfabric] = [context, "mpich", NO_LIBFABRIC].map(str::to_owned);
+    let header =
+        Header { rank: Some(rank), pid: rank, context, layout, libfabric, ..Header::default() };
+    let (mut bytes, mut encoder, mut now) = (header.to_bytes(), Encoder::default(), 0);
+    for (passed, op) in ops {
+        now += passed;
+        put_time(&mut bytes, now).unwrap();
+        encoder.op(&mut bytes, op).unwrap();
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+fn device() -> impl Strategy<Value = Vec<(&'static str, String)>> {
+    let of = |name: &'static str, values: &'static [&'static str]| {
+        proptest::sample::select(values).prop_map(move |value| (name, value.to_owned()))
+    };
+    (
+        of("overflow", &["spill", "prefix", "sticky", "flow-control"]),
+        of("pool", &["endpoint", "node"]),
+        of("pool_engines", &["1", "1", "2", "3"]),
+        of("pool_reserved", &["0", "0", "2"]),
+        of("pool_max", &["65536", "65536", "9"]),
+        of("prq_entries", &["4096", "4096", "12", "0"]),
+        of("umq_entries", &["4096", "4096", "12", "0"]),
+        of("refuse", &["none", "none", "none", "any-source", "non-contiguous", "any-tag"]),
+        of("refuse_below", &["0", "0", "0", "5"]),
+        of("preemptive", &["none", "none", "pool", "posted-recv"]),
+        of("rx_size", &["1024", "6"]),
+    )
+        .prop_map(|(a, b, c, d, e, f, g, h, i, j, k)| vec![a, b, c, d, e, f, g, h, i, j, k])
+}
+
+/// Whether a queue spills that has a table in this device.
+fn spills(found: &Found, settings: &Settings, knob: Knob, has: [bool; 2]) -> bool {
+    let counted = match play::all(found, settings) {
+        // No pool can be as small.
+        Err(Error::Pool | Error::Param(_)) => return true,
+        counted => counted.unwrap(),
+    };
+    counted
+        .iter()
+        .filter(|of| knob == Knob::Pool || of.trace.header.context == "tagged")
+        .flat_map(|of| [&of.counters.prq, &of.counters.umq].into_iter().zip(has))
+        .any(|(queue, has)| has && queue.spills > 0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn the_need_is_the_smallest_size_of_replays_without_a_spill(
+        ranks in proptest::collection::vec((ops(), ops()), 1..RANKS as usize),
+        device in device(),
+        ppn in 0..4_u32,
+    ) {
+        let directory = tempfile::tempdir().unwrap();
+        for (rank, (tagged, msg)) in (0..).zip(&ranks) {
+            for (context, ops) in [("tagged", tagged), ("msg", msg)] {
+                let path = directory.path().join(format!("{rank}.{context}.trace"));
+                write(&path, rank, context, ops);
+            }
+        }
+        let placed = Placed { ppn: NonZeroU32::new(ppn), placement: None };
+        let found = files::find(&[directory.path().to_owned()], Take::default()).unwrap();
+        let found = found.placed(&placed).unwrap();
+        let mut settings = Settings::default();
+        device.iter().for_each(|(name, value)| settings.set(name, value));
+        let params = found[0].params(&settings).unwrap();
+        let knob = Knob::of(&params);
+        let need = Need::of(&found, &settings, knob, &ProgressBar::hidden()).unwrap();
+        let has = ["prq_entries", "umq_entries"].map(|name| params.number(name) > 0);
+        let at = |size: u64| {
+            let [prq, umq] = has.map(|has| if has || knob == Knob::Pool { size as usize } else { 0 });
+            spills(&found, &knob.set(&settings, (prq, umq)), knob, has)
+        };
+        match need.size(knob) {
+            None => prop_assert!([1, 6, 500, 65_536].into_iter().all(at), "{:?}", need),
+            Some(size) => {
+                let least = if knob == Knob::Pool { params.number("pool_engines") as u64 } else { 0 };
+                let size = size.max(least);
+                prop_assert!(!at(size) && !at(size + 1), "{} and more: {:?}", size, need);
+                let smaller = [size.saturating_sub(1), size / 2].into_iter().filter(|smaller| *smaller < size);
+                for smaller in smaller {
+                    prop_assert!(at(smaller), "{} of {}: {:?}", smaller, size, need);
+                }
+            }
+        }
+        // Without refusals, a pool that all queues of a node share holds what they held.
+        let plain = Settings::default();
+        let shared = Need::of(&found, &plain, Knob::Pool, &ProgressBar::hidden()).unwrap();
+        prop_assert_eq!(shared.pool, shared.nic().at_once.all());
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Traces of several endpoints played together, in the order of their times.
+//!
+//! Times between two looks at the clock are spread evenly ([`EvenTimes`](super::even_times)), or
+//! ranks would take turns of 64 operations.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use matching::pool::{EntryPool, Share};
+use nic::params::Params;
+use nic::trace::Timed;
+
+use super::player::Player;
+use super::trace::Trace;
+use crate::error::Error;
+use crate::results::reports::Endpoint;
+use crate::settings::Settings;
+
+/// See the module.
+pub(crate) struct Together<'a> {
+    pub(crate) players: Vec<Player<'a>>,
+    /// The time of the next operation of each trace; the place of the trace breaks ties.
+    queue: BinaryHeap<Reverse<(u64, usize)>>,
+    next: Vec<Option<Timed>>,
+}
+
+impl<'a> Together<'a> {
+    /// Traces to the devices of these settings. `join` gives each endpoint its share of a pool.
+    pub(crate) fn new(
+        traces: impl Iterator<Item = &'a Trace>,
+        settings: &Settings,
+        shares: usize,
+        mut join: impl FnMut(&Trace, &Params) -> Result<Arc<dyn EntryPool>, Error>,
+    ) -> Result<Self, Error> {
+        let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
+        let mut together = Self { players: Vec::new(), queue: BinaryHeap::new(), next: Vec::new() };
+        for trace in traces {
+            let params = trace.params(settings)?;
+            let endpoint = trace.endpoint();
+            let pool = match members.iter().find(|(member, _)| *member == endpoint) {
+                Some((_, pool)) => Arc::clone(pool),
+                None => {
+                    let pool = join(trace, &params)?;
+                    members.push((endpoint, Arc::clone(&pool)));
+                    pool
+                }
+            };
+            let mut device = trace.device(&params)?;
+            device.pool = Some(pool);
+            together.players.push(Player::together(trace, device, shares)?);
+            together.next.push(None);
+            together.read(together.players.len() - 1)?;
+        }
+        Ok(together)
+    }
+
+    /// Plays the operation that comes next. Returns the place of its trace and its time in
+    /// nanoseconds since 1970, or nothing at the end.
+    pub(crate) fn step(&mut self, bar: &ProgressBar) -> Result<Option<(usize, u64)>, Error> {
+        let Some(Reverse((time, at))) = self.queue.pop() else { return Ok(None) };
+        if let Some(timed) = self.next[at].take() {
+            self.players[at].step(&timed)?;
+        }
+        let before = self.players[at].taken();
+        self.read(at)?;
+        bar.inc(self.players[at].taken() - before);
+        Ok(Some((at, time)))
+    }
+
+    fn read(&mut self, at: usize) -> Result<(), Error> {
+        let player = &mut self.players[at];
+        self.next[at] = player.next()?;
+        let start = player.source.trace.header.start_ns;
+        self.queue.extend(self.next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
+        Ok(())
+    }
+}
+
+/// The engines of a NIC, to which endpoints are given in turn.
+pub(crate) struct InTurn<P> {
+    pub(crate) engines: Vec<P>,
+    given: usize,
+}
+
+impl<P> InTurn<P> {
+    /// The engines that parameters ask for, each made with its entries.
+    pub(crate) fn new(params: &Params, make: impl Fn(usize) -> P) -> Self {
+        let engines = params.number("pool_engines");
+        let entries = params.number("pool_entries") / engines;
+        Self { engines: (0..engines).map(|_| make(entries)).collect(), given: 0 }
+    }
+
+    pub(crate) fn next(&mut self) -> &P {
+        self.given += 1;
+        &self.engines[(self.given - 1) % self.engines.len()]
+    }
+}
+
+/// What an endpoint may have of a pool.
+pub(crate) fn share_of(params: &Params) -> Share {
+    let number = |name| u32::try_from(params.number(name)).unwrap_or(u32::MAX);
+    Share { reserved: number("pool_reserved"), max: number("pool_max") }
+}
