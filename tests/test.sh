@@ -76,6 +76,10 @@ say "Thresholds between channels, and files of settings"
 python3 tests/tune.py
 say "Replays and curves against a brute force"
 python3 tests/brute.py
+say "The need of a NIC against a brute force"
+python3 tests/need.py
+say "The answer on one page"
+python3 tests/answer.py
 say "Running programs, watched"
 python3 tests/watch.py
 say "Generated streams against recorded ones"

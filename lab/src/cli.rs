@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::commands::advise::Advise;
+use crate::commands::answer::Answer;
 use crate::commands::cluster::MakeClusters;
 use crate::commands::compare::Compare;
 use crate::commands::completions::Completions;
@@ -46,6 +47,7 @@ pub(crate) enum Task {
     Replay(Replay),
     Compare(Compare),
     Advise(Advise),
+    Answer(Answer),
     Sweep(Sweep),
     Tune(Tune),
     Plot(Plot),
@@ -75,7 +77,7 @@ pub(crate) fn command_without_dashes(
     };
     let words: Vec<_> = words.into_iter().skip(1).collect();
     let takes_command =
-        ["run", "record", "sweep", "tune", "doctor"].iter().any(|task| words[0] == *task);
+        ["run", "record", "answer", "sweep", "tune", "doctor"].iter().any(|task| words[0] == *task);
     let dashes = words.iter().any(|word| word == "--");
     (takes_command && !dashes && !word.starts_with('-')).then(|| word.clone())
 }

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
     let runs = matches!(task, Task::Run(_) | Task::Record(_));
     // `tcam stats DIR | head` ends when head does; a run of a program goes on to its end.
     let measures = matches!(&task, Task::Sweep(sweep) if sweep.trace.is_empty())
+        || matches!(&task, Task::Answer(answer) if answer.runs_a_program())
         || matches!(task, Task::Tune(_));
     if !runs && !measures {
         sigpipe::reset();
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Task::Record(arguments) => commands::record::record(&arguments),
         Task::Replay(arguments) => commands::replay::replay(&arguments),
         Task::Advise(arguments) => commands::advise::advise(&arguments),
+        Task::Answer(arguments) => commands::answer::answer(&arguments),
         Task::Compare(arguments) => commands::compare::compare(&arguments),
         Task::Sweep(arguments) if arguments.trace.is_empty() => {
             commands::sweep::of_program::sweep(&arguments)

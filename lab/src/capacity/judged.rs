@@ -5,7 +5,7 @@ use matching::{BlockReasons, QueueCounters};
 use serde::Serialize;
 
 use crate::results::summary::Summary;
-use crate::text::numbers::{count, share, total, whole};
+use crate::text::numbers::{count, total, whole};
 
 /// A device and what a replay to it showed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -21,7 +21,7 @@ pub(crate) struct Judged {
     pub(crate) why: String,
 }
 
-/// What no size of a table would take.
+/// Counts elements that no size of a table would take.
 fn by_design(reasons: &BlockReasons) -> u64 {
     total([reasons.disabled, reasons.refused, reasons.short])
 }
@@ -35,16 +35,16 @@ impl Judged {
         let design = total([by_design(&prq.block_reasons), by_design(&umq.block_reasons)]);
         let spills = total([prq.spills, umq.spills, own]);
         let mut why = Vec::new();
-        for (queue, what) in [(prq, "receives"), (umq, "unexpected messages")] {
+        for (queue, what) in [(prq, "PRQ"), (umq, "UMQ")] {
             let BlockReasons { disabled, refused, short, .. } = queue.block_reasons;
             let mut tell = |elements: u64, text: String| {
                 if elements > 0 {
                     why.push(text);
                 }
             };
-            tell(disabled, format!("no table of {what}"));
-            tell(refused, format!("takes not every receive ({})", whole(refused)));
-            tell(short, format!("{} too short", count(short, "receive")));
+            tell(disabled, format!("no {what}"));
+            tell(refused, format!("refuses {}", count(refused, "receive")));
+            tell(short, format!("{} too short", whole(short)));
         }
         if spills > design {
             why.push(overflow(prq, umq, own, spills - design));
@@ -56,15 +56,13 @@ impl Judged {
 
 /// What overflows, and mostly why.
 fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64) -> String {
-    let inserts = total([prq.inserts, umq.inserts]);
     let of = prq.block_reasons.iter().zip(umq.block_reasons.iter());
     let reasons = of.filter(|((reason, _), _)| !["disabled", "refused", "short"].contains(reason));
     let most = reasons.map(|((reason, prq), (_, umq))| (total([prq, umq]), reason)).max();
     let own = if own > 0 { format!(", {} of the MPI itself", whole(own)) } else { String::new() };
     let reason =
         most.filter(|(elements, _)| *elements > 0).map_or("pool empty", |(_, reason)| reason);
-    let per_cent = share(100.0 * overflowed as f64 / inserts.max(overflowed) as f64);
-    format!("{} overflow{own} ({per_cent}; {reason})", whole(overflowed))
+    format!("{} overflow{own} ({reason})", whole(overflowed))
 }
 
 /// `Sufficient: a, b. Not sufficient: c, d.`
@@ -91,21 +89,18 @@ mod tests {
         let judged = |report| Judged::of("x", &Summary::of(&[report]).unwrap(), true);
         let full = judged(report.clone());
         assert_eq!((full.suffices, full.by_design, full.overflowed), (false, 0, 15));
-        assert_eq!(full.why, "15 overflow (60.0 %; table full)");
+        assert_eq!(full.why, "15 overflow (table full)");
         let reasons = &mut report.tagged.prq.block_reasons;
         (reasons.table_full, reasons.short, reasons.disabled) = (3, 2, 10);
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
-        assert_eq!(
-            mixed.why,
-            "no table of receives; 2 receives too short; 3 overflow (12.0 %; table full)"
-        );
+        assert_eq!(mixed.why, "no PRQ; 2 too short; 3 overflow (table full)");
         // The MPI's own elements draw from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;
         let own = judged(own);
         assert_eq!((own.suffices, own.overflowed), (false, 4));
-        assert_eq!(own.why, "4 overflow, 4 of the MPI itself (16.0 %; pool empty)");
+        assert_eq!(own.why, "4 overflow, 4 of the MPI itself (pool empty)");
         let fine = Judged::of("y", &Summary::of(&[sample(0, 30, 25)]).unwrap(), false);
         assert_eq!((fine.suffices, fine.why.as_str()), (true, ""));
         assert_eq!(sentence(&[full, fine]), "Nothing spills on y; something does on x");

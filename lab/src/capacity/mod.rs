@@ -3,6 +3,7 @@
 
 pub(crate) mod curve;
 pub(crate) mod judged;
+pub(crate) mod late;
 pub(crate) mod need;
 pub(crate) mod point;
 pub(crate) mod rows;

@@ -56,7 +56,7 @@ pub(crate) struct Most {
     pub(crate) ranks: Vec<u32>,
     /// The most of each queue, whenever that was.
     pub(crate) each: Held,
-    /// What there was when all queues together were longest.
+    /// Elements of each queue when all together were longest.
     pub(crate) at_once: Held,
     /// When that was, in seconds since the first trace began.
     pub(crate) at_s: f64,
@@ -101,7 +101,7 @@ impl Most {
     }
 }
 
-/// What a recording needs. See the module.
+/// Entries that a recording needs. See the module.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Need {
     /// Each endpoint, the longest queues first.
@@ -222,7 +222,7 @@ impl Need {
     }
 }
 
-/// What a NIC needs that all recordings of a program are held by: the one that needs most speaks.
+/// Describes the need of a NIC in the recording that needs most, with the range of all recordings.
 pub(crate) fn told_of_nic(needs: &[Need]) -> Option<String> {
     let nics = needs.iter().map(Need::nic);
     let most = nics.clone().max_by_key(|nic| nic.at_once.all())?;
@@ -237,7 +237,7 @@ pub(crate) fn told_of_nic(needs: &[Need]) -> Option<String> {
     ))
 }
 
-/// What the endpoints of a node need.
+/// Returns the need of the endpoints of one node.
 fn of_node(
     traces: &[&Trace],
     settings: &Settings,
@@ -296,7 +296,7 @@ fn of_node(
             if is_tagged {
                 *table = queue.table_high_water.max(*table);
             }
-            // Untagged messages have tables of their own, unless they draw from the same pool.
+            // Untagged messages have separate tables, unless all draw from one pool.
             if is_tagged || knob == Knob::Pool {
                 never.merge(&queue.block_reasons);
             }
@@ -319,7 +319,7 @@ fn of_node(
     Ok(Need { ranks, nics: vec![nic], tables, pool, never })
 }
 
-/// What the members of an engine drew from a pool that always has another entry.
+/// Entries that the members of an engine took from a pool without a limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drawn {
     taken: u64,

@@ -2,6 +2,7 @@
 //! The commands, each with its arguments.
 
 pub(crate) mod advise;
+pub(crate) mod answer;
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod completions;

@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Compare,
     #[serde(rename = "tcam-sweep")]
     Sweep,
+    #[serde(rename = "tcam-answer")]
+    Answer,
     #[serde(rename = "tcam-advise")]
     Advise,
     #[serde(rename = "tcam-diff")]

@@ -13,6 +13,7 @@ use nic::params::Params;
 use nic::report::Report;
 use nic::trace::{Address, Header, TraceError};
 
+use super::launch::Launch;
 use super::node::{Nodes, Placed};
 use super::take::Take;
 use super::trace::{Trace, reader};
@@ -31,6 +32,8 @@ pub(crate) struct Found {
     /// Reports in the directories named of endpoints that did nothing: there is no trace of them, and
     /// none is missing.
     quiet: Vec<Report>,
+    /// What is known of the run from outside.
+    pub(crate) launch: Option<Launch>,
 }
 
 impl Deref for Found {
@@ -124,8 +127,22 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 /// be cut off and are played up to there; those without a whole header are left out, and told.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     let (mut paths, mut quiet) = (Vec::new(), Vec::new());
+    let mut launch: Option<Launch> = None;
     for name in names {
         if name.is_dir() {
+            if let Some(one) = Launch::read(name) {
+                if one.exit_status != 0 {
+                    eprintln!(
+                        "{}: the program FAILED, with exit status {}: it may have recorded less than it does",
+                        name.display(),
+                        one.exit_status
+                    );
+                }
+                launch = Some(match launch {
+                    Some(other) if other.exit_status != 0 => other,
+                    _ => one,
+                });
+            }
             paths.extend(trace_files(name)?);
             // What cannot be read tells nothing.
             let known = quiet.len();
@@ -169,7 +186,7 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
             return Err(Error::SameEndpoint { first, second });
         }
     }
-    Ok(Found { traces, left_out, quiet })
+    Ok(Found { traces, left_out, quiet, launch })
 }
 
 /// Ranks by the addresses of their endpoints, which place the messages of their peers.

@@ -9,9 +9,10 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
-use matching::pool::{EntryPool, Share};
+use matching::pool::{EntryPool, Refusal, Share};
 use nic::params::Params;
-use nic::trace::Timed;
+use nic::replay::Change;
+use nic::trace::{Op, Timed};
 
 use super::player::Player;
 use super::trace::Trace;
@@ -57,12 +58,44 @@ impl<'a> Together<'a> {
         Ok(together)
     }
 
+    /// Traces whose endpoints share no pool.
+    pub(crate) fn alone(
+        traces: impl Iterator<Item = &'a Trace>,
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        Self::new(traces, settings, 1, |_, _| Ok(Arc::new(Endless)))
+    }
+
+    /// Plays the operation that comes next. Returns the place of its trace, the operation, and what it
+    /// changed first in the queues.
+    pub(crate) fn step_and_tell(
+        &mut self,
+        bar: &ProgressBar,
+    ) -> Result<Option<(usize, Op, Option<Change>)>, Error> {
+        let mut done = None;
+        let step = self.step_with(bar, |player, timed| {
+            let mut changed = None;
+            player.step_and_tell(timed, |change| changed = changed.or(Some(change)))?;
+            done = Some((timed.1, changed));
+            Ok(())
+        })?;
+        Ok(step.zip(done).map(|((at, _), (op, changed))| (at, op, changed)))
+    }
+
     /// Plays the operation that comes next. Returns the place of its trace and its time in
     /// nanoseconds since 1970, or nothing at the end.
     pub(crate) fn step(&mut self, bar: &ProgressBar) -> Result<Option<(usize, u64)>, Error> {
+        self.step_with(bar, Player::step)
+    }
+
+    fn step_with(
+        &mut self,
+        bar: &ProgressBar,
+        play: impl FnOnce(&mut Player<'a>, &Timed) -> Result<(), Error>,
+    ) -> Result<Option<(usize, u64)>, Error> {
         let Some(Reverse((time, at))) = self.queue.pop() else { return Ok(None) };
         if let Some(timed) = self.next[at].take() {
-            self.players[at].step(&timed)?;
+            play(&mut self.players[at], &timed)?;
         }
         let before = self.players[at].taken();
         self.read(at)?;
@@ -76,6 +109,22 @@ impl<'a> Together<'a> {
         let start = player.source.trace.header.start_ns;
         self.queue.extend(self.next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
         Ok(())
+    }
+}
+
+/// A pool that always has another entry.
+#[derive(Debug)]
+struct Endless;
+
+impl EntryPool for Endless {
+    fn take(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn give_back(&self) {}
+
+    fn is_half_taken(&self) -> bool {
+        false
     }
 }
 
@@ -99,7 +148,7 @@ impl<P> InTurn<P> {
     }
 }
 
-/// What an endpoint may have of a pool.
+/// The share of a pool that parameters give to an endpoint.
 pub(crate) fn share_of(params: &Params) -> Share {
     let number = |name| u32::try_from(params.number(name)).unwrap_or(u32::MAX);
     Share { reserved: number("pool_reserved"), max: number("pool_max") }

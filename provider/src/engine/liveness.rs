@@ -18,6 +18,8 @@ use crate::{
     wait::{idle::RETRY, pollable::Progress, pollers},
 };
 
+/// Recorded times are no older than this where polls find nothing.
+const STALE: Duration = Duration::from_micros(10);
 /// Time between two looks.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(50);
 /// Most empty polls between two looks at the clock, which takes as long as one.
@@ -96,6 +98,10 @@ impl Engine {
         let now = Instant::now();
         self.pace_looks(now);
         let since = now - self.checked;
+        if self.idled.is_some_and(|then| now - then >= STALE) {
+            self.idled = Some(now);
+            self.device.lock().idle();
+        }
         if since < INTERVAL {
             if self.draft.as_ref().is_some_and(|draft| draft.is_due(now)) {
                 self.show();
@@ -104,7 +110,6 @@ impl Engine {
         }
         self.checked = now;
         self.show();
-        self.device.lock().idle();
         self.skip_stuck();
         self.update_population();
         host::directory::look_around();

@@ -168,6 +168,8 @@ pub(crate) struct Engine {
     pub(crate) sizes: Arc<Sizes>,
     /// Whether what is sent is recorded.
     pub(crate) records_sends: bool,
+    /// When recorders last heard that nothing comes, if there are any.
+    pub(crate) idled: Option<Instant>,
     /// Whether slots have checksums.
     pub(crate) check: bool,
     /// That of what goes with the slot, or of the kept message, that is handled.
@@ -287,6 +289,7 @@ impl Engine {
             at_once,
             sizes: Arc::new(Sizes::offered(eager_size)),
             records_sends: trace::records_sends(params),
+            idled: trace::is_wanted(params).then(Instant::now),
             check,
             slot_check: 0,
             idle: Idle::new(match params.text("idle") {

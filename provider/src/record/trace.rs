@@ -120,6 +120,10 @@ impl Recorder for Trace {
 
     #[cold]
     fn record(&mut self, op: &Op) {
+        // Rare, and often the last of all, long after what came before.
+        if matches!(op, Op::Cancel(_) | Op::Drop(_)) {
+            self.idle();
+        }
         self.look_if_due(None);
         self.last = NONE;
         match op {
@@ -324,9 +328,14 @@ pub(crate) fn start(
     Ok(())
 }
 
+/// Whether operations are recorded.
+pub(crate) fn is_wanted(params: &Params) -> bool {
+    !params.text("trace").is_empty()
+}
+
 /// Whether messages that are sent are recorded.
 pub(crate) fn records_sends(params: &Params) -> bool {
-    params.text("trace_sends") == "on" && !params.text("trace").is_empty()
+    params.text("trace_sends") == "on" && is_wanted(params)
 }
 
 fn errno(error: &io::Error) -> Errno {

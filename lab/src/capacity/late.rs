@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! How few messages would have been unexpected if every message came as late as it may.
+//!
+//! The program decides the order of its receives and probes, and a message cannot overtake another
+//! one of its source. When a message comes within these bounds is the scheduler's doing, or the
+//! network's. So each message is delayed until the recorded run needed it, or one behind it of the
+//! same source: when a receive took it, or a probe found it.
+//!
+//! ```text
+//! needed(m)   the operation that took m from the queue, or found it
+//! comes(m)    the least needed(n) of m and all behind it of the same source
+//! m is unexpected from comes(m) until a receive takes it
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+
+use indicatif::ProgressBar;
+use nic::replay::Change;
+use nic::trace::Op;
+use rayon::prelude::*;
+
+use crate::error::Error;
+use crate::settings::Settings;
+use crate::traces::together::Together;
+use crate::traces::trace::Trace;
+
+/// The longest unexpected queues in this case: of a rank, and of a NIC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Late {
+    pub(crate) rank: u64,
+    pub(crate) nic: u64,
+}
+
+/// A message, by the numbers of operations.
+#[derive(Clone, Copy)]
+struct Message {
+    needed: u64,
+    left: u64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+/// Of all traces of tagged messages.
+pub(crate) fn of(traces: &[Trace], bar: &ProgressBar) -> Result<Late, Error> {
+    let mut nodes: BTreeMap<_, Vec<&Trace>> = BTreeMap::new();
+    for trace in traces.iter().filter(|trace| trace.header.context == "tagged") {
+        nodes.entry(trace.host()).or_default().push(trace);
+    }
+    let nodes: Vec<_> = nodes.into_values().collect();
+    let late: Vec<_> = nodes.par_iter().map(|traces| of_node(traces, bar)).collect();
+    late.into_iter().try_fold(Late::default(), |most, one| {
+        let one = one?;
+        Ok(Late { rank: most.rank.max(one.rank), nic: most.nic.max(one.nic) })
+    })
+}
+
+/// The messages of a rank, by source in the order of their arrival.
+#[derive(Default)]
+struct Messages {
+    all: Vec<(u32, Message)>,
+}
+
+impl Messages {
+    /// Notes what operation `at` of the rank did.
+    fn note(&mut self, at: u64, op: &Op, change: Option<Change>) {
+        if let Op::Arrive(envelope) = op {
+            let kept = matches!(change, Some(Change::Kept(..)));
+            let (needed, left) = if kept { (NEVER, NEVER) } else { (at, at) };
+            self.all.push((envelope.source, Message { needed, left }));
+            return;
+        }
+        let (number, is_taken) = match (op, change) {
+            (Op::Peek(_), Some(Change::Met(number))) => (number, false),
+            (_, Some(Change::Taken(number))) => (number, true),
+            _ => return,
+        };
+        let Some((_, message)) = self.all.get_mut(number as usize) else { return };
+        if !matches!(op, Op::Drop(_)) {
+            message.needed = message.needed.min(at);
+        }
+        if is_taken {
+            message.left = at;
+        }
+    }
+
+    /// How the length of the queue changes, by operation.
+    fn changes(&self) -> Vec<(u64, i64)> {
+        let mut soonest: HashMap<u32, u64> = HashMap::new();
+        let mut changes = Vec::new();
+        for (source, Message { needed, left }) in self.all.iter().rev() {
+            let comes = soonest.entry(*source).or_insert(NEVER);
+            *comes = (*needed).min(*comes);
+            if *comes < *left {
+                changes.push((*comes, 1));
+                if *left != NEVER {
+                    changes.push((*left, -1));
+                }
+            }
+        }
+        changes.sort_unstable();
+        changes
+    }
+}
+
+fn of_node(traces: &[&Trace], bar: &ProgressBar) -> Result<Late, Error> {
+    let mut together = Together::alone(traces.iter().copied(), &Settings::default())?;
+    let mut messages: Vec<Messages> = traces.iter().map(|_| Messages::default()).collect();
+    // The place of each operation among all of the node, by rank.
+    let mut places: Vec<Vec<u64>> = vec![Vec::new(); traces.len()];
+    let mut place = 0;
+    while let Some((at, op, change)) = together.step_and_tell(bar)? {
+        messages[at].note(places[at].len() as u64, &op, change);
+        places[at].push(place);
+        place += 1;
+    }
+    let (mut late, mut all) = (Late::default(), Vec::new());
+    for (messages, places) in messages.iter().zip(&places) {
+        let changes = messages.changes();
+        late.rank = late.rank.max(longest(&changes));
+        all.extend(changes.iter().map(|(at, change)| (places[*at as usize], *change)));
+    }
+    all.sort_unstable();
+    late.nic = longest(&all);
+    Ok(late)
+}
+
+/// The longest that a queue was.
+fn longest(changes: &[(u64, i64)]) -> u64 {
+    let mut now = 0;
+    changes
+        .iter()
+        .map(|(_, change)| {
+            now += change;
+            now
+        })
+        .max()
+        .unwrap_or(0)
+        .max(0)
+        .cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use matching::{Key, Source};
+    use nic::message::Envelope;
+    use nic::trace::Posted;
+
+    use super::*;
+
+    #[test]
+    fn messages_come_when_they_are_needed_or_one_behind_them_is() {
+        let arrive = |source, bits| Op::Arrive(Envelope { source, bits, len: 0 });
+        let key = |bits| Key { bits, ignore: 0, source: Source::new(1) };
+        let post =
+            |bits| Op::Post(Posted { key: key(bits), len: 8, multi: None, non_contiguous: false });
+        let kept =
+            |number| Some(Change::Kept(number, Envelope { source: 1, bits: number, len: 0 }));
+        let changes = |ops: &[(Op, Option<Change>)]| {
+            let mut messages = Messages::default();
+            (0..).zip(ops).for_each(|(at, (op, change))| messages.note(at, op, *change));
+            longest(&messages.changes())
+        };
+        // Taken in the order in which they came: each could come when it was taken.
+        let came = [(arrive(1, 0), kept(0)), (arrive(1, 1), kept(1)), (arrive(1, 2), kept(2))];
+        let taken = |number| (post(number), Some(Change::Taken(number)));
+        assert_eq!(changes(&[&came[..], &[taken(0), taken(1), taken(2)]].concat()), 0);
+        // The last one first: the others had to be there.
+        assert_eq!(changes(&[&came[..], &[taken(2), taken(1), taken(0)]].concat()), 2);
+        assert_eq!(changes(&[&came[..], &[taken(2)]].concat()), 2, "those that nobody takes stay");
+        // A probe found it, and it stayed.
+        let peek = (Op::Peek(key(0)), Some(Change::Met(0)));
+        assert_eq!(changes(&[came[0], peek, taken(0)]), 1);
+        // One of another source does not hold it.
+        let other = (arrive(2, 5), None);
+        assert_eq!(changes(&[came[0], other, taken(0)]), 0);
+        // Dropped at the end, not needed.
+        let drop = (Op::Drop(0), Some(Change::Taken(0)));
+        assert_eq!(changes(&[came[0], drop]), 0);
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What `tcam answer` knows, as it stands in `--json`.
+
+use std::collections::BTreeSet;
+
+use nic::models::MODELS;
+use nic::trace::Header;
+use serde::Serialize;
+
+use crate::capacity::curve;
+use crate::capacity::judged::Judged;
+use crate::capacity::late;
+use crate::capacity::need::{Held, Knob, Most, Need};
+use crate::error::Error;
+use crate::results::summary::{NO_LIBFABRIC, Summary};
+use crate::settings::Settings;
+use crate::traces::counted::{self, Counted};
+use crate::traces::files::{self, Found};
+use crate::traces::play;
+
+/// Nanoseconds for the way from a NIC to the host, and for that back: an assumption.
+pub(super) const WAY_NS: u64 = 500;
+
+/// The least and the most of some runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Range<T> {
+    pub(super) least: T,
+    pub(super) most: T,
+}
+
+impl Range<u64> {
+    fn of(values: impl Iterator<Item = u64> + Clone) -> Self {
+        Self { least: values.clone().min().unwrap_or(0), most: values.max().unwrap_or(0) }
+    }
+}
+
+impl Range<f64> {
+    fn of_shares(values: impl Iterator<Item = f64> + Clone) -> Self {
+        Self {
+            least: values.clone().fold(f64::INFINITY, f64::min),
+            most: values.fold(0.0, f64::max),
+        }
+    }
+}
+
+/// Entries that the worst rank needs, or the worst NIC, over the runs.
+#[derive(Debug, Serialize)]
+pub(super) struct Needed {
+    /// Of the run that needs most.
+    pub(super) name: String,
+    pub(super) prq: Range<u64>,
+    pub(super) umq: Range<u64>,
+    /// The longest UMQ if every message came as late as the order of messages allows.
+    pub(super) umq_at_least: Range<u64>,
+    pub(super) internal: Range<u64>,
+    /// All of them at one moment.
+    pub(super) at_once: Range<u64>,
+}
+
+/// A device in all runs.
+#[derive(Debug, Serialize)]
+pub(super) struct Device {
+    /// Of the run in which most spills.
+    #[serde(flatten)]
+    pub(super) judged: Judged,
+    /// Runs in which nothing spills.
+    pub(super) suffices_in: usize,
+    /// Time of the host in per cent of the run, on the rank where that is most, with the costs of
+    /// `cpu-list`.
+    pub(super) cpu_list_percent: Range<f64>,
+    /// Adds the way from the NIC to the host and back to it.
+    pub(super) with_way_percent: Range<f64>,
+}
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    pub(super) title: String,
+    pub(super) program: String,
+    pub(super) command: String,
+    pub(super) mpi: String,
+    pub(super) ranks: u32,
+    /// Ranks that the job had.
+    pub(super) ranks_of: u32,
+    pub(super) hosts: usize,
+    pub(super) processors: Option<usize>,
+    /// More ranks ran on a host than it has processors for.
+    pub(super) crowded: bool,
+    /// The messages were generated, and no program ran.
+    pub(super) generated: bool,
+    /// Of the first run that failed; nothing if it was not recorded.
+    pub(super) exit_status: Option<u8>,
+    pub(super) runs: usize,
+    pub(super) messages: Range<u64>,
+    pub(super) seconds: Range<f64>,
+    /// Nodes that the ranks were placed on; nothing where all stay where they ran.
+    pub(super) nodes: Option<usize>,
+    pub(super) rank: Needed,
+    pub(super) nic: Needed,
+    pub(super) devices: Vec<Device>,
+    /// Names the ranks that are missing, in a sentence.
+    pub(super) lack: Option<String>,
+    /// A device is among them whose flow control a replay does not have.
+    pub(super) holds_back: bool,
+}
+
+impl Facts {
+    pub(super) fn of(runs: &[Found]) -> Result<Self, Error> {
+        let first = &runs[0];
+        if runs.iter().any(|run| run.iter().all(|trace| trace.header.context != "tagged")) {
+            return Err(Error::NothingTagged);
+        }
+        let settings: Vec<_> = MODELS
+            .iter()
+            .filter(|model| !model.sets.is_empty())
+            .flat_map(|model| [false, true].map(|way| of_model(model.name, way)))
+            .collect();
+        let (mut needs, mut lates, mut played) = (Vec::new(), Vec::new(), Vec::new());
+        for run in runs {
+            let bar = play::bar(run, settings.len() + 2);
+            needs.push(Need::of(run, &Settings::default(), Knob::Pool, &bar)?);
+            lates.push(late::of(run, &bar)?);
+            played.push(Played::of_each(run, &settings, &bar)?);
+            bar.finish_and_clear();
+        }
+        let models = MODELS.iter().filter(|model| !model.sets.is_empty());
+        let mut devices = Vec::new();
+        let mut holds_back = false;
+        for (at, model) in models.enumerate() {
+            let params = files::params(first, &settings[2 * at])?;
+            holds_back |= play::holds_back(&params);
+            let pool = params.iter().any(|params| Knob::of(params) == Knob::Pool);
+            let of = |way: usize| played.iter().map(move |run| &run[2 * at + way]);
+            let judged: Vec<_> = of(0).map(|run| Judged::of(model.name, &run.sum, pool)).collect();
+            let spills = |of: &&Judged| of.by_design + of.overflowed;
+            let worst = judged.iter().max_by_key(spills).expect("there is a run").clone();
+            devices.push(Device {
+                judged: worst,
+                suffices_in: judged.iter().filter(|of| of.suffices).count(),
+                cpu_list_percent: Range::of_shares(of(0).map(|run| run.cost)),
+                with_way_percent: Range::of_shares(of(1).map(|run| run.cost)),
+            });
+        }
+        let plain = || played.iter().map(|run| &run[0]);
+        let Header { program, origin, libfabric, .. } = &first[0].header;
+        let hosts: BTreeSet<_> = first.iter().map(|trace| &trace.header.host).collect();
+        let ranks =
+            runs.iter().map(Found::ranks).max_by_key(|of| of.code(false)).unwrap_or_default();
+        let launch = runs.iter().filter_map(|run| run.launch).max_by_key(|of| of.exit_status);
+        let recorded = origin.cores.map(|cores| cores as usize);
+        let processors = launch.and_then(|launch| launch.processors).or(recorded);
+        let generated = libfabric == NO_LIBFABRIC;
+        let a_host = ranks.told() as usize / hosts.len().max(1);
+        Ok(Self {
+            title: curve::title(first),
+            program: program.rsplit('/').next().unwrap_or(program).to_owned(),
+            command: origin.command.clone(),
+            mpi: origin.mpi.clone(),
+            ranks: ranks.told(),
+            ranks_of: ranks.of(),
+            hosts: hosts.len(),
+            processors: processors.filter(|_| !generated),
+            crowded: !generated && processors.is_some_and(|processors| processors < a_host),
+            generated,
+            exit_status: launch.map(|launch| launch.exit_status),
+            runs: runs.len(),
+            messages: Range::<u64>::of(plain().map(|run| run.sum.tagged.arrivals)),
+            seconds: Range::of_shares(plain().map(|run| run.seconds)),
+            nodes: first.placed_on(),
+            rank: Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank)),
+            nic: Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic)),
+            devices,
+            lack: ranks.lack("trace"),
+            holds_back,
+        })
+    }
+}
+
+impl Needed {
+    fn of(
+        needs: &[Need],
+        units: impl Fn(&Need) -> &[Most],
+        umq_at_least: impl Iterator<Item = u64> + Clone,
+    ) -> Self {
+        let most = |held: fn(&Held) -> u64| {
+            let each = needs
+                .iter()
+                .map(|need| units(need).iter().map(|unit| held(&unit.each)).max().unwrap_or(0));
+            Range::<u64>::of(each)
+        };
+        let at_once = needs.iter().map(|need| &units(need)[0]);
+        let name = at_once.clone().max_by_key(|unit| unit.at_once.all());
+        Self {
+            name: name.map_or_else(String::new, Most::name),
+            prq: most(|held| held.prq),
+            umq: most(|held| held.umq),
+            umq_at_least: Range::<u64>::of(umq_at_least),
+            internal: most(|held| held.internal),
+            at_once: Range::<u64>::of(at_once.map(|unit| unit.at_once.all())),
+        }
+    }
+}
+
+/// A device with the costs of a list on the host, and the way to it and back.
+fn of_model(device: &str, way: bool) -> Settings {
+    let mut settings = Settings::default();
+    settings.set("device", &device);
+    settings.set("timing", &"cpu-list");
+    if way {
+        settings.set("up_ns", &WAY_NS);
+        settings.set("down_ns", &WAY_NS);
+    }
+    // The engine that the costs were measured with.
+    settings.set("host_engine", &"list");
+    settings
+}
+
+/// Counts of a run on a device.
+struct Played {
+    sum: Summary,
+    /// Time of the host on the rank where that is most, in per cent of the run.
+    cost: f64,
+    seconds: f64,
+}
+
+impl Played {
+    fn of_each(
+        run: &Found,
+        settings: &[Settings],
+        bar: &indicatif::ProgressBar,
+    ) -> Result<Vec<Self>, Error> {
+        let counted = play::all_to_each(run, settings, bar)?;
+        counted
+            .iter()
+            .zip(settings)
+            .map(|(counted, settings)| Self::of(run, counted, settings))
+            .collect()
+    }
+
+    fn of(run: &Found, counted: &[Counted], settings: &Settings) -> Result<Self, Error> {
+        let reports = counted::reports(counted, settings)?;
+        let sum = Summary::of_traces(&reports, &run.ranks()).ok_or(Error::NothingTagged)?;
+        let seconds = counted.iter().fold(0.0, |longest: f64, of| longest.max(of.seconds));
+        let of_rank = |of: &Counted| {
+            let [prq, umq] =
+                [&of.counters.prq, &of.counters.umq].map(|of| of.modelled.overflow_ps());
+            prq.saturating_add(umq) as f64 * 1e-12
+        };
+        let tagged = counted.iter().filter(|of| of.trace.header.context == "tagged");
+        let most = tagged.map(of_rank).fold(0.0, f64::max);
+        let cost = if seconds > 0.0 { 100.0 * most / seconds } else { 0.0 };
+        Ok(Self { sum, cost, seconds })
+    }
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! `tcam answer`: how large the match table of a NIC has to be for a program, on one page.
+
+mod facts;
+mod page;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use clap::Args;
+
+use self::facts::Facts;
+use crate::error::Error;
+use crate::file;
+use crate::launch::ending::{self, Ended};
+use crate::launch::leftovers::Leftovers;
+use crate::launch::plan::{Plan, program};
+use crate::launch::signals::Signals;
+use crate::options::Common;
+use crate::results::fresh::Fresh;
+use crate::results::json::{Json, Kind};
+use crate::results::{reports, runs};
+use crate::settings::{self, Settings};
+use crate::traces::launch::Launch;
+use crate::traces::node::Placed;
+use crate::traces::take::Take;
+use crate::traces::{files, repeats};
+
+/// Answers on one page: how many entries a program needs, which devices hold them, and what
+/// overflow costs.
+///
+/// Records a program several times, or takes recordings, and plays them to every device that has a
+/// name. Needs are those of a rank, and of the NIC that all ranks of a node share.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tcam answer -- mpiexec -n 16 ./app
+  tcam answer --ppn 8 -- mpiexec -n 16 ./app
+  tcam answer run-1 run-2 run-3
+  tcam answer --ppn 8 --json answer.json tcam-trace")]
+pub(crate) struct Answer {
+    /// Runs of the program.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u32).range(1..100)
+    )]
+    repeat: u32,
+
+    /// Where the recordings of a program go, each in a separate directory.
+    #[arg(long, value_name = "DIR", default_value = "tcam-answer")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    placed: Placed,
+
+    #[command(flatten)]
+    json: Json,
+
+    #[command(flatten)]
+    common: Common,
+
+    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
+    #[arg(long)]
+    cut_off: bool,
+
+    /// Recordings: directories of traces. Those that have ranks in common are repeats.
+    #[arg(value_name = "TRACE", required_unless_present = "command", conflicts_with = "command")]
+    traces: Vec<PathBuf>,
+
+    /// The program, with its launcher: mpiexec -n 4 ./app
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Answer {
+    pub(crate) fn runs_a_program(&self) -> bool {
+        !self.command.is_empty()
+    }
+}
+
+/// Prints the page. Returns the exit code of the program, or 3 of a part of the ranks.
+pub(crate) fn answer(arguments: &Answer) -> Result<u8, Error> {
+    arguments.json.check()?;
+    let (names, code) = match arguments.runs_a_program() {
+        false => {
+            settings::note_unused();
+            (arguments.traces.clone(), 0)
+        }
+        true => match recorded(arguments)? {
+            Recorded::All(names) => (names, 0),
+            Recorded::Failed(names, code) => (names, code),
+            Recorded::Nothing(code) => return Ok(code),
+        },
+    };
+    let take =
+        Take { cut_off: arguments.cut_off, partial: arguments.common.partial, ..Take::default() };
+    let runs = repeats::find(&names, take, &arguments.placed)?;
+    runs.iter().filter_map(|run| files::mixed(run)).for_each(|mixed| eprintln!("{mixed}"));
+    let facts = Facts::of(&runs)?;
+    if !arguments.json.takes_output() {
+        page::lines(&facts).iter().for_each(|line| println!("{line}"));
+    }
+    arguments.json.write(Kind::Answer, &facts)?;
+    let codes = runs.iter().map(|run| run.ranks().code(arguments.common.partial));
+    Ok(if code == 0 { codes.max().unwrap_or(0) } else { code })
+}
+
+/// Outcome of the runs.
+enum Recorded {
+    All(Vec<PathBuf>),
+    /// The program failed, and recorded something.
+    Failed(Vec<PathBuf>, u8),
+    /// Nothing was recorded, and why was said.
+    Nothing(u8),
+}
+
+/// Records the program, its output in a log beside each recording. A run that fails is the last.
+fn recorded(arguments: &Answer) -> Result<Recorded, Error> {
+    let settings = Settings::parse(&arguments.common.set)?;
+    for (name, option) in [("trace", "--out DIR"), ("trace_max", "`tcam record --max MIB`")] {
+        if settings.get(name).is_some() {
+            return Err(Error::OwnOption { name: name.to_owned(), option });
+        }
+    }
+    settings::note_report("--out DIR");
+    let mut plan = Plan::new(&arguments.common, &arguments.command, settings)?;
+    let mut signals = Signals::catch()?;
+    let mut names = Vec::new();
+    for repeat in 1..=arguments.repeat {
+        eprintln!("tcam: run {repeat} of {}", arguments.repeat);
+        let place = arguments.out.join(repeat.to_string());
+        let (ended, kept) = record(&mut plan, &mut signals, &place)?;
+        if kept {
+            names.push(place.clone());
+        }
+        let code = ended.code();
+        if signals.caught().is_some() {
+            return Ok(Recorded::Nothing(code));
+        }
+        if code != 0 || !kept {
+            eprintln!("tcam: the output of the program is in {}", place.join(runs::LOG).display());
+        }
+        match (kept, code) {
+            (true, 0) => {}
+            (true, code) => return Ok(Recorded::Failed(names, code)),
+            (false, 0) => return Err(plan.no_reports(ended)),
+            (false, code) => {
+                eprintln!("tcam: {}", plan.no_reports(ended));
+                return Ok(if names.is_empty() {
+                    Recorded::Nothing(code)
+                } else {
+                    Recorded::Failed(names, code)
+                });
+            }
+        }
+    }
+    Ok(Recorded::All(names))
+}
+
+/// One run. Returns how it ended, and whether it left traces.
+fn record(
+    plan: &mut Plan<'_>,
+    signals: &mut Signals,
+    place: &Path,
+) -> Result<(Ended, bool), Error> {
+    let fresh = Fresh::inside(place, &[reports::old, files::old])?;
+    plan.settings.set("trace", &fresh.path().display());
+    let _left = Leftovers::claim(fresh.path());
+    let output = file::begin(&place.join(runs::LOG))?;
+    let errors = output.try_clone().map_err(Error::io(place))?;
+    let mut command = plan.command(&plan.settings, fresh.path())?;
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let ended = signals.wait(&mut command, &program(plan.words), None)?;
+    reports::settle(fresh.path())?;
+    let kept = fresh.keep(&["trace"])?;
+    if kept {
+        Launch::write(fresh.directory(), ending::exit_code(ended.status))?;
+    }
+    Ok((ended, kept))
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`tcam answer`: its page, that it agrees with the other commands, and how it tells of programs that
+fail."""
+
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import mpi as runs
+from checks import check, exit_code
+from command import tcam
+from slowness import within
+
+PLACE = runs.TARGET / "answer-page-tests"
+
+
+def is_page(what, text):
+    lines = text.splitlines()
+    check(len(lines) <= 40, f"{what}: {len(lines)} lines")
+    for line in lines:
+        check(len(line) <= 80, f"{what}: {len(line)} columns: {line}")
+    for part in ("Entries needed", "receives (PRQ)", "Device", "To quote: "):
+        check(part in text, f"{what}: no {part}: {text}")
+
+
+def answered(arguments, *words):
+    """The page, and what it says as JSON."""
+    page = tcam(arguments, "answer", *words)
+    done = tcam(arguments, "answer", "--json=-", *words)
+    check(page.returncode == done.returncode == 0, f"{words}: {page.stderr[-500:]} {done.stderr[-500:]}")
+    is_page(str(words), page.stdout)
+    return " ".join(page.stdout.split()), json.loads(done.stdout)
+
+
+def agrees(arguments, what, words, told, traces):
+    """Other commands tell the same."""
+    pool = ("--with=pool=node,pool_entries={}", "--json=-")
+    need = told["nic"]["at_once"]["most"]
+    for entries, fits in ((need, True), (need - 1, False)):
+        done = tcam(arguments, "compare", pool[0].format(entries), pool[1], *words, traces)
+        line = json.loads(done.stdout)["lines"][1]
+        spills = sum(line[f"{queue}_spills"] for queue in ("prq", "umq", "internal"))
+        check((spills == 0) == fits, f"{what}: {spills} spill at {entries} of {need}")
+    done = tcam(arguments, "sweep", "--json=-", f"--out={PLACE / 'sweep'}", "--set=pool=node", *words, "--trace", traces)
+    check(json.loads(done.stdout)["needed_entries"] == need, f"{what}: sweep tells another need than {need}")
+    done = tcam(arguments, "compare", *words, traces)
+    share = re.search(r"NIC that .* share needs ([0-9,]+) entr", done.stdout)
+    check(share and int(share[1].replace(",", "")) == need, f"{what}: {done.stdout[-600:]}")
+    for device in told["devices"]:
+        done = tcam(arguments, "compare", f"--with=device={device['device']}", "--json=-", *words, traces)
+        judged = json.loads(done.stdout)["judged"][1]
+        check(judged["suffices"] == device["suffices"], f"{what}: {judged} and {device}")
+
+
+def recordings(arguments, programs):
+    """Of one recording, of several, and with ranks on nodes."""
+    names = [PLACE / f"fds-{run}" for run in (1, 2)]
+    for name in names:
+        launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "8", str(programs / "fds_gather"), "--steps", "4"]
+        done = tcam(arguments, "record", f"--out={name}", "--", *launched)
+        check(done.returncode == 0, f"record: {done.stderr[-500:]}")
+    page, told = answered(arguments, names[0])
+    check("exit status 0" in page and "MPICH" in page and "One run shows no spread" in page, page)
+    # MPICH posts eight receives a rank for itself.
+    check(told["rank"]["internal"]["most"] == 8, f"internal receives of a rank: {told['rank']}")
+    check(told["nic"]["internal"]["most"] == 64, f"internal receives of a NIC: {told['nic']}")
+    agrees(arguments, "one host", [], told, names[0])
+    for placement in ("block", "cyclic"):
+        words = ["--ppn=4", f"--placement={placement}"]
+        page, told = answered(arguments, *words, names[0])
+        check(told["nodes"] == 2 and "on 2 nodes" in page, page)
+        agrees(arguments, placement, words, told, names[0])
+    page, told = answered(arguments, *names)
+    check(told["runs"] == 2 and "2 runs" in page and "no spread" not in page, page)
+    connectx = next(of for of in told["devices"] if of["device"] == "connectx")
+    check(not connectx["suffices"] and "no UMQ" in connectx["why"] and connectx["by_design"] > 0, str(connectx))
+    sums = [told["rank"][queue]["most"] for queue in ("prq", "umq")]
+    check(max(sums) <= told["rank"]["at_once"]["most"] <= sum(sums) + 8, str(told["rank"]))
+    alone = [answered(arguments, name)[1]["nic"]["at_once"]["most"] for name in names]
+    check(told["nic"]["at_once"] == {"least": min(alone), "most": max(alone)}, f"{told['nic']} of {alone}")
+
+
+def placed_by_a_file(arguments):
+    """The file stands for block, and mistakes are explained."""
+    traces, path = PLACE / "fds-1", PLACE / "nodes"
+    path.write_text("a:4\nb:4\n")
+    _, block = answered(arguments, "--ppn=4", traces)
+    _, listed = answered(arguments, f"--placement={path}", traces)
+    check(block["nic"] == listed["nic"], f"{block['nic']} and {listed['nic']}")
+    for words, part in (
+        ([f"--placement={path}", "--ppn=4"], "leave --ppn out"),
+        (["--placement=cyclic"], "need --ppn"),
+    ):
+        done = tcam(arguments, "answer", *words, traces)
+        check(done.returncode == 125 and part in done.stderr, f"{words}: {done.stderr}")
+    path.write_text("a:4\n")
+    done = tcam(arguments, "answer", f"--placement={path}", traces)
+    check(done.returncode == 125 and "4 of 8 ranks" in done.stderr, done.stderr)
+
+
+def programs_that_run(arguments, programs):
+    """A program is recorded three times, and its failure comes first."""
+    launcher = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "4"]
+    out = PLACE / "run"
+    start = time.monotonic()
+    done = tcam(arguments, "answer", f"--out={out}", "--", *launcher, str(programs / "fds_gather"), "--steps", "4")
+    check(done.returncode == 0, done.stderr[-500:])
+    is_page("run", done.stdout)
+    check("3 runs, exit status 0" in " ".join(done.stdout.split()), done.stdout)
+    check(time.monotonic() - start < within(30), f"{time.monotonic() - start:.0f} s")
+    log = (out / "1" / "output.log").read_text()
+    check(log != "" and (out / "3" / "launch").exists(), f"the output: {log}")
+    one = shutil.which("taskset")
+    if one:
+        command = [one, "-c", "0", str(arguments.tcam), "answer", "--repeat=1", f"--out={PLACE / 'pinned'}", "--"]
+        command += [*launcher, str(programs / "ring")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False)
+        check("on 1 processor;" in " ".join(done.stdout.split()), f"pinned: {done.stdout} {done.stderr[-300:]}")
+    script = PLACE / "fails"
+    script.write_text(f"#!/bin/sh\n{programs / 'ring'} >/dev/null\nexit 7\n")
+    script.chmod(0o755)
+    for task in ("answer", "record"):
+        out = PLACE / f"failed-{task}"
+        done = tcam(arguments, task, f"--out={out}", "--", *launcher, str(script))
+        check(done.returncode == 7, f"{task}: {done.returncode} {done.stderr[-300:]}")
+        if task == "answer":
+            check(done.stdout.startswith("THE PROGRAM FAILED, exit status 7"), done.stdout[:200])
+            out /= "1"
+        # Every later command says so.
+        for words in (["answer", out], ["compare", out], ["sweep", f"--out={PLACE / 'sweep'}", "--trace", out]):
+            done = tcam(arguments, *words)
+            check("FAILED, with exit status 7" in done.stderr, f"{words}: {done.stderr[-300:]}")
+    done = tcam(arguments, "answer", f"--out={PLACE / 'none'}", "--", "sh", "-c", "exit 3")
+    check(done.returncode == 3 and done.stdout == "", f"none: {done.returncode} {done.stdout}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True)
+    started = time.monotonic()
+    programs = runs.build("mpich")
+    recordings(arguments, programs)
+    placed_by_a_file(arguments)
+    programs_that_run(arguments, programs)
+    print(f"{time.monotonic() - started:.0f} s")
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
