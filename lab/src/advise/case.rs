@@ -42,13 +42,13 @@ impl Case {
 
     /// Longest PRQ and UMQ of all runs.
     pub(crate) fn marks(&self) -> [u64; 2] {
-        [0, 1].map(|queue| self.runs.iter().map(|run| run.marks[queue]).max().unwrap_or(0))
+        [0, 1].map(|queue| self.runs.iter().map(|run| run.need.longest()[queue]).max().unwrap_or(0))
     }
 
     /// A size of both tables that holds what was seen and as much more as it varied.
     pub(crate) fn recommended(&self) -> u64 {
         let of_queue = |queue: usize| {
-            let marks = || self.runs.iter().map(|run| run.marks[queue]);
+            let marks = || self.runs.iter().map(|run| run.need.longest()[queue]);
             let (least, most) = (marks().min().unwrap_or(0), marks().max().unwrap_or(0));
             most + (most - least)
         };

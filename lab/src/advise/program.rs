@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A recorded program, as each engine counts it: what the advice is made of.
 
+use indicatif::ProgressBar;
 use matching::{HostEngine, Profile, Queue};
 use nic::report::ContextCounters;
 
@@ -9,6 +10,7 @@ use super::cost::Work;
 use super::features::Features;
 use super::models::Models;
 use super::stream::{Census, Measured, Stream, Yardstick, measure};
+use crate::capacity::need::{Knob, Need};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::traces::files::Found;
@@ -34,8 +36,7 @@ pub(crate) struct Run {
     pub(crate) census: Census,
     /// What a list would traverse to find something.
     pub(crate) cells: Profile,
-    /// Longest PRQ and UMQ of any rank.
-    pub(crate) marks: [u64; 2],
+    pub(crate) need: Need,
     /// Share of the elements that did not fit the tables.
     pub(crate) spilled: f64,
     pub(crate) operations: u64,
@@ -78,6 +79,7 @@ impl Run {
         let counted = play::all_to_each(found, &each, &bar);
         bar.finish_and_clear();
         let counted = counted?;
+        let need = Need::of(found, settings, Knob::Pool, &ProgressBar::hidden())?;
         let censuses = found.iter().map(|trace| census(trace, settings));
         let censuses = censuses.collect::<Result<Vec<_>, _>>()?;
         let mut counts = Vec::with_capacity(contenders.len());
@@ -107,7 +109,7 @@ impl Run {
             features: Features::of(&of_list, &census),
             census,
             cells,
-            marks: [prq.high_water, umq.high_water],
+            need,
             spilled: (prq.spills + umq.spills) as f64 / inserts.max(1) as f64,
             operations: of_list.posts + of_list.arrivals + of_list.peeks,
             yardstick_ns: None,

@@ -10,6 +10,7 @@ use super::models::{Models, Question};
 use super::program::Run;
 use super::words;
 use crate::capacity::curve;
+use crate::capacity::need::Need;
 use crate::results::ranks::Completeness;
 use crate::text::numbers::count;
 use crate::traces::files::Found;
@@ -23,6 +24,8 @@ pub(crate) struct Told {
     wildcards: u64,
     prq_high_water: u64,
     umq_high_water: u64,
+    /// What each run needs, by rank and by NIC.
+    needs: Vec<Need>,
     recommended_entries: u64,
     cases: Vec<ToldCase>,
     not_judged: Vec<&'static str>,
@@ -111,6 +114,7 @@ impl Told {
             wildcards: census().map(|census| census.wildcards).sum(),
             prq_high_water,
             umq_high_water,
+            needs: first.runs.iter().map(|run| run.need.clone()).collect(),
             recommended_entries: first.recommended(),
             cases: cases.iter().map(|case| ToldCase::of(case, models)).collect(),
             not_judged: Contender::left_out()

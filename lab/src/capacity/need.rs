@@ -205,6 +205,12 @@ impl Need {
         })
     }
 
+    /// The longest PRQ and UMQ of any rank.
+    pub(crate) fn longest(&self) -> [u64; 2] {
+        let most = |of: fn(&Held) -> u64| self.ranks.iter().map(|rank| of(&rank.each)).max();
+        [most(|held| held.prq), most(|held| held.umq)].map(Option::unwrap_or_default)
+    }
+
     /// The NIC that needs most.
     pub(crate) fn nic(&self) -> &Most {
         &self.nics[0]
@@ -223,8 +229,10 @@ impl Need {
 }
 
 /// Describes the need of a NIC in the recording that needs most, with the range of all recordings.
-pub(crate) fn told_of_nic(needs: &[Need]) -> Option<String> {
-    let nics = needs.iter().map(Need::nic);
+pub(crate) fn told_of_nic<'a>(
+    needs: impl IntoIterator<Item = &'a Need, IntoIter: Clone>,
+) -> Option<String> {
+    let nics = needs.into_iter().map(Need::nic);
     let most = nics.clone().max_by_key(|nic| nic.at_once.all())?;
     let least = nics.map(|nic| nic.at_once.all()).min()?;
     let all = most.at_once.all();

@@ -12,6 +12,7 @@ use crate::advise::stream::Yardstick;
 use crate::advise::told::{self, Told};
 use crate::advise::validate::{self, VALIDATION};
 use crate::advise::{set, words};
+use crate::capacity::need;
 use crate::error::Error;
 use crate::file;
 use crate::options::Tables;
@@ -143,6 +144,8 @@ fn print(found: &[Found], cases: &[Case], models: &Models) {
         }
     }
     println!("\n{}", words::size(cases[0].recommended(), cases[0].marks()));
+    let needs = cases[0].runs.iter().map(|run| &run.need);
+    need::told_of_nic(needs).iter().for_each(|line| println!("{line}"));
     for (engine, why) in Contender::left_out() {
         println!("{engine} is not judged: {why}");
     }

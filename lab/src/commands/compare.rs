@@ -191,7 +191,7 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
         if let Some((_, first)) = replayed.first() {
             println!("{}", foot(&first.sum, charged));
         }
-        need::told_of_nic(std::slice::from_ref(&need)).iter().for_each(|line| println!("{line}"));
+        need::told_of_nic([&need]).iter().for_each(|line| println!("{line}"));
         println!("{}", judged::sentence(&judged));
     }
     let rows: Vec<_> =

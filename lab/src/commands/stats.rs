@@ -4,6 +4,7 @@
 use clap::Args;
 use serde::Serialize;
 
+use crate::capacity::need;
 use crate::error::Error;
 use crate::experiment::by::{self, By, Groups};
 use crate::experiment::fill::{self, Window};
@@ -75,7 +76,8 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     if let Some(by) = arguments.by {
         return stats_by(arguments, &experiment, by);
     }
-    arguments.json.write(Kind::Stats, experiment.counts())?;
+    let need = experiment.need()?;
+    arguments.json.write(Kind::Stats, experiment.counts(need.as_ref()))?;
     if arguments.json.takes_output() {
         return Ok(experiment.code(arguments.sources.take));
     }
@@ -87,6 +89,7 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
+    need::told_of_nic(&need).iter().for_each(|line| println!("{line}"));
     Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
 }
 

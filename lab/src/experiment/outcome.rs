@@ -12,13 +12,16 @@ use serde::Serialize;
 use super::gathering::{Added, Gathered, Gathering, Keep};
 use super::rank::{Queue, Rank};
 use super::sources::Sources;
+use crate::capacity::need::{Knob, Need};
 use crate::error::Error;
 use crate::results::documents::{Context, Sum};
 use crate::results::head::Head;
 use crate::results::reports::{self, Endpoint};
 use crate::results::runs;
 use crate::results::summary::Summary;
+use crate::settings::Settings;
 use crate::traces::files::{self, Found};
+use crate::traces::play;
 use crate::traces::take::Take;
 use crate::traces::unreported;
 
@@ -46,6 +49,8 @@ pub(crate) struct Counts<'a> {
     #[serde(flatten)]
     sum: Sum<'a>,
     by_rank: Vec<RankCounts<'a>>,
+    /// Of traces: what each rank and each NIC needs.
+    need: Option<&'a Need>,
 }
 
 /// Tagged messages of a rank.
@@ -171,12 +176,23 @@ impl Experiment {
         format!("{name} on {ranks}{replayed}")
     }
 
+    /// What its traces need, if there are any.
+    pub(crate) fn need(&self) -> Result<Option<Need>, Error> {
+        if self.traces.is_empty() {
+            return Ok(None);
+        }
+        let bar = play::bar(&self.traces, 1);
+        let need = Need::of(&self.traces, &Settings::default(), Knob::Pool, &bar)?;
+        bar.finish_and_clear();
+        Ok(Some(need))
+    }
+
     /// What `--json` tells: the sum, and each rank.
-    pub(crate) fn counts(&self) -> Counts<'_> {
+    pub(crate) fn counts<'a>(&'a self, need: Option<&'a Need>) -> Counts<'a> {
         let by_rank = self.ranks.iter();
         let by_rank =
             by_rank.map(|rank| RankCounts { rank: rank.number, tagged: (&rank.tagged).into() });
-        Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect() }
+        Counts { title: self.title(), sum: (&self.sum).into(), by_rank: by_rank.collect(), need }
     }
 
     /// The rank whose queue became longest.

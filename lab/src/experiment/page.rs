@@ -10,6 +10,7 @@ use super::material::Material;
 use super::outcome::Experiment;
 use super::rank::Queue;
 use super::{figures, sheets};
+use crate::capacity::need::{self, Need};
 use crate::error::Error;
 use crate::results::summary::Peak;
 use crate::results::summary_text;
@@ -55,7 +56,7 @@ pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>tcam: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
          <header><h1>{title}</h1>\n{}</header>\n<main>\n",
-        summary(experiment, makeups)
+        summary(experiment, makeups, experiment.need()?.as_ref())
     );
     for figure in figures {
         let (heading, reading) = (escaped(figure.heading), escaped(figure.reading));
@@ -93,7 +94,7 @@ pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
 }
 
 /// What is to be known first.
-fn summary(experiment: &Experiment, makeups: &[Makeup]) -> String {
+fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> String {
     let sum = &experiment.sum;
     let mut lines = vec![format!(
         "{} and {}, {}; {} of the elements fit their table at once, {} were promoted first.",
@@ -106,6 +107,7 @@ fn summary(experiment: &Experiment, makeups: &[Makeup]) -> String {
     for (queue, peak) in Queue::BOTH.iter().zip([&sum.prq_peak, &sum.umq_peak]) {
         lines.push(verdict(experiment, *queue, peak));
     }
+    lines.extend(need::told_of_nic(need).map(|line| line + "."));
     lines.extend(by::readings(makeups).into_iter().map(|reading| reading + "."));
     lines.extend(sum.shares().map(|shares| shares + "."));
     lines.extend(sum.turns().map(|turns| turns + "."));
