@@ -49,6 +49,8 @@ def agrees(arguments, what, words, told, traces):
         check((spills == 0) == fits, f"{what}: {spills} spill at {entries} of {need}")
     done = tcam(arguments, "sweep", "--json=-", f"--out={PLACE / 'sweep'}", "--set=pool=node", *words, "--trace", traces)
     check(json.loads(done.stdout)["needed_entries"] == need, f"{what}: sweep tells another need than {need}")
+    done = tcam(arguments, "sweep", f"--out={PLACE / 'sweep'}", *words, "--trace", traces)
+    check(not told["crowded"] or "take turns" in done.stdout, f"{what}: {done.stdout[-600:]}")
     done = tcam(arguments, "compare", *words, traces)
     share = re.search(r"NIC that .* share needs ([0-9,]+) entr", done.stdout)
     check(share and int(share[1].replace(",", "")) == need, f"{what}: {done.stdout[-600:]}")

@@ -39,8 +39,9 @@ pub(crate) fn points(found: &Found, bar: &ProgressBar) -> Result<Option<Swept>, 
     let sizes = Sizes::around(need.size(Knob::Tables).unwrap_or(0));
     let pairs: Vec<_> = sizes.0.into_iter().map(|size| (size, size)).collect();
     let sums = sums_of(&pairs, &passed, &settings, &found.ranks())?;
+    let turns = turns_of(std::slice::from_ref(&sums));
     let (points, _) = points_of(&pairs, &[sums], Knob::Tables);
-    Ok(Some(Swept { points, knob: Knob::Tables, needs: vec![need], pool_entries: None }))
+    Ok(Some(Swept { points, knob: Knob::Tables, needs: vec![need], pool_entries: None, turns }))
 }
 
 /// Whether the timing model is on.
@@ -57,6 +58,11 @@ pub(crate) fn is_plain(params: &Params) -> bool {
 
 /// What a recording counted at each of some sizes, and what a message cost there.
 pub(crate) type Sums = Vec<Option<(Summary, Cost)>>;
+
+/// Says that ranks of a recording shared processors, if they did.
+pub(crate) fn turns_of(played: &[Sums]) -> Option<String> {
+    played.iter().flatten().flatten().find_map(|(sum, _)| sum.turns())
+}
 
 /// The points and rows of recordings, each of which was played at all sizes.
 pub(crate) fn points_of(

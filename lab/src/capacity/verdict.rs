@@ -19,8 +19,10 @@ pub(crate) struct Swept {
     pub(crate) knob: Knob,
     /// What each recording needs; nothing of runs, whose queues are only known from their reports.
     pub(crate) needs: Vec<Need>,
-    /// The parameters of the device, if the sizes that vary are not all that limits it.
+    /// Entries of the pool that limits tables of any size.
     pub(crate) pool_entries: Option<u64>,
+    /// Says that ranks shared processors, if they did.
+    pub(crate) turns: Option<String>,
 }
 
 /// What a sweep says of the size that is needed.
@@ -34,8 +36,8 @@ enum Size {
 
 impl Swept {
     /// Those of runs.
-    pub(crate) fn of_runs(points: Vec<Point>, knob: Knob) -> Self {
-        Self { points, knob, needs: Vec::new(), pool_entries: None }
+    pub(crate) fn of_runs(points: Vec<Point>, knob: Knob, turns: Option<String>) -> Self {
+        Self { points, knob, needs: Vec::new(), pool_entries: None, turns }
     }
 
     fn replayed(&self) -> bool {
@@ -233,6 +235,7 @@ impl Swept {
             lines.extend(need::told_of_nic(&self.needs));
         }
         lines.push(self.told_smaller());
+        lines.extend(self.turns.clone());
         lines
     }
 
@@ -363,7 +366,7 @@ mod tests {
     use super::*;
 
     fn swept(points: impl Into<Vec<Point>>) -> Swept {
-        Swept::of_runs(points.into(), Knob::Tables)
+        Swept::of_runs(points.into(), Knob::Tables, None)
     }
 
     fn reading(points: impl Into<Vec<Point>>) -> [String; 2] {

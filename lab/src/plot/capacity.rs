@@ -19,7 +19,7 @@ use crate::file;
 use crate::text::numbers::whole;
 
 /// Size of the curve.
-const SIZE: (u32, u32) = (1400, 1100);
+const SIZE: (u32, u32) = (1400, 1160);
 
 /// Colours that people with any colour vision tell apart (Okabe and Ito), and
 /// a shape for each, for prints without colour.
@@ -175,7 +175,7 @@ mod tests {
                 Point::of(size, size, &[Summary::of(&[sample(0, size as u64, 700)]).unwrap()])
             })
             .into();
-        let swept = Swept::of_runs(points, Knob::Tables);
+        let swept = Swept::of_runs(points, Knob::Tables, None);
         let [svg, png] = draw(directory.path(), "app on 1 ranks", &swept).unwrap();
         let text = std::fs::read_to_string(svg).unwrap();
         for part in ["app on 1 ranks", "entries of each table", "needs 700"] {

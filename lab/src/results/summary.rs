@@ -93,8 +93,8 @@ impl Summary {
     pub(crate) fn turns(&self) -> Option<String> {
         let (ranks, cores) = self.crowd.filter(|_| self.tagged.umq.high_water > 0)?;
         Some(format!(
-            "{} on {} take turns: how long the UMQ becomes depends on their scheduling, \
-             `tcam sweep --repeat 3` tells how much",
+            "{} on {} take turns: how long the UMQ becomes depends on their scheduling; repeats show \
+             its spread, not its length with a processor for each",
             count(u64::from(ranks), "rank"),
             count(u64::from(cores), "processor")
         ))

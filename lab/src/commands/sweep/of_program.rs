@@ -133,7 +133,8 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
 
     let done = || pairs.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty());
     let points = done().map(|(&(prq, umq), runs)| Point::of(prq, umq, runs)).collect();
-    let swept = Swept::of_runs(points, Knob::Tables);
+    let turns = runs.iter().flatten().find_map(Summary::turns);
+    let swept = Swept::of_runs(points, Knob::Tables, turns);
     let mut incomplete = 0;
     // The run that lacks most speaks for all.
     let least = |sum: &&Summary| (sum.ranks.told(), std::cmp::Reverse(sum.ranks.cut_short()));

@@ -5,7 +5,7 @@ use nic::params::Params;
 
 use super::arguments::Sweep;
 use super::show::show;
-use crate::capacity::curve::{is_charged, is_plain, points_of, replays, sums_of, title};
+use crate::capacity::curve::{is_charged, is_plain, points_of, replays, sums_of, title, turns_of};
 use crate::capacity::need::{Knob, Need};
 use crate::capacity::rows::{self, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
@@ -130,7 +130,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let (points, mut rows) = points_of(&sizes, &played, knob);
     let pool_entries = (Knob::of(&params[0]) == Knob::Pool && knob == Knob::Tables)
         .then(|| params[0].number("pool_entries") as u64);
-    let swept = Swept { points, knob, needs, pool_entries };
+    let swept = Swept { points, knob, needs, pool_entries, turns: turns_of(&played) };
     rows.iter_mut().for_each(|row| row.set_nodes(arguments.placed.ppn));
     rows::write(&arguments.out, &rows)?;
     let title = match runs.len() {
