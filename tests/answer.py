@@ -52,13 +52,13 @@ def agrees(arguments, what, words, told, traces):
     done = tcam(arguments, "sweep", f"--out={PLACE / 'sweep'}", *words, "--trace", traces)
     check(not told["crowded"] or "take turns" in done.stdout, f"{what}: {done.stdout[-600:]}")
     done = tcam(arguments, "compare", *words, traces)
-    share = re.search(r"NIC that .* share needs ([0-9,]+) entr", done.stdout)
+    share = re.search(r"NIC of .* needs ([0-9,]+) entr", done.stdout)
     check(share and int(share[1].replace(",", "")) == need, f"{what}: {done.stdout[-600:]}")
     if not words:
         stats = json.loads(tcam(arguments, "stats", "--json=-", traces).stdout)
         check(stats["need"]["nics"][0]["each"]["internal"] == told["nic"]["internal"]["most"], f"{what}: stats")
         page = tcam(arguments, "report", "--out=-", traces).stdout
-        check(f"share needs {need:,} entries" in page, f"{what}: the page of report has no need of {need}")
+        check(f"needs {need:,} entries: " in page, f"{what}: the page of report has no need of {need}")
     advice = json.loads(tcam(arguments, "advise", "--json=-", *words, traces).stdout)
     longest = {queue: told["rank"][queue]["most"] for queue in ("prq", "umq")}
     advised = {queue: advice[f"{queue}_high_water"] for queue in ("prq", "umq")}

@@ -108,7 +108,7 @@ def overflows(arguments, place, words, entries):
 
 def smallest(arguments, place, words):
     """The smallest pool without a spill, by bisection."""
-    least, enough = 0, 4096
+    least, enough = 0, 1024
     while enough - least > 1:
         middle = (least + enough) // 2
         least, enough = (middle, enough) if overflows(arguments, place, words, middle) else (least, middle)
@@ -151,7 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
     parser.add_argument("--seed", type=int, default=1, help="of the first generated traces")
-    parser.add_argument("--generated", type=int, default=6, help="number of those")
+    parser.add_argument("--generated", type=int, default=4, help="number of those")
     arguments = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
     start = time.monotonic()

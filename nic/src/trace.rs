@@ -61,7 +61,7 @@
 //! with a higher count.
 //!
 //! Order is that of the file. The time of an operation is when the recorder last
-//! looked at the clock: looking takes longer than recording.
+//! looked at the clock: looking takes longer than recording. It looks with every cancel and drop.
 //!
 //! Matching depends on these alone, so a replay with the recorded configuration
 //! counts what the provider counted.

@@ -238,7 +238,7 @@ pub(crate) fn told_of_nic<'a>(
     let all = most.at_once.all();
     let range = if least < all { format!("{} to ", whole(least)) } else { String::new() };
     Some(format!(
-        "a NIC that {} share needs {range}{}: {} at once",
+        "a NIC of {} needs {range}{}: {} at once",
         most.name(),
         entries(all),
         most.parts()

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Times of operations between two looks at the clock, for the timing model.
 //!
-//! The recorder looks at the clock every 64 operations, and with the first one after a poll that
-//! found nothing. So operations stand in groups of one time. Those of a full group came one
-//! after the other until the next look, and are spread evenly over that time:
+//! The recorder looks at the clock every 64 operations, with cancels, and with the first operation
+//! after a poll that found nothing, the latter not more often than every 10 us. So operations stand in
+//! groups of one time. Those of a full group came one after the other until the next look, and are
+//! spread evenly over that time:
 //!
 //! ```text
 //! recorded   t0 t0 t0 ... t0               t1

@@ -13,6 +13,7 @@ use matching::pool::{EntryPool, Refusal, Share};
 use nic::params::Params;
 use nic::replay::Change;
 use nic::trace::{Op, Timed};
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::player::Player;
 use super::trace::Trace;
@@ -36,6 +37,10 @@ impl<'a> Together<'a> {
         shares: usize,
         mut join: impl FnMut(&Trace, &Params) -> Result<Arc<dyn EntryPool>, Error>,
     ) -> Result<Self, Error> {
+        // Each trace is an open file.
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        let _ = setrlimit(Resource::Nofile, limit);
         let mut members: Vec<(Endpoint, Arc<dyn EntryPool>)> = Vec::new();
         let mut together = Self { players: Vec::new(), queue: BinaryHeap::new(), next: Vec::new() };
         for trace in traces {
