@@ -126,7 +126,7 @@ def programs_that_run(arguments, programs):
     check("3 runs, exit status 0" in " ".join(done.stdout.split()), done.stdout)
     check(time.monotonic() - start < within(30), f"{time.monotonic() - start:.0f} s")
     log = (out / "1" / "output.log").read_text()
-    check(log != "" and (out / "3" / "launch").exists(), f"the output: {log}")
+    check(log != "" and (out / "3" / "run.tcam").exists(), f"the output: {log}")
     one = shutil.which("taskset")
     if one:
         command = [one, "-c", "0", str(arguments.tcam), "answer", "--repeat=1", f"--out={PLACE / 'pinned'}", "--"]

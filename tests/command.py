@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -176,6 +177,66 @@ def reports_elsewhere(arguments, programs):
         told = f"FI_TCAM_REPORT: not used, the reports are where {option} DIR says"
         check(done.returncode == 0 and told in done.stderr, f"{task}: {done}")
         check(not list(place.glob("*.json")), f"{task}: reports in {place}")
+
+
+def failed_programs(arguments, programs):
+    """The exit status of a program is kept beside what it left, and later summaries begin with it."""
+    place = fresh("failed")
+    traces, reports = place / "traces", place / "reports"
+    good = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
+    bad = ["--", MPIEXEC, "-n", "2", "sh", "-c", f"{programs / 'ring'}; exit 3"]
+    failed = "FAILED, the program ended with exit status 3"
+    summaries = (
+        (["replay", traces], "stderr"),
+        (["sweep", "--prq=4", f"--out={place / 'sweep'}", "--trace", traces], "stdout"),
+        (["stats", traces], "stdout"),
+        (["stats", *reports.parent.glob("reports/*.json"), reports], "stdout"),
+        (["stats", "--by=tag", traces], "stdout"),
+        (["compare", "--with=device=alpu", traces], "stderr"),
+        (["advise", traces], "stdout"),
+        (["report", f"--out={place / 'page.html'}", traces], "stderr"),
+        (["plot", f"--out={place / 'plot'}", "--format=svg", traces], "stderr"),
+    )
+    for command, code in ((bad, 3), (good, 0)):
+        for words in (["record", f"--out={traces}"], ["run", f"--report={reports}"]):
+            done = tcam(arguments, *words, *command)
+            check(done.returncode == code, f"{words}: {done.returncode} {done.stderr[-500:]}")
+            check((failed in done.stderr) == (code != 0), f"{words}: {done.stderr[:300]}")
+        told = json.loads((traces / "run.tcam").read_text())
+        check(told["exit_status"] == code and told["command"] == command[1:], f"run.tcam: {told}")
+        check(told["processors"] == len(os.sched_getaffinity(0)), f"run.tcam: {told}")
+        for words, stream in summaries:
+            done = tcam(arguments, *words)
+            lines = [line for line in getattr(done, stream).splitlines() if line]
+            first = next((at for at, line in enumerate(lines) if line.startswith(failed)), None)
+            good_lines = sum(line.startswith(str(place)) for line in lines)
+            expected = None if code == 0 else good_lines if words[0] in ("report", "plot") else 0
+            check(first == expected and done.returncode == 0, f"{words}: line {first}, {lines[:3]}")
+        page = (place / "page.html").read_text()
+        check((f'<p class="lack">{failed}' in page) == (code != 0), "page.html")
+        curve = (place / "sweep" / "curve.svg").read_text()
+        check(("FAILED (exit status 3)" in curve) == (code != 0), "curve.svg")
+    # Reports that a run by hand writes there are not of that run.
+    tcam(arguments, "run", f"--report={reports}", *bad)
+    for path in reports.glob("[0-9].json"):
+        report = json.loads(path.read_text())
+        report["origin"]["job"] += 1
+        path.write_text(json.dumps(report))
+    done = tcam(arguments, "stats", reports)
+    check(done.returncode == 0 and "FAILED" not in done.stdout, f"by hand: {done.stdout[:200]}")
+    script = place / "app.sh"
+    script.write_text(f'#!/bin/sh\n[ "$FI_TCAM_PRQ_ENTRIES" = 2 ] && exec {shell(bad)}\nexec {shell(good)}\n')
+    script.chmod(0o755)
+    out = place / "run-sweep"
+    tcam(arguments, "sweep", "--mpi=mpich", f"--out={out}", "--prq=2,4", "--", script)
+    for size, told in ((2, True), (4, False)):
+        done = tcam(arguments, "stats", out / "runs" / f"prq{size}-umq{size}-1")
+        check(done.stdout.startswith(failed) == told, f"sweep, {size}: {done.stdout[:200]}")
+
+
+def shell(command):
+    """A command behind `--` as a shell takes it."""
+    return shlex.join(command[1:])
 
 
 def completed(arguments):
@@ -430,6 +491,7 @@ def main():
     sibling_mode(arguments)
     memory_apart(arguments, programs)
     numbers(arguments, programs)
+    failed_programs(arguments, programs)
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)
     two_programs(arguments, programs)

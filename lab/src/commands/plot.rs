@@ -53,6 +53,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
     let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
     let material = Material::of(&experiment)?;
+    let code = experiment.code(arguments.from.take);
     for figure in figures::all(&experiment, &material) {
         let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
@@ -70,5 +71,5 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
         eprintln!("Nothing spilled: there is no picture of why elements were not in the table.");
     }
     earlier.note("pictures");
-    Ok(experiment.code(arguments.from.take))
+    Ok(code)
 }

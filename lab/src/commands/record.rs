@@ -19,7 +19,6 @@ use crate::results::reports;
 use crate::settings::{self, Settings};
 use crate::text::numbers::{self, count};
 use crate::traces::files;
-use crate::traces::launch::Launch;
 use crate::traces::take::Take;
 use crate::traces::trace::Trace;
 
@@ -79,7 +78,9 @@ pub(crate) fn record(arguments: &Record) -> Result<u8, Error> {
     reports::settle(fresh.path())?;
     let kept = fresh.keep(&["trace"])?;
     let directory = if kept { fresh.directory() } else { fresh.path() };
-    Launch::write(directory, ended.code())?;
+    if kept {
+        plan.recorded(ended, fresh.path()).write(directory)?;
+    }
     if !kept {
         let code = plan.summarise(directory, &[], &left, ended, &json)?;
         let nothing = Error::NothingRecorded { path: arguments.out.clone() };

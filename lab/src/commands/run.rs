@@ -73,6 +73,7 @@ pub(crate) fn run(arguments: &Run) -> Result<u8, Error> {
     if !fresh.keep(&["json", draft::EXTENSION])? {
         return plan.summarise(fresh.path(), &[], &left, ended, &json);
     }
+    plan.recorded(ended, fresh.path()).write(fresh.directory())?;
     if let Some(signal) = ended.caught {
         let name = signals::name_of(signal);
         eprintln!("tcam: ended by {name}; reports are in {}", directory.display());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! What an experiment left: reports, or traces that are replayed for them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,9 @@ use crate::capacity::need::{Knob, Need};
 use crate::error::Error;
 use crate::results::documents::{Context, Sum};
 use crate::results::head::Head;
+use crate::results::ranks::Ended;
 use crate::results::reports::{self, Endpoint};
+use crate::results::run_record::RunRecord;
 use crate::results::runs;
 use crate::results::summary::Summary;
 use crate::settings::Settings;
@@ -63,9 +66,16 @@ struct RankCounts<'a> {
 impl Experiment {
     /// Says what is missing; what to exit with where nothing went wrong.
     pub(crate) fn code(&self, take: Take) -> u8 {
-        let lack = self.sum.lack().or_else(|| self.lack_of_traces());
-        lack.iter().for_each(|lack| eprintln!("{lack}"));
+        self.lack().iter().for_each(|lack| eprintln!("{lack}"));
         self.silent_code(take)
+    }
+
+    /// What is missing of the counts, or else of the traces, in a sentence.
+    pub(crate) fn lack(&self) -> Option<String> {
+        match self.sum.ranks.are_whole() {
+            true => self.lack_of_traces().or_else(|| self.sum.lack()),
+            false => self.sum.lack(),
+        }
     }
 
     /// The same, where what is missing was said.
@@ -134,7 +144,9 @@ impl Experiment {
         drafts.into_iter().for_each(|report| gathering.add(Path::new(""), report));
         gathering.sort();
         let experiment = Self::gathered(gathering, traces, replayed);
-        let experiment = experiment.ok_or_else(|| nothing_in(&sources.names))?;
+        let mut experiment = experiment.ok_or_else(|| nothing_in(&sources.names))?;
+        let ended = ended(&sources.names, &experiment.heads);
+        experiment.sum.ranks.note_ended(ended);
         if let Some(mixed) = &experiment.sum.mixed {
             eprintln!("{mixed}");
         }
@@ -158,7 +170,7 @@ impl Experiment {
 
     /// What is missing of what its traces are used for: reports may be whole where these are not.
     pub(crate) fn lack_of_traces(&self) -> Option<String> {
-        if self.traces.is_empty() {
+        if self.traces.is_empty() || self.traces.ranks().are_whole() {
             return None;
         }
         self.traces.ranks().lack("trace").map(|lack| format!("Traces: {lack}"))
@@ -208,6 +220,18 @@ impl Experiment {
         ranks.sort_by_key(|rank| std::cmp::Reverse((rank.need(), rank.compared())));
         ranks
     }
+}
+
+/// Returns how the program ended, as `run.tcam` has it in these directories, or beside these files.
+fn ended(names: &[PathBuf], heads: &[Head]) -> Option<Ended> {
+    let directory = |name: &PathBuf| match name.is_dir() {
+        true => Some(name.clone()),
+        false => name.parent().map(Path::to_owned),
+    };
+    let directories: BTreeSet<_> = names.iter().filter_map(directory).collect();
+    let records = directories.iter().filter_map(|directory| RunRecord::beside(directory));
+    let jobs = || heads.iter().map(|head| head.origin.job);
+    records.filter(|record| record.is_of(jobs())).map(|record| record.ended()).max()
 }
 
 /// Why there is nothing to look at.

@@ -116,9 +116,8 @@ fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> 
     lines.extend(cut.into_iter().map(|why| format!("Of traces, only what they have: {why}.")));
     let items =
         lines.iter().fold(String::new(), |items, line| items + "<li>" + &escaped(line) + "</li>\n");
-    let lack = sum
+    let lack = experiment
         .lack()
-        .or_else(|| experiment.lack_of_traces())
         .map_or_else(String::new, |lack| format!("<p class=\"lack\">{}</p>\n", escaped(&lack)));
     format!("{lack}<ul>\n{items}</ul>\n")
 }

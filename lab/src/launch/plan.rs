@@ -7,6 +7,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
 
+use host::cores::{self, Cores};
+use nic::live::job_of;
+use nic::params::PREFIX;
 use nic::report::{ReportError, WrittenAt};
 
 use super::ending::Ended;
@@ -20,6 +23,8 @@ use crate::error::Error;
 use crate::options::Common;
 use crate::results::documents::Sum;
 use crate::results::json::{Json, Kind};
+use crate::results::ranks;
+use crate::results::run_record::RunRecord;
 use crate::results::summary::Adding;
 use crate::results::{reports, summary_text};
 use crate::settings::Settings;
@@ -61,6 +66,17 @@ impl<'a> Plan<'a> {
         Ok(environment.command(self.words))
     }
 
+    /// The record of a run whose ranks were told to write to a directory.
+    pub(crate) fn recorded(&self, ended: Ended, place: &Path) -> RunRecord {
+        let command = self.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let mut job = job_of(&place.join(reports::PATTERN).to_string_lossy());
+        let traces = self.settings.get("trace").map(str::to_owned);
+        let traces = traces.or_else(|| std::env::var(format!("{PREFIX}TRACE")).ok());
+        job ^= traces.map_or(0, |traces| job_of(&traces));
+        let processors = Cores::of_thread().count().min(cores::quota());
+        RunRecord::new(command, ended.code(), processors, job)
+    }
+
     /// Prints the sum of the reports in a directory and of the traces of ranks without, or what
     /// these have counted. Returns the exit code.
     pub(crate) fn summarise(
@@ -94,7 +110,8 @@ impl<'a> Plan<'a> {
             adding.sum().map(|(sum, _)| sum).ok_or_else(|| self.no_reports(ended))
         });
         match sum {
-            Ok(sum) => {
+            Ok(mut sum) => {
+                sum.ranks.note_ended(Some(ranks::Ended { status: code }));
                 eprint!("{}", summary_text::of(&sum));
                 json.write(Kind::Summary, Sum::from(&sum))?;
                 let incomplete = sum.ranks.code(self.partial);

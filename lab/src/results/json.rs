@@ -15,7 +15,7 @@ use crate::file;
 const VERSION: u32 = 1;
 
 /// What tells the numbers.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     #[serde(rename = "tcam-summary")]
     Summary,
@@ -33,6 +33,8 @@ pub(crate) enum Kind {
     Diff,
     #[serde(rename = "tcam-tune")]
     Tune,
+    #[serde(rename = "tcam-run")]
+    Run,
 }
 
 /// Whether a text was written here: such a file may be in a directory of reports.

@@ -10,6 +10,7 @@ pub(crate) mod origin;
 pub(crate) mod ranks;
 pub(crate) mod remarks;
 pub(crate) mod reports;
+pub(crate) mod run_record;
 pub(crate) mod runs;
 pub(crate) mod summary;
 pub(crate) mod summary_text;

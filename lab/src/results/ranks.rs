@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use signal_hook::low_level::signal_name;
 
 use crate::text::numbers::{count, whole};
 
@@ -15,6 +16,22 @@ use crate::text::numbers::{count, whole};
 pub(crate) const INCOMPLETE: u8 = 3;
 /// Ranges of ranks that are named.
 const NAMED: usize = 16;
+
+/// How the program of the ranks ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ended {
+    /// As a shell has it.
+    pub(crate) status: u8,
+}
+
+impl Ended {
+    /// `exit status 139 (SIGSEGV)`.
+    fn told(self) -> String {
+        let signal = self.status.checked_sub(128).map(i32::from).and_then(signal_name);
+        let signal = signal.map_or_else(String::new, |name| format!(" ({name})"));
+        format!("exit status {}{signal}", self.status)
+    }
+}
 
 /// The ranks of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +51,8 @@ pub(crate) struct Ranks {
     mixed: bool,
     /// They were made up: others were never to be.
     generated: bool,
+    /// How their program ended, if that was recorded.
+    ended: Option<Ended>,
 }
 
 /// What `--json` tells of them.
@@ -47,6 +66,8 @@ pub(crate) struct Completeness {
     missing_ranks: Vec<[u32; 2]>,
     /// Those whose counts end before their program.
     cut_short_ranks: Vec<[u32; 2]>,
+    /// Exit status of the program, if it was recorded.
+    exit_status: Option<u8>,
 }
 
 impl Completeness {
@@ -98,6 +119,21 @@ impl Ranks {
         self.generated = true;
     }
 
+    /// Notes how the program ended. Of several parts of a run, one that failed speaks for all.
+    pub(crate) fn note_ended(&mut self, ended: Option<Ended>) {
+        self.ended = self.ended.max(ended);
+    }
+
+    /// Whether the program is known to have failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed().is_some()
+    }
+
+    /// How the program ended, if it failed.
+    fn failed(&self) -> Option<String> {
+        self.ended.filter(|ended| ended.status != 0).map(Ended::told)
+    }
+
     /// What to exit with where nothing else went wrong.
     pub(crate) fn code(&self, partial: bool) -> u8 {
         if partial || self.are_whole() { 0 } else { INCOMPLETE }
@@ -144,12 +180,14 @@ impl Ranks {
         ranges
     }
 
-    /// `8 ranks`, `3 of 8 ranks` or `8 ranks, 1 cut short`.
+    /// `8 ranks`, `3 of 8 ranks`, `8 ranks, 1 cut short` or `8 ranks, FAILED (exit status 1)`.
     pub(crate) fn count(&self) -> String {
-        match self.cut_short() {
-            0 => self.told_of(),
-            cut => format!("{}, {} cut short", self.told_of(), whole(u64::from(cut))),
-        }
+        let cut = match self.cut_short() {
+            0 => String::new(),
+            cut => format!(", {} cut short", whole(u64::from(cut))),
+        };
+        let failed = self.failed().map_or_else(String::new, |how| format!(", FAILED ({how})"));
+        self.told_of() + &cut + &failed
     }
 
     fn told_of(&self) -> String {
@@ -160,11 +198,13 @@ impl Ranks {
         }
     }
 
-    /// What is missing, in a sentence; nothing of a whole job. `source` is what they would have
-    /// told it in: a report or a trace.
+    /// Returns what is missing, in a sentence; nothing of a whole job whose program did not fail.
+    /// `source` is what the ranks would have told it in: a report or a trace.
     pub(crate) fn lack(&self, source: &str) -> Option<String> {
         if self.are_whole() {
-            return None;
+            return self.failed().map(|how| {
+                format!("FAILED, the program ended with {how}: it may not have done all its work")
+            });
         }
         let mut lacks = Vec::new();
         if self.told() < self.of() {
@@ -185,6 +225,7 @@ impl Ranks {
         if self.mixed {
             lacks.push("ranks of several runs".to_owned());
         }
+        lacks.extend(self.failed().map(|how| format!("the program ended with {how}")));
         Some(format!("INCOMPLETE, {}; every count is a lower bound", lacks.join("; ")))
     }
 
@@ -195,6 +236,7 @@ impl Ranks {
             ranks_of: self.of(),
             missing_ranks: self.missing(),
             cut_short_ranks: ranges(&self.cut),
+            exit_status: self.ended.map(|ended| ended.status),
         }
     }
 }
@@ -285,6 +327,29 @@ mod tests {
                 .lack("report")
                 .unwrap()
                 .contains("the counts of 1 nameless rank were cut short")
+        );
+    }
+
+    #[test]
+    fn a_program_that_failed_is_told_first_and_in_titles() {
+        let mut all = ranks(0..2, Some(2));
+        all.note_ended(None);
+        all.note_ended(Some(Ended { status: 0 }));
+        assert_eq!((all.lack("trace"), all.count().as_str()), (None, "2 ranks"));
+        all.note_ended(Some(Ended { status: 1 }));
+        assert_eq!(
+            all.lack("trace").unwrap(),
+            "FAILED, the program ended with exit status 1: it may not have done all its work"
+        );
+        assert_eq!(all.count(), "2 ranks, FAILED (exit status 1)");
+        assert_eq!(all.completeness().exit_status, Some(1));
+        assert_eq!(all.code(false), 0, "the counts are whole");
+        let mut some = ranks([1], Some(2));
+        some.note_ended(Some(Ended { status: 139 }));
+        assert_eq!(
+            some.lack("report").unwrap(),
+            "INCOMPLETE, 1 of 2 ranks: no report of rank 0; the program ended with exit status 139 \
+             (SIGSEGV); every count is a lower bound"
         );
     }
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::reports;
+use super::{reports, run_record};
 use crate::error::Error;
 
 /// The program's output, in the directory of a run.
@@ -62,6 +62,7 @@ pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Resul
             remove(&file)?;
         }
         remove(&path.join(LOG))?;
+        remove(&path.join(run_record::NAME))?;
         // It stays where somebody else put something into it.
         let _ = fs::remove_dir(&path);
     }
@@ -72,6 +73,7 @@ pub(crate) fn clear(out: &Path, pairs: &[(usize, usize)], repeats: u32) -> Resul
 mod tests {
     use super::*;
     use crate::results::reports::tests::sample;
+    use crate::results::run_record::RunRecord;
 
     #[test]
     fn an_earlier_sweep_is_cleared_but_for_what_is_not_ours() {
@@ -92,6 +94,7 @@ mod tests {
         ];
         gone.iter().chain(&stay).for_each(|name| put(name));
         put("runs/prq1-umq1-1/output.log");
+        RunRecord::new(Vec::new(), 0, 1, 1).write(&out.join("runs/prq1-umq1-1")).unwrap();
         clear(out, &[(8, 8)], 1).unwrap();
         for name in gone {
             assert!(!out.join(name).exists(), "{name}");

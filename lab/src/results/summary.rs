@@ -111,9 +111,9 @@ impl Summary {
         })
     }
 
-    /// `8 ranks`, `3 of 8 ranks` or `8 ranks, 1 cut short`.
+    /// See [`Ranks::count`].
     pub(crate) fn ranks(&self) -> String {
-        match self.ranks.are_whole() {
+        match self.ranks.are_whole() && !self.ranks.has_failed() {
             // Those of several programs as well.
             true => count(self.processes as u64, "rank"),
             false => self.ranks.count(),

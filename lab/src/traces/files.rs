@@ -13,13 +13,13 @@ use nic::params::Params;
 use nic::report::Report;
 use nic::trace::{Address, Header, TraceError};
 
-use super::launch::Launch;
 use super::node::{Nodes, Placed};
 use super::take::Take;
 use super::trace::{Trace, reader};
 use crate::error::Error;
 use crate::results::ranks::Ranks;
 use crate::results::reports;
+use crate::results::run_record::RunRecord;
 use crate::results::summary::{self, NO_LIBFABRIC, Source};
 use crate::settings::Settings;
 
@@ -32,8 +32,8 @@ pub(crate) struct Found {
     /// Reports in the directories named of endpoints that did nothing: there is no trace of them, and
     /// none is missing.
     quiet: Vec<Report>,
-    /// What is known of the run from outside.
-    pub(crate) launch: Option<Launch>,
+    /// The record of the run, if there is one beside the traces; of several, that of one that failed.
+    pub(crate) run: Option<RunRecord>,
 }
 
 impl Deref for Found {
@@ -63,6 +63,7 @@ impl Found {
             }
         }
         self.left_out.iter().for_each(|rank| ranks.note_cut(*rank));
+        ranks.note_ended(self.run.as_ref().map(RunRecord::ended));
         let runs: BTreeSet<_> =
             self.traces.iter().filter_map(|trace| trace.header.origin.job).collect();
         if runs.len() > 1 {
@@ -127,22 +128,8 @@ pub(crate) fn old(directory: &Path) -> Result<Vec<PathBuf>, Error> {
 /// be cut off and are played up to there; those without a whole header are left out, and told.
 pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
     let (mut paths, mut quiet) = (Vec::new(), Vec::new());
-    let mut launch: Option<Launch> = None;
     for name in names {
         if name.is_dir() {
-            if let Some(one) = Launch::read(name) {
-                if one.exit_status != 0 {
-                    eprintln!(
-                        "{}: the program FAILED, with exit status {}: it may have recorded less than it does",
-                        name.display(),
-                        one.exit_status
-                    );
-                }
-                launch = Some(match launch {
-                    Some(other) if other.exit_status != 0 => other,
-                    _ => one,
-                });
-            }
             paths.extend(trace_files(name)?);
             // What cannot be read tells nothing.
             let known = quiet.len();
@@ -186,7 +173,16 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
             return Err(Error::SameEndpoint { first, second });
         }
     }
-    Ok(Found { traces, left_out, quiet, launch })
+    let run = run_of(&traces);
+    Ok(Found { traces, left_out, quiet, run })
+}
+
+/// Returns the record of the run of the traces, as `run.tcam` beside them has it.
+fn run_of(traces: &[Trace]) -> Option<RunRecord> {
+    let directories: BTreeSet<_> = traces.iter().filter_map(|trace| trace.path.parent()).collect();
+    let jobs = || traces.iter().map(|trace| trace.header.origin.job);
+    let records = directories.into_iter().filter_map(RunRecord::beside);
+    records.filter(|record| record.is_of(jobs())).max_by_key(|record| record.exit_status)
 }
 
 /// Ranks by the addresses of their endpoints, which place the messages of their peers.

@@ -5,7 +5,6 @@ pub(crate) mod clock;
 pub(crate) mod counted;
 pub(crate) mod even_times;
 pub(crate) mod files;
-pub(crate) mod launch;
 pub(crate) mod node;
 pub(crate) mod play;
 pub(crate) mod player;

@@ -146,9 +146,9 @@ impl Facts {
         let hosts: BTreeSet<_> = first.iter().map(|trace| &trace.header.host).collect();
         let ranks =
             runs.iter().map(Found::ranks).max_by_key(|of| of.code(false)).unwrap_or_default();
-        let launch = runs.iter().filter_map(|run| run.launch).max_by_key(|of| of.exit_status);
+        let launch = runs.iter().filter_map(|run| run.run.as_ref()).max_by_key(|of| of.exit_status);
         let recorded = origin.cores.map(|cores| cores as usize);
-        let processors = launch.and_then(|launch| launch.processors).or(recorded);
+        let processors = launch.map(|launch| launch.processors).or(recorded);
         let generated = libfabric == NO_LIBFABRIC;
         let a_host = ranks.told() as usize / hosts.len().max(1);
         Ok(Self {

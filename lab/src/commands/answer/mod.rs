@@ -13,7 +13,7 @@ use clap::Args;
 use self::facts::Facts;
 use crate::error::Error;
 use crate::file;
-use crate::launch::ending::{self, Ended};
+use crate::launch::ending::Ended;
 use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
 use crate::launch::signals::Signals;
@@ -22,7 +22,6 @@ use crate::results::fresh::Fresh;
 use crate::results::json::{Json, Kind};
 use crate::results::{reports, runs};
 use crate::settings::{self, Settings};
-use crate::traces::launch::Launch;
 use crate::traces::node::Placed;
 use crate::traces::take::Take;
 use crate::traces::{files, repeats};
@@ -177,7 +176,7 @@ fn record(
     reports::settle(fresh.path())?;
     let kept = fresh.keep(&["trace"])?;
     if kept {
-        Launch::write(fresh.directory(), ending::exit_code(ended.status))?;
+        plan.recorded(ended, fresh.path()).write(fresh.directory())?;
     }
     Ok((ended, kept))
 }

@@ -242,6 +242,7 @@ fn one(
     let ended = signals.wait(&mut command, &program(plan.words), limit)?;
     let Ended { status, .. } = ended;
     reports::settle(&directory)?;
+    plan.recorded(ended, &directory).write(&directory)?;
     let failure = |why: String, code| Failure {
         which: format!("PRQ {prq} UMQ {umq}, run {repeat}"),
         size: prq.max(umq),
