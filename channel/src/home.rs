@@ -103,6 +103,19 @@ impl Home {
         self.of_net(number).is_none_or(|net| net.is_at_its_address(number, secret))
     }
 
+    /// Whether that is certain.
+    #[must_use]
+    pub fn is_vouched_for(&self, number: u32) -> bool {
+        self.of_net(number).is_none_or(|net| net.is_vouched_for(number))
+    }
+
+    /// Disconnects the sender of this number, if it is one of the network.
+    pub fn disown(&self, number: u32) {
+        if let Some(net) = self.of_net(number) {
+            net.disown(number);
+        }
+    }
+
     /// Opens whichever endpoint holds a port of this host now.
     ///
     /// # Errors

@@ -109,8 +109,9 @@ struct Connection {
     /// Looks at it since.
     looks: u32,
     input: Input,
-    /// What seals frames, if this endpoint seals them.
+    /// The seal of what this end says after its Hello, if messages are sealed.
     seal: Option<Seal>,
+    has_greeted: bool,
     /// Bytes that the kernel has not taken yet, from `taken` on.
     output: Vec<u8>,
     taken: usize,
@@ -227,6 +228,7 @@ impl Connections {
             looks: 0,
             input: Input::default(),
             seal: None,
+            has_greeted: false,
             output: Vec::new(),
             taken: 0,
             wants_room: false,
@@ -272,12 +274,22 @@ impl Connections {
         hello.claim = session.claim(role, &hello.unclaimed(), own);
         let proof = session.prove(role, &hello.to_bytes());
         self.say(number, &Said::Hello(hello, proof));
+        // The other end expects tags behind this Hello.
+        if let Some(connection) = self.all.get_mut(number) {
+            connection.has_greeted = true;
+        }
     }
 
     /// Says something, now or as soon as it goes.
     pub(super) fn say(&mut self, number: usize, said: &Said) {
         let Some(connection) = self.all.get_mut(number) else { return };
-        connection.output.extend(said.to_bytes());
+        match connection.seal.as_mut().filter(|_| connection.has_greeted) {
+            Some(seal) => {
+                connection.output.extend(seal.sealed(&said.to_bytes(), &[]));
+                seal.went();
+            }
+            None => connection.output.extend(said.to_bytes()),
+        }
         if !connection.connects {
             connection.flush();
         }

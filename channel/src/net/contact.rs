@@ -39,8 +39,9 @@ pub(super) struct Contact {
     /// Connections to it, and the secret by which they are made.
     pub(super) streams: Vec<usize>,
     pub(super) secret: Option<Secret>,
-    /// Its claim to be at its address, until that is verified; none if this endpoint dialed that address.
+    /// Its claim to be at its address, and the secret that it was verified with; none in a job with a secret.
     pub(super) claim: Option<Claim>,
+    pub(super) verified: Option<Secret>,
     /// The ones over which frames go to it and come from it.
     pub(super) outgoing: Option<usize>,
     pub(super) incoming: Option<usize>,
@@ -72,6 +73,7 @@ impl Contact {
             streams: Vec::new(),
             secret: None,
             claim: None,
+            verified: None,
             outgoing: None,
             incoming: None,
             dials: 0,

@@ -266,7 +266,9 @@ impl Contacts {
             }
             None => self.connections.local_address(stream) == Some(hello.to),
         };
-        if !meant || hello.who.port() != hello.address.port() {
+        let has_job = self.own.job.is_some();
+        let is_other = hello.address != self.own.address;
+        if !meant || !is_other || hello.who.port() != hello.address.port() {
             return self.refuse(stream, Refusal::Key);
         }
         if hello.seals != self.own.seals {
@@ -283,9 +285,18 @@ impl Contacts {
             _ => false,
         };
         let number = match known {
-            Some(number) if self.get(number.into()).is_some_and(fits) => number,
+            Some(number) if self.get(number.into()).is_some_and(fits) => {
+                // Its second connection: this endpoint dialed that address, and knows the secret there.
+                let secret = self.get(number.into()).and_then(|contact| contact.secret);
+                let is_it = dialed.is_some() || secret.is_some_and(|secret| claim.is_of(&secret));
+                if !has_job && !is_it {
+                    return self.refuse(stream, Refusal::Key);
+                }
+                number
+            }
             // We are in touch with its successor already.
             Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
+            _ if self.knows(hello.who) => return self.refuse(stream, Refusal::Twice),
             // It is another one than the one that was there, if there was one: whose connections tell
             // when it is gone, and not what others say.
             _ => match self.add(hello.address) {
@@ -293,16 +304,9 @@ impl Contacts {
                 Err(_) => return self.refuse(stream, Refusal::Full),
             },
         };
-        let has_job = self.own.job.is_some();
         let Some(contact) = self.get_mut(number) else { return };
         if contact.greets() {
-            if dialed.is_none() && !has_job {
-                // This endpoint dials that address as well, and knows the secret there.
-                if contact.secret.is_some_and(|secret| !claim.is_of(&secret)) {
-                    return self.refuse(stream, Refusal::Key);
-                }
-                contact.claim = contact.secret.is_none().then_some(claim);
-            }
+            contact.claim = (!has_job).then_some(claim);
             contact.who = Some(hello.who);
             contact.token = hello.masked_token;
             contact.number = hello.number;
@@ -336,6 +340,7 @@ impl Contacts {
                 "a peer is refused: FI_TCAM_NET_SEAL is on in one of the two processes, off in the other"
             ),
             Refusal::Full => tracing::warn!("a peer is refused, there are too many"),
+            Refusal::Twice => tracing::warn!("a second connection of a peer is refused"),
         }
         self.connections.say(stream, &Said::Refused(refusal));
         self.gone(stream, Errno::EACCES);
@@ -355,6 +360,7 @@ impl Contacts {
                     Refusal::Version => "it has another version of tcam",
                     Refusal::Seal => "FI_TCAM_NET_SEAL is not the same there",
                     Refusal::Full => "it has too many peers",
+                    Refusal::Twice => "it has a connection of this endpoint already",
                 };
                 tracing::error!("{} refuses this process: {why}", contact.address);
                 self.fail(number, Errno::EACCES);
@@ -428,20 +434,47 @@ impl Contacts {
         number: u16,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
+        let own = self.own.secret;
         let Some(contact) = self.get_mut(number) else { return false };
         let Some(claim) = contact.claim else { return true };
         let Some(secret) = secret() else { return true };
-        if claim.is_of(&secret) {
-            contact.claim = None;
+        if contact.verified == Some(secret) {
+            return true;
+        }
+        // All peers know the secret of this endpoint.
+        if claim.is_of(&secret) && secret != own {
+            contact.verified = Some(secret);
             return true;
         }
         let address = contact.address;
         tracing::error!(
             "a process says that it is {address}, and does not know the secret in that name"
         );
-        self.at.remove(&address);
-        self.tear(number);
+        self.disown(number);
         false
+    }
+
+    /// Whether it is certain that a contact is at its address: it knows the secret of the job, or that in
+    /// the name of the endpoint there.
+    pub(super) fn is_vouched_for(&self, number: u16) -> bool {
+        let contact = self.get(number.into());
+        contact.is_some_and(|contact| contact.claim.is_none() || contact.verified.is_some())
+    }
+
+    /// Ends all that is between a contact and this endpoint; its address may be another's.
+    pub(super) fn disown(&mut self, number: u16) {
+        if let Some(contact) = self.get(number.into()) {
+            let address = contact.address;
+            if self.at.get(&address) == Some(&number) {
+                self.at.remove(&address);
+            }
+            self.tear(number);
+        }
+    }
+
+    /// Whether an endpoint is connected.
+    fn knows(&self, who: Identity) -> bool {
+        self.all.iter().flatten().any(|contact| contact.is_open() && contact.who == Some(who))
     }
 
     /// The next frame that came over a connection, with the number of the connection and that of its

@@ -101,8 +101,23 @@ impl Net {
         number: u32,
         secret: impl FnOnce() -> Option<Secret>,
     ) -> bool {
-        let number = number.checked_sub(FAR).and_then(|number| u16::try_from(number).ok());
-        number.is_some_and(|number| self.contacts.lock().is_verified(number, secret))
+        self.number(number).is_some_and(|number| self.contacts.lock().is_verified(number, secret))
+    }
+
+    /// Whether it is certain that the peer with a number is at the address that it claims.
+    pub(crate) fn is_vouched_for(&self, number: u32) -> bool {
+        self.number(number).is_some_and(|number| self.contacts.lock().is_vouched_for(number))
+    }
+
+    /// Disconnects the peer with a number: it is not what it claims to be.
+    pub(crate) fn disown(&self, number: u32) {
+        if let Some(number) = self.number(number) {
+            self.contacts.lock().disown(number);
+        }
+    }
+
+    fn number(&self, number: u32) -> Option<u16> {
+        number.checked_sub(FAR).and_then(|number| u16::try_from(number).ok())
     }
 
     /// The descriptor that becomes readable when something happens, once it was armed.

@@ -10,6 +10,7 @@
 //! Seen 4    number of frames handled: 8
 //! Refused 5 reason: 1
 //! ```
+//! Where frames are sealed, so is each message after Hello: a tag follows it.
 //! The magic contains the version and the byte order. Both ends say Start at once. The dialer says Hello
 //! when it has the acceptor's nonce, the acceptor when the dialer has proved that it knows the secret
 //! ([`super::secret`]). Every length is checked before it is used.
@@ -39,6 +40,8 @@ pub(super) enum Refusal {
     Seal,
     /// It is in touch with as many as it can be.
     Full,
+    /// It has a connection of the same endpoint.
+    Twice,
 }
 
 /// The description of an endpoint, for a peer.
@@ -195,6 +198,7 @@ fn read(message: &[u8]) -> Option<Said> {
             [1] => Refusal::Version,
             [2] => Refusal::Seal,
             [3] => Refusal::Full,
+            [4] => Refusal::Twice,
             _ => return None,
         }),
     };
@@ -226,7 +230,8 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood_also_in_pieces() {
-        let refusals = [Refusal::Key, Refusal::Version, Refusal::Seal, Refusal::Full];
+        let refusals =
+            [Refusal::Key, Refusal::Version, Refusal::Seal, Refusal::Full, Refusal::Twice];
         let hello = Said::Hello(hello(), [9; PROOF]);
         let mut all = vec![Said::Start([8; 16]), hello, Said::Bye(1), Said::Seen(u64::MAX)];
         all.extend(refusals.map(Said::Refused));

@@ -96,12 +96,12 @@ pub(super) struct Input {
     frame: Option<usize>,
     is_taken: bool,
     is_used: bool,
-    /// That of the other end, if frames are sealed.
+    /// That of the other end, if messages are sealed.
     seal: Option<Seal>,
 }
 
 impl Input {
-    /// From here on frames have the tags of this seal.
+    /// From here on messages have the tags of this seal.
     pub(super) fn expect_sealed(&mut self, seal: Seal) {
         self.seal = Some(seal);
     }
@@ -211,11 +211,15 @@ impl Input {
             return Ok(self.go_on_landing());
         }
         if !self.buffered().starts_with(&[0, 0]) {
-            let said = Said::of_bytes(self.buffered())?;
-            return Ok(said.map_or(Next::Nothing, |(said, len)| {
-                self.start += len;
+            let Some((said, len)) = Said::of_bytes(self.buffered())? else {
+                return Ok(Next::Nothing);
+            };
+            return Ok(if self.opens(len)? {
+                self.start += len + self.tag_len();
                 Next::Said(said)
-            }));
+            } else {
+                Next::Nothing
+            });
         }
         let contact = contact.ok_or(Nonsense::Garbage)?;
         let Some(len) = self.payload_len() else { return Ok(Next::Nothing) };
@@ -233,16 +237,25 @@ impl Input {
         if FRONT + len > MOST_BUFFERED {
             return Err(Nonsense::Garbage);
         }
-        let whole = FRONT + len + self.tag_len();
-        let Some(bytes) = self.bytes[self.start..self.end].get(..whole) else {
+        if !self.opens(FRONT + len)? {
             return Ok(Next::Nothing);
-        };
-        let (frame, tag) = bytes.split_at(FRONT + len);
-        if self.seal.as_mut().is_some_and(|seal| !seal.opens(frame, tag)) {
+        }
+        self.frame = Some(FRONT + len + self.tag_len());
+        Ok(Next::Frame)
+    }
+
+    /// Whether the next message has come whole; it has `len` bytes and its tag, if messages are sealed.
+    ///
+    /// # Errors
+    /// The tag is wrong.
+    fn opens(&mut self, len: usize) -> Result<bool, Nonsense> {
+        let whole = len + self.tag_len();
+        let Some(bytes) = self.bytes[self.start..self.end].get(..whole) else { return Ok(false) };
+        let (message, tag) = bytes.split_at(len);
+        if self.seal.as_mut().is_some_and(|seal| !seal.opens(message, tag)) {
             return Err(Nonsense::Forged);
         }
-        self.frame = Some(whole);
-        Ok(Next::Frame)
+        Ok(true)
     }
 
     fn head(&self) -> Head {

@@ -114,7 +114,10 @@ impl Engine {
     /// Nobody is there, or `EAGAIN`: it cannot be opened yet.
     #[inline]
     pub(crate) fn link_to(&mut self, peer: u32) -> Result<()> {
-        if self.is_open(peer) { Ok(()) } else { self.meet(peer) }
+        if self.is_open(peer) && (!self.has_unnamed || self.is_verified(peer)) {
+            return Ok(());
+        }
+        self.meet(peer)
     }
 
     /// The endpoint that is known at a peer's address.
@@ -250,11 +253,8 @@ impl Engine {
             Some(address) => self.domain.peers.number(address),
         };
         let source = self.source_at(who, address);
-        if !self.home.is_at_its_address(number, || self.secret_of(source)) {
-            return Err(Unknown::Unlisted);
-        }
-        // A peer of this host that sends over shared memory has no other endpoint at its address.
-        if address.is_some() && self.is_open(peer) && !self.is_net(peer) {
+        if address.is_some() && !self.may_be_at(number, who, peer, source) {
+            self.home.disown(number);
             return Err(Unknown::Unlisted);
         }
         if self.who_is_at(peer) != Some(who) {
@@ -292,7 +292,11 @@ impl Engine {
         if self.numbers.len() <= peer as usize {
             self.numbers.resize(peer as usize + 1, None);
         }
-        self.numbers[peer as usize] = Some((number, who));
+        if let Some((old, _)) = self.numbers[peer as usize].replace((number, who))
+            && old != number
+        {
+            self.sources[old as usize] = UNKNOWN;
+        }
         if !context {
             return Ok(peer);
         }
@@ -319,7 +323,27 @@ impl Engine {
         let Some(&Some((number, _))) = self.numbers.get(peer as usize) else { return true };
         let is_context = self.sources.get(number as usize).is_some_and(|&of| of == CONTEXT + peer);
         let source = if is_context { self.endpoints[number as usize] } else { peer };
-        self.home.is_at_its_address(number, || self.secret_of(source))
+        self.knows_secrets(number, peer, source)
+    }
+
+    /// Whether a sender over the network knows the secrets in the names at its address, and at that of the
+    /// endpoint that it says to be a context of, as far as names were inserted.
+    fn knows_secrets(&self, number: u32, peer: u32, source: u32) -> bool {
+        let knows = |of: u32| self.home.is_at_its_address(number, || self.secret_of(of));
+        knows(peer) && (source == peer || knows(source))
+    }
+
+    /// Whether a sender over the network may be at the address that it claims.
+    fn may_be_at(&mut self, number: u32, who: Identity, peer: u32, source: u32) -> bool {
+        // An endpoint of this host sends over shared memory.
+        let is_far = self.is_far(self.domain.peers.address(peer));
+        if !is_far || !self.knows_secrets(number, peer, source) {
+            return false;
+        }
+        let is_certain = self.home.is_vouched_for(number);
+        self.has_unnamed |= !is_certain;
+        // The endpoint that is there now goes on until its connection ends.
+        is_certain || !self.is_open(peer) || self.who_is_at(peer) == Some(who)
     }
 
     /// The peer at a port of this host.

@@ -244,9 +244,22 @@ impl Engine {
     fn look_at(&mut self, peer: u32, look: Look) {
         let Some(Some(link)) = self.links.get(peer as usize) else { return };
         // Its name may have been inserted since its first message came.
-        if !self.is_verified(peer) || link.liveness(look) != Liveness::Alive {
-            let gone = link.identity();
-            self.part(peer, gone);
+        let (gone, liveness) = (link.identity(), link.liveness(look));
+        if !self.is_verified(peer) {
+            self.drop_messages(peer);
+        } else if liveness == Liveness::Alive {
+            return;
+        }
+        self.part(peer, gone);
+    }
+
+    /// Drops the messages of a peer that is not at the address that it claims.
+    fn drop_messages(&mut self, peer: u32) {
+        let (holder, epoch) = (self.device.holder(), self.epoch(peer));
+        for tagged in [true, false] {
+            self.device.lock().context(tagged).drop_unexpected(|_, kept| {
+                (kept.holder, kept.peer, kept.epoch) == (holder, peer, epoch)
+            });
         }
     }
 

@@ -129,6 +129,8 @@ pub(crate) struct Engine {
     pub(crate) next_page: usize,
     /// A slot waits for a descriptor or memory.
     pub(crate) is_short: bool,
+    /// Whether somebody sent over the network whose name was not inserted yet.
+    pub(crate) has_unnamed: bool,
     /// Control messages that found a full ring.
     pub(crate) deferred: Deferred,
     pub(crate) sends: Arc<Ops>,
@@ -265,6 +267,7 @@ impl Engine {
             passing: Vec::new(),
             next_page: 0,
             is_short: false,
+            has_unnamed: false,
             deferred: Deferred::default(),
             sends: Arc::new(Ops::new(domain.locked)),
             work: 0,
