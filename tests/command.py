@@ -234,6 +234,20 @@ def failed_programs(arguments, programs):
         check(done.stdout.startswith(failed) == told, f"sweep, {size}: {done.stdout[:200]}")
 
 
+def processors(arguments, programs):
+    """Ranks share the processors that they may run on, not all of the host."""
+    place = fresh("processors")
+    one = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
+    storm = [MPIEXEC, "-n", "8", str(programs / "any_source")]
+    done = tcam(arguments, "record", f"--out={place}", "--", *storm, **one)
+    check(done.returncode == 0 and "8 ranks on 1 processor take turns" in done.stderr, done.stderr)
+    check(json.loads((place / "run.tcam").read_text())["processors"] == 1, "run.tcam")
+    done = tcam(arguments, "replay", place)
+    check("8 ranks on 1 processor take turns" in done.stderr, f"replay: {done.stderr}")
+    done = tcam(arguments, "doctor", "--", *storm, **one)
+    check("8 ranks on 1 core: ranks take turns" in done.stdout, f"doctor: {done.stdout}")
+
+
 def shell(command):
     """A command behind `--` as a shell takes it."""
     return shlex.join(command[1:])
@@ -492,6 +506,7 @@ def main():
     memory_apart(arguments, programs)
     numbers(arguments, programs)
     failed_programs(arguments, programs)
+    processors(arguments, programs)
     output_goes_nowhere(arguments, programs)
     surroundings(arguments, programs)
     two_programs(arguments, programs)

@@ -108,6 +108,11 @@ impl Cores {
         &self.0
     }
 
+    /// Their numbers, in order.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        (0..64 * WORDS).filter(|number| self.0[number / 64] & (1 << (number % 64)) != 0)
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0 == [0; WORDS]
@@ -160,5 +165,6 @@ mod tests {
         assert_eq!(of(&[0, 100, 200]).share(&of(&[100])), WHOLE / 3);
         assert_eq!(of(&[]).share(&of(&[1])), 0);
         assert_eq!(of(&[64 * WORDS]).count(), 0);
+        assert!(of(&[0, 63, 64, 200]).numbers().eq([0, 63, 64, 200]));
     }
 }

@@ -23,6 +23,9 @@ pub struct Origin {
     pub job: Option<u64>,
     /// Processors of the host that are online.
     pub cores: Option<u32>,
+    /// The processors that it may run on, such as `0-3,8`, by affinity and cpuset; empty if unknown.
+    /// A launcher may bind each rank to others.
+    pub processors: String,
     /// When the endpoint was opened, seconds since 1970.
     pub started_s: u64,
 }
@@ -41,7 +44,7 @@ impl Origin {
     }
 
     pub(crate) fn make_plain(&mut self) {
-        plain::make_plain([&mut self.command, &mut self.mpi]);
+        plain::make_plain([&mut self.command, &mut self.mpi, &mut self.processors]);
     }
 }
 

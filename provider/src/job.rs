@@ -8,6 +8,7 @@ use std::{
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
+use host::cores::Cores;
 use nic::{
     origin::Origin,
     params::{ParamError, Params},
@@ -77,6 +78,7 @@ pub(crate) fn of(opened: Instant) -> Origin {
             ranks: ranks(),
             job: job(),
             cores: CORES.iter().find_map(|path| count(&std::fs::read_to_string(path).ok()?)),
+            processors: list(Cores::of_thread().numbers()),
             started_s: 0,
         };
         origin.set_command(&command());
@@ -111,6 +113,22 @@ fn count(list: &str) -> Option<u32> {
         all += last.checked_sub(first)?.checked_add(1)?;
     }
     Some(all)
+}
+
+/// Numbers in ascending order as a list such as `0-3,8`.
+fn list(numbers: impl Iterator<Item = usize>) -> String {
+    let mut ranges: Vec<[usize; 2]> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut() {
+            Some([_, last]) if *last + 1 == number => *last = number,
+            _ => ranges.push([number, number]),
+        }
+    }
+    let text = |[first, last]: &[usize; 2]| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 /// Refuses a pattern by which all ranks would write to the same report.
@@ -169,6 +187,9 @@ mod tests {
     fn processors_are_counted() {
         for (list, all) in [("0-1\n", Some(2)), ("0", Some(1)), ("0-3,8,10-11", Some(7))] {
             assert_eq!(count(list), all, "{list}");
+        }
+        for (numbers, text) in [(&[0, 1, 2, 3, 8][..], "0-3,8"), (&[5], "5"), (&[], "")] {
+            assert_eq!(list(numbers.iter().copied()), text);
         }
         for odd in ["", "3-1", "a", "1-"] {
             assert_eq!(count(odd), None, "{odd}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Where numbers come from: what a reader needs to repeat the run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -26,19 +26,55 @@ pub(super) fn lines(heads: &[Head]) -> Vec<Line> {
     };
     let number = |of: Option<u32>| of.map_or_else(String::new, |number| number.to_string());
     let started = heads.iter().map(|head| head.origin.started_s).filter(|at| *at > 0).min();
+    let processors = processors(heads);
     let mut lines = vec![
         ("program", each(&|head| head.program.to_string())),
         ("command", each(&|head| head.origin.command.to_string())),
         ("started", started.map_or_else(String::new, date)),
         ("ranks", each(&|head| number(head.origin.ranks))),
         ("hosts", each(&|head| head.host.to_string())),
-        ("processors", each(&|head| number(head.origin.cores))),
+        ("processors", each(&|head| number(processors.get(&*head.host).copied()))),
         ("MPI", each(&|head| head.origin.mpi.to_string())),
         ("libfabric", each(&|head| head.libfabric.to_string())),
         ("tcam", each(&|head| head.tcam.to_string())),
     ];
     lines.retain(|(_, value)| !value.is_empty());
     lines
+}
+
+/// Processors of each host that its ranks could use together. Reports of earlier versions have only the number that
+/// was online.
+pub(super) fn processors(heads: &[Head]) -> BTreeMap<&str, u32> {
+    let (mut usable, mut online) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
+    for head in heads {
+        online.extend(head.origin.cores.map(|cores| (&*head.host, cores)));
+        usable.entry(&*head.host).or_default().extend(ranges(&head.origin.processors));
+    }
+    let usable = usable.into_iter().map(|(host, ranges)| (host, union(ranges)));
+    online.extend(usable.filter(|(_, number)| *number > 0));
+    online
+}
+
+/// The ranges of a list such as `0-3,8`, first and last; those that are none are left out.
+fn ranges(list: &str) -> impl Iterator<Item = [u32; 2]> {
+    list.split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let range = [first.parse().ok()?, last.parse().ok()?];
+        (range[0] <= range[1]).then_some(range)
+    })
+}
+
+/// How many numbers are in one of these ranges.
+fn union(mut ranges: Vec<[u32; 2]>) -> u32 {
+    ranges.sort_unstable();
+    ranges.dedup();
+    let (mut all, mut next) = (0_u32, 0_u64);
+    for [first, last] in ranges {
+        let first = u64::from(first).max(next);
+        next = next.max(u64::from(last) + 1);
+        all = all.saturating_add(u32::try_from(next.saturating_sub(first)).unwrap_or(u32::MAX));
+    }
+    all
 }
 
 /// Date and time, of the world, of seconds since 1970.
@@ -57,6 +93,26 @@ mod tests {
     fn dates_are_told_as_iso_8601_has_them() {
         assert_eq!(date(1_795_417_329), "2026-11-23T07:02:09Z");
         assert_eq!(date(u64::MAX), "");
+    }
+
+    #[test]
+    fn processors_are_those_that_the_ranks_of_a_host_could_use() {
+        let of = |bound: &[(&str, &str)]| {
+            let mut shared = Shared::default();
+            let heads: Vec<_> = (bound.iter().zip(0..))
+                .map(|((host, list), rank)| {
+                    let mut report = sample(rank, 1, 1);
+                    report.host = (*host).to_owned();
+                    (report.origin.cores, report.origin.processors) = (Some(8), (*list).to_owned());
+                    shared.head(&report)
+                })
+                .collect();
+            processors(&heads).into_values().collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[("a", "0"), ("a", "0")]), [1], "taskset -c 0");
+        assert_eq!(of(&[("a", "0-1"), ("a", "2-3,5"), ("a", "3")]), [5], "each rank is bound");
+        assert_eq!(of(&[("a", ""), ("b", "7"), ("b", "3-1,x,")]), [8, 1], "of an earlier version");
+        assert_eq!(of(&[("a", "0-4294967295")]), [u32::MAX], "a report may say anything");
     }
 
     #[test]

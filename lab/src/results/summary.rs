@@ -244,9 +244,10 @@ fn crowd(heads: &[Head], processes: &BTreeSet<(&str, u32)>) -> Option<(u32, u32)
     for (host, _) in processes {
         *hosts.entry(host).or_default() += 1;
     }
+    let processors = origin::processors(heads);
     heads.iter().find_map(|head| {
-        let (ranks, cores) = (hosts.get(&*head.host)?, head.origin.cores?);
-        (*ranks > cores).then_some((*ranks, cores))
+        let (ranks, cores) = (hosts.get(&*head.host)?, processors.get(&*head.host)?);
+        (ranks > cores).then_some((*ranks, *cores))
     })
 }
 

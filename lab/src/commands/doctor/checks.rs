@@ -318,8 +318,8 @@ pub(super) fn cores(command: &[OsString], hosts: usize) -> Option<Finding> {
     } else {
         Finding::note(
             format!("{what}: ranks take turns"),
-            "counts are exact for the run, but how long the UMQ becomes depends on scheduling (`tcam sweep \
-             --repeat 3` tells how much), and times do not tell what a NIC would do",
+            "counts are exact for the run, but the length of the UMQ depends on scheduling, and times are not \
+             those of a NIC; `tcam sweep --repeat 3` shows the spread, not the length with a processor for each",
         )
     })
 }
