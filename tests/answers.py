@@ -422,6 +422,22 @@ def messages(arguments, programs):
     check(done.returncode == 125 and "run.trace" in done.stderr, f"stats .: {done.stderr}")
 
 
+def phases(arguments, programs):
+    """Phases end with each collective operation of all ranks, however many ranks there are."""
+    for ranks, numbers in ((4, 1), (6, 1), (12, 1), (8, 4000), (6, 4000)):
+        what = f"phases of {ranks} ranks, {numbers} numbers"
+        place = PLACE / f"phases-{ranks}-{numbers}"
+        program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", str(ranks), str(programs / "phases"), str(numbers)]
+        done = tcam(arguments, "record", f"--out={place}", "--", *program)
+        check(done.returncode == 0, f"{what}: {done.stderr[-500:]}")
+        told = json.loads(tcam(arguments, "stats", "--by=phase", "--json=-", place).stdout)
+        # MPI_Init and MPI_Finalize have some of their own.
+        found = len(told["phases"])
+        check(20 < found < 30 and not told["warnings"], f"{what}: {found}, {told['warnings']}")
+        entered = [phase["added"] for phase in told["phases"] if phase["added"] >= ranks]
+        check(len(entered) >= 20, f"{what}: {entered}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
@@ -441,6 +457,7 @@ def main():
     overflow(arguments)
     changed(arguments, programs)
     messages(arguments, programs)
+    phases(arguments, programs)
     print(f"{time.monotonic() - started:.0f} s")
     return exit_code()
 

@@ -10,6 +10,7 @@ use crate::experiment::by::{self, By, Groups};
 use crate::experiment::fill::{self, Window};
 use crate::experiment::gathering::Keep;
 use crate::experiment::outcome::Experiment;
+use crate::experiment::phases;
 use crate::experiment::repeated::{self, Repeated};
 use crate::experiment::sheets;
 use crate::experiment::sources::Sources;
@@ -125,6 +126,8 @@ struct ToldPhases<'a> {
     #[serde(flatten)]
     completeness: Completeness,
     phases: &'a [by::Phase],
+    /// Operations whose calls could not be found.
+    warnings: &'a [String],
 }
 
 /// What `--by thread --json` tells.
@@ -154,10 +157,16 @@ fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Er
     let bar = play::bar(&experiment.traces, 1);
     let (sheets, readings): (_, Vec<_>) = match by {
         By::Phase => {
-            let phases = by::phases(&experiment.traces)?;
-            let told = ToldPhases { title, completeness, phases: &phases };
+            let found = phases::of(&experiment.traces)?;
+            let phases = by::needed_in(&experiment.traces, &found)?;
+            let warnings = found.warnings;
+            let told = ToldPhases { title, completeness, phases: &phases, warnings: &warnings };
             arguments.json.write(Kind::Stats, told)?;
-            (vec![by::sheet_of(&phases)], by::note_of(&phases).into_iter().collect())
+            if arguments.json.takes_output() {
+                warnings.iter().for_each(|warning| eprintln!("{warning}"));
+            }
+            let notes = warnings.into_iter().chain(by::note_of(&phases));
+            (vec![by::sheet_of(&phases)], notes.collect())
         }
         By::Thread => {
             let threads = Threads::of(&experiment.traces, window, &bar)?;

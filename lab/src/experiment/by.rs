@@ -9,6 +9,7 @@ use serde::Serialize;
 use strum::IntoStaticStr;
 
 use super::fill::{self, Class, Makeup, Peer, Window};
+use super::phases::Phases;
 use super::rank::Queue;
 use crate::error::Error;
 use crate::results::ranks::{named, ranges};
@@ -301,10 +302,10 @@ pub(crate) struct Phase {
     added: u64,
 }
 
-/// What phases need.
-pub(crate) fn phases(traces: &[Trace]) -> Result<Vec<Phase>, Error> {
-    let windows = fill::phases(traces)?;
-    let needed = fill::needed(traces, &windows)?;
+/// Returns what each of the phases needs.
+pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>, Error> {
+    let windows = &phases.windows;
+    let needed = fill::needed(traces, windows, &phases.ends)?;
     let worst = |phase: usize, queue: Queue| {
         let marks = needed.iter().map(|(rank, of)| (of[phase][queue as usize].0, *rank));
         // The first of equals.

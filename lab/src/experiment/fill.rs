@@ -6,13 +6,11 @@
 //! the queue is longer than ever: as soon as something leaves it, keep how many there are of each
 //! ```
 
-use std::collections::BTreeMap;
-
 use indicatif::ProgressBar;
 use matching::{Key, Source, TagLayout, Told};
-use nic::message::Envelope;
 use nic::replay::Change;
-use nic::trace::{Address, Op};
+use nic::trace::Address;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap as HashMap;
 
 use super::rank::Queue;
@@ -364,72 +362,30 @@ pub(crate) fn series(
     Ok(series)
 }
 
-/// Phases of a job: what lies between collective operations that all of its ranks took part in.
-pub(crate) fn phases(traces: &[Trace]) -> Result<Vec<Window>, Error> {
-    let (start, tagged) = (start_of(traces), tagged(traces));
-    let settings = Settings::default();
-    let times = play::each(&tagged, &ProgressBar::hidden(), |trace, _| {
-        let layout = trace.layout(&trace.params(&settings)?)?;
-        let since = trace.header.start_ns.saturating_sub(start);
-        let mut times: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
-        let mut player = Player::new(trace, trace.device(&trace.params(&settings)?)?)?;
-        while let Some((ns, op)) = player.next()? {
-            let Op::Arrive(Envelope { source, bits, .. }) = op else { continue };
-            let told = layout.tell(&Key { bits, ignore: 0, source: Source::new(source) });
-            if let (Some(operation), Some(0)) = (told.operation, told.communicator) {
-                times.entry(operation).or_default().push((since + ns) as f64 / SECOND);
-            }
-        }
-        Ok(times)
-    })?;
-    Ok(between(&times))
-}
-
-/// Windows between calls of collective operations, by the times of the messages of each on each
-/// rank.
-///
-/// In a barrier of n ranks, and in other operations whose result all ranks have, each rank gets
-/// log2 n messages, rounded up, as the usual algorithms have it. So where all ranks got as many,
-/// and a multiple of that, call k has ended with the last of the k-th such messages of all ranks.
-fn between(times: &[BTreeMap<&'static str, Vec<f64>>]) -> Vec<Window> {
-    let rounds = times.len().next_power_of_two().ilog2() as usize;
-    let operations = times.first().into_iter().flat_map(BTreeMap::keys);
-    let mut ends: Vec<f64> = Vec::new();
-    for operation in operations {
-        let of_ranks: Vec<_> = times.iter().filter_map(|rank| rank.get(operation)).collect();
-        let count = of_ranks[0].len();
-        let alike = of_ranks.len() == times.len() && of_ranks.iter().all(|of| of.len() == count);
-        if rounds == 0 || !alike || !count.is_multiple_of(rounds) {
-            continue;
-        }
-        ends.extend(
-            (rounds - 1..count)
-                .step_by(rounds)
-                .map(|last| of_ranks.iter().map(|of| of[last]).fold(0.0, f64::max)),
-        );
-    }
-    ends.sort_by(f64::total_cmp);
-    ends.dedup();
-    let starts = std::iter::once(0.0).chain(ends.iter().copied());
-    let ends = ends.iter().copied().chain([f64::INFINITY]);
-    starts.zip(ends).map(|(from, to)| Window { from, to }).collect()
-}
-
 /// Most elements at once and elements that entered, of each queue of a rank in a phase.
 pub(crate) type Needed = [(u64, u64); 2];
 
 /// A rank and what it needs, phase by phase.
 pub(crate) type OfRank = (Option<u32>, Vec<Needed>);
 
-/// What ranks need in each of some phases, one after the other.
-pub(crate) fn needed(traces: &[Trace], phases: &[Window]) -> Result<Vec<OfRank>, Error> {
+/// Returns what ranks need in each of some phases, one after the other. A trace enters the next phase behind the
+/// operation in `ends`, or by time if it has none there.
+pub(crate) fn needed(
+    traces: &[Trace],
+    phases: &[Window],
+    ends: &[Vec<u64>],
+) -> Result<Vec<OfRank>, Error> {
     let (ranks, start, tagged) = (Ranks::of(traces), start_of(traces), tagged(traces));
     let bar = play::bar(&tagged, 1);
-    let needed = play::each(&tagged, &bar, |trace, bar| {
+    let each = tagged.par_iter().zip(ends).map(|(trace, ends)| {
         let mut needed: Vec<Needed> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
-        let makeup = play(trace, &ranks, start, Window::ALL, bar, |at, makeup| {
-            while phases.get(phase).is_some_and(|window| at > window.to) {
+        let makeup = play(trace, &ranks, start, Window::ALL, &bar, |at, makeup| {
+            let is_over = |phase: usize| match ends.as_slice() {
+                [] => phases.get(phase).is_some_and(|window| at > window.to),
+                ends => ends.get(phase).is_some_and(|end| makeup.operations > *end),
+            };
+            while is_over(phase) {
                 phase += 1;
             }
             let Some(of) = needed.get_mut(phase) else { return };
@@ -442,8 +398,9 @@ pub(crate) fn needed(traces: &[Trace], phases: &[Window]) -> Result<Vec<OfRank>,
         })?;
         Ok((makeup.rank, needed))
     });
+    let needed: Vec<_> = each.collect();
     bar.finish_and_clear();
-    needed
+    needed.into_iter().collect()
 }
 
 #[cfg(test)]
@@ -469,23 +426,5 @@ mod tests {
         queue.settle();
         assert_eq!((queue.mark, queue.at, queue.at_mark.as_slice()), (3, 5.0, &[0, 1, 2][..]));
         assert!(queue.added.is_empty());
-    }
-
-    #[test]
-    fn phases_end_with_calls_that_all_ranks_took_part_in() {
-        let rank = |barriers: &[f64], bcasts: &[f64]| {
-            BTreeMap::from([("barrier", barriers.to_vec()), ("bcast", bcasts.to_vec())])
-        };
-        // Three ranks: two messages a barrier; and a broadcast, which its root gets no message of.
-        let times = [
-            rank(&[1.0, 1.1, 3.0, 3.1], &[]),
-            rank(&[1.0, 1.5, 3.0, 3.2], &[2.0]),
-            rank(&[0.9, 1.2, 2.9, 3.3], &[2.1]),
-        ];
-        let windows = between(&times);
-        let told: Vec<_> = windows.iter().map(|window| (window.from, window.to)).collect();
-        assert_eq!(told, [(0.0, 1.5), (1.5, 3.3), (3.3, f64::INFINITY)]);
-        assert_eq!(between(&times[..1]).len(), 1);
-        assert_eq!(between(&[]), [Window::ALL]);
     }
 }

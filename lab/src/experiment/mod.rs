@@ -13,6 +13,7 @@ pub(crate) mod operation;
 pub(crate) mod operations;
 pub(crate) mod outcome;
 pub(crate) mod page;
+pub(crate) mod phases;
 pub(crate) mod profile;
 pub(crate) mod qstat;
 pub(crate) mod rank;
