@@ -422,6 +422,45 @@ def messages(arguments, programs):
     check(done.returncode == 125 and "run.trace" in done.stderr, f"stats .: {done.stderr}")
 
 
+def several(arguments, programs):
+    """Repeats are not more ranks, nor are recordings of other sizes: each is by itself."""
+    place = fresh("several")
+    for run, ranks in (("a", 4), ("b", 4), ("c", 4), ("two", 2)):
+        ring = launched("mpich", ranks, programs / "ring")
+        done = tcam(arguments, "record", f"--out={place / run}", "--mpi=mpich", "--", *ring)
+        check(done.returncode == 0, f"several: {done.stderr[-500:]}")
+    repeats, sizes = [place / run for run in "abc"], [place / "two", place / "a"]
+    for directories in (repeats, sizes):
+        what, ranks = f"several, {len(directories)}", [int(of.name == "two") * -2 + 4 for of in directories]
+        out = fresh("several-out")
+        done = {
+            "compare": tcam(arguments, "compare", f"--csv={out / 'x.csv'}", *directories),
+            "stats": tcam(arguments, "stats", "--by=tag", *directories),
+            "plot": tcam(arguments, "plot", "--format=svg", f"--out={out}", *directories),
+            "report": tcam(arguments, "report", f"--out={out / 'x.html'}", *directories),
+        }
+        page = (out / "x.html").read_text()
+        for task, of in done.items():
+            told = of.stdout + of.stderr + page
+            check(of.returncode == 0 and "INCOMPLETE" not in told, f"{what}, {task}: {of}")
+            check("12 ranks" not in told and "6 ranks" not in told, f"{what}, {task}: {of.stdout[:500]}")
+        title = "ring on 4 ranks, replayed, the worst of 3 runs" if directories is repeats else "ring on 2 ranks"
+        check(title in done["compare"].stdout, f"{what}: {done['compare'].stdout[:500]}")
+        with (out / "x.csv").open(encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        check({row["recording"] for row in rows} == set(map(str, directories)), f"{what}: {rows[0]}")
+        for at, (directory, of) in enumerate(zip(directories, ranks, strict=True)):
+            check(f"{directory}:\nring on {of} ranks" in done["stats"].stdout, f"{what}: {done['stats'].stdout[:500]}")
+            check(f"{directory}: ring on {of} ranks" in page, f"{what}: page")
+            curve = out / f"{at + 1}-{directory.name}" / "curve.svg"
+            check(f"ring on {of} ranks" in curve.read_text(), f"{what}: {curve}")
+        check(("another run exceeds the highest of 3" in page) == (directories is repeats), f"{what}: page")
+        told = json.loads(tcam(arguments, "stats", "--by=peer", "--json=-", *directories).stdout)
+        check([of["complete"] for of in told["recordings"]] == [True] * len(directories), f"{what}: {told}")
+        told = json.loads(tcam(arguments, "compare", "--json=-", *directories).stdout)
+        check([of["ranks_of"] for of in told["recordings"]] == ranks, f"{what}: {told}")
+
+
 def phases(arguments, programs):
     """Phases end with each collective operation of all ranks, however many ranks there are."""
     for ranks, numbers in ((4, 1), (6, 1), (12, 1), (8, 4000), (6, 4000)):
@@ -457,6 +496,7 @@ def main():
     overflow(arguments)
     changed(arguments, programs)
     messages(arguments, programs)
+    several(arguments, programs)
     phases(arguments, programs)
     print(f"{time.monotonic() - started:.0f} s")
     return exit_code()

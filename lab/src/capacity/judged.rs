@@ -66,9 +66,15 @@ fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64)
 }
 
 /// `Sufficient: a, b. Not sufficient: c, d.`
-pub(crate) fn sentence(judged: &[Judged]) -> String {
+/// Of several recordings, a device suffices that suffices for each.
+pub(crate) fn sentence(recordings: &[&[Judged]]) -> String {
+    let devices = recordings.first().map_or(&[][..], |judged| judged);
+    let is_enough = |device: &str| {
+        let mut judged = recordings.iter().flat_map(|judged| judged.iter());
+        judged.all(|of| of.suffices || of.device != device)
+    };
     let names = |suffices: bool| {
-        let named = judged.iter().filter(|of| of.suffices == suffices);
+        let named = devices.iter().filter(|of| is_enough(&of.device) == suffices);
         named.map(|of| of.device.as_str()).collect::<Vec<_>>().join(", ")
     };
     match [names(true), names(false)] {
@@ -103,6 +109,6 @@ mod tests {
         assert_eq!(own.why, "4 overflow, 4 of the MPI itself (pool empty)");
         let fine = Judged::of("y", &Summary::of(&[sample(0, 30, 25)]).unwrap(), false);
         assert_eq!((fine.suffices, fine.why.as_str()), (true, ""));
-        assert_eq!(sentence(&[full, fine]), "Nothing spills on y; something does on x");
+        assert_eq!(sentence(&[&[full, fine][..]]), "Nothing spills on y; something does on x");
     }
 }

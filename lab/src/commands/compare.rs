@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use matching::QueueCounters;
 use nic::models::MODELS;
+use nic::plain::plain;
 use serde::Serialize;
 
 use crate::capacity::curve::{self, Replayed};
@@ -24,16 +25,18 @@ use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, percent, share, total, whole};
 use crate::text::progress;
 use crate::text::sheet::Sheet;
+use crate::traces::files::{self, Found};
 use crate::traces::node::Placed;
 use crate::traces::take::Take;
 use crate::traces::trace::Trace;
-use crate::traces::{files, play};
+use crate::traces::{play, repeats};
 
 /// Compares what devices would do with a recorded program, side by side.
 ///
 /// Plays the traces as they were recorded, then to every device that has a name, or to
 /// what --with says, and prints a line for each: what fit the table, what
-/// spilled and mostly why, and what the host had to compare.
+/// spilled and mostly why, and what the host had to compare. Directories that have ranks in common are
+/// recordings by themselves: of runs of one program there is the worst, others have a table each.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam compare tcam-trace
@@ -84,8 +87,8 @@ struct Line {
 
 /// Numbers of a line, for `--csv` and `--json`.
 #[derive(Debug, Serialize)]
-struct Row<'a> {
-    what: &'a str,
+struct Row {
+    what: String,
     /// Ranks of a node, where messages between these were left out.
     ranks_a_node: Option<NonZeroU32>,
     prq_entries: u64,
@@ -100,7 +103,7 @@ struct Row<'a> {
     umq_spills: u64,
     /// Of the MPI itself.
     internal_spills: u64,
-    mostly: &'a str,
+    mostly: &'static str,
     /// Entries that a linear search on the host compares for a message, without the timing
     /// model.
     host_entries_a_message: Option<f64>,
@@ -115,15 +118,18 @@ struct Row<'a> {
     post_mean_ns: Option<f64>,
     post_median_ns: Option<f64>,
     post_99_percent_ns: Option<f64>,
+    /// The directory, where several recordings were named.
+    recording: Option<String>,
 }
 
 /// All that `--json` tells.
 #[derive(Debug, Serialize)]
-struct Compared<'a> {
+struct Compared {
+    recording: Option<String>,
     title: String,
     #[serde(flatten)]
     completeness: Completeness,
-    lines: Vec<Row<'a>>,
+    lines: Vec<Row>,
     /// What the recording needs, by rank and by NIC.
     need: Need,
     judged: Vec<Judged>,
@@ -140,15 +146,20 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     common.give_sizes(arguments.tables)?;
     let first = if common.is_empty() { "as recorded" } else { "as set" };
     common.give("timing", "--timing", arguments.timing.as_ref())?;
-    let found = files::find(&arguments.traces, arguments.take)?.placed(&arguments.placed)?;
+    let groups = repeats::groups(&arguments.traces, arguments.take)?;
+    let groups = groups
+        .into_iter()
+        .map(|group| group.into_iter().map(|of| of.placed(&arguments.placed)).collect())
+        .collect::<Result<Vec<Vec<_>>, _>>()?;
+    let recordings = || groups.iter().flatten().map(|recording| &recording.found);
     let lines = lines(first, &arguments.with, &common)?;
-    if let Some(mixed) = files::mixed(&found) {
-        eprintln!("{mixed}");
-    }
+    recordings().filter_map(|found| files::mixed(found)).for_each(|mixed| eprintln!("{mixed}"));
     // What is wrong with one of them is said before the first replay.
-    let params: Result<Vec<_>, _> =
-        lines.iter().map(|line| files::params(&found, &line.settings)).collect();
-    let params = params?;
+    let of_line = |line: &Line| {
+        let params = recordings().map(|found| files::params(found, &line.settings));
+        params.collect::<Result<Vec<_>, _>>().map(|params| params.concat())
+    };
+    let params = lines.iter().map(of_line).collect::<Result<Vec<_>, _>>()?;
     if let Some(Place::File(path)) = &arguments.csv {
         file::check(path)?;
     }
@@ -164,48 +175,81 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
     }
     // One unit for all lines, or they could not be compared.
     let charged = params.iter().flatten().any(curve::is_charged);
-    let length: u64 = found.iter().map(Trace::records).sum();
+    let length: u64 = recordings().flat_map(|found| found.iter()).map(Trace::records).sum();
     if length >= play::LONG {
         progress::step(&format!("{} devices, {} of traces each", lines.len(), bytes(length)));
     }
-    let settings: Vec<_> = lines.iter().map(|line| line.settings.clone()).collect();
-    let replayed: Vec<_> = (lines.iter().zip(curve::replayed(&found, &settings, charged)?))
-        .filter_map(|(line, of)| Some((line.name.as_str(), of?)))
-        .collect();
-    let bar = play::bar(&found, 1);
-    let need = Need::of(&found, &common, Knob::Pool, &bar)?;
-    bar.finish_and_clear();
-    let pools = params.iter().map(|params| params.iter().any(|of| Knob::of(of) == Knob::Pool));
-    let judged: Vec<_> = replayed
-        .iter()
-        .zip(pools)
-        .map(|((name, of), pool)| Judged::of(name, &of.sum, pool))
-        .collect();
-    let title = curve::title(&found);
-    let ranks = found.ranks();
-    if let Some(lack) = ranks.lack("trace") {
-        eprintln!("{lack}");
-    }
-    if !arguments.json.takes_output() && !csv_output {
-        println!("{}", sheet(&title, &replayed, charged).terminal());
-        if let Some((_, first)) = replayed.first() {
-            println!("{}", foot(&first.sum, charged));
+    let pools: Vec<bool> =
+        (params.iter()).map(|params| params.iter().any(|of| Knob::of(of) == Knob::Pool)).collect();
+    let (mut compared, mut code) = (Vec::new(), 0);
+    for group in &groups {
+        let runs = group.iter().map(|recording| replayed(&lines, &recording.found, charged));
+        let runs = runs.collect::<Result<Vec<_>, _>>()?;
+        let first = compared.len();
+        for (recording, run) in group.iter().zip(&runs) {
+            let ranks = recording.found.ranks();
+            let name =
+                recording.name.as_ref().map(|name| plain(&name.display().to_string()).into_owned());
+            let before = name.as_ref().map_or_else(String::new, |name| format!("{name}: "));
+            ranks.lack("trace").iter().for_each(|lack| eprintln!("{before}{lack}"));
+            code = code.max(ranks.code(arguments.take.partial));
+            let bar = play::bar(&recording.found, 1);
+            let need = Need::of(&recording.found, &common, Knob::Pool, &bar)?;
+            bar.finish_and_clear();
+            compared.push(Compared {
+                title: curve::title(&recording.found),
+                completeness: ranks.completeness(),
+                lines: run
+                    .iter()
+                    .map(|(what, of)| Row::of(what, of, arguments.placed.ppn, name.clone()))
+                    .collect(),
+                need,
+                judged: (run.iter().zip(&pools))
+                    .map(|((name, of), &pool)| Judged::of(name, &of.sum, pool))
+                    .collect(),
+                recording: name,
+            });
         }
-        need::told_of_nic([&need]).iter().for_each(|line| println!("{line}"));
-        println!("{}", judged::sentence(&judged));
+        if !arguments.json.takes_output() && !csv_output {
+            let title = match group.len() {
+                1 => curve::title(&group[0].found),
+                all => format!("{}, the worst of {all} runs", curve::title(&group[0].found)),
+            };
+            println!("{}", sheet(&title, &runs, charged).terminal());
+            println!("{}", foot(&runs, charged));
+            let of_group = &compared[first..];
+            let needs = of_group.iter().map(|of| &of.need);
+            need::told_of_nic(needs).iter().for_each(|line| println!("{line}"));
+            let judged: Vec<_> = of_group.iter().map(|of| &of.judged[..]).collect();
+            println!("{}", judged::sentence(&judged));
+        }
     }
-    let rows: Vec<_> =
-        replayed.iter().map(|(what, of)| Row::of(what, of, arguments.placed.ppn)).collect();
+    let rows: Vec<_> = compared.iter().flat_map(|of| &of.lines).collect();
     match &arguments.csv {
         Some(Place::File(path)) => file::write(path, csv(&rows)?)?,
         Some(Place::Output) => print!("{}", csv(&rows)?),
         None => {}
     }
-    let completeness = ranks.completeness();
-    arguments
-        .json
-        .write(Kind::Compare, Compared { title, completeness, lines: rows, need, judged })?;
-    Ok(ranks.code(arguments.take.partial))
+    match compared.as_slice() {
+        [one] => arguments.json.write(Kind::Compare, one)?,
+        recordings => arguments.json.write(Kind::Compare, Several { recordings })?,
+    }
+    Ok(code)
+}
+
+/// What `--json` tells of several recordings.
+#[derive(Debug, Serialize)]
+struct Several<'a> {
+    recordings: &'a [Compared],
+}
+
+/// The lines of one recording.
+type Run = Vec<(String, Replayed)>;
+
+fn replayed(lines: &[Line], found: &Found, charged: bool) -> Result<Run, Error> {
+    let settings: Vec<_> = lines.iter().map(|line| line.settings.clone()).collect();
+    let replayed = lines.iter().zip(curve::replayed(found, &settings, charged)?);
+    Ok(replayed.filter_map(|(line, of)| Some((line.name.clone(), of?))).collect())
 }
 
 /// What is compared: first what all lines have, then all devices or what was asked for.
@@ -242,23 +286,29 @@ fn assignments(words: &str) -> Vec<String> {
     found
 }
 
-fn sheet(title: &str, replayed: &[(&str, Replayed)], charged: bool) -> Sheet {
+fn sheet(title: &str, runs: &[Run], charged: bool) -> Sheet {
     let cost = if charged { "host adds, ns" } else { "host traverses" };
     let header = ["", "fit at once", "PRQ spilled", "UMQ spilled", cost, "mostly for"];
     let mut sheet = Sheet::new(title, header);
-    for (name, Replayed { sum, cost, traversed }) in replayed {
-        let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
-        let cost = match cost {
+    for (at, (name, _)) in runs.first().into_iter().flatten().enumerate() {
+        let of_runs = || runs.iter().filter_map(|run| Some(&run.get(at)?.1));
+        let most = |of: &dyn Fn(&Replayed) -> f64| of_runs().map(of).fold(0.0, f64::max);
+        let worst = of_runs().max_by_key(|run| {
+            let (prq, umq) = (&run.sum.tagged.prq, &run.sum.tagged.umq);
+            total([prq.spills, umq.spills])
+        });
+        let reason = worst.and_then(|run| mostly(&run.sum.tagged.prq, &run.sum.tagged.umq));
+        let cost = most(&|run| match run.cost {
             Cost::Modelled(Modelled { added, .. }) => added,
-            Cost::Compared(_) => traversed,
-        };
+            Cost::Compared(_) => run.traversed,
+        });
         sheet.row([
-            (*name).to_owned(),
-            share(sum.at_once()),
-            share(spilled(prq)),
-            share(spilled(umq)),
+            name.clone(),
+            share(100.0 - most(&|run| run.sum.spilled())),
+            share(most(&|run| spilled(&run.sum.tagged.prq))),
+            share(most(&|run| spilled(&run.sum.tagged.umq))),
             format!("{cost:.1}"),
-            mostly(prq, umq).map_or_else(|| "-".to_owned(), |reason| reason.to_string()),
+            reason.map_or_else(|| "-".to_owned(), |reason| reason.to_string()),
         ]);
     }
     sheet
@@ -288,25 +338,34 @@ fn mostly(prq: &QueueCounters, umq: &QueueCounters) -> Option<Mostly> {
 }
 
 /// What the columns mean, and what no device changes.
-fn foot(sum: &Summary, charged: bool) -> String {
+fn foot(runs: &[Run], charged: bool) -> String {
     let unit = match charged {
         true => "host adds: what spilled elements cost a message, on average, as modelled",
         false => "host traverses: entries that the engine's searches pass there, a message",
     };
-    let longest = |peak: &Peak| format!("{}{}", whole(peak.elements), rank_of(peak));
-    format!(
+    let firsts = || runs.iter().filter_map(|run| Some(&run.first()?.1.sum));
+    let longest = |of: fn(&Summary) -> &Peak| {
+        let peak = firsts().map(of).cloned().fold(Peak::default(), Peak::highest);
+        format!("{}{}", whole(peak.elements), rank_of(&peak))
+    };
+    let mut foot = format!(
         "{unit}\n{}; longest PRQ {}, UMQ {}",
-        count(sum.tagged.arrivals, "message"),
-        longest(&sum.prq_peak),
-        longest(&sum.umq_peak),
-    )
+        count(firsts().map(|sum| sum.tagged.arrivals).max().unwrap_or(0), "message"),
+        longest(|sum| &sum.prq_peak),
+        longest(|sum| &sum.umq_peak),
+    );
+    if runs.len() > 1 {
+        foot += &format!("\n{}", repeats::exceeded(runs.len()));
+    }
+    foot
 }
 
-impl<'a> Row<'a> {
+impl Row {
     fn of(
-        what: &'a str,
+        what: &str,
         Replayed { sum, cost, traversed }: &Replayed,
         ranks_a_node: Option<NonZeroU32>,
+        recording: Option<String>,
     ) -> Self {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let modelled = match cost {
@@ -314,7 +373,7 @@ impl<'a> Row<'a> {
             Cost::Compared(_) => None,
         };
         Self {
-            what,
+            what: what.to_owned(),
             ranks_a_node,
             prq_entries: prq.entries,
             umq_entries: umq.entries,
@@ -338,12 +397,13 @@ impl<'a> Row<'a> {
             post_mean_ns: modelled.and_then(|modelled| modelled.posts[0]),
             post_median_ns: modelled.and_then(|modelled| modelled.posts[1]),
             post_99_percent_ns: modelled.and_then(|modelled| modelled.posts[2]),
+            recording,
         }
     }
 }
 
 /// The lines as CSV.
-fn csv(lines: &[Row<'_>]) -> Result<String, Error> {
+fn csv(lines: &[&Row]) -> Result<String, Error> {
     let mut csv = csv::Writer::from_writer(Vec::new());
     for line in lines {
         csv.serialize(line).map_err(Error::NoCsv)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam plot`: the pictures of an experiment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -10,6 +10,7 @@ use crate::experiment::figures;
 use crate::experiment::gathering::Keep;
 use crate::experiment::material::Material;
 use crate::experiment::outcome::Experiment;
+use crate::experiment::repeated;
 use crate::experiment::sources::Sources;
 use crate::file;
 use crate::results::fresh::{self, Earlier};
@@ -23,7 +24,8 @@ use crate::results::lock::Lock;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam plot reports
-  tcam plot tcam-trace --out pictures --format svg")]
+  tcam plot tcam-trace --out pictures --format svg
+Of several recordings, each has its pictures in a directory of its own: DIR/1-NAME and so on.")]
 pub(crate) struct Plot {
     #[command(flatten)]
     from: Sources,
@@ -49,13 +51,30 @@ pub(crate) enum Format {
 pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
     let expected = "there are several pictures: give a directory; --format says svg or png";
     file::check_kind(&arguments.out, &[], expected)?;
-    let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
-    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
-    let earlier = Earlier::of(&arguments.out, &figures::NAMES, &["svg", "png"]);
-    let material = Material::of(&experiment)?;
+    let experiments = repeated::apart(&arguments.from)?;
+    let lock = || Lock::of(&fresh::make(&arguments.out)?);
+    let Some(experiments) = experiments else {
+        let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
+        let _lock = lock()?;
+        return draw(arguments, &experiment, &arguments.out);
+    };
+    let _lock = lock()?;
+    let mut code = 0;
+    for (at, (name, experiment)) in arguments.from.names.iter().zip(&experiments).enumerate() {
+        let of = format!("{}-{}", at + 1, name.file_name().unwrap_or_default().display());
+        let out = fresh::make(&arguments.out.join(of))?;
+        code = code.max(draw(arguments, experiment, &out)?);
+    }
+    Ok(code)
+}
+
+/// Draws the pictures of one experiment.
+fn draw(arguments: &Plot, experiment: &Experiment, out: &Path) -> Result<u8, Error> {
+    let earlier = Earlier::of(out, &figures::NAMES, &["svg", "png"]);
+    let material = Material::of(experiment)?;
     let code = experiment.code(arguments.from.take);
-    for figure in figures::all(&experiment, &material) {
-        let path = |ending: &str| arguments.out.join(figure.name).with_extension(ending);
+    for figure in figures::all(experiment, &material) {
+        let path = |ending: &str| out.join(figure.name).with_extension(ending);
         if arguments.format != Format::Png {
             let path = path("svg");
             file::write(&path, figure.svg()?)?;
@@ -67,7 +86,7 @@ pub(crate) fn plot(arguments: &Plot) -> Result<u8, Error> {
             println!("{}", path.display());
         }
     }
-    if !figures::has_blocks(&experiment) {
+    if !figures::has_blocks(experiment) {
         eprintln!("Nothing spilled: there is no picture of why elements were not in the table.");
     }
     earlier.note("pictures");

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::experiment::gathering::Keep;
 use crate::experiment::outcome::Experiment;
 use crate::experiment::page;
+use crate::experiment::repeated;
 use crate::experiment::sources::Sources;
 use crate::file;
 
@@ -36,13 +37,23 @@ pub(crate) fn report(arguments: &ReportPage) -> Result<u8, Error> {
         &["html"],
         "a page of HTML is written: give a name such as x.html",
     )?;
-    let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
-    let page = page::of(&experiment)?;
+    let (experiments, page) = match repeated::apart(&arguments.from)? {
+        Some(experiments) => {
+            let page = page::of_several(&arguments.from, &experiments)?;
+            (experiments, page)
+        }
+        None => {
+            let experiment = Experiment::read(&arguments.from, Keep::Shown)?;
+            let page = page::of(&experiment)?;
+            (vec![experiment], page)
+        }
+    };
     if arguments.out.as_os_str() == "-" {
         print!("{page}");
-        return Ok(experiment.code(arguments.from.take));
+    } else {
+        file::write(&arguments.out, page)?;
+        println!("{}", arguments.out.display());
     }
-    file::write(&arguments.out, page)?;
-    println!("{}", arguments.out.display());
-    Ok(experiment.code(arguments.from.take))
+    let codes = experiments.iter().map(|experiment| experiment.code(arguments.from.take));
+    Ok(codes.max().unwrap_or(0))
 }

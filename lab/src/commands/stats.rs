@@ -2,6 +2,7 @@
 //! `tcam stats`: what the tables of an experiment did, who filled its queues, and what threads asked.
 
 use clap::Args;
+use nic::plain::plain;
 use serde::Serialize;
 
 use crate::capacity::need;
@@ -17,6 +18,7 @@ use crate::experiment::sources::Sources;
 use crate::experiment::threads::Threads;
 use crate::results::json::{Json, Kind};
 use crate::results::ranks::Completeness;
+use crate::text::sheet::Sheet;
 use crate::traces::play;
 
 /// Prints what the tables of an experiment did.
@@ -32,7 +34,8 @@ use crate::traces::play;
   tcam stats --by thread tcam-trace
   tcam stats --json - reports
   tcam stats run-1 run-2 run-3
-Directories that have ranks in common are runs of one program: it tells what each of them needed.
+Directories that have ranks in common are runs of one program: there is a line for each of them, or
+with --by tables for each.
 With --json there are always all ranks. Phases end with each collective operation of
 MPI_COMM_WORLD that all ranks took part in; times are seconds since the first trace began.")]
 pub(crate) struct Stats {
@@ -68,15 +71,13 @@ fn seconds(text: &str) -> Result<f64, &'static str> {
 /// Prints the tables. Returns 0, or 3 of a part of the ranks.
 pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     arguments.json.check()?;
-    if arguments.by.is_none()
-        && let Some(experiments) = repeated::find(&arguments.sources)?
-    {
+    if let Some(by) = arguments.by {
+        return stats_by(arguments, by);
+    }
+    if let Some(experiments) = repeated::find(&arguments.sources)? {
         return stats_of_runs(arguments, &experiments);
     }
     let experiment = Experiment::read(&arguments.sources, Keep::Shown)?;
-    if let Some(by) = arguments.by {
-        return stats_by(arguments, &experiment, by);
-    }
     let need = experiment.need()?;
     arguments.json.write(Kind::Stats, experiment.counts(need.as_ref()))?;
     if arguments.json.takes_output() {
@@ -109,42 +110,78 @@ fn stats_of_runs(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Er
     Ok(experiments.iter().map(code).max().unwrap_or(0))
 }
 
-/// What `--by --json` tells.
+/// What `--by --json` writes of a recording.
 #[derive(Debug, Serialize)]
-struct ToldBy<'a> {
+struct ToldBy {
     title: String,
     #[serde(flatten)]
     completeness: Completeness,
     #[serde(flatten)]
-    groups: &'a Groups,
+    what: What,
 }
 
-/// What `--by phase --json` tells.
+/// Numbers by group, phase or thread.
 #[derive(Debug, Serialize)]
-struct ToldPhases<'a> {
-    title: String,
-    #[serde(flatten)]
-    completeness: Completeness,
-    phases: &'a [by::Phase],
-    /// Operations whose calls could not be found.
-    warnings: &'a [String],
+#[serde(untagged)]
+enum What {
+    Groups(Groups),
+    Phases {
+        phases: Vec<by::Phase>,
+        /// Operations whose calls could not be found.
+        warnings: Vec<String>,
+    },
+    Threads(Threads),
 }
 
-/// What `--by thread --json` tells.
-#[derive(Debug, Serialize)]
-struct ToldThreads<'a> {
-    title: String,
-    #[serde(flatten)]
-    completeness: Completeness,
-    #[serde(flatten)]
-    threads: &'a Threads,
-}
-
-/// Prints who fills the queues, or what threads asked.
-fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Error> {
-    if experiment.traces.is_empty() {
-        return Err(Error::NoOperations { option: "--by" });
+impl What {
+    fn of(experiment: &Experiment, by: By, window: Window) -> Result<Self, Error> {
+        let bar = play::bar(&experiment.traces, 1);
+        let what = match by {
+            By::Phase => {
+                let found = phases::of(&experiment.traces)?;
+                let phases = by::needed_in(&experiment.traces, &found)?;
+                Self::Phases { phases, warnings: found.warnings }
+            }
+            By::Thread => Self::Threads(Threads::of(&experiment.traces, window, &bar)?),
+            By::Communicator | By::Tag | By::Peer | By::Kind => {
+                Self::Groups(Groups::of(&fill::of(&experiment.traces, window, &bar)?, by))
+            }
+        };
+        bar.finish_and_clear();
+        Ok(what)
     }
+
+    /// For people: tables and what they say.
+    fn sheets(&self) -> (Vec<Sheet>, Vec<String>) {
+        match self {
+            Self::Groups(groups) => {
+                let readings = groups.readings().iter().cloned().chain(groups.note());
+                (vec![groups.sheet()], readings.collect())
+            }
+            Self::Phases { phases, warnings } => {
+                let notes = warnings.iter().cloned().chain(by::note_of(phases));
+                (vec![by::sheet_of(phases)], notes.collect())
+            }
+            Self::Threads(threads) => (threads.sheets(), threads.readings().to_vec()),
+        }
+    }
+}
+
+/// What `--by --json` writes of several recordings.
+#[derive(Debug, Serialize)]
+struct Several {
+    recordings: Vec<Named>,
+}
+
+#[derive(Debug, Serialize)]
+struct Named {
+    name: String,
+    #[serde(flatten)]
+    told: ToldBy,
+}
+
+/// Prints who fills the queues, or what threads asked, of each recording.
+fn stats_by(arguments: &Stats, by: By) -> Result<u8, Error> {
     let window = Window {
         from: arguments.from.unwrap_or(Window::ALL.from),
         to: arguments.to.unwrap_or(Window::ALL.to),
@@ -152,45 +189,51 @@ fn stats_by(arguments: &Stats, experiment: &Experiment, by: By) -> Result<u8, Er
     if window.from >= window.to {
         return Err(Error::EmptyWindow { from: window.from, to: window.to });
     }
-    let completeness = experiment.traces.ranks().completeness();
-    let title = experiment.title();
-    let bar = play::bar(&experiment.traces, 1);
-    let (sheets, readings): (_, Vec<_>) = match by {
-        By::Phase => {
-            let found = phases::of(&experiment.traces)?;
-            let phases = by::needed_in(&experiment.traces, &found)?;
-            let warnings = found.warnings;
-            let told = ToldPhases { title, completeness, phases: &phases, warnings: &warnings };
-            arguments.json.write(Kind::Stats, told)?;
-            if arguments.json.takes_output() {
-                warnings.iter().for_each(|warning| eprintln!("{warning}"));
-            }
-            let notes = warnings.into_iter().chain(by::note_of(&phases));
-            (vec![by::sheet_of(&phases)], notes.collect())
-        }
-        By::Thread => {
-            let threads = Threads::of(&experiment.traces, window, &bar)?;
-            let told = ToldThreads { title, completeness, threads: &threads };
-            arguments.json.write(Kind::Stats, told)?;
-            (threads.sheets(), threads.readings().to_vec())
-        }
-        By::Communicator | By::Tag | By::Peer | By::Kind => {
-            let groups = Groups::of(&fill::of(&experiment.traces, window, &bar)?, by);
-            let told = ToldBy { title, completeness, groups: &groups };
-            arguments.json.write(Kind::Stats, told)?;
-            let readings = groups.readings().iter().cloned().chain(groups.note());
-            (vec![groups.sheet()], readings.collect())
-        }
+    let sources = &arguments.sources;
+    let Some(experiments) = repeated::apart(sources)? else {
+        let experiment = Experiment::read(sources, Keep::Shown)?;
+        let told = told_by(arguments, &experiment, by, window)?;
+        arguments.json.write(Kind::Stats, told)?;
+        return Ok(experiment.silent_code(sources.take));
     };
-    bar.finish_and_clear();
-    if arguments.json.takes_output() {
-        return Ok(experiment.code(arguments.sources.take));
+    let (mut recordings, mut code) = (Vec::new(), 0);
+    for (name, experiment) in sources.names.iter().zip(&experiments) {
+        let name = plain(&name.display().to_string()).into_owned();
+        if !arguments.json.takes_output() {
+            println!("{}{name}:", if recordings.is_empty() { "" } else { "\n" });
+        }
+        let told = told_by(arguments, experiment, by, window)?;
+        code = code.max(experiment.silent_code(sources.take));
+        recordings.push(Named { name, told });
     }
+    arguments.json.write(Kind::Stats, Several { recordings })?;
+    Ok(code)
+}
+
+/// Prints it of one recording.
+fn told_by(
+    arguments: &Stats,
+    experiment: &Experiment,
+    by: By,
+    window: Window,
+) -> Result<ToldBy, Error> {
+    if experiment.traces.is_empty() {
+        return Err(Error::NoOperations { option: "--by" });
+    }
+    let what = What::of(experiment, by, window)?;
     let lack = experiment.lack_of_traces().or_else(|| experiment.sum.lack());
-    lack.iter().for_each(|lack| println!("{lack}"));
-    println!("{}", experiment.title());
-    by::window_note(window).iter().for_each(|note| println!("{note}"));
-    sheets.iter().for_each(|sheet| println!("\n{}", sheet.terminal()));
-    readings.iter().for_each(|reading| println!("{reading}"));
-    Ok(experiment.silent_code(arguments.sources.take))
+    let (sheets, readings) = what.sheets();
+    if arguments.json.takes_output() {
+        lack.iter().for_each(|lack| eprintln!("{lack}"));
+        let warnings = readings.iter().filter(|_| by == By::Phase);
+        warnings.for_each(|warning| eprintln!("{warning}"));
+    } else {
+        lack.iter().for_each(|lack| println!("{lack}"));
+        println!("{}", experiment.title());
+        by::window_note(window).iter().for_each(|note| println!("{note}"));
+        sheets.iter().for_each(|sheet| println!("\n{}", sheet.terminal()));
+        readings.iter().for_each(|reading| println!("{reading}"));
+    }
+    let completeness = experiment.traces.ranks().completeness();
+    Ok(ToldBy { title: experiment.title(), completeness, what })
 }

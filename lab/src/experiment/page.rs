@@ -4,11 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use nic::plain::plain;
+
 use super::by::{self, By, Groups};
 use super::fill::Makeup;
 use super::material::Material;
 use super::outcome::Experiment;
 use super::rank::Queue;
+use super::repeated::{self, Repeated};
+use super::sources::Sources;
 use super::{figures, sheets};
 use crate::capacity::need::{self, Need};
 use crate::error::Error;
@@ -46,18 +50,37 @@ const WORDS: [(&str, &str); 8] = [
 
 /// The page.
 pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
-    let title = escaped(&experiment.title());
+    let (summary, sections) = parts(experiment)?;
+    Ok(whole(&experiment.title(), &summary, &sections))
+}
+
+/// The page of several recordings, one after the other. Repeats of one run begin with their spread.
+pub(crate) fn of_several(from: &Sources, experiments: &[Experiment]) -> Result<String, Error> {
+    let names = from.names.iter().map(|name| plain(&name.display().to_string()).into_owned());
+    let mut sections = String::new();
+    for (name, experiment) in names.zip(experiments) {
+        let (summary, of) = parts(experiment)?;
+        let title = escaped(&format!("{name}: {}", experiment.title()));
+        let _ = write!(sections, "<section>\n<h1>{title}</h1>\n{summary}</section>\n{of}");
+    }
+    if !repeated::are_repeats(experiments) {
+        let title = format!("{} recordings", experiments.len());
+        return Ok(whole(&title, "", &sections));
+    }
+    let repeated = Repeated::of(from, experiments);
+    let [spread, next] = repeated.readings().map(|reading| escaped(&reading));
+    let summary =
+        format!("{}<ul>\n<li>{spread}</li>\n<li>{next}</li>\n</ul>\n", html(&repeated.sheet()));
+    Ok(whole(repeated.title(), &summary, &sections))
+}
+
+/// Summary and sections of an experiment.
+fn parts(experiment: &Experiment) -> Result<(String, String), Error> {
     // Drawn first: this plays the traces, and tells those that are not whole.
     let material = Material::of(experiment)?;
     let figures = figures::all(experiment, &material);
     let makeups = &material.makeups;
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>tcam: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>{title}</h1>\n{}</header>\n<main>\n",
-        summary(experiment, makeups, experiment.need()?.as_ref())
-    );
+    let mut page = String::new();
     for figure in figures {
         let (heading, reading) = (escaped(figure.heading), escaped(figure.reading));
         let named = format!("<svg role=\"img\" aria-label=\"{heading}\" ");
@@ -79,7 +102,20 @@ pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
     }
     page += "</section>\n<section>\n<h2>Configuration</h2>\n";
     page += &html(&configuration(experiment));
-    page += "</section>\n<section>\n<h2>How to read this</h2>\n<dl>\n";
+    page += "</section>\n";
+    Ok((summary(experiment, makeups, experiment.need()?.as_ref()), page))
+}
+
+/// All around the sections.
+fn whole(title: &str, summary: &str, sections: &str) -> String {
+    let title = escaped(title);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>tcam: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <header><h1>{title}</h1>\n{summary}</header>\n<main>\n{sections}\
+         <section>\n<h2>How to read this</h2>\n<dl>\n"
+    );
     for (word, meaning) in WORDS {
         let _ = writeln!(page, "<dt>{word}</dt><dd>{meaning}</dd>");
     }
@@ -90,7 +126,7 @@ pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
          <footer>tcam {}</footer>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
     );
-    Ok(page)
+    page
 }
 
 /// What is to be known first.

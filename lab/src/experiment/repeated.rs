@@ -42,9 +42,32 @@ struct Run {
     umq_high_water_rank: u32,
 }
 
+/// The repeats of one run, see [`apart`].
+///
+/// # Errors
+/// They are of different programs, or of different numbers of ranks.
+pub(crate) fn find(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> {
+    let experiments = apart(sources)?;
+    if let Some(experiments) = &experiments {
+        check(&sources.names, &measured(experiments))?;
+    }
+    Ok(experiments)
+}
+
+/// Whether all are of one program with one number of ranks.
+pub(crate) fn are_repeats(experiments: &[Experiment]) -> bool {
+    let measured = measured(experiments);
+    measured.iter().all(|of| *of == measured[0])
+}
+
+fn measured(experiments: &[Experiment]) -> Vec<Measured<'_>> {
+    let first = experiments.iter().map(|experiment| &experiment.heads[0]);
+    first.map(|head| Measured::of(&head.program, &head.origin)).collect()
+}
+
 /// The experiments of directories of which two have a rank in common and none a process: reports
 /// and traces of one run have both.
-pub(crate) fn find(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> {
+pub(crate) fn apart(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> {
     let names = &sources.names;
     if names.len() < 2 || !names.iter().all(|name| name.is_dir()) {
         return Ok(None);
@@ -65,13 +88,8 @@ pub(crate) fn find(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> 
     });
     let apart = each.all(|of| of.into_iter().all(|endpoint| processes.insert(endpoint)));
     let ranks = |of: &Experiment| of.heads.iter().filter_map(|head| head.rank).collect();
-    let repeated = apart && overlap(experiments.iter().map(ranks));
-    if repeated {
-        let first = experiments.iter().map(|experiment| &experiment.heads[0]);
-        let measured = first.map(|head| Measured::of(&head.program, &head.origin));
-        check(names, &measured.collect::<Vec<_>>())?;
-    }
-    Ok(repeated.then_some(experiments))
+    let separate = apart && overlap(experiments.iter().map(ranks));
+    Ok(separate.then_some(experiments))
 }
 
 impl Repeated {
@@ -102,11 +120,14 @@ impl Repeated {
         }
     }
 
-    /// For people.
-    pub(crate) fn print(&self) {
-        println!("{}", self.title);
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// A line for each run.
+    pub(crate) fn sheet(&self) -> Sheet {
         let header = ["run", "messages", "longest PRQ", "of rank", "longest UMQ", "of rank"];
-        let mut sheet = Sheet::new("", header);
+        let mut sheet = Sheet::new(self.title.clone(), header);
         for run in &self.runs {
             sheet.row([
                 plain(&run.name).into_owned(),
@@ -117,15 +138,22 @@ impl Repeated {
                 run.umq_high_water_rank.to_string(),
             ]);
         }
-        println!("{}", sheet.table());
-        println!("PRQ {}, UMQ {}", self.prq_needs, self.umq_needs);
-        if self.runs.iter().all(|run| run.completeness.is_complete()) {
-            println!("{}", exceeded(self.runs.len()));
-        } else {
-            println!(
-                "not all runs are whole: what the highest promises of another one is not known"
-            );
-        }
+        sheet
+    }
+
+    /// The spread of the needs, and what it says of another run.
+    pub(crate) fn readings(&self) -> [String; 2] {
+        let next = match self.runs.iter().all(|run| run.completeness.is_complete()) {
+            true => exceeded(self.runs.len()),
+            false => "not all runs are whole: nothing is known of another one".to_owned(),
+        };
+        [format!("PRQ {}, UMQ {}", self.prq_needs, self.umq_needs), next]
+    }
+
+    /// For people.
+    pub(crate) fn print(&self) {
+        println!("{}", self.sheet().terminal());
+        self.readings().iter().for_each(|line| println!("{line}"));
         println!("`tcam stats {}` has the tables of that run", self.runs[0].name);
     }
 }

@@ -49,6 +49,63 @@ fn each(names: &[PathBuf], take: Take) -> Result<Vec<Found>, Error> {
     Ok(each)
 }
 
+/// The recordings named, each with the directory that it is alone in. Repeats of one run are together,
+/// in order; recordings of other programs or of other numbers of ranks are apart.
+pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>>, Error> {
+    let alone = |name: &PathBuf| {
+        files::find(std::slice::from_ref(name), take)
+            .map(|found| Recording { name: Some(name.clone()), found })
+    };
+    let ranks = |of: &Recording| of.found.iter().filter_map(|trace| trace.header.rank).collect();
+    let each = match names.len() > 1 && names.iter().all(|name| name.is_dir()) {
+        true => names.iter().map(alone).collect::<Result<Vec<_>, _>>()?,
+        false => Vec::new(),
+    };
+    let together = || Ok(vec![vec![Recording { name: None, found: files::find(names, take)? }]]);
+    if !overlap(each.iter().map(ranks)) {
+        return together();
+    }
+    let mut processes = BTreeSet::new();
+    let mut traces = each.iter().flat_map(|of| of.found.iter());
+    if !traces.all(|trace| {
+        processes.insert((
+            trace.endpoint(),
+            trace.header.context.clone(),
+            trace.header.program.clone(),
+        ))
+    }) {
+        return together();
+    }
+    let mut groups: Vec<Vec<Recording>> = Vec::new();
+    for recording in each {
+        let same = groups.iter_mut().find(|group| group[0].measured() == recording.measured());
+        match same {
+            Some(group) => group.push(recording),
+            None => groups.push(vec![recording]),
+        }
+    }
+    Ok(groups)
+}
+
+/// Traces of one run, and the directory that they are alone in, if several were named.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) name: Option<PathBuf>,
+    pub(crate) found: Found,
+}
+
+impl Recording {
+    /// The same with its ranks on nodes.
+    pub(crate) fn placed(self, placed: &Placed) -> Result<Self, Error> {
+        Ok(Self { found: self.found.placed(placed)?, ..self })
+    }
+
+    fn measured(&self) -> Measured<'_> {
+        let Header { program, origin, .. } = &self.found[0].header;
+        Measured::of(program, origin)
+    }
+}
+
 /// What must be the same for runs to be repeats.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Measured<'a> {
