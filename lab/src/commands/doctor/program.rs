@@ -13,8 +13,15 @@ use crate::launch::launcher::{self, Mpi};
 /// What the first bytes of a program are that no interpreter runs.
 const ELF: &[u8] = b"\x7fELF";
 
-/// Names of MPI libraries, as they stand in a program that is linked to one.
+/// Names of MPI libraries, as they stand in a program that is linked to one. A program in Fortran or C++ may name
+/// only the library of its language.
 const LIBRARIES: &[(&[u8], &str)] = &[
+    (b"libmpifort.so.12", "MPICH or Intel MPI"),
+    (b"libmpicxx.so.12", "MPICH or Intel MPI"),
+    (b"libmpi_mpifh.so.40", "Open MPI"),
+    (b"libmpi_usempif08.so.40", "Open MPI"),
+    (b"libmpi_usempi_ignore_tkr.so.40", "Open MPI"),
+    (b"libmpi_cxx.so.40", "Open MPI"),
     (b"libmpi.so.12", "MPICH or Intel MPI"),
     (b"libmpich.so", "MPICH"),
     (b"libmpi.so.40", "Open MPI"),
@@ -113,6 +120,9 @@ mod tests {
         assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Open(5)), Verdict::Good);
         assert_eq!(judged(b"\x7fELF..libmpi.so.40\0", Mpi::Mpich), Verdict::Bad);
         assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Intel), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi_mpifh.so.40\0", Mpi::Open(5)), Verdict::Good);
+        assert_eq!(judged(b"\x7fELF..libmpi_mpifh.so.40\0", Mpi::Mpich), Verdict::Bad);
+        assert_eq!(judged(b"\x7fELF..libmpifort.so.12\0", Mpi::Mpich), Verdict::Good);
         assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Mpich), Verdict::Good);
         assert_eq!(judged(b"\x7fELF..libmpi.so.12\0", Mpi::Open(4)), Verdict::Bad);
         assert_eq!(judged(b"#!/bin/sh\n", Mpi::Mpich), Verdict::Note);
