@@ -32,10 +32,15 @@ const BAR: &str = "{bar:30} {bytes}/{total_bytes} of traces, {bytes_per_sec}, {e
 
 /// A bar for all traces, where their replay takes long enough to be seen.
 pub(crate) fn bar(traces: &[Trace], times: usize) -> ProgressBar {
-    match traces.iter().map(Trace::records).sum::<u64>().saturating_mul(times as u64) {
-        0..LONG => ProgressBar::hidden(),
-        length => progress::bar(length, BAR),
-    }
+    length(traces, times).map_or_else(ProgressBar::hidden, |length| progress::bar(length, BAR))
+}
+
+/// The most bytes of records that are played, if there are many.
+fn length(traces: &[Trace], times: usize) -> Option<u64> {
+    let all = |of: fn(&Trace) -> u64| {
+        traces.iter().map(of).fold(0, u64::saturating_add).saturating_mul(times as u64)
+    };
+    (all(Trace::records) >= LONG).then(|| all(Trace::room))
 }
 
 /// Replays every trace, as many at a time as there are cores; those that share a
@@ -207,6 +212,24 @@ mod tests {
 
     use super::super::take::Take;
     use super::*;
+
+    #[test]
+    fn the_bar_of_a_replay_is_as_long_as_what_may_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.trace");
+        let header = Header { window: 64 << 10, ..Header::default() };
+        fs::write(&path, header.to_bytes()).unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        let bytes = LONG + (128 << 10);
+        file.set_len(bytes).unwrap();
+        let take = Take { cut_off: true, ..Take::default() };
+        let found = files::find(std::slice::from_ref(&path), take).unwrap();
+        let room = bytes - nic::trace::HEADER as u64;
+        assert_eq!(length(&found, 3), Some(3 * room), "the window may be full");
+        file.set_len(LONG - 1).unwrap();
+        let found = files::find(&[path], take).unwrap();
+        assert_eq!(length(&found, 1), None);
+    }
 
     #[test]
     fn a_queue_that_grows_too_long_ends_the_replay() {

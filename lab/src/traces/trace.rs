@@ -83,6 +83,11 @@ impl Trace {
         self.bytes.saturating_sub(u64::from(self.header.window))
     }
 
+    /// Most bytes of records: the window of a long recording is full.
+    pub(crate) fn room(&self) -> u64 {
+        self.bytes
+    }
+
     pub(crate) fn reader(&self) -> Result<Reader<File>, Error> {
         reader(&self.path)
     }
