@@ -21,6 +21,10 @@ use crate::traces::trace::Trace;
 const EARLY: f64 = 0.01;
 /// Groups that have a line of their own.
 const LINES: usize = 24;
+/// Groups that have one however small they are.
+const FEW: usize = 4;
+/// Per cent of a queue at its longest above which others have one.
+const SHARE: f64 = 1.0;
 
 /// Value of `--by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
@@ -174,7 +178,8 @@ impl Groups {
                 whole(umq.added),
             ]);
         };
-        for Group { name, prq, umq } in self.groups.iter().take(LINES) {
+        let lines = self.lines();
+        for Group { name, prq, umq } in &self.groups[..lines] {
             row(name.clone(), *prq, *umq);
         }
         let sum = |groups: &[Group], of: fn(&Group) -> Part| {
@@ -183,12 +188,27 @@ impl Groups {
                 added: sum.added + part.added,
             })
         };
-        if let Some(rest) = self.groups.get(LINES..).filter(|rest| !rest.is_empty()) {
+        if let Some(rest) = self.groups.get(lines..).filter(|rest| !rest.is_empty()) {
             let name = format!("{} others", whole(rest.len() as u64));
             row(name, sum(rest, |of| of.prq), sum(rest, |of| of.umq));
         }
         row("all".to_owned(), sum(&self.groups, |of| of.prq), sum(&self.groups, |of| of.umq));
         sheet
+    }
+
+    /// Groups that have a line: no more than fit, and beyond a few only those with a share of a queue.
+    fn lines(&self) -> usize {
+        let most = self.groups.len().min(LINES);
+        let has_share = |group: &Group| {
+            percent(group.prq.at_mark, self.prq_high_water) >= SHARE
+                || percent(group.umq.at_mark, self.umq_high_water) >= SHARE
+        };
+        let shown = self.groups[..most].iter().rposition(has_share).map_or(0, |last| last + 1);
+        // One that is left over takes no less room as `1 others`.
+        match self.groups.len() - shown.max(FEW).min(most) {
+            1 => most,
+            _ => shown.max(FEW).min(most),
+        }
     }
 
     /// What to think of times, where some are far off.
@@ -418,6 +438,25 @@ mod tests {
         assert_eq!(by_peer.groups.len(), 3);
         assert_eq!(by_peer.sheet().rows.last().unwrap()[1], "10");
         assert_eq!(Groups::of(&[], By::Kind).groups, []);
+    }
+
+    #[test]
+    fn many_small_groups_share_a_line() {
+        let group = |tag: u64, at_mark| Group {
+            name: format!("tag {tag}"),
+            prq: Part { at_mark, added: 1 },
+            umq: Part::default(),
+        };
+        let lines = |marks: &[u64]| {
+            let sum = marks.iter().sum();
+            let groups = (0..).zip(marks).map(|(tag, &mark)| group(tag, mark)).collect();
+            let all = Groups { groups, prq_high_water: sum, ..Groups::of(&[], By::Tag) };
+            all.sheet().rows.iter().map(|row| row[0].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&[1; 523])[3..], ["tag 3", "519 others", "all"]);
+        assert_eq!(lines(&[&[900, 90][..], &[1; 9]].concat())[3..], ["tag 3", "7 others", "all"]);
+        assert_eq!(lines(&[20; 30])[23..], ["tag 23", "6 others", "all"]);
+        assert_eq!(lines(&[1; 5]), ["tag 0", "tag 1", "tag 2", "tag 3", "tag 4", "all"]);
     }
 
     #[test]
