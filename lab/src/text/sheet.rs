@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A table with its heading, for the terminal and for pages.
 
-use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, Table, TableComponent, Width, presets};
+
+/// Columns of a terminal. Names in the first column are wrapped where a table would be wider.
+const WIDTH: usize = 80;
+/// The first column is no narrower than this.
+const NAME: usize = 12;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +53,16 @@ impl Sheet {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
+        let names = widest(0).unwrap_or(0);
+        let width = table.to_string().lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        let narrow = names.saturating_sub(width.saturating_sub(WIDTH));
+        if narrow < names
+            && narrow >= NAME
+            && let Some(column) = table.column_mut(0)
+        {
+            // With the blanks on both sides.
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(narrow as u16 + 2)));
+        }
         table
     }
 }
@@ -73,6 +88,17 @@ fn wrapped(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_wrapped_where_a_table_is_wider_than_a_terminal() {
+        let mut sheet = Sheet::new("", ["tag", "PRQ", "share", "UMQ", "share", "all", "all"]);
+        let numbers = ["1,234,567", "100.0 %", "1,234,567", "100.0 %", "12,345", "12,345"];
+        let name = "allreduce of communicator 496";
+        sheet.row(std::iter::once(name).chain(numbers).map(str::to_owned));
+        let text = sheet.table().to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.contains("1,234,567") && text.contains("allreduce of"), "{text}");
+    }
 
     #[test]
     fn headers_are_wrapped_and_cells_are_not() {
