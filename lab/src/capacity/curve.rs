@@ -19,6 +19,7 @@ use super::rows::Row;
 use super::sizes::Sizes;
 use super::verdict::Swept;
 use crate::error::Error;
+use crate::results::origin;
 use crate::results::ranks::Ranks;
 use crate::results::summary::Summary;
 use crate::settings::Settings;
@@ -193,8 +194,8 @@ fn sum_of(
 
 /// Headline: the program and its ranks.
 pub(crate) fn title(found: &Found) -> String {
-    let program = &found[0].header.program;
-    let name = program.rsplit('/').next().unwrap_or(program);
+    let header = &found[0].header;
+    let name = origin::name_of(&header.program, &header.origin.command);
     let whole = found.iter().all(|trace| trace.cut().is_none());
     let replayed = if whole { "replayed" } else { "replayed as far as it was recorded" };
     let nodes = found.placed_on().map_or_else(String::new, |nodes| match nodes {

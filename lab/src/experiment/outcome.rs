@@ -17,6 +17,7 @@ use crate::capacity::need::{Knob, Need};
 use crate::error::Error;
 use crate::results::documents::{Context, Sum};
 use crate::results::head::Head;
+use crate::results::origin;
 use crate::results::ranks::Ended;
 use crate::results::reports::{self, Endpoint};
 use crate::results::run_record::RunRecord;
@@ -178,10 +179,10 @@ impl Experiment {
 
     /// The program, its ranks, and whether that is a replay.
     pub(crate) fn title(&self) -> String {
-        let program = &self.heads[0].program;
-        let name = match program.rsplit('/').next() {
-            None | Some("") => "program",
-            Some(name) => name,
+        let Head { program, origin, .. } = &self.heads[0];
+        let name = match origin::name_of(program, &origin.command) {
+            "" => "program",
+            name => name,
         };
         let ranks = self.sum.ranks();
         let replayed = if self.replayed { ", replayed" } else { "" };

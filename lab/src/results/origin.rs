@@ -77,6 +77,30 @@ fn union(mut ranges: Vec<[u32; 2]>) -> u32 {
     all
 }
 
+/// Interpreters, whose name says nothing of the program that they run; a version may follow.
+const INTERPRETERS: [&str; 8] =
+    ["python", "pypy", "perl", "ruby", "julia", "Rscript", "R", "octave"];
+
+/// Name of a program for titles: of what an interpreter runs, that is the script or module.
+pub(crate) fn name_of<'a>(program: &'a str, command: &'a str) -> &'a str {
+    let last = |path: &'a str| path.rsplit('/').next().unwrap_or(path);
+    let name = last(program);
+    let bare = name.trim_end_matches(|char: char| char.is_ascii_digit() || char == '.');
+    let script = || {
+        let mut words = command.split_whitespace().skip(1);
+        loop {
+            match words.next()? {
+                "-m" => return words.next(),
+                "-c" | "-e" => return None,
+                "-W" | "-X" => _ = words.next(),
+                word if word.starts_with('-') => {}
+                word => return Some(last(word)),
+            }
+        }
+    };
+    INTERPRETERS.contains(&bare).then(script).flatten().unwrap_or(name)
+}
+
 /// Date and time, of the world, of seconds since 1970.
 fn date(seconds: u64) -> String {
     let time = i64::try_from(seconds).ok().and_then(|at| Timestamp::from_second(at).ok());
@@ -113,6 +137,21 @@ mod tests {
         assert_eq!(of(&[("a", "0-1"), ("a", "2-3,5"), ("a", "3")]), [5], "each rank is bound");
         assert_eq!(of(&[("a", ""), ("b", "7"), ("b", "3-1,x,")]), [8, 1], "of an earlier version");
         assert_eq!(of(&[("a", "0-4294967295")]), [u32::MAX], "a report may say anything");
+    }
+
+    #[test]
+    fn a_script_is_named_and_not_its_interpreter() {
+        for (program, command, name) in [
+            ("/usr/bin/python3.11", "python3.11 -u -W ignore apps/farm.py --n 8", "farm.py"),
+            ("python3", "python3 -m mpi4py.bench x", "mpi4py.bench"),
+            ("/usr/bin/python3.11", "python3.11 -c pass", "python3.11"),
+            ("/usr/bin/python3.11", "python3.11", "python3.11"),
+            ("/usr/lib/R/bin/exec/R", "R --no-echo mean.R", "mean.R"),
+            ("/opt/lulesh2.0", "lulesh2.0 -s 8", "lulesh2.0"),
+            ("/opt/pythonic", "pythonic x.py", "pythonic"),
+        ] {
+            assert_eq!(name_of(program, command), name, "{command}");
+        }
     }
 
     #[test]

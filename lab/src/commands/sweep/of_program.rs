@@ -27,7 +27,7 @@ use crate::results::json::Kind;
 use crate::results::lock::Lock;
 use crate::results::ranks::INCOMPLETE;
 use crate::results::summary::{Adding, Summary};
-use crate::results::{fresh, reports, runs};
+use crate::results::{fresh, origin, reports, runs};
 use crate::settings::{self, Settings};
 use crate::text::numbers::{count, share, whole};
 use crate::text::progress;
@@ -274,11 +274,12 @@ fn one(
 /// Headline of the curve: the program, its ranks, the MPI.
 fn title(command: &[std::ffi::OsString], mpi: Option<Mpi>, run: &Summary) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let name = words
-        .iter()
-        .skip(1)
-        .find(|word| word.contains('/') || !word.starts_with('-') && word.parse::<f64>().is_err())
-        .map_or("program", |word| word.rsplit('/').next().unwrap_or(word));
+    let is_program = |word: &_| {
+        str::contains(word, '/') || !str::starts_with(word, '-') && str::parse::<f64>(word).is_err()
+    };
+    let at = words.iter().skip(1).position(|word| is_program(word)).map(|at| at + 1);
+    let command = words[at.unwrap_or(words.len())..].join(" ");
+    let name = at.map_or("program", |at| origin::name_of(&words[at], &command));
     let mpi = mpi.map_or_else(String::new, |mpi| format!(", {mpi}"));
     format!("{name} on {}{mpi}", run.ranks())
 }
@@ -295,6 +296,7 @@ mod tests {
             ("mpiexec -n 32 target/apps/fds_gather --steps 8", "fds_gather"),
             ("mpirun -np 4 lmp -in in.rhodo", "lmp"),
             ("mpirun", "program"),
+            ("mpiexec -n 4 python3 farm/work.py 7", "work.py"),
         ] {
             let words: Vec<_> = command.split(' ').map(std::ffi::OsString::from).collect();
             let title = title(&words, Some(Mpi::Mpich), &run);
