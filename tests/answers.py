@@ -461,6 +461,27 @@ def several(arguments, programs):
         check([of["ranks_of"] for of in told["recordings"]] == ranks, f"{what}: {told}")
 
 
+def engines(arguments, programs):
+    """A sweep with an engine of the host prints what that engine traverses, as compare does."""
+    place = fresh("engines")
+    program = launched("mpich", 2, programs / "queues")
+    done = tcam(arguments, "record", f"--out={place / 'traces'}", "--mpi=mpich", "--", *program)
+    check(done.returncode == 0, f"engines: {done.stderr[-500:]}")
+    told = {}
+    for engine in ("hash", "list"):
+        words = ["--prq=0", f"--set=host_engine={engine}", f"--out={place / engine}", "--json=-"]
+        done = tcam(arguments, "sweep", *words, "--trace", place / "traces")
+        [run] = json.loads(done.stdout)["runs"]
+        words = [f"--with=host_engine={engine}", "--prq=0", "--umq=0", "--json=-"]
+        compared = json.loads(tcam(arguments, "compare", *words, place / "traces").stdout)
+        told[engine] = run["host_traversed_a_message"]
+        check(told[engine] == compared["lines"][1]["host_traversed_a_message"], f"engines: {run}")
+        check(run["host_entries_a_message"] is None, f"engines: {run}")
+    check(told["hash"] < told["list"], f"engines: {told}")
+    curve = (place / "hash" / "curve.svg").read_text()
+    check("Entries traversed by the host engine" in curve, "engines: curve.svg")
+
+
 def phases(arguments, programs):
     """Phases end with each collective operation of all ranks, however many ranks there are."""
     for ranks, numbers in ((4, 1), (6, 1), (12, 1), (8, 4000), (6, 4000)):
@@ -497,6 +518,7 @@ def main():
     changed(arguments, programs)
     messages(arguments, programs)
     several(arguments, programs)
+    engines(arguments, programs)
     phases(arguments, programs)
     print(f"{time.monotonic() - started:.0f} s")
     return exit_code()

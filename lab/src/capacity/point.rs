@@ -46,6 +46,8 @@ pub(crate) enum Cost {
     Modelled(Modelled),
     /// Entries that a linear search on the host compares.
     Compared(f64),
+    /// Entries that the host engine traverses, where one was asked for.
+    Traversed(f64),
 }
 
 impl Cost {
@@ -54,13 +56,14 @@ impl Cost {
         match self {
             Self::Modelled(_) => ("Modelled time of matching", "ns a message"),
             Self::Compared(_) => ("Entries compared on the host", "entries a message"),
+            Self::Traversed(_) => ("Entries traversed by the host engine", "entries a message"),
         }
     }
 
     pub(crate) fn value(self) -> f64 {
         match self {
             Self::Modelled(modelled) => modelled.matching,
-            Self::Compared(entries) => entries,
+            Self::Compared(entries) | Self::Traversed(entries) => entries,
         }
     }
 }

@@ -69,6 +69,8 @@ pub(crate) struct Row {
     /// Entries that a linear search on the host compares for a message; only of traces
     /// without the model.
     host_entries_a_message: Option<f64>,
+    /// Those that the host engine traverses, where one was set.
+    host_traversed_a_message: Option<f64>,
     /// Where the line comes from, as the ranks told it.
     command: String,
     mpi: String,
@@ -243,6 +245,7 @@ impl Row {
             post_median_ns: None,
             post_99_percent_ns: None,
             host_entries_a_message: None,
+            host_traversed_a_message: None,
             command: told("command"),
             mpi: told("MPI"),
             libfabric: told("libfabric"),
@@ -273,6 +276,7 @@ impl Row {
                 ..self
             },
             Cost::Compared(entries) => Self { host_entries_a_message: Some(entries), ..self },
+            Cost::Traversed(entries) => Self { host_traversed_a_message: Some(entries), ..self },
         }
     }
 }

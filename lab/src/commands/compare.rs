@@ -300,7 +300,7 @@ fn sheet(title: &str, runs: &[Run], charged: bool) -> Sheet {
         let reason = worst.and_then(|run| mostly(&run.sum.tagged.prq, &run.sum.tagged.umq));
         let cost = most(&|run| match run.cost {
             Cost::Modelled(Modelled { added, .. }) => added,
-            Cost::Compared(_) => run.traversed,
+            Cost::Compared(_) | Cost::Traversed(_) => run.traversed,
         });
         sheet.row([
             name.clone(),
@@ -370,7 +370,7 @@ impl Row {
         let (prq, umq) = (&sum.tagged.prq, &sum.tagged.umq);
         let modelled = match cost {
             Cost::Modelled(modelled) => Some(modelled),
-            Cost::Compared(_) => None,
+            Cost::Compared(_) | Cost::Traversed(_) => None,
         };
         Self {
             what: what.to_owned(),

@@ -5,7 +5,9 @@ use nic::params::Params;
 
 use super::arguments::Sweep;
 use super::show::show;
-use crate::capacity::curve::{is_charged, is_plain, points_of, replays, sums_of, title, turns_of};
+use crate::capacity::curve::{
+    is_charged, is_plain, names_engine, points_of, replays, sums_of, title, turns_of,
+};
 use crate::capacity::need::{Knob, Need};
 use crate::capacity::rows::{self, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
@@ -125,7 +127,12 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         }
         let sums = runs.iter().zip(&passed);
         let sums = sums.map(|(found, passed)| sums_of(&sizes, passed, &settings, &found.ranks()));
-        sums.collect::<Result<Vec<_>, _>>()?
+        let mut played = sums.collect::<Result<Vec<_>, _>>()?;
+        if names_engine(&settings) {
+            let play = |found| replays(&sizes, found, &settings, charged, knob);
+            played = runs.iter().map(play).collect::<Result<Vec<_>, _>>()?;
+        }
+        played
     };
     let (points, mut rows) = points_of(&sizes, &played, knob);
     let pool_entries = (Knob::of(&params[0]) == Knob::Pool && knob == Knob::Tables)
