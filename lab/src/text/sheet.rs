@@ -3,7 +3,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, Table, TableComponent, Width, presets};
 
-/// Columns of a terminal. Names in the first column are wrapped where a table would be wider.
+/// Columns of a terminal. Where a table would be wider, its columns move together and names in the first are wrapped.
 const WIDTH: usize = 80;
 /// The first column is no narrower than this.
 const NAME: usize = 12;
@@ -53,18 +53,26 @@ impl Sheet {
         for column in table.column_iter_mut().skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
+        // One blank stands between columns in any case.
+        for blanks in [(1, 0), (0, 0)] {
+            if width_of(&table) > WIDTH {
+                table.column_iter_mut().for_each(|column| _ = column.set_padding(blanks));
+            }
+        }
         let names = widest(0).unwrap_or(0);
-        let width = table.to_string().lines().map(|line| line.chars().count()).max().unwrap_or(0);
-        let narrow = names.saturating_sub(width.saturating_sub(WIDTH));
+        let narrow = names.saturating_sub(width_of(&table).saturating_sub(WIDTH));
         if narrow < names
             && narrow >= NAME
             && let Some(column) = table.column_mut(0)
         {
-            // With the blanks on both sides.
-            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(narrow as u16 + 2)));
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(narrow as u16)));
         }
         table
     }
+}
+
+fn width_of(table: &Table) -> usize {
+    table.to_string().lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
 /// Words in lines of this width, or of the longest word.
@@ -98,6 +106,10 @@ mod tests {
         let text = sheet.table().to_string();
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(text.contains("1,234,567") && text.contains("allreduce of"), "{text}");
+        let mut sheet = Sheet::new("", ["rank"; 9]);
+        sheet.row(["1,234,567"; 9].map(str::to_owned));
+        let text = sheet.table().to_string();
+        assert!(text.lines().all(|line| line.chars().count() == 89), "{text}");
     }
 
     #[test]
