@@ -146,7 +146,8 @@ def programs_that_run(arguments, programs):
         # Every later command says so.
         for words in (["answer", out], ["compare", out], ["sweep", f"--out={PLACE / 'sweep'}", "--trace", out]):
             done = tcam(arguments, *words)
-            check("FAILED, with exit status 7" in done.stderr, f"{words}: {done.stderr[-300:]}")
+            said = done.stdout + done.stderr
+            check("FAILED" in said and "exit status 7" in said, f"{words}: {said[-600:]}")
     done = tcam(arguments, "answer", f"--out={PLACE / 'none'}", "--", "sh", "-c", "exit 3")
     check(done.returncode == 3 and done.stdout == "", f"none: {done.returncode} {done.stdout}")
 

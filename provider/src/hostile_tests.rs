@@ -2,15 +2,18 @@
 //! An endpoint whose peer writes anything into its ring: no panic, no access
 //! outside of the segments, and messages of others still arrive.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddrV4,
+    time::{Duration, Instant},
+};
 
 use channel::{
-    net::secret::Secret,
+    net::{end::Net, secret::Secret},
     testing::{self, Writer},
     wire::{Flags, Header, INLINE, Kind},
 };
 use ffi::{
-    Buffer, Context, flags,
+    Buffer, Context, Errno, flags,
     memory::Window,
     ops::{
         ep::{OpFlags, Recv},
@@ -112,14 +115,41 @@ proptest! {
     }
 }
 
-/// A process with the name of an endpoint sends it a message as if it were another one, whose name the
-/// endpoint is given before or afterwards.
+/// A process with the name of an endpoint connects to it.
+fn meets(net: &Net, at: SocketAddrV4, others: &[&Net]) -> Result<(), Errno> {
+    let start = Instant::now();
+    while !net.has_met(at, Some(Secret::of_endpoint(1)))? {
+        assert!(start.elapsed() < PATIENCE, "they do not meet");
+        others.iter().for_each(|net| net.progress());
+    }
+    Ok(())
+}
+
+/// Sends a message; it arrives, or its connection ends. Returns how many have arrived.
+fn arrive(net: &Net, at: SocketAddrV4, own: &Net, engine: &mut Engine, bits: u64) -> usize {
+    let (kind, flags) = (Kind::Inline, Flags::TAGGED);
+    let header = Header { kind, flags, peer: 0, count: 0, bits, data: 0, len: 0, op: 0 };
+    net.push_words(at, header.words(), &[], |_| ());
+    let (start, peers) = (Instant::now(), own.open_peers());
+    loop {
+        assert!(start.elapsed() < PATIENCE, "neither a message nor an end");
+        engine.progress();
+        net.progress();
+        let came = engine.device.lock().context(true).drop_unexpected(|it, _| it.bits == bits);
+        if came > 0 || own.open_peers() < peers {
+            return came;
+        }
+    }
+}
+
+/// A process with the name of an endpoint sends it a message as if it were another one, or a context of
+/// another one, whose name the endpoint is given before or afterwards.
 #[test]
 fn an_impostor_is_not_received_from() {
-    for is_known in [true, false] {
+    for (is_known, context) in [(true, 0), (true, 1), (false, 0)] {
         let (at, own, net) = on_net(None, 1, None);
         let (victim, ..) = on_net(None, 2, None);
-        let (.., impostor) = on_net(None, 3, Some(victim));
+        let (.., impostor) = on_net(None, 3, Some((victim, context)));
         let mut engine = engine_of(&own, at.port(), Some(net.clone()));
         let insert = |engine: &Engine| {
             let av = engine.av.clone().unwrap();
@@ -128,27 +158,38 @@ fn an_impostor_is_not_received_from() {
         if is_known {
             insert(&engine);
         }
-        let start = Instant::now();
-        while !impostor.has_met(at, Some(Secret::of_endpoint(1))).unwrap() {
-            assert!(start.elapsed() < PATIENCE, "they do not meet");
-            net.progress();
-        }
-        let (kind, flags) = (Kind::Inline, Flags::TAGGED);
-        let tag = Header { kind, flags, peer: 0, count: 0, bits: 5, data: 0, len: 0, op: 0 };
-        impostor.push_words(at, tag.words(), &[], |_| ());
-        let mut came = 0;
-        while came == 0 && net.has_peers() {
-            assert!(start.elapsed() < PATIENCE, "neither a message nor an end");
-            engine.progress();
-            impostor.progress();
-            came = engine.device.lock().context(true).drop_unexpected(|it, _| it.bits == 5);
-        }
-        assert_eq!(came, usize::from(!is_known));
+        meets(&impostor, at, &[&net]).unwrap();
+        assert_eq!(arrive(&impostor, at, &net, &mut engine, 5), usize::from(!is_known));
         let peer = engine.domain.peers.number(victim);
         assert_eq!(engine.is_linked(peer), !is_known);
         insert(&engine);
+        assert_ne!(engine.link_to(peer), Ok(()), "before the next look");
         engine.checked -= INTERVAL;
         engine.look_around();
         assert!(!engine.is_linked(peer));
     }
+}
+
+/// The name of the endpoint that is attacked is that of nobody else.
+#[test]
+fn an_impostor_of_the_receiver_is_refused() {
+    let (at, _own, net) = on_net(None, 1, None);
+    let (.., impostor) = on_net(None, 1, Some((at, 0)));
+    assert_eq!(meets(&impostor, at, &[&net]), Err(Errno::EACCES));
+}
+
+/// An endpoint whose name was never inserted goes on while another one says that it is at its address.
+#[test]
+fn an_impostor_ends_no_connection() {
+    let (at, own, net) = on_net(None, 1, None);
+    let (home, _segment, client) = on_net(None, 2, None);
+    let (.., impostor) = on_net(None, 3, Some((home, 0)));
+    let mut engine = engine_of(&own, at.port(), Some(net.clone()));
+    meets(&client, at, &[&net]).unwrap();
+    // Those of this host send over shared memory: its segment must not be seen.
+    drop(_segment);
+    assert_eq!(arrive(&client, at, &net, &mut engine, 5), 1);
+    meets(&impostor, at, &[&net]).unwrap();
+    assert_eq!(arrive(&impostor, at, &net, &mut engine, 6), 0);
+    assert_eq!(arrive(&client, at, &net, &mut engine, 7), 1);
 }

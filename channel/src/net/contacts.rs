@@ -100,10 +100,10 @@ impl Contacts {
         Some((number, self.get(number.into()).filter(|contact| contact.is_open())?))
     }
 
-    /// Whether one is open.
+    /// Those that are open.
     #[cfg(any(test, feature = "testing"))]
-    pub(super) fn has_open(&self) -> bool {
-        self.all.iter().flatten().any(|contact| contact.is_open())
+    pub(super) fn open(&self) -> usize {
+        self.all.iter().flatten().filter(|contact| contact.is_open()).count()
     }
 
     /// See [`super::end::Net::meet`].

@@ -202,10 +202,10 @@ impl Net {
         contacts.send(number, &front, &[])
     }
 
-    /// Whether a peer is connected.
+    /// Peers that are connected.
     #[cfg(any(test, feature = "testing"))]
-    pub fn has_peers(&self) -> bool {
-        self.contacts.lock().has_open()
+    pub fn open_peers(&self) -> usize {
+        self.contacts.lock().open()
     }
 
     /// Sends any bytes to the endpoint at an address; they need not be a frame.

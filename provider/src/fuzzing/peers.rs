@@ -57,11 +57,12 @@ pub(super) fn near() -> Met {
     (ports, own, engine, Peers::Near(peers, sender))
 }
 
-/// An endpoint with a network, which says that it is at an address: its own, if none is given.
+/// An endpoint with a network. It says that it is at an address and which context of an endpoint it is: at
+/// its own and none, if nothing is given.
 pub(crate) fn on_net(
     job: Option<Secret>,
     own: u64,
-    says: Option<SocketAddrV4>,
+    says: Option<(SocketAddrV4, u8)>,
 ) -> (SocketAddrV4, Arc<Segment>, Arc<Net>) {
     testing::apart();
     let socket = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port");
@@ -69,8 +70,10 @@ pub(crate) fn on_net(
     let segment = Arc::new(Segment::create(address).unwrap());
     let own = Secret::of_endpoint(own);
     let settings = end::Settings { job, own, timeout: Duration::from_secs(10), seals: false };
-    let who = says.map_or(segment.identity(), |says| Identity::new(says.port(), 0).unwrap());
-    let net = Net::new(&settings, socket.into(), who, says.unwrap_or(address)).unwrap();
+    let (who, says) = says.map_or((segment.identity(), address), |(says, context)| {
+        (Identity::new(says.port(), context).unwrap(), says)
+    });
+    let net = Net::new(&settings, socket.into(), who, says).unwrap();
     (address, segment, net)
 }
 
