@@ -141,7 +141,7 @@ def programs_that_run(arguments, programs):
         done = tcam(arguments, task, f"--out={out}", "--", *launcher, str(script))
         check(done.returncode == 7, f"{task}: {done.returncode} {done.stderr[-300:]}")
         if task == "answer":
-            check(done.stdout.startswith("THE PROGRAM FAILED, exit status 7"), done.stdout[:200])
+            check(done.stdout.startswith("FAILED, the program ended with exit status 7"), done.stdout[:200])
             out /= "1"
         # Every later command says so.
         for words in (["answer", out], ["compare", out], ["sweep", f"--out={PLACE / 'sweep'}", "--trace", out]):

@@ -14,12 +14,6 @@ const LINES: usize = 40;
 /// The page.
 pub(super) fn lines(facts: &Facts) -> Vec<String> {
     let mut lines = vec![];
-    if let Some(status) = facts.exit_status.filter(|status| *status != 0) {
-        lines.extend(folded(
-            &format!("THE PROGRAM FAILED, exit status {status}: it may do more than this."),
-            0,
-        ));
-    }
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
     lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
     lines.push(String::new());
