@@ -42,9 +42,9 @@ impl Judged {
                     why.push(text);
                 }
             };
-            tell(disabled, format!("no {what}"));
+            tell(disabled, format!("has no {what}"));
             tell(refused, format!("refuses {}", count(refused, "receive")));
-            tell(short, format!("{} too short", whole(short)));
+            tell(short, format!("{} too small", whole(short)));
         }
         if spills > design {
             why.push(overflow(prq, umq, own, spills - design));
@@ -59,10 +59,10 @@ fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64)
     let of = prq.block_reasons.iter().zip(umq.block_reasons.iter());
     let reasons = of.filter(|((reason, _), _)| !["disabled", "refused", "short"].contains(reason));
     let most = reasons.map(|((reason, prq), (_, umq))| (total([prq, umq]), reason)).max();
-    let own = if own > 0 { format!(", {} of the MPI itself", whole(own)) } else { String::new() };
+    let own = if own > 0 { format!(", {} of them the MPI's", whole(own)) } else { String::new() };
     let reason =
         most.filter(|(elements, _)| *elements > 0).map_or("pool empty", |(_, reason)| reason);
-    format!("{} overflow{own} ({reason})", whole(overflowed))
+    format!("{} spill{own}: {reason}", whole(overflowed))
 }
 
 /// `Sufficient: a, b. Not sufficient: c, d.`
@@ -95,18 +95,18 @@ mod tests {
         let judged = |report| Judged::of("x", &Summary::of(&[report]).unwrap(), true);
         let full = judged(report.clone());
         assert_eq!((full.suffices, full.by_design, full.overflowed), (false, 0, 15));
-        assert_eq!(full.why, "15 overflow (table full)");
+        assert_eq!(full.why, "15 spill: table full");
         let reasons = &mut report.tagged.prq.block_reasons;
         (reasons.table_full, reasons.short, reasons.disabled) = (3, 2, 10);
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
-        assert_eq!(mixed.why, "no PRQ; 2 too short; 3 overflow (table full)");
+        assert_eq!(mixed.why, "has no PRQ; 2 too small; 3 spill: table full");
         // The MPI's own elements draw from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;
         let own = judged(own);
         assert_eq!((own.suffices, own.overflowed), (false, 4));
-        assert_eq!(own.why, "4 overflow, 4 of the MPI itself (pool empty)");
+        assert_eq!(own.why, "4 spill, 4 of them the MPI's: pool empty");
         let fine = Judged::of("y", &Summary::of(&[sample(0, 30, 25)]).unwrap(), false);
         assert_eq!((fine.suffices, fine.why.as_str()), (true, ""));
         assert_eq!(sentence(&[&[full, fine][..]]), "Nothing spills on y; something does on x");

@@ -63,6 +63,8 @@ pub(super) struct Device {
     /// Of the run in which most spills.
     #[serde(flatten)]
     pub(super) judged: Judged,
+    /// Entries of its pool, or of the tables of a rank: PRQ and UMQ.
+    pub(super) entries: Vec<u64>,
     /// Runs in which nothing spills.
     pub(super) suffices_in: usize,
     /// Time of the host in per cent of the run, on the rank where that is most, with the costs of
@@ -134,8 +136,11 @@ impl Facts {
             let judged: Vec<_> = of(0).map(|run| Judged::of(model.name, &run.sum, pool)).collect();
             let spills = |of: &&Judged| of.by_design + of.overflowed;
             let worst = judged.iter().max_by_key(spills).expect("there is a run").clone();
+            let sizes: &[&str] =
+                if pool { &["pool_entries"] } else { &["prq_entries", "umq_entries"] };
             devices.push(Device {
                 judged: worst,
+                entries: sizes.iter().map(|name| params[0].number(name) as u64).collect(),
                 suffices_in: judged.iter().filter(|of| of.suffices).count(),
                 cpu_list_percent: Range::of_shares(of(0).map(|run| run.cost)),
                 with_way_percent: Range::of_shares(of(1).map(|run| run.cost)),

@@ -8,6 +8,8 @@ use crate::text::numbers::{count, entries, share, whole};
 
 /// Columns of the page.
 const WIDTH: usize = 80;
+/// The device without limits, which nobody can buy.
+const IDEAL: &str = "ideal";
 /// Most lines of it.
 const LINES: usize = 40;
 
@@ -17,23 +19,30 @@ pub(super) fn lines(facts: &Facts) -> Vec<String> {
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
     lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
     lines.push(String::new());
-    lines.push(row(["Entries needed", &cut(&facts.rank.name, 20), &cut(&facts.nic.name, 20)]));
-    lines.push(row(["", "", "of one NIC"]));
     let (rank, nic) = (&facts.rank, &facts.nic);
+    lines.push(row(["Entries needed", &worst("", &rank.name), &worst("NIC: ", &nic.name)]));
     lines.push(row(["receives (PRQ)", &told(rank.prq), &told(nic.prq)]));
     lines.push(row(["unexpected messages (UMQ)", &told(rank.umq), &told(nic.umq)]));
     lines.push(row([
-        "  by order alone, at least",
+        "  of these, whatever timing",
         &told(rank.umq_at_least),
         &told(nic.umq_at_least),
     ]));
-    lines.push(row(["receives of the MPI itself", &told(rank.internal), &told(nic.internal)]));
+    lines.push(row(["the MPI's own, besides", &told(rank.internal), &told(nic.internal)]));
     lines.push(row(["all at one moment", &told(rank.at_once), &told(nic.at_once)]));
+    lines.push(format!("So a NIC needs {}.", entries(nic.at_once.most)));
     lines.push(String::new());
-    let way = format!("+{} us", 2 * WAY_NS / 1000);
-    lines.push(device_row("Device", "holds", "cost of", "overflow", ""));
-    lines.push(device_row("", "all", "a list", &way, "why it does not hold all"));
-    lines.extend(facts.devices.iter().map(|device| of_device(device, facts.runs)));
+    lines.push(device_row([
+        "Device",
+        "entries",
+        "holds",
+        "-- overflow costs --",
+        "",
+        "why not all",
+    ]));
+    lines.push(device_row(["", "", "all", "host list", "and +1 us", ""]));
+    let devices = facts.devices.iter().filter(|device| device.judged.device != IDEAL);
+    lines.extend(devices.flat_map(|device| of_device(device, facts.runs)));
     lines.push(String::new());
     let room = LINES.saturating_sub(lines.len() + 1);
     let quote = folded(&format!("To quote: {}", quote(facts)), 0);
@@ -61,12 +70,15 @@ fn ran(facts: &Facts) -> String {
         Some(status) => format!("exit status {status}"),
         None => "exit status not recorded".to_owned(),
     };
-    let messages = facts.messages;
+    let messages = match facts.messages {
+        Range { most: 0, .. } => "no message goes through a NIC".to_owned(),
+        messages => format!("{} messages a run", told_of(messages.least, messages.most, whole)),
+    };
+    let seconds = |seconds| format!("{seconds:.3}");
     told + &format!(
-        "; {}, {status}; {} messages in {}",
+        "; {}, {status}; {messages}; {} s",
         count(*runs as u64, "run"),
-        told_of(messages.least, messages.most, whole),
-        told_of(facts.seconds.least, facts.seconds.most, |seconds| format!("{seconds:.3}")) + " s"
+        told_of(facts.seconds.least, facts.seconds.most, seconds)
     )
 }
 
@@ -90,30 +102,60 @@ fn percent(range: Range<f64>) -> String {
     }
 }
 
+/// `worst: rank 3`
+fn worst(what: &str, name: &str) -> String {
+    cut(&format!("worst {what}{name}"), 24)
+}
+
 fn row([name, rank, nic]: [&str; 3]) -> String {
-    format!("{name:<28}{rank:>22}{nic:>24}").trim_end().to_owned()
+    format!("{name:<28}{rank:>24}{nic:>26}").trim_end().to_owned()
 }
 
-fn device_row(name: &str, holds: &str, cost: &str, way: &str, why: &str) -> String {
-    let text = format!("{name:<17}{holds:<8}{cost:<12}{way:<13}{why}");
-    cut(text.trim_end(), WIDTH)
+/// Column of the last text of a row.
+const WHY: usize = 57;
+
+fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
+    // The heading of the costs is as wide as both.
+    let text = format!("{name:<17}{entries:<12}{holds:<6}{list:<11}{way:<11}{why}");
+    match list.len() > 11 {
+        true => format!("{name:<17}{entries:<12}{holds:<6}{list:<22}{why}"),
+        false => text.trim_end().to_owned(),
+    }
 }
 
-fn of_device(device: &Device, runs: usize) -> String {
-    let Device { judged, suffices_in, cpu_list_percent, with_way_percent } = device;
+/// The row of a device; what does not fit of the reason goes to the next line.
+fn of_device(device: &Device, runs: usize) -> Vec<String> {
+    let Device { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
     let holds = match *suffices_in {
         all if all == runs => "yes".to_owned(),
         0 => "no".to_owned(),
         some => format!("{some} of {runs}"),
     };
+    let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
     let [cost, way] = [cpu_list_percent, with_way_percent].map(|cost| percent(*cost));
-    device_row(
+    let mut why = vec![String::new()];
+    for part in judged.why.split("; ").filter(|part| !part.is_empty()) {
+        let line = why.last_mut().expect("there is one");
+        if !line.is_empty() && line.len() + 2 + part.len() > WIDTH - WHY {
+            line.push(';');
+            why.push(part.to_owned());
+        } else {
+            *line += if line.is_empty() { "" } else { "; " };
+            *line += part;
+        }
+    }
+    let first = [
         &judged.device,
+        &sizes.join("+"),
         &holds,
         &cost.replace(" to ", "-"),
         &way.replace(" to ", "-"),
-        &judged.why,
-    )
+        &why[0],
+    ];
+    let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
+    let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
+    rows.extend(rest);
+    rows
 }
 
 /// What limits the answer.
@@ -121,8 +163,8 @@ fn limits(facts: &Facts) -> Vec<String> {
     let mut limits = Vec::new();
     if facts.crowded {
         limits.push(
-            "Ranks share processors: the UMQ, its spread and the time of the run are the \
-             scheduler's as well. A run with a processor for each rank is a better basis."
+            "Ranks share processors, which distorts the UMQ, its spread, the time of the run and so \
+             the shares of it: better run with a processor for each rank."
                 .to_owned(),
         );
     }
@@ -130,60 +172,61 @@ fn limits(facts: &Facts) -> Vec<String> {
         limits.push("One run shows no spread: give three, or --repeat 3.".to_owned());
     }
     limits.push(match facts.nodes {
-        None => "A NIC is that of a host where ranks ran, and sees all their messages; --ppn P \
-                 places P ranks on a node and leaves out what these send each other."
-            .to_owned(),
+        None => {
+            "Each host has one NIC here, which also gets the messages within the host; --ppn P \
+                 places P ranks on a node, and leaves out the messages within it."
+                .to_owned()
+        }
         Some(nodes) => format!(
-            "Ranks were placed on {}; the order of messages stays that of the recording.",
-            count(nodes as u64, "node")
+            "{} assumed: messages within one are left out, others keep their order.",
+            match nodes {
+                1 => "One node is".to_owned(),
+                nodes => format!("{nodes} nodes are"),
+            }
         ),
     });
     limits.push(
-        "By order alone: each message comes when a receive or a probe needs it, or one behind it \
-         of its source. What is above that is timing."
+        "Whatever timing: as if each message came as late as its receive or probe, and the order \
+         of its sender, allow."
             .to_owned(),
     );
-    limits.push(
-        format!(
-            "Costs are shares of the run's time on the rank that pays most, modelled without overlap: \
-             searches of a list on the host (cpu-list), and with {} ns more for the way from the NIC \
-             to the host and back, which is an assumption.",
-            whole(2 * WAY_NS)
-        ),
-    );
-    if facts.holds_back {
-        limits.push(
-            "cassini-hardware: a replay holds no sender back; what does not fit spills.".to_owned(),
-        );
+    limits.push(format!(
+        "Costs are modelled shares of the run's time, on the rank that pays most, as if nothing \
+         overlapped: searches of a list on the host; and +1 us, {} ns for the way from the NIC to \
+         the host and back of each message that it hands over (an assumption).",
+        whole(2 * WAY_NS)
+    ));
+    let spills = |of: &Device| of.judged.device == "cassini-hardware" && !of.judged.suffices;
+    if facts.holds_back && facts.devices.iter().any(spills) {
+        limits.push("cassini-hardware would hold senders back; here it spills.".to_owned());
     }
     limits
 }
 
 /// A paragraph for a paper or a tender.
 fn quote(facts: &Facts) -> String {
-    let names = |suffices: bool| {
-        let named = facts.devices.iter().filter(|of| (of.suffices_in == facts.runs) == suffices);
-        named.map(|of| of.judged.device.as_str()).collect::<Vec<_>>()
-    };
-    let holding = match names(true).as_slice() {
+    let holding = facts.devices.iter().filter(|of| of.suffices_in == facts.runs);
+    let holding = holding.map(|of| of.judged.device.as_str()).filter(|device| *device != IDEAL);
+    let holding = match holding.collect::<Vec<_>>().as_slice() {
         [] => "No emulated device holds all".to_owned(),
         names => format!("Of the emulated devices {} hold all", names.join(", ")),
     };
     let nic = &facts.nic;
-    let most = nic.at_once.most;
-    let lack = match facts.exit_status {
-        Some(status) if status != 0 => format!(" The program failed (exit status {status})."),
-        _ => String::new(),
+    let (up_to, lack) = match facts.exit_status {
+        Some(status) if status != 0 => {
+            ("at least", format!(" The program failed (exit status {status})."))
+        }
+        _ => ("up to", String::new()),
     };
     format!(
-        "{} on {} needed at most {} for the receives of a rank and {} for its unexpected messages, and \
-         {} at one moment for a NIC of {}, of the MPI itself up to {}, in {} (tcam {}). \
+        "{} on {} needed {up_to} {} for the receives of a rank and {} for its unexpected messages, and \
+         {} at one moment for a NIC of {} (up to {} of them the MPI's own), in {} (tcam {}). \
          {holding}.{lack}",
         cut(&facts.program, 40),
         count(u64::from(facts.ranks), "rank"),
         entries(facts.rank.prq.most),
         whole(facts.rank.umq.most),
-        whole(most),
+        whole(nic.at_once.most),
         nic.name,
         whole(nic.internal.most),
         count(facts.runs as u64, "run"),
