@@ -20,7 +20,7 @@ const CONTEXT: u32 = 40;
 const INCARNATION: u64 = (1 << CONTEXT) - 1;
 
 /// See the module. Never 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity(u64);
 
 impl Identity {

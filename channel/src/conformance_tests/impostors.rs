@@ -58,6 +58,12 @@ fn a_frame_with_another_token_ends_the_connection() {
         send(&mut one, 4);
         part(&mut one, &mut other);
         assert!(other.take().is_none(), "a message that came after");
+        // The message is missing: the two do not go on as if it were not.
+        let again = one.until(|_| match net.has_met(to, None) {
+            Ok(false) => None,
+            done => Some(done),
+        });
+        assert_eq!(again, Some(Err(Errno::ECONNREFUSED)));
     }
 }
 

@@ -5,7 +5,7 @@
 //! says the same again.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::SocketAddrV4,
     os::fd::{BorrowedFd, OwnedFd},
     time::{Duration, Instant},
@@ -31,6 +31,8 @@ const SAYING: Duration = Duration::from_secs(1);
 /// How often a peer is dialed that closes connections before it has looked at them, and the time between.
 const DIALS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(50);
+/// Most endpoints whose connections broke that are remembered.
+const MOST_LOST: usize = 1 << 16;
 /// Time for which the reason is kept why a peer cannot be reached.
 const FORGET: Duration = Duration::from_secs(10);
 
@@ -56,6 +58,8 @@ pub(super) struct Contacts {
     at: HashMap<SocketAddrV4, u16>,
     /// By connection.
     of: HashMap<usize, u16>,
+    /// Endpoints whose connections broke: a message may be missing before what they would send next.
+    lost: HashSet<Identity>,
     /// Number that is looked at first when one is given.
     next: usize,
     /// When a connection was last refused or found to be nonsense, which the log says once a second.
@@ -75,6 +79,7 @@ impl Contacts {
             all: Vec::new(),
             at: HashMap::new(),
             of: HashMap::new(),
+            lost: HashSet::new(),
             next: 0,
             look: 0,
         })
@@ -274,6 +279,9 @@ impl Contacts {
         if hello.seals != self.own.seals {
             return self.refuse(stream, Refusal::Seal);
         }
+        if self.lost.contains(&hello.who) {
+            return self.refuse(stream, Refusal::Lost);
+        }
         let known = dialed.or_else(|| self.at.get(&hello.address).copied());
         let fits = |contact: &Contact| match contact.state {
             State::Greeting => true,
@@ -341,9 +349,10 @@ impl Contacts {
             ),
             Refusal::Full => tracing::warn!("a peer is refused, there are too many"),
             Refusal::Twice => tracing::warn!("a second connection of a peer is refused"),
+            Refusal::Lost => tracing::warn!("a peer is refused whose former connection broke"),
         }
         self.connections.say(stream, &Said::Refused(refusal));
-        self.gone(stream, Errno::EACCES);
+        self.gone(stream, error_of(refusal));
     }
 
     fn told(&mut self, number: u16, said: &Said) {
@@ -361,9 +370,10 @@ impl Contacts {
                     Refusal::Seal => "FI_TCAM_NET_SEAL is not the same there",
                     Refusal::Full => "it has too many peers",
                     Refusal::Twice => "it has a connection of this endpoint already",
+                    Refusal::Lost => "the former connection broke, and messages may be missing",
                 };
                 tracing::error!("{} refuses this process: {why}", contact.address);
-                self.fail(number, Errno::EACCES);
+                self.fail(number, error_of(*refusal));
             }
             Said::Start(_) | Said::Hello(..) => {}
         }
@@ -389,7 +399,16 @@ impl Contacts {
         if !contact.streams.is_empty() {
             return;
         }
+        let lost = contact.who.filter(|_| contact.is_open());
         contact.lose();
+        // Whoever is not certain to be that endpoint cannot exclude it.
+        if let Some(who) = lost.filter(|_| self.is_vouched_for(number)) {
+            if self.lost.len() == MOST_LOST {
+                self.lost.clear();
+            }
+            self.lost.insert(who);
+        }
+        let Some(contact) = self.get_mut(number) else { return };
         let closed = matches!(errno, Errno::ECONNABORTED | Errno::ECONNRESET);
         if closed && contact.greets() && contact.dials < DIALS {
             contact.redial = Some(Instant::now() + PAUSE);
@@ -605,4 +624,9 @@ impl Contacts {
             contact.said_bye.is_some() && !contact.is_seen && !contact.streams.is_empty()
         })
     }
+}
+
+/// The error of an operation towards a peer that is refused, or refuses.
+fn error_of(refusal: Refusal) -> Errno {
+    if refusal == Refusal::Lost { Errno::ECONNREFUSED } else { Errno::EACCES }
 }

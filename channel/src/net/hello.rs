@@ -42,6 +42,8 @@ pub(super) enum Refusal {
     Full,
     /// It has a connection of the same endpoint.
     Twice,
+    /// Its connection to that endpoint broke: messages may be missing.
+    Lost,
 }
 
 /// The description of an endpoint, for a peer.
@@ -199,6 +201,7 @@ fn read(message: &[u8]) -> Option<Said> {
             [2] => Refusal::Seal,
             [3] => Refusal::Full,
             [4] => Refusal::Twice,
+            [5] => Refusal::Lost,
             _ => return None,
         }),
     };
@@ -230,8 +233,14 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood_also_in_pieces() {
-        let refusals =
-            [Refusal::Key, Refusal::Version, Refusal::Seal, Refusal::Full, Refusal::Twice];
+        let refusals = [
+            Refusal::Key,
+            Refusal::Version,
+            Refusal::Seal,
+            Refusal::Full,
+            Refusal::Twice,
+            Refusal::Lost,
+        ];
         let hello = Said::Hello(hello(), [9; PROOF]);
         let mut all = vec![Said::Start([8; 16]), hello, Said::Bye(1), Said::Seen(u64::MAX)];
         all.extend(refusals.map(Said::Refused));
