@@ -22,6 +22,7 @@ use crate::commands::replay::Replay;
 use crate::commands::report::ReportPage;
 use crate::commands::reproduce::Reproduce;
 use crate::commands::run::Run;
+use crate::commands::scale::Scale;
 use crate::commands::stats::Stats;
 use crate::commands::sweep::arguments::Sweep;
 use crate::commands::tune::Tune;
@@ -48,6 +49,7 @@ pub(crate) enum Task {
     Compare(Compare),
     Advise(Advise),
     Answer(Answer),
+    Scale(Scale),
     Sweep(Sweep),
     Tune(Tune),
     Plot(Plot),
@@ -154,6 +156,7 @@ mod tests {
             "tcam record --max -1 -- app",
             "tcam watch --interval -1",
             "tcam watch --count -1",
+            "tcam scale a b c --to -1",
             "tcam workload fds --out x --ranks -1",
             "tcam workload fds --out x --rank -1,3",
             "tcam workload fds --out x --seed -1",

@@ -205,6 +205,29 @@ pub(crate) enum Error {
     )]
     NoRepeats { first: PathBuf, second: PathBuf },
 
+    #[error(
+        "growth takes recordings of at least three numbers of ranks, each in a directory; these have \
+         {sizes}. Record the program with another number"
+    )]
+    FewSizes { sizes: String },
+
+    #[error(
+        "{first} and {second} are of different programs or MPI libraries; give recordings of one \
+         program",
+        first = first.display(), second = second.display()
+    )]
+    OtherProgram { first: PathBuf, second: PathBuf },
+
+    #[error(
+        "{first} and {second} both have {ranks} ranks and are no repeats: their command lines differ. \
+         Leave one of them out",
+        first = first.display(), second = second.display()
+    )]
+    SameSize { first: PathBuf, second: PathBuf, ranks: u32 },
+
+    #[error("--to {to}: a recording has {largest} ranks; give that number or a larger one")]
+    SmallerThanRecorded { to: u32, largest: u32 },
+
     #[error("the program left no trace; {path} is as it was")]
     NothingRecorded { path: PathBuf },
 

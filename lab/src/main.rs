@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Task::Replay(arguments) => commands::replay::replay(&arguments),
         Task::Advise(arguments) => commands::advise::advise(&arguments),
         Task::Answer(arguments) => commands::answer::answer(&arguments),
+        Task::Scale(arguments) => commands::scale::scale(&arguments),
         Task::Compare(arguments) => commands::compare::compare(&arguments),
         Task::Sweep(arguments) if arguments.trace.is_empty() => {
             commands::sweep::of_program::sweep(&arguments)

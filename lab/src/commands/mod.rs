@@ -17,6 +17,7 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod scale;
 pub(crate) mod stats;
 pub(crate) mod sweep;
 pub(crate) mod tune;

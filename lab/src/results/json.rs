@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Sweep,
     #[serde(rename = "tcam-answer")]
     Answer,
+    #[serde(rename = "tcam-scale")]
+    Scale,
     #[serde(rename = "tcam-advise")]
     Advise,
     #[serde(rename = "tcam-diff")]

@@ -5,5 +5,6 @@
 pub(crate) mod output;
 
 pub(crate) mod numbers;
+pub(crate) mod page;
 pub(crate) mod progress;
 pub(crate) mod sheet;

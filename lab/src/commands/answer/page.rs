@@ -5,9 +5,8 @@ use nic::plain::plain;
 
 use super::facts::{Device, Facts, Range, WAY_NS};
 use crate::text::numbers::{count, entries, share, whole};
+use crate::text::page::{WIDTH, cut, folded};
 
-/// Columns of the page.
-const WIDTH: usize = 80;
 /// The device without limits, which nobody can buy.
 const IDEAL: &str = "ideal";
 /// Most lines of it.
@@ -232,30 +231,4 @@ fn quote(facts: &Facts) -> String {
         count(facts.runs as u64, "run"),
         env!("CARGO_PKG_VERSION"),
     )
-}
-
-/// A text without control characters, no longer than this.
-fn cut(text: &str, width: usize) -> String {
-    let text = plain(text);
-    match text.chars().count() {
-        fits if fits <= width => text.into_owned(),
-        _ => text.chars().take(width - 3).chain("...".chars()).collect(),
-    }
-}
-
-/// Folds a text into lines of the page. All but the first are indented.
-fn folded(text: &str, indent: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("there is one");
-        if !line.trim().is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(format!("{}{}", " ".repeat(indent), cut(word, WIDTH - indent)));
-            continue;
-        }
-        if !line.trim().is_empty() {
-            line.push(' ');
-        }
-        line.push_str(&cut(word, WIDTH));
-    }
-    lines
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The page of `tcam scale`, for the terminal: 80 columns.
+
+use super::facts::{Facts, Scaled};
+use super::law::Point;
+use crate::text::numbers::{count, whole};
+use crate::text::page::folded;
+
+/// Widest range of a cell of the table.
+const CELL: usize = 11;
+
+pub(super) fn lines(facts: &Facts) -> Vec<String> {
+    let mut lines: Vec<_> = facts.lacks.iter().take(4).flat_map(|lack| folded(lack, 2)).collect();
+    let runs: usize = facts.sizes.iter().map(|size| size.runs).sum();
+    let generated = if facts.generated { ", generated" } else { "" };
+    let ran = format!(
+        "{}: {} in {}{generated}.",
+        facts.program,
+        count(facts.sizes.len() as u64, "number") + " of ranks",
+        count(runs as u64, "run"),
+    );
+    lines.extend(folded(&ran, 0));
+    lines.push(String::new());
+    lines.push(format!("{:>13}{:>33}{:>33}", "", "one rank needs", "one NIC needs"));
+    let names = ["PRQ", "UMQ", "at once"];
+    lines.push(row(["ranks", "runs"], names.iter().chain(&names).map(|name| (*name).to_owned())));
+    for (at, size) in facts.sizes.iter().enumerate() {
+        let cells = facts.needs.iter().map(|scaled| cell(scaled.needs[at]));
+        lines.push(row([&whole(size.ranks.into()), &size.runs.to_string()], cells));
+    }
+    lines.push(String::new());
+    lines.push(format!("At {}:", count(facts.to.into(), "rank")));
+    for scaled in &facts.needs {
+        lines.extend(folded(&format!("- {}", verdict(scaled, facts)), 2));
+    }
+    lines.push(String::new());
+    lines.extend(limits(facts).iter().flat_map(|limit| folded(&format!("- {limit}"), 2)));
+    lines
+}
+
+fn row([ranks, runs]: [&str; 2], cells: impl Iterator<Item = String>) -> String {
+    cells.fold(format!("{ranks:>8}{runs:>5}"), |row, cell| row + &format!("{cell:>CELL$}"))
+}
+
+fn cell(point: Point) -> String {
+    let [least, most] = [point.least, point.most].map(whole);
+    match format!("{least}-{most}") {
+        _ if least == most => most,
+        range if range.len() < CELL => range,
+        _ => format!("to {most}"),
+    }
+}
+
+/// The prediction of a count in a sentence, or why there is none.
+fn verdict(scaled: &Scaled, facts: &Facts) -> String {
+    let growth = &scaled.growth;
+    let of = if scaled.of == "rank" { "a rank" } else { "a NIC" };
+    let name = match scaled.count {
+        "at_once" => "All at once".to_owned(),
+        queue => queue.to_uppercase(),
+    };
+    let laws: Vec<_> = growth.fitting().map(|law| law.name()).collect();
+    let closest = &growth.laws[0];
+    let Some([low, high]) = growth.predicts else {
+        return format!(
+            "{name} of {of}: no answer. No law fits; the closest, {}, misses by {:.0}. Steps, arguments \
+             that differ or runs that vary may be the cause: repeat each size.",
+            closest.law.name(),
+            closest.misses_by.ceil(),
+        );
+    };
+    let range =
+        if low == high { whole(high) } else { format!("{} to {}", whole(low), whole(high)) };
+    match (laws.as_slice(), growth.refused) {
+        ([law], false) => format!("{name} of {of}: {range}, {law}"),
+        (laws, false) => format!("{name} of {of}: {range}, {}", laws.join(" or ")),
+        (laws, true) => {
+            let sizes = facts.sizes.len();
+            let fit = match laws {
+                [law] => format!("{sizes} sizes, {law} within wide limits"),
+                laws => format!("{sizes} sizes, {} laws fit ({})", laws.len(), laws.join(", ")),
+            };
+            let next = match growth.apart_at {
+                Some(ranks) => format!("Record {} to tell them apart", count(ranks.into(), "rank")),
+                None => "Record larger sizes".to_owned(),
+            };
+            format!("{name} of {of}: no answer. {fit}: {range}. {next}.")
+        }
+    }
+}
+
+fn limits(facts: &Facts) -> Vec<String> {
+    let mut limits = vec![
+        "A law fits if it passes through the runs of each size within 2 entries or 2 %. A range has \
+         all curves of all laws that fit."
+            .to_owned(),
+    ];
+    if facts.sizes.iter().any(|size| size.runs == 1) && !facts.generated {
+        limits.push("One run of a size shows no spread: record each three times.".to_owned());
+    }
+    limits.push(match facts.placed {
+        false => {
+            "A NIC is that of a host where ranks ran, and its ranks grow with the size; --ppn P \
+                  places P ranks on a node."
+                .to_owned()
+        }
+        true => "Ranks were placed on nodes, and messages inside a node were left out.".to_owned(),
+    });
+    let alone: Vec<_> = facts.sizes.iter().filter(|size| size.nics == 1).collect();
+    if let (true, Some(size)) = (facts.placed, alone.last()) {
+        limits.push(format!(
+            "Up to {} all share one node, which sees no network: record larger sizes.",
+            count(size.ranks.into(), "rank")
+        ));
+    }
+    let mut commands = facts.sizes.iter().map(|size| &size.command);
+    let first = commands.next();
+    if commands.any(|command| Some(command) != first) {
+        limits.push("Arguments differ between the sizes: the growth includes theirs.".to_owned());
+    }
+    limits.push("All at once includes receives that the MPI posts for itself.".to_owned());
+    limits
+}
