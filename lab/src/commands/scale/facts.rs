@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::law::{Growth, Point};
+use super::law::{Growth, Point, SHARE};
 use crate::capacity::need::{Knob, Most, Need};
 use crate::error::Error;
 use crate::results::summary::NO_LIBFABRIC;
@@ -16,12 +16,15 @@ use crate::traces::repeats::Recording;
 /// Elements of a rank, or of a NIC.
 type Count = fn(&Most) -> u64;
 
-/// The counts of a page and their names.
-const COUNTS: [(&str, Count); 3] = [
-    ("prq", |most| most.each.prq),
-    ("umq", |most| most.each.umq),
-    ("at_once", |most| most.at_once.all()),
+/// Counts of a page, their names, and the part that another run may differ by.
+const COUNTS: [(&str, Count, f64); 3] = [
+    ("prq", |most| most.each.prq, SHARE),
+    ("umq", |most| most.each.umq, TIMED),
+    ("at_once", |most| most.at_once.all(), TIMED),
 ];
+
+/// An assumption on counts that depend on timing, where no size has several runs.
+const TIMED: f64 = 0.25;
 
 /// All of them.
 #[derive(Debug, Serialize)]
@@ -80,21 +83,17 @@ impl Facts {
             )?);
             bar.finish_and_clear();
         }
+        let first = recordings.values().flatten().next().expect("there is a size");
+        let generated = first.found[0].header.libfabric == NO_LIBFABRIC;
         let scaled = |of: &'static str, units: fn(&Need) -> &[Most]| {
             let needs = &needs;
-            COUNTS.map(|(name, count)| {
-                let point = |(ranks, needs): (&u32, &Vec<Need>)| {
-                    let most = |need| units(need).iter().map(count).max().unwrap_or(0);
-                    let each = || needs.iter().map(most);
-                    let (least, most) = (each().min().unwrap_or(0), each().max().unwrap_or(0));
-                    Point { ranks: *ranks, least, most }
-                };
-                let points: Vec<_> = needs.iter().map(point).collect();
+            COUNTS.map(|(name, count, share)| {
+                let share = if generated { SHARE } else { share };
+                let points =
+                    points(needs, share, |need| units(need).iter().map(count).max().unwrap_or(0));
                 Scaled { of, count: name, growth: Growth::of(&points, to), needs: points }
             })
         };
-        let all = || recordings.values().flatten();
-        let first = all().next().expect("there is a size");
         let size = |(ranks, runs): (&u32, &Vec<Recording>)| Size {
             ranks: *ranks,
             runs: runs.len(),
@@ -117,8 +116,30 @@ impl Facts {
                 .flatten()
                 .collect(),
             placed: first.found.placed_on().is_some(),
-            generated: first.found[0].header.libfabric == NO_LIBFABRIC,
-            lacks: all().filter_map(lack).collect(),
+            generated,
+            lacks: recordings.values().flatten().filter_map(lack).collect(),
         })
     }
+}
+
+/// Returns a count at all sizes. A size with one run may differ as much as the runs of others do.
+fn points(
+    needs: &BTreeMap<u32, Vec<Need>>,
+    share: f64,
+    count: impl Fn(&Need) -> u64,
+) -> Vec<Point> {
+    let point = |(ranks, needs): (&u32, &Vec<Need>)| {
+        let each = || needs.iter().map(&count);
+        let (least, most) = (each().min().unwrap_or(0), each().max().unwrap_or(0));
+        Point { ranks: *ranks, least, most, share: SHARE }
+    };
+    let mut points: Vec<_> = needs.iter().map(point).collect();
+    let runs = || needs.values().map(Vec::len);
+    let repeated = points.iter().zip(runs()).filter(|(_, runs)| *runs > 1);
+    let varies = repeated
+        .map(|(point, _)| (point.most - point.least) as f64 / point.most.max(1) as f64)
+        .reduce(f64::max);
+    let single = points.iter_mut().zip(runs()).filter(|(_, runs)| *runs == 1);
+    single.for_each(|(point, _)| point.share = varies.unwrap_or(share).max(SHARE));
+    points
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! How a need grows with the number of ranks.
 //!
-//! The band of a size is the range of its runs, widened by 2 elements or 2 percent. A law fits if one
-//! of its curves, `a + b f(n)` with `b >= 0`, passes through all bands. The prediction of a law is the
-//! range of all such curves. If the need follows one of the four laws within the bands, its value at
-//! any size is in the range of all laws that fit.
+//! The band of a size is the range of its runs, widened on either side by its own width, by 2 elements
+//! or by a share of the need, whichever is most. A law fits if one of its curves, `a + b f(n)` with
+//! `b >= 0`, passes through all bands. The prediction of a law is the range of all such curves. If the
+//! need follows one of the four laws within the bands, the range of all laws that fit has its value.
 //!
 //! Rejected: leave-one-out errors. With three sizes each is the error of a line through two points, and
 //! the smallest of four such errors is often small by chance.
@@ -14,15 +14,17 @@ use serde::Serialize;
 /// A band is no narrower than this many elements on either side.
 const ELEMENTS: f64 = 2.0;
 /// Nor than this share of the need.
-const SHARE: f64 = 0.02;
+pub(super) const SHARE: f64 = 0.02;
 const ROUNDING: f64 = 1e-6;
 
 /// Needs of the runs of one size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Point {
     pub(super) ranks: u32,
     pub(super) least: u64,
     pub(super) most: u64,
+    /// Part of the need that another run may differ by, as far as the runs do not show it.
+    pub(super) share: f64,
 }
 
 impl Point {
@@ -31,8 +33,9 @@ impl Point {
     }
 
     fn band(&self) -> [f64; 2] {
-        let width = |need: u64| ELEMENTS.max(SHARE * need as f64);
-        [self.least as f64 - width(self.least), self.most as f64 + width(self.most)]
+        let [least, most] = [self.least, self.most].map(|need| need as f64);
+        let width = |need: f64| ELEMENTS.max(self.share * need).max(most - least);
+        [least - width(least), most + width(most)]
     }
 }
 

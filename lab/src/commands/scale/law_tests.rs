@@ -3,7 +3,10 @@
 use super::*;
 
 fn points(needs: impl IntoIterator<Item = (u32, u64)>) -> Vec<Point> {
-    needs.into_iter().map(|(ranks, need)| Point { ranks, least: need, most: need }).collect()
+    needs
+        .into_iter()
+        .map(|(ranks, need)| Point { ranks, least: need, most: need, share: SHARE })
+        .collect()
 }
 
 /// All ways to add up to this many elements to four needs, or to take them away.
@@ -79,7 +82,7 @@ fn needs_of_no_law_are_refused() {
     assert!(growth.refused && growth.predicts.is_none() && growth.fitting().count() == 0);
     // Runs that differ as much are no contradiction.
     let runs = [(4, 10, 60), (8, 20, 80), (16, 30, 50)];
-    let runs = runs.map(|(ranks, least, most)| Point { ranks, least, most });
+    let runs = runs.map(|(ranks, least, most)| Point { ranks, least, most, share: SHARE });
     assert_eq!(Growth::of(&runs, 1_000).predicts.map(|range| range[1] >= 80), Some(true));
 }
 

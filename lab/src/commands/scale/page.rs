@@ -91,12 +91,16 @@ fn verdict(scaled: &Scaled, facts: &Facts) -> String {
 
 fn limits(facts: &Facts) -> Vec<String> {
     let mut limits = vec![
-        "A law fits if it passes through the runs of each size within 2 entries or 2 %. A range has \
-         all curves of all laws that fit."
+        "A law fits if it passes through the range of each size, widened by its width, by 2 entries or \
+         by 2 %. A prediction has all curves of all laws that fit."
             .to_owned(),
     ];
     if facts.sizes.iter().any(|size| size.runs == 1) && !facts.generated {
-        limits.push("One run of a size shows no spread: record each three times.".to_owned());
+        limits.push(
+            "One run of a size shows no spread. It is taken from other sizes, or UMQ and all at once \
+             may differ by 25 %: record each size three times."
+                .to_owned(),
+        );
     }
     limits.push(match facts.placed {
         false => {
