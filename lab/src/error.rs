@@ -207,7 +207,7 @@ pub(crate) enum Error {
 
     #[error(
         "growth takes recordings of at least three numbers of ranks, each in a directory; these have \
-         {sizes}. Record the program with another number"
+         {sizes}. Record the program with further numbers of ranks"
     )]
     FewSizes { sizes: String },
 

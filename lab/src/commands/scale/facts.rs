@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::law::{Growth, Point, SHARE};
+use super::sizes::{self, Sizes};
 use crate::capacity::need::{Knob, Most, Need};
 use crate::error::Error;
 use crate::results::summary::NO_LIBFABRIC;
@@ -17,9 +18,10 @@ use crate::traces::repeats::Recording;
 type Count = fn(&Most) -> u64;
 
 /// Counts of a page, their names, and the part that another run may differ by.
-const COUNTS: [(&str, Count, f64); 3] = [
+const COUNTS: [(&str, Count, f64); 4] = [
     ("prq", |most| most.each.prq, SHARE),
     ("umq", |most| most.each.umq, TIMED),
+    ("internal", |most| most.each.internal, SHARE),
     ("at_once", |most| most.at_once.all(), TIMED),
 ];
 
@@ -32,7 +34,9 @@ pub(super) struct Facts {
     pub(super) program: String,
     pub(super) to: u32,
     pub(super) sizes: Vec<Size>,
-    /// PRQ, UMQ and all at once, of a rank and then of a NIC.
+    /// Sizes that were left out: all ranks were placed on one node.
+    pub(super) on_one_node: Vec<u32>,
+    /// PRQ, UMQ, those of the MPI itself and all at once, of a rank and then of a NIC.
     pub(super) needs: Vec<Scaled>,
     /// Ranks of a node do not change with the size.
     pub(super) placed: bool,
@@ -46,8 +50,6 @@ pub(super) struct Facts {
 pub(super) struct Size {
     pub(super) ranks: u32,
     pub(super) runs: usize,
-    /// NICs of the recording.
-    pub(super) nics: usize,
     pub(super) command: String,
 }
 
@@ -56,7 +58,7 @@ pub(super) struct Size {
 pub(super) struct Scaled {
     /// `rank` or `nic`.
     pub(super) of: &'static str,
-    /// `prq`, `umq` or `at_once`.
+    /// `prq`, `umq`, `internal` or `at_once`.
     pub(super) count: &'static str,
     /// Of the rank or NIC that needs most in each run.
     pub(super) needs: Vec<Point>,
@@ -65,7 +67,13 @@ pub(super) struct Scaled {
 }
 
 impl Facts {
-    pub(super) fn of(recordings: &BTreeMap<u32, Vec<Recording>>, to: u32) -> Result<Self, Error> {
+    /// A program was recorded once at some size.
+    pub(super) fn has_single_runs(&self) -> bool {
+        !self.generated && self.sizes.iter().any(|size| size.runs == 1)
+    }
+
+    pub(super) fn of(sizes: &Sizes, to: u32) -> Result<Self, Error> {
+        let recordings = &sizes.by_ranks;
         let mut needs: BTreeMap<u32, Vec<Need>> = BTreeMap::new();
         for (ranks, run) in
             recordings.iter().flat_map(|(ranks, of)| of.iter().map(move |run| (ranks, run)))
@@ -83,21 +91,25 @@ impl Facts {
             )?);
             bar.finish_and_clear();
         }
-        let first = recordings.values().flatten().next().expect("there is a size");
+        let first = sizes.recordings().next().expect("there is a size");
         let generated = first.found[0].header.libfabric == NO_LIBFABRIC;
         let scaled = |of: &'static str, units: fn(&Need) -> &[Most]| {
             let needs = &needs;
-            COUNTS.map(|(name, count, share)| {
+            let mut all = COUNTS.map(|(name, count, share)| {
                 let share = if generated { SHARE } else { share };
                 let points =
                     points(needs, share, |need| units(need).iter().map(count).max().unwrap_or(0));
                 Scaled { of, count: name, growth: Growth::of(&points, to), needs: points }
-            })
+            });
+            let [parts @ .., at_once] = &mut all;
+            if at_once.needs.iter().any(Point::varies) || at_once.growth.refused {
+                at_once.growth.bracket(&parts.each_ref().map(|part| &part.growth));
+            }
+            all
         };
         let size = |(ranks, runs): (&u32, &Vec<Recording>)| Size {
             ranks: *ranks,
             runs: runs.len(),
-            nics: needs[ranks][0].nics.len(),
             command: runs[0].found[0].header.origin.command.clone(),
         };
         let lack = |recording: &Recording| {
@@ -108,8 +120,9 @@ impl Facts {
             recording.found.ranks().lack("trace").map(|lack| format!("{name}{lack}"))
         };
         Ok(Self {
-            program: super::program(first),
+            program: sizes::program(first),
             to,
+            on_one_node: sizes.on_one_node.clone(),
             sizes: recordings.iter().map(size).collect(),
             needs: [scaled("rank", |need| &need.ranks), scaled("nic", |need| &need.nics)]
                 .into_iter()
@@ -117,7 +130,7 @@ impl Facts {
                 .collect(),
             placed: first.found.placed_on().is_some(),
             generated,
-            lacks: recordings.values().flatten().filter_map(lack).collect(),
+            lacks: sizes.recordings().filter_map(lack).collect(),
         })
     }
 }

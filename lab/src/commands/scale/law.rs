@@ -32,6 +32,12 @@ impl Point {
         (self.least as f64 + self.most as f64) / 2.0
     }
 
+    /// Runs differ by more than a band does without them, or are assumed to.
+    pub(super) fn varies(&self) -> bool {
+        let [least, most] = [self.least, self.most].map(|need| need as f64);
+        self.share > SHARE || most - least > ELEMENTS.max(SHARE * most)
+    }
+
     fn band(&self) -> [f64; 2] {
         let [least, most] = [self.least, self.most].map(|need| need as f64);
         let width = |need: f64| ELEMENTS.max(self.share * need).max(most - least);
@@ -164,6 +170,8 @@ pub(super) struct Growth {
     pub(super) predicts: Option<[u64; 2]>,
     /// The prediction is too wide to be of use.
     pub(super) refused: bool,
+    /// Timing decides, and the range is from the largest part to the sum of all.
+    pub(super) bracket: bool,
     /// A number of ranks at which the predictions of the laws that fit are apart.
     pub(super) apart_at: Option<u32>,
 }
@@ -186,10 +194,21 @@ impl Growth {
         let refused = predicts.is_none_or(|[low, high]| high > (2 * low).max(low + 8));
         let apart_at =
             if refused { apart(&fitting().collect::<Vec<_>>(), points, to) } else { None };
-        Self { laws, constant, predicts, refused, apart_at }
+        Self { laws, constant, predicts, refused, bracket: false, apart_at }
     }
 
-    /// The laws that the sizes cannot tell apart, the closest first.
+    /// Takes the range of elements at one moment from their parts, each at its longest, if these have
+    /// one: no fewer than the largest part, and no more than the sum.
+    pub(super) fn bracket(&mut self, parts: &[&Self]) {
+        let ranges: Option<Vec<_>> =
+            parts.iter().map(|part| part.predicts.filter(|_| !part.refused)).collect();
+        let Some(ranges) = ranges else { return };
+        let low = ranges.iter().map(|range| range[0]).max().unwrap_or(0);
+        let high = up(ranges.iter().map(|range| range[1] as f64).sum());
+        (self.predicts, self.refused, self.bracket) = (Some([low, high]), false, true);
+    }
+
+    /// The laws that fit, the closest first; constant growth alone if the need is constant.
     pub(super) fn fitting(&self) -> impl Iterator<Item = Law> + Clone {
         let constant = self.constant;
         self.laws

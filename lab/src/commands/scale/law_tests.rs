@@ -70,7 +70,7 @@ fn laws_that_cannot_be_told_apart_are_all_in_the_range() {
     for fit in growth.laws.iter().filter_map(|fit| fit.predicts) {
         assert!(low <= fit[0] && fit[1] <= high, "{growth:?}");
     }
-    // The size that it names does tell them apart.
+    // The size that it names leaves one law.
     let next = growth.apart_at.expect("one size does");
     let more = points([(4, 3), (8, 7), (16, 15), (next, u64::from(next) - 1)]);
     assert_eq!(Growth::of(&more, 10_000).fitting().collect::<Vec<_>>(), [Law::Linear]);
@@ -84,6 +84,24 @@ fn needs_of_no_law_are_refused() {
     let runs = [(4, 10, 60), (8, 20, 80), (16, 30, 50)];
     let runs = runs.map(|(ranks, least, most)| Point { ranks, least, most, share: SHARE });
     assert_eq!(Growth::of(&runs, 1_000).predicts.map(|range| range[1] >= 80), Some(true));
+}
+
+#[test]
+fn all_at_once_is_no_less_than_a_part_and_no_more_than_the_sum() {
+    let [prq, umq] = [1, 2].map(|b| Growth::of(&points(SIZES.map(|n| (n, b * u64::from(n)))), 128));
+    let varying = [(8, 17, 23), (16, 33, 48), (32, 70, 90)];
+    let varying = varying.map(|(ranks, least, most)| Point { ranks, least, most, share: SHARE });
+    let mut at_once = Growth::of(&varying, 128);
+    at_once.bracket(&[&prq, &umq]);
+    let [low, high] = at_once.predicts.unwrap();
+    let [prq, umq] = [prq, umq].map(|part| part.predicts.unwrap());
+    assert_eq!((low, at_once.bracket, at_once.refused), (umq[0], true, false));
+    assert!(low <= 256 && (384..=2 * (prq[1] + umq[1])).contains(&high), "{at_once:?}");
+    // Parts without an answer give none.
+    let mut refused = Growth::of(&points([(4, 3), (8, 7), (16, 15)]), 10_000);
+    let none = Growth::of(&points([(4, 10), (8, 80), (16, 30)]), 10_000);
+    refused.bracket(&[&none]);
+    assert!(refused.refused && !refused.bracket);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! The page of `tcam scale`, for the terminal: 80 columns.
 
 use super::facts::{Facts, Scaled};
-use super::law::Point;
+use super::law::{Law, Point};
 use crate::text::numbers::{count, whole};
 use crate::text::page::folded;
 
@@ -25,17 +25,22 @@ pub(super) fn lines(facts: &Facts) -> Vec<String> {
     let names = ["PRQ", "UMQ", "at once"];
     lines.push(row(["ranks", "runs"], names.iter().chain(&names).map(|name| (*name).to_owned())));
     for (at, size) in facts.sizes.iter().enumerate() {
-        let cells = facts.needs.iter().map(|scaled| cell(scaled.needs[at]));
+        let cells = shown(facts).map(|scaled| cell(scaled.needs[at]));
         lines.push(row([&whole(size.ranks.into()), &size.runs.to_string()], cells));
     }
     lines.push(String::new());
     lines.push(format!("At {}:", count(facts.to.into(), "rank")));
-    for scaled in &facts.needs {
+    for scaled in shown(facts) {
         lines.extend(folded(&format!("- {}", verdict(scaled, facts)), 2));
     }
     lines.push(String::new());
     lines.extend(limits(facts).iter().flat_map(|limit| folded(&format!("- {limit}"), 2)));
     lines
+}
+
+/// Receives of the MPI itself are a part of all at once.
+fn shown(facts: &Facts) -> impl Iterator<Item = &Scaled> {
+    facts.needs.iter().filter(|scaled| scaled.count != "internal")
 }
 
 fn row([ranks, runs]: [&str; 2], cells: impl Iterator<Item = String>) -> String {
@@ -51,7 +56,7 @@ fn cell(point: Point) -> String {
     }
 }
 
-/// The prediction of a count in a sentence, or why there is none.
+/// The prediction of a count in a sentence, or the reason for no prediction.
 fn verdict(scaled: &Scaled, facts: &Facts) -> String {
     let growth = &scaled.growth;
     let of = if scaled.of == "rank" { "a rank" } else { "a NIC" };
@@ -59,7 +64,7 @@ fn verdict(scaled: &Scaled, facts: &Facts) -> String {
         "at_once" => "All at once".to_owned(),
         queue => queue.to_uppercase(),
     };
-    let laws: Vec<_> = growth.fitting().map(|law| law.name()).collect();
+    let laws: Vec<_> = growth.fitting().map(Law::name).collect();
     let closest = &growth.laws[0];
     let Some([low, high]) = growth.predicts else {
         return format!(
@@ -71,6 +76,9 @@ fn verdict(scaled: &Scaled, facts: &Facts) -> String {
     };
     let range =
         if low == high { whole(high) } else { format!("{} to {}", whole(low), whole(high)) };
+    if growth.bracket {
+        return format!("{name} of {of}: {range}, from the largest part to the sum of all");
+    }
     match (laws.as_slice(), growth.refused) {
         ([law], false) => format!("{name} of {of}: {range}, {law}"),
         (laws, false) => format!("{name} of {of}: {range}, {}", laws.join(" or ")),
@@ -81,7 +89,10 @@ fn verdict(scaled: &Scaled, facts: &Facts) -> String {
                 laws => format!("{sizes} sizes, {} laws fit ({})", laws.len(), laws.join(", ")),
             };
             let next = match growth.apart_at {
-                Some(ranks) => format!("Record {} to tell them apart", count(ranks.into(), "rank")),
+                Some(ranks) => format!("Record {} to separate them", count(ranks.into(), "rank")),
+                None if facts.has_single_runs() => {
+                    "Record each size three times, and larger ones".to_owned()
+                }
                 None => "Record larger sizes".to_owned(),
             };
             format!("{name} of {of}: no answer. {fit}: {range}. {next}.")
@@ -95,7 +106,7 @@ fn limits(facts: &Facts) -> Vec<String> {
          by 2 %. A prediction has all curves of all laws that fit."
             .to_owned(),
     ];
-    if facts.sizes.iter().any(|size| size.runs == 1) && !facts.generated {
+    if facts.has_single_runs() {
         limits.push(
             "One run of a size shows no spread. It is taken from other sizes, or UMQ and all at once \
              may differ by 25 %: record each size three times."
@@ -110,12 +121,9 @@ fn limits(facts: &Facts) -> Vec<String> {
         }
         true => "Ranks were placed on nodes, and messages inside a node were left out.".to_owned(),
     });
-    let alone: Vec<_> = facts.sizes.iter().filter(|size| size.nics == 1).collect();
-    if let (true, Some(size)) = (facts.placed, alone.last()) {
-        limits.push(format!(
-            "Up to {} all share one node, which sees no network: record larger sizes.",
-            count(size.ranks.into(), "rank")
-        ));
+    if !facts.on_one_node.is_empty() {
+        let sizes: Vec<_> = facts.on_one_node.iter().map(|size| whole((*size).into())).collect();
+        limits.push(format!("Left out, all ranks on one node: {} ranks.", sizes.join(", ")));
     }
     let mut commands = facts.sizes.iter().map(|size| &size.command);
     let first = commands.next();
