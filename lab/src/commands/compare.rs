@@ -23,6 +23,7 @@ use crate::results::summary::{Peak, Summary, spilled};
 use crate::results::summary_text::rank_of;
 use crate::settings::{self, Settings};
 use crate::text::numbers::{bytes, count, percent, share, total, whole};
+use crate::text::page::folded;
 use crate::text::progress;
 use crate::text::sheet::Sheet;
 use crate::traces::files::{self, Found};
@@ -219,9 +220,11 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             println!("{}", foot(&runs, charged));
             let of_group = &compared[first..];
             let needs = of_group.iter().map(|of| &of.need);
-            need::told_of_nic(needs).iter().for_each(|line| println!("{line}"));
             let judged: Vec<_> = of_group.iter().map(|of| &of.judged[..]).collect();
-            println!("{}", judged::sentence(&judged));
+            let sentences = need::told_of_nic(needs).into_iter().chain([judged::sentence(&judged)]);
+            for line in sentences.flat_map(|sentence| folded(&sentence, 2)) {
+                println!("{line}");
+            }
         }
     }
     let rows: Vec<_> = compared.iter().flat_map(|of| &of.lines).collect();
