@@ -103,23 +103,6 @@ impl Host {
         Ok(HOST.get_or_init(|| host))
     }
 
-    /// Loads the libfabric of this machine, for tests: no libfabric has loaded them.
-    ///
-    /// # Errors
-    /// There is none.
-    #[cfg(any(test, feature = "testing"))]
-    pub fn load() -> Result<&'static Self> {
-        // SAFETY: loading runs the library's own initialisation, as in any program.
-        let version = unsafe {
-            let library = libc::dlopen(c"libfabric.so.1".as_ptr(), libc::RTLD_NOW);
-            if library.is_null() {
-                return Err(Errno::ENOSYS);
-            }
-            libc::dlsym(library, c"fi_version".as_ptr())
-        };
-        Self::find(version)
-    }
-
     /// The host, once [`Host::find`] has found it.
     #[must_use]
     pub fn get() -> Option<&'static Self> {

@@ -26,10 +26,5 @@ pub(crate) mod inbox;
 mod input;
 pub mod link;
 pub mod secret;
-
-/// The first message of a handshake, for tests of what strangers send.
 #[cfg(any(test, feature = "testing"))]
-#[must_use]
-pub fn start() -> Vec<u8> {
-    hello::Said::Start([7; 16]).to_bytes()
-}
+pub mod testing;

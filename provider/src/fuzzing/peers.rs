@@ -154,7 +154,7 @@ impl Peers {
             && socket.set_nonblocking(true).is_ok()
         {
             if how & 4 != 0 {
-                let _ = socket.write_all(&net::start());
+                let _ = socket.write_all(&net::testing::start());
             }
             *stranger = Some(socket);
         }

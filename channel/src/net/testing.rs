@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! An end of the network that does what an endpoint never does, for tests.
+
+use std::net::SocketAddrV4;
+
+use ffi::Errno;
+
+use super::{connections::front_of, end::Net, frame, hello::Said, secret::Secret};
+
+/// The first message of a handshake, for tests of what strangers send.
+#[must_use]
+pub fn start() -> Vec<u8> {
+    Said::Start([7; 16]).to_bytes()
+}
+
+impl Net {
+    /// Makes progress; what comes stays until it is taken.
+    pub fn progress(&self) {
+        self.contacts.lock().tend();
+    }
+
+    /// Takes what has come, and does nothing with it.
+    pub fn ignore_all(&self) {
+        let mut contacts = self.contacts.lock();
+        contacts.tend();
+        while let Some((connection, number, _)) = contacts.take() {
+            contacts.connections.done(connection);
+            contacts.saw(number);
+        }
+    }
+
+    /// Whether the endpoint at an address has sent its Hello.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn has_met(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<bool, Errno> {
+        match self.meet(address, secret) {
+            Err(Errno::EAGAIN) => Ok(false),
+            met => met.map(|_| true),
+        }
+    }
+
+    /// Sends any words and any payload to the endpoint at an address, in a head that `change` has changed.
+    /// Returns whether there was room. Number 0 stands for the number of this endpoint.
+    pub fn push_words(
+        &self,
+        address: SocketAddrV4,
+        mut words: [u64; 5],
+        payload: &[u8],
+        change: impl FnOnce(&mut [u8]),
+    ) -> bool {
+        let mut contacts = self.contacts.lock();
+        let Some((number, contact)) = contacts.at(address) else { return true };
+        if words[0] >> 16 & 0xffff == 0 {
+            words[0] |= u64::from(contact.number) << 16;
+        }
+        let sum = frame::Head::sum_of(&words, payload);
+        let head = frame::Head { token: contact.token, sum, check: 0, words };
+        let mut bytes = head.to_bytes();
+        change(&mut bytes);
+        let front = [&front_of(payload.len())[..], &bytes, payload].concat();
+        contacts.send(number, &front, &[])
+    }
+
+    /// Peers that are connected.
+    pub fn open_peers(&self) -> usize {
+        self.contacts.lock().open()
+    }
+
+    /// Sends any bytes to the endpoint at an address; they need not be a frame.
+    pub fn push_bytes(&self, address: SocketAddrV4, bytes: &[u8]) {
+        let mut contacts = self.contacts.lock();
+        if let Some((number, _)) = contacts.at(address) {
+            contacts.send(number, bytes, &[]);
+        }
+    }
+}
