@@ -170,7 +170,7 @@ fn an_impostor_is_not_received_from() {
     }
 }
 
-/// The name of the endpoint that is attacked is that of nobody else.
+/// A peer cannot claim the address of the receiver, whose secret all peers know.
 #[test]
 fn an_impostor_of_the_receiver_is_refused() {
     let (at, _own, net) = on_net(None, 1, None);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// A program that polls seldom, and now and then finds a message, is told within two seconds that a
-// peer was killed.
+// A program polls at long intervals and finds a message in some of the polls. The error of a receive from a
+// killed peer comes within two seconds.
 #include "card.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,7 +8,7 @@
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
 
-// Of so many polls one finds a message; none if 0.
+// One poll in `one_in` finds a message; no poll if that is 0.
 static double until_told(int pause_us, int one_in) {
     int to[2], from[2];
     char byte = 0, got;

@@ -64,6 +64,14 @@ fn a_frame_with_another_token_ends_the_connection() {
             done => Some(done),
         });
         assert_eq!(again, Some(Err(Errno::ECONNREFUSED)));
+        // Nor does the other end.
+        let from = SocketAddrV4::new(Ipv4Addr::LOCALHOST, one.port());
+        let back = other.net.clone().unwrap();
+        let again = other.until(|_| match back.has_met(from, None) {
+            Ok(false) => None,
+            done => Some(done),
+        });
+        assert_eq!(again, Some(Err(Errno::ECONNREFUSED)));
     }
 }
 

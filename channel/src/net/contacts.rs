@@ -264,7 +264,7 @@ impl Contacts {
 
     fn greeted(&mut self, stream: usize, hello: &Hello, claim: Claim) {
         let dialed = self.of.get(&stream).copied();
-        // Both ends say to whom they speak: nobody can hand a handshake on to another endpoint.
+        // Both ends name the endpoint that they speak to: a handshake cannot be relayed to another one.
         let meant = match dialed.and_then(|number| self.get(number.into())) {
             Some(contact) => {
                 hello.to == self.own.address && hello.address.port() == contact.address.port()
@@ -305,8 +305,7 @@ impl Contacts {
             // We are in touch with its successor already.
             Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
             _ if self.knows(hello.who) => return self.refuse(stream, Refusal::Twice),
-            // It is another one than the one that was there, if there was one: whose connections tell
-            // when it is gone, and not what others say.
+            // A successor, or a newcomer. A contact at that address goes on until its own connections end.
             _ => match self.add(hello.address) {
                 Ok(number) => number,
                 Err(_) => return self.refuse(stream, Refusal::Full),
@@ -327,7 +326,7 @@ impl Contacts {
         }
     }
 
-    /// Whether the log may say something of a connection: whoever connects chooses how often.
+    /// Whether the log may have another line about refused connections: a stranger decides how many come.
     fn may_say(&mut self) -> bool {
         let is_quiet = self.said.is_none_or(|said| said.elapsed() > SAYING);
         if is_quiet {
@@ -399,15 +398,7 @@ impl Contacts {
         if !contact.streams.is_empty() {
             return;
         }
-        let lost = contact.who.filter(|_| contact.is_open());
-        contact.lose();
-        // Whoever is not certain to be that endpoint cannot exclude it.
-        if let Some(who) = lost.filter(|_| self.is_vouched_for(number)) {
-            if self.lost.len() == MOST_LOST {
-                self.lost.clear();
-            }
-            self.lost.insert(who);
-        }
+        self.lose(number);
         let Some(contact) = self.get_mut(number) else { return };
         let closed = matches!(errno, Errno::ECONNABORTED | Errno::ECONNRESET);
         if closed && contact.greets() && contact.dials < DIALS {
@@ -417,8 +408,22 @@ impl Contacts {
         }
     }
 
-    /// Sends a frame: its head but for the token and the count, and what goes behind it. False if there
-    /// is no room.
+    /// The connection to a peer broke: its endpoint does not connect again, since a message may be missing.
+    fn lose(&mut self, number: u16) {
+        let is_vouched_for = self.is_vouched_for(number);
+        let Some(contact) = self.get_mut(number) else { return };
+        // An endpoint cannot be excluded by a process that only claims to be it.
+        let lost = contact.who.filter(|_| is_vouched_for && contact.is_open());
+        contact.lose();
+        if let Some(who) = lost {
+            if self.lost.len() == MOST_LOST {
+                self.lost.clear();
+            }
+            self.lost.insert(who);
+        }
+    }
+
+    /// Sends a frame: `front`, and behind it the bytes of buffers. False if there is no room.
     pub(super) fn send(&mut self, number: u16, front: &[u8], data: &[Buffer]) -> bool {
         if self.get(number.into()).is_none() {
             return true;
@@ -517,8 +522,8 @@ impl Contacts {
 
     /// Ends all that is between a peer and this endpoint, at both.
     fn tear(&mut self, number: u16) {
+        self.lose(number);
         let Some(contact) = self.get_mut(number) else { return };
-        contact.lose();
         for stream in std::mem::take(&mut contact.streams) {
             self.of.remove(&stream);
             self.connections.close(stream);

@@ -62,7 +62,7 @@ impl Net {
         Ok(Arc::new(Self { contacts: Mutex::new(contacts), bell, seals, timeout, generation }))
     }
 
-    /// Whether this process opened it. A child that was forked has none of the connections.
+    /// Whether this process opened it. A forked child cannot use its connections.
     pub(super) fn is_ours(&self) -> bool {
         self.generation == children::generation()
     }

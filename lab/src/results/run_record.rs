@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `run.tcam`: how the run ended whose reports and traces are beside it, and what was started.
+//! `run.tcam`: the command and the end of a run, in the directory of its reports and traces.
 
 use std::path::Path;
 
@@ -51,15 +51,15 @@ impl RunRecord {
         }
     }
 
-    /// Writes the record to a directory, in place of an earlier one.
+    /// Writes the record to a directory, and replaces an earlier one.
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let mut text = serde_json::to_string_pretty(self).map_err(Error::Json)?;
         text.push('\n');
         file::write(&directory.join(NAME), text)
     }
 
-    /// Reads the record beside reports or traces. Recordings of earlier versions have none, and a
-    /// file of another kind or of a later version is none.
+    /// Reads the record of a directory of reports or traces. Returns nothing for a recording of an earlier
+    /// version, and for a file of another kind or of a later version.
     pub(crate) fn beside(directory: &Path) -> Option<Self> {
         let text = regular::read_text(&directory.join(NAME), LONGEST).ok()?;
         let record: Self = serde_json::from_str(&text).ok()?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Answers that found no room, a queue for each peer: a peer that takes none holds up no other.
 //!
-//! A peer may ask for more than it takes. Once the answers that it has not taken need [`MOST`] bytes,
-//! its requests are refused with `ENOBUFS`; at twice as many they are not answered any more, which
-//! only a peer comes to that has more operations under way than `fi_getinfo` grants.
+//! A peer may ask for more than it takes. Once its untaken answers need [`MOST`] bytes, its requests fail
+//! with `ENOBUFS`. At twice as many they get no answer. A peer comes to that only with more operations under
+//! way than `fi_getinfo` grants.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,7 +13,7 @@ use channel::wire::Header;
 /// operations, needs a fourth.
 pub(crate) const MOST: usize = 64 << 20;
 
-/// What an answer takes beside its bytes, about.
+/// Bytes of an answer without its payload, about.
 const ANSWER: usize = 128;
 
 /// The answers that a peer has not taken.

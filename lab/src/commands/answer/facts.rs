@@ -82,7 +82,7 @@ pub(super) struct Facts {
     pub(super) command: String,
     pub(super) mpi: String,
     pub(super) ranks: u32,
-    /// Ranks that the job had.
+    /// Ranks of the job.
     pub(super) ranks_of: u32,
     pub(super) hosts: usize,
     pub(super) processors: Option<usize>,

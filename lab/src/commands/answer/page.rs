@@ -7,7 +7,7 @@ use super::facts::{Device, Facts, Range, WAY_NS};
 use crate::text::numbers::{count, entries, share, whole};
 use crate::text::page::{WIDTH, cut, folded};
 
-/// The device without limits, which nobody can buy.
+/// The device without limits: it is no product.
 const IDEAL: &str = "ideal";
 /// Most lines of it.
 const LINES: usize = 40;

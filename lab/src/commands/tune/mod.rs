@@ -81,7 +81,7 @@ pub(crate) struct Tune {
     #[arg(long, value_name = "PATH")]
     mpicc: Option<PathBuf>,
 
-    /// Sets a parameter of the provider for what is measured, such as net=sockets.
+    /// Sets a parameter of the provider for what is measured, such as net_seal=on.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
