@@ -193,7 +193,7 @@ def failed_programs(arguments, programs):
         (["stats", *reports.parent.glob("reports/*.json"), reports], "stdout"),
         (["stats", "--by=tag", traces], "stdout"),
         (["compare", "--with=device=alpu", traces], "stderr"),
-        (["advise", traces], "stdout"),
+        (["engines", traces], "stdout"),
         (["report", f"--out={place / 'page.html'}", traces], "stderr"),
         (["plot", f"--out={place / 'plot'}", "--format=svg", traces], "stderr"),
     )

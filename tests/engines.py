@@ -96,19 +96,97 @@ def left_out(arguments):
     check(told, f"--cut-off: {done.returncode} {done.stderr[-500:]}")
 
 
-def advice(arguments, traces):
-    """An engine that is not judged stands in for none, and probes are wildcards, too."""
+def told(arguments, what, *words):
+    """What --json tells of the last case: that without tables."""
+    done = tcam(arguments, "engines", "--json", "-", *words)
+    if not check(done.returncode == 0, f"{what}: {done.returncode} {done.stderr[-500:]}"):
+        return None, None
+    page = json.loads(done.stdout)
+    check(page["format"] == "tcam-engines", f"{what}: {done.stdout[:300]}")
+    return page, page["cases"][-1]
+
+
+def generated(arguments, name, pattern, *words):
+    done = tcam(arguments, "workload", pattern, f"--out={PLACE / name}", *words)
+    check(done.returncode == 0, f"workload {pattern}: {done.stderr[-500:]}")
+    return PLACE / name
+
+
+def measured(arguments):
+    """A long list is slower than a hash in every round, and counts are those of a replay."""
+    lists = ["--set=host_engine=list", "--set=queue=linked", "--prq=0", "--umq=0"]
+    seeds = [generated(arguments, f"shuffle-{seed}", "shuffle", f"--seed={seed}") for seed in (1, 2)]
+    page, case = told(arguments, "shuffle", *lists, *seeds)
+    if page:
+        check(len(page["runs"]) == 2 and page["messages"] == 2 * 10240, f"shuffle: {page['messages']}")
+        check("no wildcard. Here are none in 2 runs" in case["reading"], f"shuffle: {case['reading']}")
+        engines = {(of["engine"], of["queue"]): of for of in case["engines"]}
+        now, quick = engines["list", "linked"], engines["hash", "packed"]
+        check(now["is_now"] and now["beside_now"]["median"] == 1.0, f"shuffle: {now['beside_now']}")
+        check(quick["beside_now"]["high"] < 0.6, f"shuffle: {quick['beside_now']}")
+        for of in case["engines"]:
+            times = of["ns_a_message"]
+            check(0 < times["low"] <= times["median"] <= times["high"], f"{of['engine']}: {times}")
+            check(of["counters"]["arrivals"] == 2 * 10240, f"{of['engine']}: {of['counters']['arrivals']}")
+    page, case = told(arguments, "a part of shuffle", "--operations=1000", *lists, seeds[0])
+    if page:
+        check(page["measured_operations"] == 1000 < page["operations"], f"{page['measured_operations']}")
+    page, case = told(arguments, "shuffle in tables", seeds[0])
+    if page:
+        tables, without = page["cases"]
+        check("nothing spills" in tables["reading"] and without["spilled_percent"] == 100, tables["reading"])
+    manager = generated(arguments, "manager", "manager", "--ranks=512")
+    page, case = told(arguments, "manager", *lists, manager)
+    if page:
+        best = case["reading"].split(" is the fastest")[0]
+        check(page["wildcards"] > 0 and "hash" not in best, f"manager: {case['reading']}")
+    done = tcam(arguments, "engines", *lists, seeds[0])
+    width = max(map(len, done.stdout.splitlines()))
+    check(done.returncode == 0 and width <= 80, f"a page of {width} columns")
+
+
+def refusals(arguments):
+    """What is no program, or not all of one."""
+    whole = generated(arguments, "whole", "halo", "--rank=0,1", "--ranks=8")
+    none, empty, cut = (PLACE / name for name in ("none", "empty", "short"))
+    for directory in (none, empty):
+        directory.mkdir()
+    shutil.copytree(whole, cut)
+    (first, second) = sorted(whole.iterdir())
+    (empty / first.name).write_bytes(first.read_bytes()[:8192])
+    (cut / second.name).write_bytes(second.read_bytes()[:-5])
+    for what, words, part in (
+        ("no trace", [none], "no trace"),
+        ("nothing", [], "TRACE"),
+        ("an empty trace", [empty], "no operation is recorded"),
+        ("a trace that was cut", [cut], second.name),
+        ("an unknown device", ["--device=nic-2000", whole], "nic-2000"),
+        ("a report", ["--set=report=x", whole], "report"),
+        ("no operations", ["--operations=0", whole], "--operations"),
+    ):
+        done = tcam(arguments, "engines", *words)
+        good = done.returncode in (OWN_FAILURE, 2) and part in done.stderr
+        check(good, f"{what}: {done.returncode} {done.stdout[-200:]} {done.stderr[-300:]}")
+    done = tcam(arguments, "engines", "--cut-off", cut)
+    good = done.returncode == INCOMPLETE and "INCOMPLETE" in done.stdout
+    check(good, f"--cut-off: {done.returncode} {done.stdout[:300]} {done.stderr[-300:]}")
+    done = tcam(arguments, "engines", "--cut-off", "--partial", "--json=-", cut)
+    good = done.returncode == 0 and not json.loads(done.stdout)["runs"][0]["complete"]
+    check(good, f"--cut-off --partial: {done.returncode} {done.stderr[-300:]}")
+
+
+def wildcards(arguments, traces):
+    """An engine that is not measured stands in for none, and probes are wildcards, too."""
     sets = ["--prq=0", "--umq=0", "--set=host_engine=kmeans", f"--set=clusters={PLACE / 'a.clusters'}"]
-    done = tcam(arguments, "advise", *sets, traces)
-    good = done.returncode == 0 and "nothing leaves" not in done.stdout and "kmeans is not judged" in done.stderr
-    check(good, f"advise beside kmeans: {done.stdout[:300]} {done.stderr[:300]}")
+    done = tcam(arguments, "engines", *sets, traces)
+    good = done.returncode == 0 and "nothing spills" not in done.stdout and "kmeans is not measured" in done.stderr
+    check(good, f"engines beside kmeans: {done.stdout[:300]} {done.stderr[:300]}")
     place = PLACE / "probe"
     program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.build("mpich") / "hints"), "burst", "64", "5"]
     done = tcam(arguments, "record", f"--out={place}", "--prq=0", "--umq=0", "--", *program)
     check(done.returncode == 0, done.stderr[-300:])
-    done = tcam(arguments, "advise", "--json", "-", place)
-    told = json.loads(done.stdout) if done.returncode == 0 else {"wildcards": done.stderr}
-    check(told["wildcards"] == 0, f"the MPI's own receives are none of the program's: {told['wildcards']}")
+    page, _ = told(arguments, "hints", place)
+    check(page and page["wildcards"] == 0, "the MPI's own receives are none of the program's")
     done = tcam(arguments, "run", "--set=host_engine=hash", f"--report={PLACE / 'hash'}", "--", *program)
     reports = "".join(path.read_text() for path in (PLACE / "hash").glob("*.txt"))
     check(done.returncode == 0 and reports and "BROKEN" not in done.stderr + reports, "no promise is broken")
@@ -130,7 +208,9 @@ def main():
     files(arguments, traces)
     before_the_start(arguments, traces)
     left_out(arguments)
-    advice(arguments, traces)
+    wildcards(arguments, traces)
+    measured(arguments)
+    refusals(arguments)
     return exit_code()
 
 

@@ -66,8 +66,6 @@ say "How runs end"
 python3 tests/endings.py
 say "Answers that say what they lack"
 python3 tests/answers.py
-say "Advice, and models that are learned again"
-python3 tests/advise.py
 say "Traces: recorded, replayed, swept"
 python3 tests/traces.py
 say "Profiles, clusters, promises and engines"

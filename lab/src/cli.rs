@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
-use crate::commands::advise::Advise;
 use crate::commands::answer::Answer;
 use crate::commands::cluster::MakeClusters;
 use crate::commands::compare::Compare;
@@ -14,6 +13,7 @@ use crate::commands::completions::Completions;
 use crate::commands::devices::Devices;
 use crate::commands::diff::Diff;
 use crate::commands::doctor::Doctor;
+use crate::commands::engines::Engines;
 use crate::commands::export::Export;
 use crate::commands::plot::Plot;
 use crate::commands::profile::MakeProfile;
@@ -47,9 +47,10 @@ pub(crate) enum Task {
     Record(Record),
     Replay(Replay),
     Compare(Compare),
-    Advise(Advise),
+    #[command(alias = "advise")]
     Answer(Answer),
     Scale(Scale),
+    Engines(Engines),
     Sweep(Sweep),
     Tune(Tune),
     Plot(Plot),

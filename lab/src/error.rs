@@ -347,9 +347,6 @@ pub(crate) enum Error {
     #[error("{0}: no operation is recorded there, so that no engine has anything to do")]
     NothingHappened(PathBuf),
 
-    #[error("the models of the advisor cannot be read: {0}; `tcam advise --train` makes them")]
-    Models(String),
-
     #[error("{path}: {error}; --from takes the CSV that an earlier run of the same paper wrote")]
     Csv { path: PathBuf, error: csv::Error },
 

@@ -6,7 +6,6 @@
 #[macro_use]
 mod text;
 
-mod advise;
 mod capacity;
 mod cli;
 mod commands;
@@ -53,9 +52,9 @@ fn main() -> ExitCode {
         Task::Run(arguments) => commands::run::run(&arguments),
         Task::Record(arguments) => commands::record::record(&arguments),
         Task::Replay(arguments) => commands::replay::replay(&arguments),
-        Task::Advise(arguments) => commands::advise::advise(&arguments),
         Task::Answer(arguments) => commands::answer::answer(&arguments),
         Task::Scale(arguments) => commands::scale::scale(&arguments),
+        Task::Engines(arguments) => commands::engines::engines(&arguments),
         Task::Compare(arguments) => commands::compare::compare(&arguments),
         Task::Sweep(arguments) if arguments.trace.is_empty() => {
             commands::sweep::of_program::sweep(&arguments)

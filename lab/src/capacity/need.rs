@@ -205,12 +205,6 @@ impl Need {
         })
     }
 
-    /// The longest PRQ and UMQ of any rank.
-    pub(crate) fn longest(&self) -> [u64; 2] {
-        let most = |of: fn(&Held) -> u64| self.ranks.iter().map(|rank| of(&rank.each)).max();
-        [most(|held| held.prq), most(|held| held.umq)].map(Option::unwrap_or_default)
-    }
-
     /// The NIC that needs most.
     pub(crate) fn nic(&self) -> &Most {
         &self.nics[0]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The commands, each with its arguments.
 
-pub(crate) mod advise;
 pub(crate) mod answer;
 pub(crate) mod cluster;
 pub(crate) mod compare;
@@ -9,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod devices;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod engines;
 pub(crate) mod export;
 pub(crate) mod plot;
 pub(crate) mod profile;

@@ -29,8 +29,8 @@ pub(crate) enum Kind {
     Answer,
     #[serde(rename = "tcam-scale")]
     Scale,
-    #[serde(rename = "tcam-advise")]
-    Advise,
+    #[serde(rename = "tcam-engines")]
+    Engines,
     #[serde(rename = "tcam-diff")]
     Diff,
     #[serde(rename = "tcam-tune")]

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! A host engine with a storage of its queues.
+
+use std::fmt;
+
+use matching::{HostEngine, Queue};
+use serde::{Serialize, Serializer};
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Contender {
+    #[serde(serialize_with = "name_of_engine")]
+    pub(crate) engine: HostEngine,
+    #[serde(serialize_with = "name_of_queue")]
+    pub(crate) queue: Queue,
+}
+
+fn name_of_engine<S: Serializer>(engine: &HostEngine, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(engine.name())
+}
+
+fn name_of_queue<S: Serializer>(queue: &Queue, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(queue.name())
+}
+
+impl Contender {
+    /// Every engine that is measured, on every storage.
+    pub(crate) fn all() -> Vec<Self> {
+        let engines = HostEngine::ALL.iter().copied().filter(|&engine| why_not(engine).is_none());
+        let on_each = |engine| Queue::ALL.iter().map(move |&queue| Self { engine, queue });
+        engines.flat_map(on_each).collect()
+    }
+
+    /// Whether its engine is for programs that promise to use no wildcard.
+    pub(crate) fn promises(self) -> bool {
+        self.engine == HostEngine::Hash
+    }
+
+    /// Engines that are not measured, and why.
+    pub(crate) fn left_out() -> Vec<(HostEngine, &'static str)> {
+        let engines = HostEngine::ALL.iter();
+        engines.filter_map(|&engine| Some((engine, why_not(engine)?))).collect()
+    }
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.engine.name(), self.queue.name())
+    }
+}
+
+/// Why an engine is not measured, if it is not.
+fn why_not(engine: HostEngine) -> Option<&'static str> {
+    match engine {
+        HostEngine::Kmeans => Some("it needs clusters of an earlier run"),
+        HostEngine::TailQueues => Some("a replay has one thread, which finds it as quick as list"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_engine_is_measured_or_left_out() {
+        let engines = Contender::all().len() / Queue::ALL.len() + Contender::left_out().len();
+        assert_eq!(engines, HostEngine::ALL.len());
+    }
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Counts and times of every engine, as `tcam engines` prints them.
+
+use matching::{HostEngine, Queue};
+use nic::params::Params;
+use nic::report::ContextCounters;
+use serde::Serialize;
+
+use super::contender::Contender;
+use super::measure::{Middle, Rounds};
+use super::stream::{Stream, Wildcards};
+use crate::capacity::curve;
+use crate::error::Error;
+use crate::results::ranks::Completeness;
+use crate::settings::Settings;
+use crate::text::numbers::{count, entries, share, whole};
+use crate::text::progress;
+use crate::traces::files::Found;
+use crate::traces::play;
+
+/// Least share of the time that is worth another engine (*Hint-driven matching*, section V).
+const WORTH: f64 = 0.05;
+const BAR: &str = "{bar:30} {pos}/{len} rounds of engines, {eta} left";
+
+/// The page, and the JSON file.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    pub(super) title: String,
+    pub(super) runs: Vec<Completeness>,
+    /// Messages that were measured in all runs.
+    pub(super) messages: u64,
+    /// Operations of all runs, and those measured.
+    pub(super) operations: u64,
+    pub(super) measured_operations: u64,
+    pub(super) receives: u64,
+    pub(super) wildcards: u64,
+    pub(super) open_probes: u64,
+    pub(super) cases: Vec<Case>,
+}
+
+/// Every engine with tables of one size.
+#[derive(Debug, Serialize)]
+pub(super) struct Case {
+    pub(super) prq_entries: u64,
+    pub(super) umq_entries: u64,
+    /// Share of the elements that did not fit the tables.
+    pub(super) spilled_percent: f64,
+    pub(super) engines: Vec<EngineFacts>,
+    /// The times in words.
+    pub(super) reading: String,
+}
+
+/// An engine on a storage.
+#[derive(Debug, Serialize)]
+pub(super) struct EngineFacts {
+    #[serde(flatten)]
+    pub(super) of: Contender,
+    /// Whether it is the one recorded, or set.
+    pub(super) is_now: bool,
+    /// Processor time of matching, by message. The rest of a call is not in it.
+    pub(super) ns_a_message: Middle,
+    /// By the time of the engine recorded, or set.
+    pub(super) beside_now: Middle,
+    /// Elements that a search of the engine traverses on average, if there was one.
+    pub(super) traversed_a_search: Option<f64>,
+    /// Of all ranks and runs.
+    pub(super) counters: ContextCounters,
+}
+
+impl Facts {
+    /// Counts, and measures the first operations of each trace, `most` of all together.
+    ///
+    /// # Errors
+    ///
+    /// If a trace cannot be replayed, or nothing happened in all of them.
+    pub(super) fn of(found: &[Found], settings: &Settings, most: u64) -> Result<Self, Error> {
+        let params = found[0][0].params(settings)?;
+        let entries = ["prq_entries", "umq_entries"].map(|name| params.number(name) as u64);
+        let now = now(&params)?;
+        let traces = found.iter().map(|found| found.len()).sum::<usize>();
+        let most = (most as usize / traces).max(1);
+        let mut runs = Vec::with_capacity(found.len());
+        for found in found {
+            let streams = found.iter().map(|trace| Stream::of(trace, settings, most));
+            runs.push(streams.collect::<Result<Vec<_>, _>>()?);
+        }
+        let streams = || runs.iter().flatten();
+        let measured_operations = streams().map(|stream| stream.measured() as u64).sum();
+        if measured_operations == 0 {
+            return Err(Error::NothingHappened(found[0][0].path.clone()));
+        }
+        let wildcards =
+            streams().map(Stream::wildcards).fold(Wildcards::default(), Wildcards::plus);
+        let mut cases = Vec::new();
+        for sizes in if entries == [0, 0] { vec![entries] } else { vec![entries, [0, 0]] } {
+            let mut settings = settings.clone();
+            settings.set("prq_entries", &sizes[0]);
+            settings.set("umq_entries", &sizes[1]);
+            let mut case = Case::count(found, &settings, sizes, now)?;
+            if case.uses_host() {
+                case.measure(&runs)?;
+            }
+            case.reading = case.read(wildcards, found.len());
+            cases.push(case);
+        }
+        let Wildcards { receives, wildcards, open_probes } = wildcards;
+        Ok(Self {
+            title: curve::title(&found[0]),
+            runs: found.iter().map(|found| found.ranks().completeness()).collect(),
+            messages: streams().map(|stream| stream.messages() as u64).sum(),
+            operations: streams().map(Stream::operations).sum(),
+            measured_operations,
+            receives,
+            wildcards,
+            open_probes,
+            cases,
+        })
+    }
+}
+
+/// The engine and storage that traces were recorded with, or that are set; in the place of an
+/// engine that is not measured, the usual one.
+fn now(params: &Params) -> Result<Contender, Error> {
+    let queue = params.text("queue").parse::<Queue>().unwrap_or_default();
+    let engine = params.text("host_engine").parse().unwrap_or_default();
+    if Contender::left_out().iter().any(|(left_out, _)| *left_out == engine) {
+        let engine = HostEngine::default();
+        eprintln!("{} is not measured: {engine} stands in its place", params.text("host_engine"));
+        return Ok(Contender { engine, queue });
+    }
+    Ok(Contender { engine, queue })
+}
+
+impl Case {
+    /// Counts what each engine does.
+    fn count(
+        found: &[Found],
+        settings: &Settings,
+        sizes: [u64; 2],
+        now: Contender,
+    ) -> Result<Self, Error> {
+        let contenders = Contender::all();
+        let each: Vec<_> = contenders.iter().map(|of| of.set(settings)).collect();
+        let mut sums = vec![ContextCounters::default(); contenders.len()];
+        for found in found {
+            let bar = play::bar(found, each.len());
+            let counted = play::all_to_each(found, &each, &bar);
+            bar.finish_and_clear();
+            for (sum, counted) in sums.iter_mut().zip(counted?) {
+                counted.iter().for_each(|counted| sum.merge(&counted.counters));
+            }
+        }
+        let spilled = sums[0].prq.spills + sums[0].umq.spills;
+        let inserts = sums[0].prq.inserts + sums[0].umq.inserts;
+        let engines =
+            contenders.iter().zip(sums).map(|(of, counters)| EngineFacts::of(*of, now, counters));
+        Ok(Self {
+            prq_entries: sizes[0],
+            umq_entries: sizes[1],
+            spilled_percent: 100.0 * spilled as f64 / inserts.max(1) as f64,
+            engines: engines.collect(),
+            reading: String::new(),
+        })
+    }
+
+    /// Whether anything came to the host, where engines are.
+    pub(super) fn uses_host(&self) -> bool {
+        self.spilled_percent > 0.0
+    }
+
+    /// Measures what each engine takes in each run, and sorts them by it.
+    fn measure(&mut self, runs: &[Vec<Stream>]) -> Result<(), Error> {
+        let contenders = Contender::all();
+        let now = self.engines.iter().position(|engine| engine.is_now).unwrap_or(0);
+        let bar = progress::bar(Rounds::steps(contenders.len()) * runs.len() as u64, BAR);
+        let mut times = vec![(Vec::new(), Vec::new()); contenders.len()];
+        for streams in runs {
+            let messages = streams.iter().map(Stream::messages).sum::<usize>().max(1) as f64;
+            let rounds = Rounds::measure(streams, &contenders, &bar)?;
+            for (at, (ns, beside)) in times.iter_mut().enumerate() {
+                ns.extend(rounds.of(at, messages));
+                beside.extend(rounds.beside(at, now));
+            }
+        }
+        bar.finish_and_clear();
+        for (engine, (ns, beside)) in self.engines.iter_mut().zip(times) {
+            (engine.ns_a_message, engine.beside_now) = (Middle::of(ns), Middle::of(beside));
+        }
+        self.engines
+            .sort_by(|one, other| one.beside_now.median.total_cmp(&other.beside_now.median));
+        Ok(())
+    }
+
+    fn tables(&self) -> String {
+        match (self.prq_entries, self.umq_entries) {
+            (0, 0) => "Without tables".to_owned(),
+            (prq, umq) => format!("With tables of {} + {}", whole(prq), entries(umq)),
+        }
+    }
+
+    /// A sentence or two: which engine is the fastest, by how much, and whether the program may use it.
+    fn read(&self, wildcards: Wildcards, runs: usize) -> String {
+        let tables = self.tables();
+        if !self.uses_host() {
+            return format!("{tables} nothing spills: the host engine has nothing to do.");
+        }
+        let spilled = match self.spilled_percent {
+            100.0 => String::new(),
+            percent => format!(", from which {} spill", share(percent)),
+        };
+        let is_open = wildcards.wildcards + wildcards.open_probes > 0;
+        let may = |engine: &&EngineFacts| !(is_open && engine.of.promises());
+        let (Some(fastest), Some(now)) =
+            (self.engines.iter().find(may), self.engines.iter().find(|engine| engine.is_now))
+        else {
+            return tables;
+        };
+        let mut text = format!("{tables}{spilled}, ");
+        let Middle { median, low, high } = fastest.beside_now;
+        if fastest.is_now || median > 1.0 - WORTH || high >= 1.0 {
+            text += &format!("no engine is clearly faster than {}.", now.of);
+        } else {
+            let [least, most] = [high, low].map(|of| format!("{:.0}", 100.0 * (1.0 - of)));
+            let saved = if least == most { least } else { format!("{least} to {most}") };
+            let [was, is] =
+                [now, fastest].map(|engine| format!("{:.1}", engine.ns_a_message.median));
+            text += &format!(
+                "{} is the fastest: {is} ns a message, {saved} % less than the {was} ns of {}.",
+                fastest.of, now.of
+            );
+        }
+        let runs = count(runs as u64, "run");
+        if fastest.of.promises() {
+            text += &format!(
+                " It is for programs that promise to use no wildcard. Here are none in {runs}."
+            );
+        } else if let Some(first) = self.engines.first().filter(|first| !may(first)) {
+            let Wildcards { receives, wildcards, open_probes } = wildcards;
+            let what = match wildcards {
+                0 => format!("{} have one", count(open_probes, "probe")),
+                _ => format!(
+                    "{} of the receives have one",
+                    share(100.0 * wildcards as f64 / receives.max(1) as f64)
+                ),
+            };
+            text += &format!(
+                " {} takes {:.1} ns, but is for programs without wildcards: {what}.",
+                first.of, first.ns_a_message.median
+            );
+        }
+        text
+    }
+}
+
+impl EngineFacts {
+    fn of(of: Contender, now: Contender, counters: ContextCounters) -> Self {
+        let mut traversals = counters.prq.traversals.found.clone();
+        for more in [
+            &counters.prq.traversals.not_found,
+            &counters.umq.traversals.found,
+            &counters.umq.traversals.not_found,
+        ] {
+            traversals.merge(more);
+        }
+        Self {
+            of,
+            is_now: of == now,
+            ns_a_message: Middle::default(),
+            beside_now: Middle::default(),
+            traversed_a_search: traversals.mean(),
+            counters,
+        }
+    }
+}
+
+impl Contender {
+    /// These settings with this engine and storage. Each rank alone: a pool changes who spills.
+    fn set(self, settings: &Settings) -> Settings {
+        let mut settings = settings.clone();
+        settings.set("host_engine", &self.engine.name());
+        settings.set("queue", &self.queue.name());
+        settings
+    }
+}
