@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The facts of `tcam scale`, as `--json` prints them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use crate::capacity::need::{Knob, Most, Need};
 use crate::error::Error;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
+use crate::traces::files::Found;
 use crate::traces::play;
 use crate::traces::repeats::Recording;
 
@@ -38,8 +39,10 @@ pub(super) struct Facts {
     pub(super) on_one_node: Vec<u32>,
     /// PRQ, UMQ, those of the MPI itself and all at once, of a rank and then of a NIC.
     pub(super) needs: Vec<Scaled>,
-    /// Ranks of a node do not change with the size.
     pub(super) placed: bool,
+    /// Ranks of the node that has most, by size. If they grow, the need of a NIC has no law of one
+    /// machine, and is not predicted.
+    pub(super) ranks_of_a_node: Vec<usize>,
     pub(super) generated: bool,
     /// Describes missing ranks and failed programs, a sentence for each recording.
     pub(super) lacks: Vec<String>,
@@ -93,6 +96,10 @@ impl Facts {
         }
         let first = sizes.recordings().next().expect("there is a size");
         let generated = first.found[0].header.libfabric == NO_LIBFABRIC;
+        let ranks_of_a_node: Vec<_> = recordings
+            .values()
+            .map(|runs| runs.iter().map(|run| most_on_a_node(&run.found)).max().unwrap_or(0))
+            .collect();
         let scaled = |of: &'static str, units: fn(&Need) -> &[Most]| {
             let needs = &needs;
             let mut all = COUNTS.map(|(name, count, share)| {
@@ -104,6 +111,9 @@ impl Facts {
             let [parts @ .., at_once] = &mut all;
             if at_once.needs.iter().any(Point::varies) || at_once.growth.refused {
                 at_once.growth.bracket(&parts.each_ref().map(|part| &part.growth));
+            }
+            if of == "nic" && grows(&ranks_of_a_node) {
+                all.iter_mut().for_each(|scaled| scaled.growth.withhold());
             }
             all
         };
@@ -128,11 +138,25 @@ impl Facts {
                 .into_iter()
                 .flatten()
                 .collect(),
+            ranks_of_a_node,
             placed: first.found.placed_on().is_some(),
             generated,
             lacks: sizes.recordings().filter_map(lack).collect(),
         })
     }
+}
+
+/// Whether ranks of a node grow with the size.
+pub(super) fn grows(ranks_of_a_node: &[usize]) -> bool {
+    ranks_of_a_node.iter().any(|ranks| *ranks != ranks_of_a_node[0])
+}
+
+fn most_on_a_node(found: &Found) -> usize {
+    let mut nodes: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for trace in found.iter() {
+        nodes.entry(trace.host()).or_default().insert((trace.header.rank, trace.header.pid));
+    }
+    nodes.values().map(BTreeSet::len).max().unwrap_or(0)
 }
 
 /// Returns a count at all sizes. A size with one run may differ as much as the runs of others do.

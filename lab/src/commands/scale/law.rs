@@ -208,6 +208,11 @@ impl Growth {
         (self.predicts, self.refused, self.bracket) = (Some([low, high]), false, true);
     }
 
+    /// Takes the prediction back.
+    pub(super) fn withhold(&mut self) {
+        (self.predicts, self.refused, self.bracket, self.apart_at) = (None, true, false, None);
+    }
+
     /// The laws that fit, the closest first; constant growth alone if the need is constant.
     pub(super) fn fitting(&self) -> impl Iterator<Item = Law> + Clone {
         let constant = self.constant;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The page of `tcam scale`, for the terminal: 80 columns.
 
-use super::facts::{Facts, Scaled};
+use super::facts::{Facts, Scaled, grows};
 use super::law::{Law, Point};
 use crate::text::numbers::{count, whole};
 use crate::text::page::folded;
@@ -30,8 +30,18 @@ pub(super) fn lines(facts: &Facts) -> Vec<String> {
     }
     lines.push(String::new());
     lines.push(format!("At {}:", count(facts.to.into(), "rank")));
-    for scaled in shown(facts) {
+    let grows = grows(&facts.ranks_of_a_node);
+    for scaled in shown(facts).filter(|scaled| !(grows && scaled.of == "nic")) {
         lines.extend(folded(&format!("- {}", verdict(scaled, facts)), 2));
+    }
+    if grows {
+        let ranks: Vec<_> = facts.ranks_of_a_node.iter().map(|of| whole(*of as u64)).collect();
+        let why = format!(
+            "- A NIC: no answer. It had {} ranks, more with each size, so that its need does not follow from \
+             the number of ranks alone. --ppn P places P ranks on a node.",
+            ranks.join(", ")
+        );
+        lines.extend(folded(&why, 2));
     }
     lines.push(String::new());
     lines.extend(limits(facts).iter().flat_map(|limit| folded(&format!("- {limit}"), 2)));
@@ -113,14 +123,11 @@ fn limits(facts: &Facts) -> Vec<String> {
                 .to_owned(),
         );
     }
-    limits.push(match facts.placed {
-        false => {
-            "A NIC is that of a host where ranks ran, and its ranks grow with the size; --ppn P \
-                  places P ranks on a node."
-                .to_owned()
-        }
-        true => "Ranks were placed on nodes, and messages inside a node were left out.".to_owned(),
-    });
+    if facts.placed {
+        limits.push(
+            "Ranks were placed on nodes, and messages inside a node were left out.".to_owned(),
+        );
+    }
     if !facts.on_one_node.is_empty() {
         let sizes: Vec<_> = facts.on_one_node.iter().map(|size| whole((*size).into())).collect();
         limits.push(format!("Left out, all ranks on one node: {} ranks.", sizes.join(", ")));
