@@ -2,6 +2,10 @@
 //! `long double` of x86-64: 80 bits in 16 bytes, which Rust has no type for and the
 //! processor's x87 unit has instructions for. Elsewhere it is not offered (see
 //! [`super::supports`]).
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(unused_mut, unused_variables, reason = "nothing is computed elsewhere")
+)]
 
 /// An extended-precision number as it lies in memory.
 #[derive(Clone, Copy, Debug)]

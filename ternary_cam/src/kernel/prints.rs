@@ -14,7 +14,9 @@ mod page;
 
 use std::ops::Range;
 
-use super::instructions::{Available, Kernel};
+use super::instructions::Available;
+#[cfg(target_arch = "x86_64")]
+use super::instructions::Kernel;
 use super::lanes::LANES;
 pub(crate) use page::Sought;
 use page::{GROUP, Page, first_accepted_with};

@@ -6,7 +6,9 @@ mod avx2;
 mod avx512;
 mod search;
 
-use super::instructions::{Available, Kernel};
+use super::instructions::Available;
+#[cfg(target_arch = "x86_64")]
+use super::instructions::Kernel;
 use super::lanes::{LANES, STEP};
 pub use search::{Compare, Search};
 

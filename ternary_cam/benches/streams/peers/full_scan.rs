@@ -3,7 +3,9 @@
 //! time, the lowest age among the candidates wins.
 
 use crate::matcher::Matcher;
-use ternary_cam::{Entry, Key, Source};
+#[cfg(target_arch = "x86_64")]
+use ternary_cam::Source;
+use ternary_cam::{Entry, Key};
 
 /// Structure of arrays, free places reused, up to the highest place ever used.
 pub(crate) struct FullScan {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Every kernel against the definition, print by print.
 
+use super::super::instructions::Kernel;
 use super::*;
 use proptest::prelude::*;
 
