@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Reads what `tcam export --parquet` wrote, with pandas: the ranks whose queues are longest, when
+that was, and the share of messages that came before their receive.
+
+    capacity.py DIRECTORY-OF-THE-EXPORT
+"""
+
+import pathlib
+import sys
+
+import pandas
+
+
+def main(directory):
+    place = pathlib.Path(directory)
+    queues = pandas.read_parquet(place / "queues.parquet")
+    worst = queues.sort_values("high_water", ascending=False).groupby("queue").head(3)
+    print("Longest queues:")
+    print(worst[["rank", "queue", "high_water", "inserts", "spills"]].to_string(index=False))
+    lengths = pandas.read_parquet(place / "lengths.parquet")
+    whole = lengths.groupby(["rank", "queue", "us"], as_index=False)["elements"].sum()
+    peaks = whole.loc[whole.groupby("queue")["elements"].idxmax()]
+    print("\nWhen each queue was longest:")
+    print(peaks.to_string(index=False))
+    kinds = queues.set_index(["rank", "queue"])
+    arrivals = kinds.xs("PRQ", level="queue")["searches"].sum()
+    early = kinds.xs("UMQ", level="queue")["inserts"].sum()
+    print(f"\n{early / max(arrivals, 1):.1%} of {arrivals:,} messages came before their receive.")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(sys.argv[1])
