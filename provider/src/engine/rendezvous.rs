@@ -60,13 +60,16 @@ impl Engine {
         let later = self.domain.locked && wanted >= UNLOCKED && !grant.data.multi;
         let epoch = self.epoch(peer);
         let copied = match self.link(peer) {
-            Ok(link) if later && let Some(copier) = link.copier() => {
-                let (remote, envelope) = (*remote, *envelope);
-                let copy = MessageCopy { copier, remote, to, peer, grant, envelope, epoch, about };
-                self.copies.push_back(LongCopy::Message(Box::new(copy)));
-                return;
+            Ok(link) => {
+                if later && let Some(copier) = link.copier() {
+                    let (remote, envelope) = (*remote, *envelope);
+                    let copy =
+                        MessageCopy { copier, remote, to, peer, grant, envelope, epoch, about };
+                    self.copies.push_back(LongCopy::Message(Box::new(copy)));
+                    return;
+                }
+                link.read(remote, &to, about.op_of_memory())
             }
-            Ok(link) => link.read(remote, &to, about.op_of_memory()),
             Err(errno) => Err(CopyError::Failed(errno)),
         };
         self.fetched(peer, grant, envelope, about, wanted, copied);
