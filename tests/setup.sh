@@ -22,7 +22,8 @@ build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabr
 
 began=$(date +%s)
 # A title, and the seconds since the script began.
-say() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
+say_title() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
+say() { say_title "$@"; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
 # Installs the Debian packages that are missing; names them if it may not.

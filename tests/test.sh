@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Everything that must hold before a change goes in.
 . "$(dirname "$0")/setup.sh"
+. "$root/tests/stages.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages openmpi-bin libopenmpi-dev valgrind iproute2 procps
 need_cargo
@@ -88,4 +89,4 @@ say "The guide, as written"
 python3 tests/guide.py
 say "mpi4py"
 tests/mpi4py.sh
-say "All tests passed"
+say_title "All tests passed"
