@@ -6,12 +6,12 @@ all without a report. They take turns, round after round; medians are printed.""
 
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
+import sessions
 from bench import MPICH, OFI, OPENMPI, RIVALS, TARGET, UCX
 
 OB1 = RIVALS["Open MPI ob1/sm"][3]
@@ -46,15 +46,7 @@ TOO_LONG = 60
 def output(name, command, environment):
     """What a program prints; None, with a line that says so, if it has no end or fails."""
     try:
-        done = subprocess.run(
-            [str(word) for word in command],
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=TOO_LONG,
-        )
+        done = sessions.run(command, environment, timeout=TOO_LONG)
     except subprocess.TimeoutExpired:
         print(f"{name}: no end after {TOO_LONG} s: {command[-1]}", flush=True)
         return None

@@ -11,11 +11,11 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import time
 
+import sessions
 from slowness import within
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -75,13 +75,7 @@ def bounded(command, log, deadline, errors=None):
         try:
             return child.wait(timeout=within(deadline))
         except subprocess.TimeoutExpired:
-            # The launcher first: it knows the ranks, wherever they are.
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                try:
-                    os.killpg(child.pid, number)
-                    child.wait(timeout=within(10))
-                except (ProcessLookupError, subprocess.TimeoutExpired):
-                    pass
+            sessions.end(child)
             return None
 
 
