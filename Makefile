@@ -5,13 +5,16 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test matrix test-impi asan tsan miri soak spawn slurm bench reproduce guide install
+.PHONY: demo test build matrix test-impi asan tsan miri soak spawn slurm bench reproduce guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
 
 test: ## everything that must hold before a change goes in
 	@tests/test.sh
+
+build: ## what the tests run, into target/provider
+	@tests/build.sh
 
 matrix: ## every MPI program at every size, and 100,000 clients in turn: make test has fewer
 	@tests/matrix.sh

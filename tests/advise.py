@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from checks import check, exit_code
-from mpi import ROOT, TARGET
+from mpi import ROOT, TARGET, TCAM
 from slowness import within
 
 ADVISOR = ROOT / "lab" / "advisor"
@@ -114,7 +114,7 @@ def refusals(arguments, place):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
     arguments = parser.parse_args()
     place = TARGET / "advise-tests"
     shutil.rmtree(place, ignore_errors=True)

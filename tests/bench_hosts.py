@@ -13,7 +13,7 @@ import sessions
 from two_hosts import TwoHosts
 
 MPICH = {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"}
-TCAM = MPICH | {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(mpi.TARGET / "provider")}
+TCAM = MPICH | {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(mpi.TARGET / "release")}
 BETWEEN = {"tcp": MPICH | {"FI_PROVIDER": "tcp"}, "tcam": TCAM | {"FI_TCAM_NET": "tcp"}}
 WITHIN = {"off": TCAM | {"FI_TCAM_NET": "off"}, "open": TCAM | {"FI_TCAM_NET": "tcp"}}
 SHORT = ["1", "64", "1024", "4096"]

@@ -15,7 +15,7 @@ import sessions
 from bench import MPICH, OFI, OPENMPI, RIVALS, TARGET, UCX
 
 OB1 = RIVALS["Open MPI ob1/sm"][3]
-PROVIDER = {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(TARGET / "provider")}
+PROVIDER = {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(TARGET / "release")}
 # More threads than cores: Open MPI gives cores away if told so, and stands still otherwise.
 YIELDS = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 CM = {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi", "OMPI_MCA_mtl_ofi_provider_include": "tcam"}

@@ -14,7 +14,7 @@ build=$(mktemp -d)
 chmod 755 "$build"
 cp "$1/libtcam-fi.so" "$build/"
 tcam=$build/tcam
-[ ! -x "$1/../release/tcam" ] || cp "$1/../release/tcam" "$tcam"
+[ ! -x "$1/tcam" ] || cp "$1/tcam" "$tcam"
 export FI_PROVIDER_PATH=$build FI_PROVIDER=tcam FI_LOG_LEVEL=warn
 # A wrong byte is an error, whoever looks at it or not.
 export FI_TCAM_CHECK=on

@@ -24,6 +24,9 @@ from slowness import within
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+# The provider and tcam of the build that is tested (build_tcam in setup.sh).
+PROVIDER = TARGET / "provider"
+TCAM = PROVIDER / "tcam"
 VENVS = ROOT / "target" / "venv"
 
 MPIS = {
@@ -263,7 +266,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
     parser.add_argument("--pairwise", action="store_true", help="each two values, of settings too")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
-    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
     arguments = parser.parse_args()
     passed, failed = run_pairs(arguments) if arguments.pairwise else run_product(arguments)
     print(f"{passed} passed, {failed} failed")

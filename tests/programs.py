@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 
-from mpi import TARGET
+from mpi import TARGET, TCAM
 
 PLACE = TARGET / "programs"
 WORTH, CLEAR = 0.95, 0.05
@@ -140,7 +140,7 @@ def line(name, advice, errors, right, clear, yes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
     parser.add_argument("--again", action="store_true", help="records only what is not there")
     arguments = parser.parse_args()
     print(

@@ -11,19 +11,16 @@ need_mpich
 need_openmpi
 need_mpi4py_tests
 
-# One build of each thing: what a second one could reuse only fills the disk. Nobody debugs these.
-export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+# One build of each thing: what a second one could reuse only fills the disk.
+export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate
 say "Format and lints"
 cargo fmt --all --check
-cargo clippy --quiet --workspace --all-targets -- -D warnings
+cargo clippy --quiet --workspace --all-targets --profile gate -- -D warnings
 say "Circles of files, imports up a floor"
 python3 tests/floors.py
 say "Unit tests, and the build of what is tested next"
-cargo test --quiet --workspace --no-run
-build_tcam >"$target/build.log" 2>&1 &
-build=$!
-cargo test --quiet --workspace
-wait "$build" || { cat "$target/build.log" >&2; fail "The build failed."; }
+build_tcam
+cargo test --quiet --workspace --profile gate
 say "fi_info"
 tests/fi_info.sh
 say "C clients of the provider"
