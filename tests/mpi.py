@@ -99,7 +99,8 @@ def launch_here(mpi, ranks):
 def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     """One run, in the way that the words `before` say. Returns its output and why it failed, if
     it did."""
-    place = TARGET / "mpi-tests" / mpi / f"{program.name}-{ranks}-{entries}"
+    tests = "mpi-tests" if launch is launch_here else "hosts-tests"
+    place = TARGET / tests / mpi / f"{program.name}-{ranks}-{entries}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     # What the provider logs may stand in the midst of a line that a rank prints.

