@@ -6,6 +6,10 @@
 
 script=$root/tests/$(basename "$0")
 lane=${1:-}
+case $lane in
+"" | computes | waits) ;;
+*) fail "$lane: the lanes are computes and waits" ;;
+esac
 stages=$target/stages.csv
 stage=
 other=
