@@ -6,5 +6,5 @@
 need_packages $build_packages
 need_cargo
 # shellcheck disable=SC2034
-quiet= TCAM_PROFILE=gate
+quiet='' TCAM_PROFILE=gate
 build_tcam
