@@ -5,16 +5,19 @@ PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
 
-.PHONY: demo test matrix test-impi asan tsan miri soak spawn slurm bench reproduce guide install
+.PHONY: demo test nightly build test-impi asan tsan miri soak spawn slurm bench reproduce guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/demo.sh $(APP)
 
-test: ## everything that must hold before a change goes in
+test: ## what must hold before a change goes in: 12 minutes
 	@tests/test.sh
 
-matrix: ## every MPI program at every size, and 100,000 clients in turn: make test has fewer
-	@tests/matrix.sh
+nightly: ## what make test leaves out, and all combinations: 35 minutes; CI runs both
+	@tests/nightly.sh
+
+build: ## what the tests run, into target/provider
+	@tests/build.sh
 
 test-impi: ## Intel MPI and its benchmarks, outside CI
 	@tests/impi.sh

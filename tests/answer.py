@@ -150,7 +150,7 @@ def programs_that_run(arguments, programs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     arguments = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(parents=True)

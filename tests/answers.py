@@ -500,7 +500,7 @@ def phases(arguments, programs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     arguments = parser.parse_args()
     started = time.monotonic()
     for mpi in ("mpich", "openmpi5"):

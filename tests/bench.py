@@ -8,8 +8,9 @@ import argparse
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
+
+import sessions
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
@@ -41,15 +42,7 @@ def measure(rival, program, arguments, ranks=2):
     """One run: a list of (name, values) from the program's lines."""
     apps, before, launcher, environment = RIVALS[rival]
     command = [*before, launcher, "-n", ranks, TARGET / "apps" / apps / program, *arguments]
-    done = subprocess.run(
-        [str(word) for word in command],
-        env=os.environ | environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=300,
-    )
+    done = sessions.run(command, environment, timeout=300)
     if done.returncode != 0:
         sys.exit(f"{rival}: {program} failed\n{done.stdout}{done.stderr}")
     rows = []

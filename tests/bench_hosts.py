@@ -5,16 +5,15 @@ then between two ranks of one host, with a network that is open and without one.
 turns; medians are printed, and medians of the ratios of each turn."""
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
 
 import mpi
+import sessions
 from two_hosts import TwoHosts
 
 MPICH = {"MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"}
-TCAM = MPICH | {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(mpi.TARGET / "provider")}
+TCAM = MPICH | {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(mpi.TARGET / "release")}
 BETWEEN = {"tcp": MPICH | {"FI_PROVIDER": "tcp"}, "tcam": TCAM | {"FI_TCAM_NET": "tcp"}}
 WITHIN = {"off": TCAM | {"FI_TCAM_NET": "off"}, "open": TCAM | {"FI_TCAM_NET": "tcp"}}
 SHORT = ["1", "64", "1024", "4096"]
@@ -24,10 +23,7 @@ LONG = ["16384", "65536", "262144", "1048576", "4194304"]
 def rows(hosts, words, environment, program, arguments):
     """The lines that a program prints, as dictionaries."""
     command = hosts.on(1, [*words, mpi.TARGET / "apps" / "mpich" / program, *arguments])
-    done = subprocess.run(
-        command, env=os.environ | environment, stdin=subprocess.DEVNULL, capture_output=True,
-        text=True, check=False, timeout=300,
-    )  # fmt: skip
+    done = sessions.run(command, environment, timeout=300)
     if done.returncode:
         sys.exit(f"{program} failed: {environment}\n{done.stdout}{done.stderr}")
     lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith(program)]

@@ -6,16 +6,16 @@ all without a report. They take turns, round after round; medians are printed.""
 
 import argparse
 import json
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
+import sessions
 from bench import MPICH, OFI, OPENMPI, RIVALS, TARGET, UCX
 
 OB1 = RIVALS["Open MPI ob1/sm"][3]
-PROVIDER = {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(TARGET / "provider")}
+PROVIDER = {"FI_PROVIDER": "tcam", "FI_PROVIDER_PATH": str(TARGET / "release")}
 # More threads than cores: Open MPI gives cores away if told so, and stands still otherwise.
 YIELDS = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_hwloc_default_binding_policy": "none"}
 CM = {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi", "OMPI_MCA_mtl_ofi_provider_include": "tcam"}
@@ -46,15 +46,7 @@ TOO_LONG = 60
 def output(name, command, environment):
     """What a program prints; None, with a line that says so, if it has no end or fails."""
     try:
-        done = subprocess.run(
-            [str(word) for word in command],
-            env=os.environ | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=TOO_LONG,
-        )
+        done = sessions.run(command, environment, timeout=TOO_LONG)
     except subprocess.TimeoutExpired:
         print(f"{name}: no end after {TOO_LONG} s: {command[-1]}", flush=True)
         return None

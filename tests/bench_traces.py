@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+import sessions
 from mpi import MPIS, TARGET
 
 TCAM = TARGET / "release" / "tcam"
@@ -44,7 +45,7 @@ def rate(*words):
     program = [str(TARGET / "apps" / "mpich" / "bandwidth"), *["8"] * ROUNDS]
     launcher = [str(MPIS["mpich"] / "mpiexec"), "-n", "2"]
     command = [str(TCAM), "run", "--mpi=mpich", *words, "--", *launcher, *program]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = sessions.run(command, check=True)
     return max(float(rate) for rate in re.findall(r"messages_per_s=(\d+)", done.stdout))
 
 

@@ -229,7 +229,7 @@ def recorded(arguments, mpi, program, settings):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     parser.add_argument("--seed", type=int, default=1, help="of the first generated trace")
     parser.add_argument("--generated", type=int, default=GENERATED, help="number of those")
     parser.add_argument("--mpi", default="mpich,openmpi5", help="whose programs are recorded")

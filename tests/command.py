@@ -490,7 +490,7 @@ def many_reports(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     arguments = parser.parse_args()
     programs = runs.build("mpich")
     old_files_stay(arguments, programs)

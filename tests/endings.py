@@ -227,7 +227,7 @@ def wait_for(what, why):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     arguments = parser.parse_args()
     programs = runs.build("mpich")
     runs_that_hang(arguments)

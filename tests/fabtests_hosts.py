@@ -44,7 +44,7 @@ def main():
             "LD_LIBRARY_PATH": str(lib),
         }
         if arguments.provider == "tcam":
-            provider = str(mpi.TARGET / "provider")
+            provider = str(mpi.PROVIDER)
             environment |= {"FI_PROVIDER_PATH": provider, "FI_TCAM_NET": "tcp"}
             # Clients make the address of the server from a host and a port.
             environment |= {"FI_TCAM_JOB_KEY": "fabtests"}

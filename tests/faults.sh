@@ -3,7 +3,9 @@
 # Bad days: peers that are killed at any moment, forked children, a full /dev/shm, no
 # descriptors, namespaces, another user, segments that are written over, clients by the thousand.
 #   tests/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
+# With BRIEF=1 it has 3,000 clients in turn where there are a thousand ports, instead of 70,000.
 set -u
+[ -n "${TCAM_APART+known}" ] || exec "$(dirname "$0")/apart.sh" "$0" "$@"
 here=$(cd "$(dirname "$0")" && pwd)/fabric
 rounds=${2:-1}
 # Limits of time are those of a quiet machine, times this.
@@ -14,7 +16,7 @@ build=$(mktemp -d)
 chmod 755 "$build"
 cp "$1/libtcam-fi.so" "$build/"
 tcam=$build/tcam
-[ ! -x "$1/../release/tcam" ] || cp "$1/../release/tcam" "$tcam"
+[ ! -x "$1/tcam" ] || cp "$1/tcam" "$tcam"
 export FI_PROVIDER_PATH=$build FI_PROVIDER=tcam FI_LOG_LEVEL=warn
 # A wrong byte is an error, whoever looks at it or not.
 export FI_TCAM_CHECK=on
@@ -50,9 +52,10 @@ until_said() {
 }
 
 # Many clients: 3,000 at a time, which take 4 GiB, and a server that outlives more than it has numbers
-# for (65,536). CLIENTS says how many it outlives.
+# for (65,536), or than there are ports.
 # AddressSanitizer makes a process some ten times as large and as slow: it gets fewer of them.
-clients=${CLIENTS:-70000} together=3000 workers=200
+clients=70000 together=3000 workers=200
+[ -z "${BRIEF:-}" ] || clients=3000
 [ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20
 tables="env FI_TCAM_PRQ_ENTRIES=64 FI_TCAM_UMQ_ENTRIES=64"
 
@@ -63,9 +66,14 @@ else
     echo "$together clients together: skipped, /dev/shm has less than 5 GB free"
 fi
 
+# Behind it, the ports that there are, and a command.
+only_ports=(unshare -n sh -c 'echo "$0" >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"')
+few=()
+[ -z "${BRIEF:-}" ] || ! unshare -n true 2>/dev/null || few=("${only_ports[@]}" "40000 40999")
+
 # Beside what follows, which mostly waits: they take minutes.
 # shellcheck disable=SC2086
-timeout -k 5 $((900 * TCAM_TEST_SLOWNESS)) $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
+timeout -k 5 $((900 * TCAM_TEST_SLOWNESS)) "${few[@]}" $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
 many=$!
 
 for ((round = 0; round < rounds; round++)); do
@@ -150,13 +158,13 @@ LIMIT=120 run "peers that come back" env FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRI
 
 # Workers that come and go where there are a hundred ports, so that each has many of them.
 if unshare -n true 2>/dev/null; then
-    few_ports='echo "40000 40099" >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"'
+    hundred=("${only_ports[@]}" "40000 40099")
     LIMIT=180 run "workers on a hundred ports" \
-        unshare -n sh -c "$few_ports" ports "$build/again" workers "$workers"
+        "${hundred[@]}" "$build/again" workers "$workers"
     FI_TCAM_KERNEL_COPY=off LIMIT=60 run "workers on a hundred ports, kernel copy off" \
-        unshare -n sh -c "$few_ports" ports "$build/again" workers 20
+        "${hundred[@]}" "$build/again" workers 20
     AUTO_PROGRESS=1 LIMIT=60 run "workers on a hundred ports, automatic progress" \
-        unshare -n sh -c "$few_ports" ports "$build/again" workers 20
+        "${hundred[@]}" "$build/again" workers 20
 
     # What is killed in a network namespace goes when anybody starts in another one.
     : >"$build/out"

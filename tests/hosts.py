@@ -24,7 +24,7 @@ TIMEOUT = 3
 def far(hosts, place, host, *words, program="far", **variables):
     """A client of tests/fabric on a host."""
     variables = {"FI_TCAM_NET": "tcp", "FI_TCAM_NET_TIMEOUT": str(TIMEOUT)} | variables
-    provider = str(mpi.TARGET / "provider")
+    provider = str(mpi.PROVIDER)
     settings = {"FI_PROVIDER_PATH": provider, "FI_PROVIDER": "tcam"} | variables
     settings = [f"{name}={value}" for name, value in settings.items()]
     command = ["env", *settings, place / program, place, *words]
@@ -591,7 +591,7 @@ def main():
     parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
     # Threads that poll by turns keep others from two cores for up to a minute.
     parser.add_argument("--timeout", type=float, default=200, help="seconds for one run")
-    parser.add_argument("--tcam", type=pathlib.Path, default=mpi.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=mpi.TCAM)
     parser.add_argument("--fault", action="append", default=[], help="only these faults")
     parser.add_argument("--mpi4py", type=pathlib.Path, help="the directory of mpi4py's tests")
     parser.add_argument("--only", choices=["faults", "programs"])

@@ -8,6 +8,7 @@ need_cargo
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets -- -D warnings
 python3 tests/floors.py
+python3 tests/pairwise.py
 RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
     cargo doc --quiet --workspace --no-deps --document-private-items
 # setup.sh ends a script at the first error, and has variables of others; `a= b=` sets none.

@@ -13,7 +13,7 @@ import shutil
 import sys
 
 from checks import check, exit_code
-from mpi import MPIS, TARGET, bounded, build
+from mpi import MPIS, TARGET, TCAM, bounded, build
 
 QUEUES = ("prq", "umq")
 
@@ -270,7 +270,7 @@ def observed(arguments, mpi):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
-    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
     arguments = parser.parse_args()
     for mpi in MPIS:
         build(mpi)

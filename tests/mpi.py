@@ -3,23 +3,30 @@
 """Runs the MPI programs of tests/apps over tcam: every MPI, every number of
 ranks, every table size. A program verifies its own payloads; here its output
 must be the same at every table size, every rank must have written a report, and
-the counts of each must add up (`tcam run` checks them)."""
+the counts of each must add up (`tcam run` checks them). With --pairwise it runs the
+combinations of tests/pairwise.py instead, of settings too."""
 
 import argparse
 import collections
+import itertools
 import json
 import os
 import pathlib
+import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 
+import pairwise
+import sessions
 from slowness import within
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+# The provider and tcam of the build that is tested (build_tcam in setup.sh).
+PROVIDER = TARGET / "provider"
+TCAM = PROVIDER / "tcam"
 VENVS = ROOT / "target" / "venv"
 
 MPIS = {
@@ -45,6 +52,11 @@ SKIPPED = {
 }
 RANKS = [2, 4, 16]
 ENTRIES = [0, 1, 7, 4096]
+
+# Parameters of tcam all whose values are combined with each other and with what is above.
+COMBINED = ["host_engine", "overflow", "table", "queue", "pool", "kernel_copy", "check"]
+# Values of parameters that need others beside them.
+BESIDE = {"host_engine=auto": ["theta=8", "refuse=any-source"], "host_engine=kmeans": ["clusters=%s"]}
 
 Result = collections.namedtuple("Result", "output why seconds")
 
@@ -75,13 +87,7 @@ def bounded(command, log, deadline, errors=None):
         try:
             return child.wait(timeout=within(deadline))
         except subprocess.TimeoutExpired:
-            # The launcher first: it knows the ranks, wherever they are.
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                try:
-                    os.killpg(child.pid, number)
-                    child.wait(timeout=within(10))
-                except (ProcessLookupError, subprocess.TimeoutExpired):
-                    pass
+            sessions.end(child)
             return None
 
 
@@ -93,7 +99,8 @@ def launch_here(mpi, ranks):
 def run(arguments, mpi, program, ranks, entries, launch=launch_here, before=()):
     """One run, in the way that the words `before` say. Returns its output and why it failed, if
     it did."""
-    place = TARGET / "mpi-tests" / mpi / f"{program.name}-{ranks}-{entries}"
+    tests = "mpi-tests" if launch is launch_here else "hosts-tests"
+    place = TARGET / tests / mpi / f"{program.name}-{ranks}-{entries}"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     # What the provider logs may stand in the midst of a line that a rank prints.
@@ -140,6 +147,67 @@ def missing_reports(place, ranks, entries, endpoints=1):
     return None
 
 
+def clusters(ranks):
+    """A file of clusters for so many ranks."""
+    lines = [{"format": "tcam-clusters", "version": 1, "processes": ranks, "k": 2}]
+    queues = {"prq": [at % 2 for at in range(ranks)], "umq": [1 - at % 2 for at in range(ranks)]}
+    queues["prq"][-2], queues["umq"][1] = None, None
+    lines += [{"rank": rank} | queues for rank in range(ranks)]
+    path = TARGET / "mpi-tests" / f"clusters-of-{ranks}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def allowed(tcam, name):
+    """All values of a parameter of tcam, from its own error message."""
+    command = [str(tcam), "run", f"--set={name}=?", "--", "true"]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    return re.search(r"allowed is (.*)", said)[1].split(", ")
+
+
+def pairs(arguments):
+    """Combinations in which each two values meet. What takes long occurs less often."""
+    values = {
+        "mpi": [mpi for mpi in arguments.mpi for _ in range(2 if mpi == "mpich" else 1)],
+        "ranks": [ranks for ranks in arguments.ranks for _ in range(1 if ranks > 4 else 4)],
+        "entries": arguments.entries,
+        "app": arguments.app,
+        "vcis": [1, 4],
+    }
+    values |= {name: allowed(arguments.tcam, name) for name in COMBINED}
+
+    def forbidden(row):
+        other = row.get("mpi", "mpich") != "mpich"
+        return (row.get("mpi"), row.get("app")) in SKIPPED or (other and row.get("vcis") == 4)
+
+    return sorted(pairwise.combinations(values, forbidden), key=lambda row: (row["mpi"], row["ranks"]))
+
+
+def run_pairs(arguments):
+    """Runs these combinations; how many passed and failed."""
+    passed, failed, outputs = 0, 0, {}
+    for (mpi, ranks), rows in itertools.groupby(pairs(arguments), lambda row: (row["mpi"], row["ranks"])):
+        programs, start = build(mpi), time.monotonic()
+        print(f"{mpi}, {ranks} ranks, settings in pairs:", end="", flush=True)
+        for row in rows:
+            settings = [f"{name}={row[name]}" for name in COMBINED]
+            settings += [more for one in settings for more in BESIDE.get(one, [])]
+            settings = [one % clusters(ranks) if "%s" in one else one for one in settings]
+            settings = argparse.Namespace(**(vars(arguments) | {"set": settings, "vcis": row["vcis"]}))
+            os.environ["MPIR_CVAR_CH4_NUM_VCIS"] = str(row["vcis"])
+            app = row["app"]
+            result = run(settings, mpi, programs / app, ranks, row["entries"])
+            good = not result.why
+            if good and outputs.setdefault((mpi, app, ranks), result.output) != result.output:
+                print(f"\n{app}: the output depends on settings: {result.output}, {row}")
+                good = False
+            passed, failed = passed + good, failed + (not good)
+            print(f" {app if good else app.upper() + '-FAILED'}", end="", flush=True)
+        print(f" ({time.monotonic() - start:.0f} s)", flush=True)
+    return passed, failed
+
+
 def words(known):
     """An argparse type: a list of known words, separated by commas."""
 
@@ -157,17 +225,8 @@ def numbers(text):
     return [int(word) for word in text.split(",")]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mpi", type=words(list(MPIS)), default=list(MPIS))
-    parser.add_argument("--app", type=words(APPS), default=APPS)
-    parser.add_argument("--ranks", type=numbers, default=RANKS)
-    parser.add_argument("--entries", type=numbers, default=ENTRIES, help="table sizes")
-    parser.add_argument("--vcis", type=int, default=1, help="of MPICH: endpoints of a rank")
-    parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
-    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
-    arguments = parser.parse_args()
+def run_product(arguments):
+    """Runs all that is asked for with everything else; how many passed and failed."""
     os.environ["MPIR_CVAR_CH4_NUM_VCIS"] = str(arguments.vcis)
     vcis = [f"{arguments.vcis} VCIs"] if arguments.vcis > 1 else []
 
@@ -195,6 +254,22 @@ def main():
                 mark = app if good == len(results) else f"{app.upper()}-FAILED"
                 print(f" {mark}", end="", flush=True)
             print(f" ({time.monotonic() - start:.0f} s)", flush=True)
+    return passed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mpi", type=words(list(MPIS)), default=list(MPIS))
+    parser.add_argument("--app", type=words(APPS), default=APPS)
+    parser.add_argument("--ranks", type=numbers, default=RANKS)
+    parser.add_argument("--entries", type=numbers, default=ENTRIES, help="table sizes")
+    parser.add_argument("--vcis", type=int, default=1, help="of MPICH: endpoints of a rank")
+    parser.add_argument("--set", action="append", default=[], help="NAME=VALUE, as of tcam run")
+    parser.add_argument("--pairwise", action="store_true", help="each two values, of settings too")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for one run")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
+    arguments = parser.parse_args()
+    passed, failed = run_pairs(arguments) if arguments.pairwise else run_product(arguments)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed or not passed else 0
 

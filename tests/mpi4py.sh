@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # mpi4py's own tests of point-to-point, collective and one-sided operations over tcam,
-# on MPICH and on Open MPI 5, with 2 and 3 ranks. Arguments: the MPIs (default: mpich openmpi).
+# on MPICH and on Open MPI 5, with 2 and 3 ranks. Arguments: the MPIs (default: mpich openmpi);
+# RANKS="2 3" are the numbers of ranks.
 . "$(dirname "$0")/setup.sh"
 need_mpich
 need_openmpi
@@ -14,7 +15,7 @@ export OMPI_MCA_btl=self,ofi
 failed=0
 slowness=$(python3 tests/slowness.py)
 for mpi in "$@"; do
-    for ranks in 2 3; do
+    for ranks in ${RANKS:-2 3}; do
         log=$target/mpi4py-$mpi-$ranks.log
         printf 'mpi4py on %s, %s ranks: ' "$mpi" "$ranks"
         if (cd "$mpi4py_tests" && timeout -k 10 $((240 * slowness)) "$tcam" run --prq 64 --umq 64 -- \

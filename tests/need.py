@@ -149,7 +149,7 @@ def judge(arguments, what, place):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     parser.add_argument("--seed", type=int, default=1, help="of the first generated traces")
     parser.add_argument("--generated", type=int, default=4, help="number of those")
     arguments = parser.parse_args()

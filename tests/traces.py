@@ -366,12 +366,8 @@ def threaded(arguments, mpi, programs):
 
 def device_thread(arguments):
     """With automatic progress the provider's own thread handles messages, and is named."""
-    place, provider = PLACE / "device-thread", PLACE / "provider"
+    place, provider = PLACE / "device-thread", arguments.tcam.parent
     shutil.rmtree(place, ignore_errors=True)
-    provider.mkdir(parents=True, exist_ok=True)
-    library = provider / "libtcam-fi.so"
-    library.unlink(missing_ok=True)
-    library.symlink_to((arguments.tcam.parent / "libtcam_fi.so").resolve())
     client = PLACE / "auto"
     source = runs.ROOT / "tests" / "fabric" / "auto.c"
     subprocess.run(["cc", "-O1", "-o", str(client), str(source), "-lfabric", "-lpthread"], check=True)
@@ -505,7 +501,7 @@ def damaged(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     arguments = parser.parse_args()
     start = time.monotonic()
     for mpi in ("mpich", "openmpi5"):

@@ -14,7 +14,7 @@ import sys
 
 import mpi as runs
 from checks import check, exit_code
-from mpi import TARGET
+from mpi import TARGET, TCAM
 from slowness import within
 
 PLACE = TARGET / "tune-tests"
@@ -172,7 +172,7 @@ def nothing_is_lost(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
     arguments = parser.parse_args()
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(parents=True)

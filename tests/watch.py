@@ -131,7 +131,7 @@ def ends_at_ctrl_c(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
     arguments = parser.parse_args()
     for mpi in ("mpich", "openmpi5"):
         looked_at(arguments, mpi, runs.build(mpi))

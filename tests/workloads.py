@@ -16,7 +16,7 @@ import sys
 import time
 
 from checks import check, exit_code
-from mpi import MPIS, TARGET, bounded, build
+from mpi import MPIS, TARGET, TCAM, bounded, build
 from slowness import within
 
 HEADER = 8192
@@ -200,7 +200,7 @@ def of_threads(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
-    parser.add_argument("--tcam", type=pathlib.Path, default=TARGET / "release" / "tcam")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--pattern", default=",".join(PATTERNS))
     arguments = parser.parse_args()

@@ -4,6 +4,7 @@
 #pragma once
 #include "fabric.h"
 #include <glob.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // What an endpoint tells the others through a pipe.
@@ -54,13 +55,21 @@ static struct card hear(int from) {
     return heard;
 }
 
+// The pattern of the segments of this network, or of those at one port. Others may have the same ports.
+static const char *segments(const char *port) {
+    static char pattern[64];
+    struct stat network;
+    CHECK(stat("/proc/self/ns/net", &network) == 0, "no network namespace");
+    snprintf(pattern, sizeof pattern, "/dev/shm/tcam.*/segment.%lu.%s", (unsigned long)network.st_ino, port);
+    return pattern;
+}
+
 // How many segments there are of an endpoint, and the path of the last.
 static int segments_of(const struct card *of, char path[300]) {
-    char pattern[64];
+    char port[8];
     glob_t found;
-    int port = (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3];
-    snprintf(pattern, sizeof pattern, "/dev/shm/tcam.*/segment.*.%d", port);
-    if (glob(pattern, 0, NULL, &found)) return 0;
+    snprintf(port, sizeof port, "%d", (unsigned char)of->name[2] << 8 | (unsigned char)of->name[3]);
+    if (glob(segments(port), 0, NULL, &found)) return 0;
     int count = (int)found.gl_pathc;
     if (path) snprintf(path, 300, "%s", found.gl_pathv[count - 1]);
     globfree(&found);
