@@ -19,7 +19,7 @@ class Element:
         self.number, self.refused, self.in_table = number, refused, False
         self.bits = int(row["match_bits"], 16)
         self.ignore = int(row["ignore_bits"] or "0", 16)
-        self.source = row["source"]
+        self.source, self.source_rank = row["source"], row["source_rank"]
         self.bytes = int(row["bytes"] or 0)
         # Bytes left of a buffer of several messages, and the least that keep it posted.
         self.left = self.least = None

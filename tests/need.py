@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The need of a NIC by brute force, from operations.csv alone, against `tcam sweep`, `tcam answer`,
-and the smallest pool with which `tcam compare` has no spill."""
+"""The need of a NIC by brute force, from operations.csv and the starts of traces alone, against
+`tcam sweep`, `tcam answer`, and the smallest pool with which `tcam compare` has no spill. Traces are
+generated ones, and the recordings in tests/data."""
 
 import argparse
+import collections
 import csv
 import json
 import pathlib
@@ -23,7 +25,15 @@ PLACE = runs.TARGET / "need-tests"
 RANKS = 4
 # Ranks of a node, and how they are placed; 0 leaves them where they ran.
 PLACEMENTS = [(0, "block"), (1, "block"), (2, "block"), (2, "cyclic"), (4, "block")]
+# Recordings, and the ranks of a node that they are placed with.
+DATA = runs.ROOT / "tests" / "data"
+RECORDED = {"hpcg-16": 8, "lulesh-27": 9, "snap-16": 8}
+# Of docs/devices.md, on times of arrival: operations of a group that is spread over the time until the
+# next look, and most of one.
+FULL, MOST = 32, 4096
 LARGEST = 1 << 30
+# Bytes of the header of a trace, without its end.
+HEADER = 8192 - 16
 
 
 def tcam(arguments, *words):
@@ -70,33 +80,96 @@ def generate(place, seed):
             writer.write(place / f"{rank}.{writer.header['context']}.trace")
 
 
-def needs(operations, ppn, placement):
-    """The most that each node held at once, and the longest PRQ and UMQ of a rank."""
-    nodes = -(-RANKS // ppn) if ppn else 1
+class Watched(list):
+    """Elements of a queue, which tells who joins and who leaves."""
+
+    def __init__(self, tell):
+        super().__init__()
+        self.tell = tell
+
+    def append(self, element):
+        super().append(element)
+        self.tell(element, 1)
+
+    def remove(self, element):
+        super().remove(element)
+        self.tell(element, -1)
+
+
+def even(times):
+    """Times of operations, those of full groups spread until the next look at the clock."""
+    at = 0
+    while at < len(times):
+        end, now = at, times[at]
+        while end < len(times) and times[end] == now and end - at < MOST:
+            end += 1
+        if end - at >= FULL and end < len(times):
+            span = times[end] - now
+            times[at:end] = [now + span * place // (end - at) for place in range(end - at)]
+        at = end
+    return times
+
+
+def starts(place):
+    """When each trace began, by rank and context."""
+    headers = [json.loads(path.read_bytes()[:HEADER].split(b"\n", 1)[1].rstrip(b"\0 "))
+               for path in place.glob("*.trace")]  # fmt: skip
+    return {(header["rank"], header["context"]): header["start_ns"] for header in headers}
+
+
+def history(operations, began):
+    """Who joins a queue and who leaves it, of all ranks, in the order of time: the rank, the context,
+    the queue, the rank of the element's source or nothing, and 1 or -1."""
+    contexts = {}
+    for row in operations:
+        contexts.setdefault((int(row["rank"]), row["context"]), []).append(row)
+    changes = []
+    for place, ((rank, name), rows) in enumerate(contexts.items()):
+        times = even([int(row["ns"]) for row in rows])
+        now = [0]
+
+        def watch(queue, at=place, of=(rank, name), now=now):
+            def tell(element, change):
+                check(element.source == "" or element.source_rank != "", f"{of}: a source of no rank")
+                source = int(element.source_rank) if element.source_rank else None
+                changes.append((now[0], at, (*of, queue, source, change)))
+
+            return Watched(tell)
+
+        context = Context(LARGEST, "spill", ())
+        context.prq.elements, context.umq.elements = watch("prq"), watch("umq")
+        for time_of, row in zip(times, rows):
+            now[0] = began[(rank, name)] + time_of
+            context.play(row)
+        check(not context.differ, f"rank {rank}, {name}: {context.differ[:3]}")
+    changes.sort(key=lambda change: change[:2])
+    return [change for _, _, change in changes]
+
+
+def needs(changes, ranks, ppn, placement):
+    """The most that a node held: of each kind, and at once; and the longest PRQ and UMQ of a rank."""
+    nodes = -(-ranks // ppn) if ppn else 1
 
     def node(rank):
         if not ppn:
             return 0
         return rank // ppn if placement == "block" else rank % nodes
 
-    def is_local(source, rank):
-        return bool(ppn) and source != "" and node(int(source)) == node(rank)
+    now, most = collections.Counter(), collections.Counter()
+    for rank, name, queue, source, change in changes:
+        at = node(rank)
+        if ppn and source is not None and node(source) == at:
+            continue
+        kind = queue if name == "tagged" else "internal"
+        for of in (("rank", rank, kind), ("nic", at, kind), ("nic", at, "at_once")):
+            now[of] += change
+            most[of] = max(most[of], now[of])
 
-    contexts = {(rank, name): Context(LARGEST, "spill", ()) for rank in range(RANKS) for name in ("tagged", "msg")}
-    held, most, longest = dict.fromkeys(contexts, 0), [0] * nodes, [0, 0]
-    now = [0] * nodes
-    for row in sorted(operations, key=lambda row: int(row["ns"])):
-        rank, name = key = int(row["rank"]), row["context"]
-        context = contexts[key]
-        context.play(row)
-        lengths = [sum(not is_local(element.source, rank) for element in queue.elements)
-                   for queue in (context.prq, context.umq)]  # fmt: skip
-        now[node(rank)] += sum(lengths) - held[key]
-        held[key] = sum(lengths)
-        most[node(rank)] = max(most[node(rank)], now[node(rank)])
-        if name == "tagged":
-            longest = [max(pair) for pair in zip(longest, lengths)]
-    return max(most), longest
+    def largest(unit, kinds):
+        return {kind: max((count for of, count in most.items() if of[::2] == (unit, kind)), default=0)
+                for kind in kinds}  # fmt: skip
+
+    return largest("nic", ("prq", "umq", "internal", "at_once")), largest("rank", ("prq", "umq", "internal"))
 
 
 def overflows(arguments, place, words, entries):
@@ -106,26 +179,31 @@ def overflows(arguments, place, words, entries):
     return sum(line[f"{what}_spills"] for what in ("prq", "umq", "internal")) > 0
 
 
-def smallest(arguments, place, words):
-    """The smallest pool without a spill, by bisection."""
-    least, enough = 0, 1024
+def smallest(arguments, place, words, guess):
+    """The smallest pool without a spill, by bisection that begins around a guess."""
+    least, enough, tries = 0, 1024, [guess - 1, guess]
     while enough - least > 1:
-        middle = (least + enough) // 2
-        least, enough = (middle, enough) if overflows(arguments, place, words, middle) else (least, middle)
+        middle = tries.pop() if tries else (least + enough) // 2
+        if least < middle < enough:
+            spills = overflows(arguments, place, words, middle)
+            least, enough = (middle, enough) if spills else (least, middle)
     return enough
 
 
-def judge(arguments, what, place):
+def judge(arguments, what, place, placements):
     out = PLACE / "export"
     shutil.rmtree(out, ignore_errors=True)
     subprocess.run([arguments.tcam, "export", f"--out={out}", place], check=True, capture_output=True)
     with (out / "operations.csv").open(encoding="utf-8") as file:
         operations = list(csv.DictReader(file))
+    changes = history(operations, starts(place))
+    ranks = 1 + max(int(row["rank"]) for row in operations)
     told = []
-    for ppn, placement in PLACEMENTS:
+    for ppn, placement in placements:
         words = [f"--ppn={ppn}", f"--placement={placement}"] if ppn else []
         name = f"{what} {' '.join(words)}"
-        nic, (prq, umq) = needs(operations, ppn, placement)
+        by_hand = dict(zip(("nic", "rank"), needs(changes, ranks, ppn, placement)))
+        nic = by_hand["nic"]["at_once"]
         out = f"--out={PLACE / 'sweep'}"
         pool = tcam(arguments, "sweep", "--json=-", out, "--set=pool=node", *words, "--trace", place)
         check(pool["needed_entries"] == nic, f"{name}: sweep needs {pool['needed_entries']}, by brute force {nic}")
@@ -133,16 +211,14 @@ def judge(arguments, what, place):
             spills = run["prq_spills"] + run["umq_spills"] + run["internal_spills"]
             fits = run["pool_entries"] >= nic
             check(fits == (spills == 0), f"{name}: {spills} spill at {run['pool_entries']} of {nic}")
-        by_compare = smallest(arguments, place, words)
+        by_compare = smallest(arguments, place, words, nic)
         check(by_compare == max(nic, 1), f"{name}: compare needs {by_compare}, by brute force {nic}")
         answer = tcam(arguments, "answer", "--json=-", *words, place)
-        ours = {"rank": (prq, umq), "nic": nic}
-        theirs = {"rank": tuple(answer["rank"][of]["most"] for of in ("prq", "umq")),
-                  "nic": answer["nic"]["at_once"]["most"]}  # fmt: skip
-        check(theirs == ours, f"{name}: answer {theirs}, by brute force {ours}")
-        for queue in ("rank", "nic"):
-            least, most = answer[queue]["umq_at_least"]["most"], answer[queue]["umq"]["most"]
-            check(least <= most, f"{name}: UMQ of {queue} at least {least}, at most {most}")
+        for unit, ours in by_hand.items():
+            theirs = {of: answer[unit][of]["most"] for of in ours}
+            check(theirs == ours, f"{name}: answer for a {unit} {theirs}, by brute force {ours}")
+            least, most = answer[unit]["umq_at_least"]["most"], answer[unit]["umq"]["most"]
+            check(least <= most, f"{name}: UMQ of a {unit} at least {least}, at most {most}")
         told.append(nic)
     print(f"  {what}: {len(operations)} operations, NICs need {told}", flush=True)
 
@@ -158,7 +234,10 @@ def main():
     for seed in range(arguments.seed, arguments.seed + arguments.generated):
         place = PLACE / f"seed-{seed}"
         generate(place, seed)
-        judge(arguments, f"seed {seed}", place)
+        judge(arguments, f"seed {seed}", place, PLACEMENTS)
+    for name, ppn in RECORDED.items():
+        shutil.unpack_archive(DATA / f"{name}.tar.xz", PLACE)
+        judge(arguments, name, PLACE / name, [(0, "block"), (ppn, "block"), (ppn, "cyclic")])
     print(f"  {time.monotonic() - start:.0f} s")
     return exit_code()
 

@@ -151,3 +151,26 @@ proptest! {
         prop_assert_eq!(shared.pool, shared.nic().at_once.all());
     }
 }
+
+#[test]
+fn messages_that_are_left_out_have_had_their_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let key = Key { bits: 1, ignore: 0, source: Source::new(2) };
+    let post = Op::Post(Posted { key, len: 8, multi: None, non_contiguous: false });
+    let arrive = |source| Op::Arrive(Envelope { source, bits: 1, len: 8 });
+    // Rank 0 looks at the clock after 64 operations, of which two are not with rank 1 of its node.
+    let mut first = vec![(0, arrive(1)); 64];
+    (first[10].1, first[50].1) = (post, arrive(2));
+    first.push((64_000, arrive(1)));
+    let second = vec![(30_000, post), (1_000, arrive(2))];
+    for (rank, ops) in [(0, &first), (1, &second)] {
+        write(&directory.path().join(format!("{rank}.trace")), rank, "tagged", ops);
+    }
+    let placed = Placed { ppn: NonZeroU32::new(2), placement: None };
+    let found = files::find(&[directory.path().to_owned()], Take::default()).unwrap();
+    let found = found.placed(&placed).unwrap();
+    let need =
+        Need::of(&found, &Settings::default(), Knob::Tables, &ProgressBar::hidden()).unwrap();
+    // The receive of rank 0 waits from 10 us to 50 us, that of rank 1 from 30 us to 31 us.
+    assert_eq!(need.nic().at_once, Held { prq: 2, umq: 0, internal: 0 });
+}

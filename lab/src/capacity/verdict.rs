@@ -245,7 +245,13 @@ impl Swept {
             return match most {
                 Some(nic) => {
                     let (name, parts) = (nic.name(), nic.parts());
-                    format!("needs a pool of {}: {name} held {parts} at once", entries(size))
+                    // By engines of their own, reserved shares or preemption.
+                    let unused = match size > nic.at_once.all() {
+                        true => ", and this device leaves part of its pool unused",
+                        false => "",
+                    };
+                    let needs = format!("needs a pool of {}", entries(size));
+                    format!("{needs}: {name} held {parts} at once{unused}")
                 }
                 None => {
                     format!("the smallest pool of this sweep without a spill has {}", entries(size))

@@ -56,6 +56,23 @@ impl<'a> Source<'a> {
     /// The next operation, with its time since the start.
     #[inline]
     fn next(&mut self) -> Result<Option<Timed>, Error> {
+        if self.remote.is_none() { self.read_even() } else { self.next_remote() }
+    }
+
+    /// Times are spread over all operations, also over those that are left out.
+    #[cold]
+    fn next_remote(&mut self) -> Result<Option<Timed>, Error> {
+        while let Some((time, op)) = self.read_even()? {
+            let Some(remote) = &mut self.remote else { return Ok(Some((time, op))) };
+            if let Some(op) = remote.keep(op, self.reader.peers()) {
+                return Ok(Some((time, op)));
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn read_even(&mut self) -> Result<Option<Timed>, Error> {
         match self.even.take() {
             None => self.read(),
             Some(mut even) => {
@@ -74,22 +91,6 @@ impl<'a> Source<'a> {
 
     #[inline]
     fn read(&mut self) -> Result<Option<Timed>, Error> {
-        if self.remote.is_none() { self.read_any() } else { self.read_remote() }
-    }
-
-    #[cold]
-    fn read_remote(&mut self) -> Result<Option<Timed>, Error> {
-        while let Some((time, op)) = self.read_any()? {
-            let Some(remote) = &mut self.remote else { return Ok(Some((time, op))) };
-            if let Some(op) = remote.keep(op, self.reader.peers()) {
-                return Ok(Some((time, op)));
-            }
-        }
-        Ok(None)
-    }
-
-    #[inline]
-    fn read_any(&mut self) -> Result<Option<Timed>, Error> {
         let next: Option<Result<Timed, TraceError>> = self.reader.next();
         match next.transpose() {
             Ok(next) => Ok(next),
