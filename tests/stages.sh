@@ -19,9 +19,9 @@ mkdir -p "$target"
 # Sets $spent: processor seconds of all child processes so far. `times` counts those that this shell
 # waited for, so it does not run in a subshell.
 read_spent() {
-    times >"$stages$lane"
-    spent=$(awk -F'[ms ]+' 'NR == 2 { printf "%.0f", $1 * 60 + $2 + $3 * 60 + $4 }' "$stages$lane")
-    rm "$stages$lane"
+    times >"$stages.times$lane"
+    spent=$(awk -F'[ms ]+' 'NR == 2 { printf "%.0f", $1 * 60 + $2 + $3 * 60 + $4 }' "$stages.times$lane")
+    rm "$stages.times$lane"
 }
 
 end_stage() {
