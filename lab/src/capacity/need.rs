@@ -58,7 +58,7 @@ pub(crate) struct Most {
     pub(crate) each: Held,
     /// Elements of each queue when all together were longest.
     pub(crate) at_once: Held,
-    /// When that was, in seconds since the first trace began.
+    /// When that was, in seconds since the run began, as it was recorded.
     pub(crate) at_s: f64,
     #[serde(skip)]
     now: Held,
@@ -184,9 +184,8 @@ impl Need {
             need.pool = need.pool.max(of.pool);
             need.never.merge(&of.never);
         }
-        let began = traces.iter().map(|trace| trace.header.start_ns).min().unwrap_or(0);
         for most in need.ranks.iter_mut().chain(&mut need.nics) {
-            most.at_s = most.at_ns.saturating_sub(began) as f64 * 1e-9;
+            most.at_s = most.at_ns as f64 * 1e-9;
         }
         for all in [&mut need.ranks, &mut need.nics] {
             all.sort_by_key(|most| std::cmp::Reverse(most.at_once.all()));

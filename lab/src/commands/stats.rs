@@ -37,7 +37,8 @@ use crate::traces::play;
 Directories that have ranks in common are runs of one program: there is a line for each of them, or
 with --by tables for each.
 With --json there are always all ranks. Phases end with each collective operation of
-MPI_COMM_WORLD that all ranks took part in; times are seconds since the first trace began.")]
+MPI_COMM_WORLD that all ranks took part in; times are seconds since the run began, which is when its
+first rank opened the provider.")]
 pub(crate) struct Stats {
     #[command(flatten)]
     sources: Sources,
@@ -51,7 +52,7 @@ pub(crate) struct Stats {
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
-    /// With --by: leaves out what was before so many seconds of the recording.
+    /// With --by: leaves out what was before so many seconds since the run began.
     #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
     from: Option<f64>,
 
@@ -154,12 +155,9 @@ impl What {
     /// For people: tables and what they say.
     fn sheets(&self) -> (Vec<Sheet>, Vec<String>) {
         match self {
-            Self::Groups(groups) => {
-                let readings = groups.readings().iter().cloned().chain(groups.note());
-                (vec![groups.sheet()], readings.collect())
-            }
+            Self::Groups(groups) => (vec![groups.sheet()], groups.readings().to_vec()),
             Self::Phases { phases, warnings } => {
-                let notes = warnings.iter().cloned().chain(by::note_of(phases));
+                let notes = warnings.iter().cloned().chain(by::notes_of(phases));
                 (vec![by::sheet_of(phases)], notes.collect())
             }
             Self::Threads(threads) => (threads.sheets(), threads.readings().to_vec()),

@@ -102,16 +102,19 @@ impl Gathering {
             self.added.push(Added { rank: report.rank, queues: [prq, umq] });
         }
         let head = self.adding.heads().last().expect("one was added");
-        let who = who(head);
+        let (who, start_ns) = (who(head), head.start_ns);
         let lengths = std::mem::take(&mut report.tagged.lengths);
         let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
         let at = *self.index.entry(who.clone()).or_insert(self.ranks.len());
         match self.ranks.get_mut(at) {
             // A clone has no room to grow, which is much in many of them.
-            None => self.ranks.push(Rank { number: 0, tagged: report.tagged.clone(), lengths }),
+            None => {
+                let tagged = report.tagged.clone();
+                self.ranks.push(Rank { number: 0, tagged, lengths, start_ns });
+            }
             Some(rank) => {
                 if rank.lengths.every == 0 || need > rank.need() {
-                    rank.lengths = lengths;
+                    (rank.lengths, rank.start_ns) = (lengths, start_ns);
                 }
                 rank.tagged.merge(&report.tagged);
             }

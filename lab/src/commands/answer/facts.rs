@@ -245,7 +245,8 @@ impl Played {
     fn of(run: &Found, counted: &[Counted], settings: &Settings) -> Result<Self, Error> {
         let reports = counted::reports(counted, settings)?;
         let sum = Summary::of_traces(&reports, &run.ranks()).ok_or(Error::NothingTagged)?;
-        let seconds = counted.iter().fold(0.0, |longest: f64, of| longest.max(of.seconds));
+        let end = |of: &Counted| of.trace.since_ns() as f64 * 1e-9 + of.seconds;
+        let seconds = counted.iter().map(end).fold(0.0, f64::max);
         let of_rank = |of: &Counted| {
             let [prq, umq] =
                 [&of.counters.prq, &of.counters.umq].map(|of| of.modelled.overflow_ps());

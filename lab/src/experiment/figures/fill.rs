@@ -45,6 +45,8 @@ struct Panel {
     queue: Queue,
     rank: Option<u32>,
     mark: u64,
+    /// When that was.
+    moment: String,
     at: Vec<f64>,
     /// Elements at each time, by colour.
     counts: Vec<Vec<u64>>,
@@ -89,6 +91,7 @@ impl Fill {
                 queue,
                 rank: makeup.rank,
                 mark: makeup.of(queue).mark,
+                moment: by::moment(makeup.of(queue)),
                 counts: by_name(of, queue, name, &names),
                 at: of.at.clone(),
             })
@@ -137,8 +140,8 @@ impl Panel {
         let chart = Chart {
             frame: (150.0, top, 1200.0, 250.0),
             title: format!("{}{rank}", self.queue.long_name()),
-            note: format!("high-water mark {}", whole(self.mark)),
-            x_label: "time (s)",
+            note: format!("high-water mark {}, {}", whole(self.mark), self.moment),
+            x_label: "time since the run began (s)".to_owned(),
             y_label: "elements",
         };
         chart.draw(canvas, &x, &y)?;
