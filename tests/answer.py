@@ -193,6 +193,63 @@ def one_clock(arguments, programs):
     check("every 64th" not in told, f"clock: {told[-600:]}")
 
 
+def pages_of_html(arguments):
+    """The page of HTML has the facts of the page, a picture with the need, and needs no other file; the
+    page of report begins with it, and of reports alone it says what is missing."""
+    page, drawn, both = (PLACE / name for name in ("answer.html", "answer.svg", "report.html"))
+    traces = [PLACE / f"fds-{run}" for run in (1, 2)]
+    text, told = answered(arguments, f"--html={page}", f"--plot={drawn}", *traces)
+    needs = f"needs {told['nic']['at_once']['most']:,}"
+    at_need = next(of for of in told["sizes"] if of["entries"] == told["nic"]["at_once"]["most"])
+    check(at_need["at_once_percent"]["least"] == 100 and at_need["with_way_percent"]["most"] == 0, str(at_need))
+    least = told["sizes"][0]
+    check(0 < least["cpu_list_percent"]["least"] < least["with_way_percent"]["most"], str(least))
+    check(drawn.read_text().count(needs) == 2, f"answer.svg has no {needs}")
+    quote = text[text.index("To quote: ") + len("To quote: ") :]
+    tcam(arguments, "report", f"--out={both}", *traces)
+    for name in (page, both):
+        html = name.read_text()
+        check(not any(part in html for part in ("<script", "<link", "src=", "@import")), f"{name} needs other files")
+        body = " ".join(html[html.index("<main>") :].split())
+        check(body.startswith("<main> <section> <h2>Answer</h2>"), f"{name}: {body[:200]}")
+        for part in (quote, needs, "cassini-hybrid", "So a NIC needs", "exit status 0"):
+            check(part in body, f"{name}: no {part}")
+    done = tcam(arguments, "answer", f"--html={PLACE / 'x.svg'}", traces[0])
+    check(done.returncode == 125 and "x.html" in done.stderr, f"--html x.svg: {done.stderr}")
+    reports = PLACE / "reports"
+    reports.mkdir()
+    for path in (*traces[0].glob("*.json"), traces[0] / "run.tcam"):
+        shutil.copy(path, reports)
+    html = tcam(arguments, "report", "--out=-", reports).stdout
+    rank = json.loads(tcam(arguments, "answer", "--json=-", traces[0]).stdout)["rank"]
+    for part in (f"need {rank['prq']['most']:,} entries for receives", "A NIC of all ranks needs between", "take a recording"):
+        check(part in html, f"report of reports: no {part}")
+
+
+def replays_that_are_kept(arguments):
+    """They have the record of the run, as its reports have."""
+    out = PLACE / "replayed"
+    done = tcam(arguments, "replay", f"--report={out}", PLACE / "fds-1")
+    check(done.returncode == 0, done.stderr[-500:])
+    check((out / "run.tcam").read_bytes() == (PLACE / "fds-1" / "run.tcam").read_bytes(), f"{sorted(out.iterdir())}")
+
+
+def times_of_earlier_versions(arguments):
+    """Their bound stands in answer and compare; recorders that look often have none."""
+    old = PLACE / "earlier"
+    old.mkdir()
+    for path in (PLACE / "clock").glob("*.trace"):
+        whole = path.read_bytes()
+        head = re.sub(rb'"processors":"([^"]*)"', lambda of: b'"processor_":"' + of[1] + b'"', whole[:8000])
+        (old / path.name).write_bytes(head + whole[8000:])
+    said = "An earlier version recorded this"
+    for task in ("answer", "compare"):
+        told = " ".join(tcam(arguments, task, old).stdout.split())
+        check(said in told and "s too early" in told, f"{task}: {told[-900:]}")
+        told = tcam(arguments, task, PLACE / "clock").stdout
+        check(said not in told, f"{task}: {told[-900:]}")
+
+
 def times_modelled(arguments):
     """What a table costs is told in 80 columns, and the help has the queueing of the model."""
     done = tcam(arguments, "sweep", "--timing=cpu-list", f"--out={PLACE / 'sweep'}", "--trace", PLACE / "fds-1")
@@ -214,6 +271,9 @@ def main():
     recordings(arguments, programs)
     one_clock(arguments, programs)
     times_modelled(arguments)
+    times_of_earlier_versions(arguments)
+    pages_of_html(arguments)
+    replays_that_are_kept(arguments)
     placed_by_a_file(arguments)
     programs_that_run(arguments, programs)
     print(f"{time.monotonic() - started:.0f} s")

@@ -7,6 +7,7 @@
 mod text;
 
 mod advise;
+mod answer;
 mod capacity;
 mod cli;
 mod commands;

@@ -13,7 +13,7 @@ use nic::report::Report;
 use super::rank::{Queue, Rank};
 use crate::results::head::Head;
 use crate::results::reports::{self, Endpoint};
-use crate::results::summary::{Adding, Summary};
+use crate::results::summary::{Adding, NO_LIBFABRIC, Summary};
 
 /// Ranks of which a picture shows the lengths, beside the one whose queue became longest.
 pub(super) const OTHERS: usize = 7;
@@ -102,7 +102,7 @@ impl Gathering {
             self.added.push(Added { rank: report.rank, queues: [prq, umq] });
         }
         let head = self.adding.heads().last().expect("one was added");
-        let (who, start_ns) = (who(head), head.start_ns);
+        let (who, start_ns) = (who(head), start_of(head));
         let lengths = std::mem::take(&mut report.tagged.lengths);
         let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
         let at = *self.index.entry(who.clone()).or_insert(self.ranks.len());
@@ -172,6 +172,12 @@ impl Gathering {
         let numbers = heads.iter().map(number).collect();
         Some(Gathered { sum, heads, numbers, ranks, added: self.added })
     }
+}
+
+/// Returns when an endpoint was opened, in nanoseconds since 1970, if its report contains that. Generated
+/// ones begin at 0.
+pub(super) fn start_of(head: &Head) -> Option<u64> {
+    Some(head.start_ns).filter(|&start| start > 0 || &*head.libfabric == NO_LIBFABRIC)
 }
 
 /// The sum of the reports, and what is kept of each.

@@ -10,7 +10,7 @@ use nic::report::{Report, WrittenAt};
 use nic::trace::TraceError;
 use serde::Serialize;
 
-use super::gathering::{Added, Gathered, Gathering, Keep};
+use super::gathering::{Added, Gathered, Gathering, Keep, start_of};
 use super::rank::{Queue, Rank};
 use super::sources::Sources;
 use crate::capacity::need::{Knob, Need};
@@ -173,8 +173,7 @@ impl Experiment {
     /// the ranks did.
     fn has_set_clock(&mut self) -> bool {
         let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
-        let Some(began) = self.heads.iter().filter_map(|head| head.start_ns).chain(of_traces).min()
-        else {
+        let Some(began) = self.heads.iter().filter_map(start_of).chain(of_traces).min() else {
             return false;
         };
         self.traces.begin(began);

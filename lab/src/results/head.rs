@@ -7,8 +7,6 @@ use std::sync::Arc;
 use nic::origin::Origin;
 use nic::report::Report;
 
-use super::summary::NO_LIBFABRIC;
-
 /// A report without its counts. Jobs have many: what is the same in several of them is kept once.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
@@ -17,8 +15,8 @@ pub(crate) struct Head {
     pub(crate) host: Arc<str>,
     pub(crate) pid: u32,
     pub(crate) rank: Option<u32>,
-    /// When it was opened, nanoseconds since 1970; nothing if an earlier version reported.
-    pub(crate) start_ns: Option<u64>,
+    /// See [`Report::start_ns`].
+    pub(crate) start_ns: u64,
     pub(crate) address: Box<str>,
     pub(crate) program: Arc<str>,
     pub(crate) origin: Arc<Origin>,
@@ -53,7 +51,7 @@ impl Shared {
             host: text(&report.host),
             pid: report.pid,
             rank: report.rank,
-            start_ns: start_of(report),
+            start_ns: report.start_ns,
             address: report.address.as_str().into(),
             program: text(&report.program),
             origin: share(&mut self.origins, &report.origin),
@@ -62,11 +60,6 @@ impl Shared {
             has_tagged: report.tagged.has_operations(),
         }
     }
-}
-
-/// Returns when the endpoint of a report was opened, if it is known. Generated ones begin at 0.
-fn start_of(report: &Report) -> Option<u64> {
-    Some(report.start_ns).filter(|&start| start > 0 || report.libfabric == NO_LIBFABRIC)
 }
 
 fn share<T: Clone + Ord>(all: &mut BTreeSet<Arc<T>>, of: &T) -> Arc<T> {

@@ -86,6 +86,12 @@ impl Trace {
         self.header.libfabric == NO_LIBFABRIC
     }
 
+    /// Whether the clock was looked at after polls that found nothing. Recorders that do so are those that
+    /// name the processors.
+    pub(crate) fn has_dense_times(&self) -> bool {
+        self.is_generated() || !self.header.origin.processors.is_empty()
+    }
+
     /// Where its process ran, or would have.
     pub(crate) fn host(&self) -> (String, Option<u32>) {
         let node =
