@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
+use super::communicators::Communicators;
 use super::fill::{self, Class, Filled, Makeup, Peer, Window};
 use super::phases::Phases;
 use super::rank::Queue;
@@ -44,23 +45,14 @@ pub(crate) enum By {
 
 impl By {
     /// The group of a class.
-    fn group(self, class: &Class) -> String {
+    fn group(self, class: &Class, communicators: &Communicators) -> String {
         match self {
-            Self::Communicator => communicator(class),
-            Self::Tag => format!("{} of {}", what(class), communicator(class)),
+            Self::Communicator => communicators.name(class),
+            Self::Tag => format!("{} of {}", what(class), communicators.name(class)),
             Self::Peer => peer(class.peer),
             Self::Kind => class.told.operation.unwrap_or("point-to-point").to_owned(),
             Self::Phase | Self::Thread => String::new(),
         }
-    }
-}
-
-/// Name of a communicator.
-pub(crate) fn communicator(class: &Class) -> String {
-    match class.told.communicator {
-        Some(0) => "MPI_COMM_WORLD".to_owned(),
-        Some(number) => format!("communicator {number}"),
-        None => "any communicator".to_owned(),
     }
 }
 
@@ -121,10 +113,11 @@ impl Groups {
     pub(crate) fn of(makeups: &[Makeup], by: By) -> Self {
         let mut parts: BTreeMap<String, [Part; 2]> = BTreeMap::new();
         let worst = Queue::BOTH.map(|queue| fill::worst(makeups, queue));
+        let communicators = Communicators::of(makeups);
         for makeup in makeups {
             for queue in Queue::BOTH {
                 for (class, &added) in makeup.classes.iter().zip(&makeup.of(queue).added) {
-                    let group = parts.entry(by.group(class)).or_default();
+                    let group = parts.entry(by.group(class, &communicators)).or_default();
                     group[queue as usize].added += added;
                 }
             }
@@ -132,7 +125,7 @@ impl Groups {
         for (queue, makeup) in Queue::BOTH.into_iter().zip(worst) {
             let Some(makeup) = makeup else { continue };
             for (class, &at_mark) in makeup.classes.iter().zip(&makeup.of(queue).at_mark) {
-                let group = parts.entry(by.group(class)).or_default();
+                let group = parts.entry(by.group(class, &communicators)).or_default();
                 group[queue as usize].at_mark += at_mark;
             }
         }
@@ -254,6 +247,7 @@ impl Mostly {
 
 /// What fills the longest PRQ and UMQ mostly, in a sentence each.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
+    let communicators = Communicators::of(makeups);
     Queue::BOTH
         .into_iter()
         .filter_map(|queue| {
@@ -263,7 +257,10 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                 let mut groups: BTreeMap<String, Mostly> = BTreeMap::new();
                 for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
                     if count > 0 {
-                        groups.entry(by.group(class)).or_default().add(class, count);
+                        groups
+                            .entry(by.group(class, &communicators))
+                            .or_default()
+                            .add(class, count);
                     }
                 }
                 groups.into_iter().max_by_key(|(_, group)| group.count)
@@ -483,8 +480,9 @@ mod tests {
     fn what_is_open_is_any() {
         let told = Told { communicator: Some(8), tag: None, source: None, operation: None };
         let open = Class { told, peer: Peer::Number(3) };
-        assert_eq!(By::Tag.group(&open), "any tag of communicator 8");
-        assert_eq!(By::Peer.group(&open), "peer 3");
-        assert_eq!(By::Kind.group(&open), "point-to-point");
+        let group = |by: By| by.group(&open, &Communicators::default());
+        assert_eq!(group(By::Tag), "any tag of communicator id 8");
+        assert_eq!(group(By::Peer), "peer 3");
+        assert_eq!(group(By::Kind), "point-to-point");
     }
 }

@@ -92,6 +92,8 @@ struct Lately {
 pub(crate) struct Makeup {
     pub(crate) rank: Option<u32>,
     pub(crate) classes: Vec<Class>,
+    /// When the first element of each was there, in seconds since the run began.
+    pub(crate) first: Vec<f64>,
     pub(crate) queues: [Filled; 2],
     /// Operations that were played.
     pub(crate) operations: u64,
@@ -285,6 +287,7 @@ fn play(
                 Change::Met(_) => {}
             }
         }
+        makeup.first.resize(makeup.classes.len(), at);
         makeup.operations += 1;
         each(at, &mut makeup);
         if makeup.operations.is_multiple_of(STEP) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Draws and prints the points of a sweep.
 
+use std::path::Path;
+
 use comfy_table::Table;
 
 use super::arguments::Sweep;
@@ -15,12 +17,12 @@ use crate::text::sheet::Sheet;
 /// Draws and prints the points of a sweep.
 pub(crate) fn show(
     arguments: &Sweep,
+    out: &Path,
     title: &str,
     swept: &Swept,
     lack: Option<&str>,
     failed: &[usize],
 ) -> Result<(), Error> {
-    let out = &arguments.out;
     let [svg, png] = capacity::draw(out, title, swept)?;
     if arguments.json.takes_output() {
         lack.iter().for_each(|lack| eprintln!("{lack}"));

@@ -8,6 +8,7 @@ use plotters::prelude::RGBColor;
 use super::legend::{Sign, legend, rectangle};
 use crate::error::Error;
 use crate::experiment::by;
+use crate::experiment::communicators::Communicators;
 use crate::experiment::fill::{Class, Series};
 use crate::experiment::material::Material;
 use crate::experiment::rank::Queue;
@@ -30,7 +31,7 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 /// What the colours stand for.
-type Name = fn(&Class) -> String;
+type Name<'a> = &'a dyn Fn(&Class) -> String;
 
 /// What is drawn: each queue on the rank where it was longest.
 pub(crate) struct Fill {
@@ -61,7 +62,7 @@ impl Fill {
         if series.is_empty() {
             return None;
         }
-        let heaviest = |name: Name| {
+        let heaviest = |name: Name<'_>| {
             let mut weights: BTreeMap<String, u64> = BTreeMap::new();
             for (queue, makeup, _) in &series {
                 for (class, &count) in makeup.classes.iter().zip(&makeup.of(*queue).at_mark) {
@@ -72,10 +73,12 @@ impl Fill {
             names.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
             names.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
-        let mut name: Name = by::communicator;
+        let communicators = Communicators::of(&material.makeups);
+        let by_communicator = |class: &Class| communicators.name(class);
+        let mut name: Name<'_> = &by_communicator;
         let mut names = heaviest(name);
         if names.len() == 1 {
-            name = by::what;
+            name = &by::what;
             names = heaviest(name);
         }
         if names.len() > COLOURS.len() {
@@ -115,7 +118,7 @@ impl Fill {
 }
 
 /// Counts of a series by place of the name; those of no name are together behind them.
-fn by_name(series: &Series, queue: Queue, name: Name, names: &[String]) -> Vec<Vec<u64>> {
+fn by_name(series: &Series, queue: Queue, name: Name<'_>, names: &[String]) -> Vec<Vec<u64>> {
     let place = |class| {
         let name = name(class);
         names.iter().position(|of| *of == name).unwrap_or(names.len())
