@@ -4,6 +4,7 @@
 fail."""
 
 import argparse
+import csv
 import json
 import pathlib
 import re
@@ -148,6 +149,113 @@ def programs_that_run(arguments, programs):
     check(done.returncode == 3 and done.stdout == "", f"none: {done.returncode} {done.stdout}")
 
 
+def longest(rows, rank, queue):
+    """When a queue was longest by lengths.csv: from the sample before to that with the most, in seconds."""
+    lengths = {}
+    for row in rows:
+        if (row["rank"], row["queue"]) == (str(rank), queue):
+            lengths[int(row["us"])] = lengths.get(int(row["us"]), 0) + int(row["elements"])
+    times = sorted(lengths)
+    most = max(times, key=lambda time: lengths[time])
+    return times[max(times.index(most) - 1, 0)] * 1e-6, most * 1e-6, max(lengths.values())
+
+
+def one_clock(arguments, programs):
+    """A rank that starts late has its longest queue at the same time in all that tells times."""
+    late, place, out = PLACE / "late", PLACE / "clock", PLACE / "clock-out"
+    late.write_text('#!/bin/sh\n[ "$PMI_RANK" = 0 ] && sleep 0.7\nexec "$@"\n')
+    late.chmod(0o755)
+    launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "4", str(late), str(programs / "fds_gather"), "--steps", "4"]
+    done = tcam(arguments, "record", f"--out={place}", "--", *launched)
+    check(done.returncode == 0, f"clock: {done.stderr[-500:]}")
+    by = json.loads(tcam(arguments, "stats", "--by=kind", "--json=-", place).stdout)
+    at, early = by["umq_at_s"], by["umq_early_s"]
+    check(by["umq_rank"] == 0 and at > 0.6 and 0 <= early < at, f"clock: {by}")
+    need = json.loads(tcam(arguments, "stats", "--json=-", place).stdout)["need"]
+    check(0.6 < need["ranks"][0]["at_s"] and need["nics"][0]["at_s"] > 0.6, f"clock: {need}")
+    done = tcam(arguments, "export", f"--out={out}", place)
+    check(done.returncode == 0, f"clock: {done.stderr[-500:]}")
+    with (out / "lengths.csv").open(encoding="utf-8") as file:
+        before, most, mark = longest(csv.DictReader(file), 0, "UMQ")
+    check(mark == by["umq_high_water"], f"clock: {mark} in lengths.csv, {by}")
+    check(before - 0.01 <= at + early and at <= most + 0.01, f"clock: {before} to {most} in lengths.csv, at {at} + {early}")
+    with (out / "operations.csv").open(encoding="utf-8") as file:
+        first = min(int(row["ns"]) for row in csv.DictReader(file) if row["rank"] == "0")
+    check(first > 6e8, f"clock: rank 0 began at {first} ns")
+    done = tcam(arguments, "plot", f"--out={out}", "--format=svg", place)
+    for name in ("lengths", "fill", "occupancy"):
+        check("since the run began" in (out / f"{name}.svg").read_text(), f"clock: {name}.svg")
+    told = tcam(arguments, "stats", "--by=kind", place).stdout
+    check("every 64th" not in told, f"clock: {told[-600:]}")
+
+
+def pages_of_html(arguments):
+    """The page of HTML has the facts of the page, a picture with the need, and needs no other file; the
+    page of report begins with it, and of reports alone it says what is missing."""
+    page, drawn, both = (PLACE / name for name in ("answer.html", "answer.svg", "report.html"))
+    traces = [PLACE / f"fds-{run}" for run in (1, 2)]
+    text, told = answered(arguments, f"--html={page}", f"--plot={drawn}", *traces)
+    needs = f"needs {told['nic']['at_once']['most']:,}"
+    at_need = next(of for of in told["sizes"] if of["entries"] == told["nic"]["at_once"]["most"])
+    check(at_need["at_once_percent"]["least"] == 100 and at_need["with_way_percent"]["most"] == 0, str(at_need))
+    least = told["sizes"][0]
+    check(0 < least["cpu_list_percent"]["least"] < least["with_way_percent"]["most"], str(least))
+    check(drawn.read_text().count(needs) == 2, f"answer.svg has no {needs}")
+    quote = text[text.index("To quote: ") + len("To quote: ") :]
+    tcam(arguments, "report", f"--out={both}", *traces)
+    for name in (page, both):
+        html = name.read_text()
+        check(not any(part in html for part in ("<script", "<link", "src=", "@import")), f"{name} needs other files")
+        body = " ".join(html[html.index("<main>") :].split())
+        check(body.startswith("<main> <section> <h2>Answer</h2>"), f"{name}: {body[:200]}")
+        for part in (quote, needs, "cassini-hybrid", "So a NIC needs", "exit status 0"):
+            check(part in body, f"{name}: no {part}")
+    done = tcam(arguments, "answer", f"--html={PLACE / 'x.svg'}", traces[0])
+    check(done.returncode == 125 and "x.html" in done.stderr, f"--html x.svg: {done.stderr}")
+    reports = PLACE / "reports"
+    reports.mkdir()
+    for path in (*traces[0].glob("*.json"), traces[0] / "run.tcam"):
+        shutil.copy(path, reports)
+    html = tcam(arguments, "report", "--out=-", reports).stdout
+    rank = json.loads(tcam(arguments, "answer", "--json=-", traces[0]).stdout)["rank"]
+    for part in (f"need {rank['prq']['most']:,} entries for receives", "A NIC of all ranks needs between", "take a recording"):
+        check(part in html, f"report of reports: no {part}")
+
+
+def replays_that_are_kept(arguments):
+    """They have the record of the run, as its reports have."""
+    out = PLACE / "replayed"
+    done = tcam(arguments, "replay", f"--report={out}", PLACE / "fds-1")
+    check(done.returncode == 0, done.stderr[-500:])
+    check((out / "run.tcam").read_bytes() == (PLACE / "fds-1" / "run.tcam").read_bytes(), f"{sorted(out.iterdir())}")
+
+
+def times_of_earlier_versions(arguments):
+    """Their bound stands in answer and compare; recorders that look often have none."""
+    old = PLACE / "earlier"
+    old.mkdir()
+    for path in (PLACE / "clock").glob("*.trace"):
+        whole = path.read_bytes()
+        head = re.sub(rb'"processors":"([^"]*)"', lambda of: b'"processor_":"' + of[1] + b'"', whole[:8000])
+        (old / path.name).write_bytes(head + whole[8000:])
+    said = "An earlier version recorded this"
+    for task in ("answer", "compare"):
+        told = " ".join(tcam(arguments, task, old).stdout.split())
+        check(said in told and "s too early" in told, f"{task}: {told[-900:]}")
+        told = tcam(arguments, task, PLACE / "clock").stdout
+        check(said not in told, f"{task}: {told[-900:]}")
+
+
+def times_modelled(arguments):
+    """What a table costs is told in 80 columns, and the help has the queueing of the model."""
+    done = tcam(arguments, "sweep", "--timing=cpu-list", f"--out={PLACE / 'sweep'}", "--trace", PLACE / "fds-1")
+    table = [line for line in done.stdout.splitlines() if re.match(r" ?[\d,]+ +[\d.]+ %", line)]
+    check(len(table) > 4 and all(len(line) <= 80 for line in done.stdout.splitlines() if line in table), done.stdout[:900])
+    check("99 %" not in "".join(done.stdout.splitlines()[:8]), done.stdout[:900])
+    text = " ".join(tcam(arguments, "sweep", "--help").stdout.split())
+    check("no queueing" not in text and "one operation after the other" in text, text[-900:])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
@@ -157,6 +265,11 @@ def main():
     started = time.monotonic()
     programs = runs.build("mpich")
     recordings(arguments, programs)
+    one_clock(arguments, programs)
+    times_modelled(arguments)
+    times_of_earlier_versions(arguments)
+    pages_of_html(arguments)
+    replays_that_are_kept(arguments)
     placed_by_a_file(arguments)
     programs_that_run(arguments, programs)
     print(f"{time.monotonic() - started:.0f} s")

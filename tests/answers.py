@@ -339,7 +339,8 @@ def repeats(arguments, programs):
         other = launched("mpich", 4, programs / "known")
         tcam(arguments, "record", f"--out={place / 'other'}", "--mpi=mpich", "--", *other)
         done = tcam(arguments, *words, place / "a", place / "other")
-        check(done.returncode == 125 and "no repeats" in done.stderr, f"repeats, {words}: {done.stderr[-500:]}")
+        told = done.returncode == 0 and f"{place / 'other' if words[0] == 'stats' else 'other'}:\n" in done.stdout
+        check(told and "probability" not in done.stdout, f"repeats, {words}: {done.stdout[-500:]} {done.stderr[-500:]}")
     done = tcam(arguments, "replay", "--ppn=4", "--partial", *(place / "a").glob("0.*.trace"))
     check(done.returncode == 125 and "1 of 4" in done.stderr, f"ppn: {done.stderr[-500:]}")
     # Receives from any source that a rank of the node answers do not stand for ever.
@@ -435,7 +436,10 @@ def several(arguments, programs):
         out = fresh("several-out")
         done = {
             "compare": tcam(arguments, "compare", f"--csv={out / 'x.csv'}", *directories),
-            "stats": tcam(arguments, "stats", "--by=tag", *directories),
+            "stats --by": tcam(arguments, "stats", "--by=tag", *directories),
+            "stats": tcam(arguments, "stats", *directories),
+            "answer": tcam(arguments, "answer", *directories),
+            "sweep": tcam(arguments, "sweep", f"--out={out / 'sweep'}", "--trace", *directories),
             "plot": tcam(arguments, "plot", "--format=svg", f"--out={out}", *directories),
             "report": tcam(arguments, "report", f"--out={out / 'x.html'}", *directories),
         }
@@ -450,7 +454,12 @@ def several(arguments, programs):
             rows = list(csv.DictReader(file))
         check({row["recording"] for row in rows} == set(map(str, directories)), f"{what}: {rows[0]}")
         for at, (directory, of) in enumerate(zip(directories, ranks, strict=True)):
-            check(f"{directory}:\nring on {of} ranks" in done["stats"].stdout, f"{what}: {done['stats'].stdout[:500]}")
+            by = done["stats --by"].stdout
+            check(f"{directory}:\nring on {of} ranks" in by, f"{what}: {by[:500]}")
+            if directories is sizes:
+                check(f"{directory}:\nring on {of} ranks" in done["stats"].stdout, f"{what}: {done['stats'].stdout[:500]}")
+                check(f"ring on {of} ranks" in (out / "sweep" / f"{at + 1}-{directory.name}" / "curve.svg").read_text(), what)
+                check(f"ring: {of} ranks of MPICH" in done["answer"].stdout, f"{what}: {done['answer'].stdout[:500]}")
             check(f"{directory}: ring on {of} ranks" in page, f"{what}: page")
             curve = out / f"{at + 1}-{directory.name}" / "curve.svg"
             check(f"ring on {of} ranks" in curve.read_text(), f"{what}: {curve}")
@@ -459,6 +468,10 @@ def several(arguments, programs):
         check([of["complete"] for of in told["recordings"]] == [True] * len(directories), f"{what}: {told}")
         told = json.loads(tcam(arguments, "compare", "--json=-", *directories).stdout)
         check([of["ranks_of"] for of in told["recordings"]] == ranks, f"{what}: {told}")
+        if directories is sizes:
+            for words in (["stats"], ["answer"], ["sweep", f"--out={out / 'sweep'}", "--trace"]):
+                told = json.loads(tcam(arguments, words[0], "--json=-", *words[1:], *directories).stdout)
+                check([of["ranks_of"] for of in told["recordings"]] == ranks, f"{what}, {words}: {told}")
 
 
 def engines(arguments, programs):

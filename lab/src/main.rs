@@ -6,6 +6,7 @@
 #[macro_use]
 mod text;
 
+mod answer;
 mod capacity;
 mod cli;
 mod commands;

@@ -45,6 +45,9 @@ pub struct Report {
     /// The run it is of.
     #[serde(default)]
     pub origin: Origin,
+    /// When the endpoint was opened, nanoseconds since 1970; 0 in reports of earlier versions.
+    #[serde(default)]
+    pub start_ns: u64,
     /// Seconds from opening the endpoint to this report.
     pub elapsed_s: f64,
     /// What caused the report.

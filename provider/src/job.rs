@@ -5,7 +5,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::OnceLock,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use host::cores::Cores;
@@ -84,8 +84,13 @@ pub(crate) fn of(opened: Instant) -> Origin {
         origin.set_command(&command());
         origin
     });
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Origin { started_s: since_1970.saturating_sub(opened.elapsed()).as_secs(), ..origin.clone() }
+    Origin { started_s: since_1970(opened).as_secs(), ..origin.clone() }
+}
+
+/// Returns how long after the beginning of 1970 something was opened.
+pub(crate) fn since_1970(opened: Instant) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(opened.elapsed())
 }
 
 /// The command line, its program without the directories.

@@ -58,7 +58,7 @@ pub(crate) struct Most {
     pub(crate) each: Held,
     /// Elements of each queue when all together were longest.
     pub(crate) at_once: Held,
-    /// When that was, in seconds since the first trace began.
+    /// When that was, in seconds since the run began, as it was recorded.
     pub(crate) at_s: f64,
     #[serde(skip)]
     now: Held,
@@ -114,6 +114,9 @@ pub(crate) struct Need {
     pub(crate) pool: u64,
     /// Elements that spill at every size, by reason.
     pub(crate) never: BlockReasons,
+    /// Seconds by which the recorded times of ranks that share a NIC are too early at most, and their order
+    /// is uncertain; 0 where the clock was looked at often.
+    pub(crate) early_s: f64,
 }
 
 /// The size that varies.
@@ -175,6 +178,7 @@ impl Need {
             tables: [0; 2],
             pool: 0,
             never: BlockReasons::default(),
+            early_s: 0.0,
         };
         for of in needs {
             let mut of = of?;
@@ -183,10 +187,10 @@ impl Need {
             need.tables = [0, 1].map(|queue: usize| need.tables[queue].max(of.tables[queue]));
             need.pool = need.pool.max(of.pool);
             need.never.merge(&of.never);
+            need.early_s = need.early_s.max(of.early_s);
         }
-        let began = traces.iter().map(|trace| trace.header.start_ns).min().unwrap_or(0);
         for most in need.ranks.iter_mut().chain(&mut need.nics) {
-            most.at_s = most.at_ns.saturating_sub(began) as f64 * 1e-9;
+            most.at_s = most.at_ns as f64 * 1e-9;
         }
         for all in [&mut need.ranks, &mut need.nics] {
             all.sort_by_key(|most| std::cmp::Reverse(most.at_once.all()));
@@ -239,6 +243,42 @@ pub(crate) fn told_of_nic<'a>(
     ))
 }
 
+/// Says that the order of ranks at a NIC is uncertain, where an earlier version recorded it.
+pub(crate) fn told_coarse<'a>(needs: impl IntoIterator<Item = &'a Need>) -> Option<String> {
+    let early = needs.into_iter().map(|need| need.early_s).fold(0.0, f64::max);
+    (early >= SHOWS).then(|| {
+        format!(
+            "An earlier version recorded this with times that are at most {early:.3} s too early: the \
+             need of a NIC depends on the order of its ranks within that time; record again."
+        )
+    })
+}
+
+/// Seconds that are told.
+const SHOWS: f64 = 0.001;
+
+/// The looks of a recorder at its clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Looks {
+    last: u64,
+    operations: u64,
+    /// Longest time in nanoseconds to the next look of operations that had none of their own.
+    longest: u64,
+}
+
+impl Looks {
+    fn note(&mut self, time: u64) {
+        if time == self.last {
+            self.operations += 1;
+            return;
+        }
+        if self.operations > 1 {
+            self.longest = self.longest.max(time.saturating_sub(self.last));
+        }
+        (self.last, self.operations) = (time, 1);
+    }
+}
+
 /// Returns the need of the endpoints of one node.
 fn of_node(
     traces: &[&Trace],
@@ -278,7 +318,9 @@ fn of_node(
     nic.ranks.sort_unstable();
     nic.ranks.dedup();
     let mut held = vec![Held::default(); traces.len()];
+    let mut looks = vec![Looks::default(); traces.len()];
     while let Some((at, time)) = together.step(bar)? {
+        looks[at].note(time);
         let context = together.players[at].replay().context();
         let [prq, umq] = [context.posted(), context.unexpected()].map(|elements| elements as u64);
         let now = match traces[at].header.context.as_str() {
@@ -318,7 +360,10 @@ fn of_node(
             most * engines.engines.len() as u64
         }
     };
-    Ok(Need { ranks, nics: vec![nic], tables, pool, never })
+    let coarse = traces.iter().zip(&looks).filter(|(trace, _)| !trace.has_dense_times());
+    let early = coarse.map(|(_, looks)| looks.longest).max().filter(|_| ranks.len() > 1);
+    let early_s = early.unwrap_or(0) as f64 * 1e-9;
+    Ok(Need { ranks, nics: vec![nic], tables, pool, never, early_s })
 }
 
 /// Entries that the members of an engine took from a pool without a limit.

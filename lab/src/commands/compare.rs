@@ -221,7 +221,9 @@ pub(crate) fn compare(arguments: &Compare) -> Result<u8, Error> {
             let of_group = &compared[first..];
             let needs = of_group.iter().map(|of| &of.need);
             let judged: Vec<_> = of_group.iter().map(|of| &of.judged[..]).collect();
-            let sentences = need::told_of_nic(needs).into_iter().chain([judged::sentence(&judged)]);
+            let sentences = need::told_of_nic(needs.clone()).into_iter();
+            let sentences = sentences.chain([judged::sentence(&judged)]);
+            let sentences = sentences.chain(need::told_coarse(needs));
             for line in sentences.flat_map(|sentence| folded(&sentence, 2)) {
                 println!("{line}");
             }

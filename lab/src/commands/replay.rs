@@ -19,6 +19,7 @@ use crate::results::fresh;
 use crate::results::json::{Json, Kind};
 use crate::results::lock::Lock;
 use crate::results::reports::{self, endpoint};
+use crate::results::run_record::RunRecord;
 use crate::results::summary::Summary;
 use crate::results::summary_text;
 use crate::settings::{self, Settings};
@@ -98,7 +99,7 @@ pub(crate) fn replay(arguments: &Replay) -> Result<u8, Error> {
         report.check().map_err(Error::Replay)?;
     }
     if let Some(directory) = &arguments.report {
-        write(directory, &reports)?;
+        write(directory, &reports, found.run.as_ref())?;
     }
     let operations: u64 = counted.iter().map(|counted| counted.operations).sum();
     let ranks = found.ranks();
@@ -158,9 +159,9 @@ fn reports_of(directory: &Path, traces: &[Trace]) -> Result<Vec<Report>, Error> 
     }
 }
 
-/// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further
-/// endpoints of a rank.
-fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
+/// Writes reports as the provider would: `RANK`, and `RANK.1` and so on for further endpoints of a
+/// rank; and the record of the run, which says how its program ended.
+fn write(directory: &Path, reports: &[Report], run: Option<&RunRecord>) -> Result<(), Error> {
     let _lock = Lock::of(&fresh::make(directory)?)?;
     let directory = reports::prepare(directory)?;
     let mut endpoints: BTreeMap<u32, usize> = BTreeMap::new();
@@ -179,7 +180,7 @@ fn write(directory: &Path, reports: &[Report]) -> Result<(), Error> {
         file::write_first(&json, content)?;
         file::write_first(&text, report.to_string())?;
     }
-    Ok(())
+    run.map_or(Ok(()), |run| run.write(&directory))
 }
 
 /// Says where the reports of a replay are not those of the run.
@@ -258,10 +259,10 @@ mod tests {
         spare_runs(&place.join("none")).unwrap();
         spare_runs(place).unwrap();
         let mut report = sample(0, 10, 25);
-        write(place, &[report.clone()]).unwrap();
+        write(place, &[report.clone()], None).unwrap();
         spare_runs(place).unwrap();
         report.channels.insert("shm".to_owned(), ChannelCounters::default());
-        write(place, &[report]).unwrap();
+        write(place, &[report], None).unwrap();
         assert!(matches!(spare_runs(place), Err(Error::ReportsOfRun(_))));
     }
 
@@ -303,7 +304,10 @@ mod tests {
     fn two_endpoints_of_a_rank_have_a_report_each() {
         let directory = tempfile::tempdir().unwrap();
         let other = Report { address: "127.0.0.1:2".to_owned(), ..sample(0, 10, 4) };
-        write(directory.path(), &[sample(0, 10, 25), other, sample(1, 10, 7)]).unwrap();
+        let run = RunRecord::new(vec!["app".to_owned()], 3, 2, 7);
+        let reports = [sample(0, 10, 25), other, sample(1, 10, 7)];
+        write(directory.path(), &reports, Some(&run)).unwrap();
+        assert_eq!(RunRecord::beside(directory.path()), Some(run));
         assert_eq!(reports::read(directory.path()).unwrap().len(), 3);
         assert!(directory.path().join("0.1.txt").is_file());
     }

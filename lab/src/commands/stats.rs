@@ -5,7 +5,7 @@ use clap::Args;
 use nic::plain::plain;
 use serde::Serialize;
 
-use crate::capacity::need;
+use crate::capacity::need::{self, Need};
 use crate::error::Error;
 use crate::experiment::by::{self, By, Groups};
 use crate::experiment::fill::{self, Window};
@@ -37,7 +37,8 @@ use crate::traces::play;
 Directories that have ranks in common are runs of one program: there is a line for each of them, or
 with --by tables for each.
 With --json there are always all ranks. Phases end with each collective operation of
-MPI_COMM_WORLD that all ranks took part in; times are seconds since the first trace began.")]
+MPI_COMM_WORLD that all ranks took part in; times are seconds since the run began, which is when its
+first rank opened the provider.")]
 pub(crate) struct Stats {
     #[command(flatten)]
     sources: Sources,
@@ -51,7 +52,7 @@ pub(crate) struct Stats {
     #[arg(long, value_enum, value_name = "WHAT")]
     by: Option<By>,
 
-    /// With --by: leaves out what was before so many seconds of the recording.
+    /// With --by: leaves out what was before so many seconds since the run began.
     #[arg(long, value_name = "SECONDS", requires = "by", value_parser = seconds)]
     from: Option<f64>,
 
@@ -74,25 +75,51 @@ pub(crate) fn stats(arguments: &Stats) -> Result<u8, Error> {
     if let Some(by) = arguments.by {
         return stats_by(arguments, by);
     }
-    if let Some(experiments) = repeated::find(&arguments.sources)? {
-        return stats_of_runs(arguments, &experiments);
+    match repeated::apart(&arguments.sources)? {
+        Some(experiments) if repeated::are_repeats(&experiments) => {
+            stats_of_runs(arguments, &experiments)
+        }
+        Some(experiments) => stats_of_several(arguments, &experiments),
+        None => {
+            let experiment = Experiment::read(&arguments.sources, Keep::Shown)?;
+            let need = experiment.need()?;
+            arguments.json.write(Kind::Stats, experiment.counts(need.as_ref()))?;
+            Ok(stats_of(arguments, &experiment, need.as_ref()))
+        }
     }
-    let experiment = Experiment::read(&arguments.sources, Keep::Shown)?;
-    let need = experiment.need()?;
-    arguments.json.write(Kind::Stats, experiment.counts(need.as_ref()))?;
+}
+
+/// Prints the tables of each of some recordings of several sizes or programs.
+fn stats_of_several(arguments: &Stats, experiments: &[Experiment]) -> Result<u8, Error> {
+    let needs = experiments.iter().map(Experiment::need).collect::<Result<Vec<_>, _>>()?;
+    let (mut recordings, mut code) = (Vec::new(), 0);
+    for ((name, experiment), need) in arguments.sources.names.iter().zip(experiments).zip(&needs) {
+        let name = plain(&name.display().to_string()).into_owned();
+        if !arguments.json.takes_output() {
+            println!("{}{name}:", if recordings.is_empty() { "" } else { "\n" });
+        }
+        code = code.max(stats_of(arguments, experiment, need.as_ref()));
+        recordings.push(Named { name, told: experiment.counts(need.as_ref()) });
+    }
+    arguments.json.write(Kind::Stats, Several { recordings })?;
+    Ok(code)
+}
+
+/// Prints the tables of one. Returns the exit code.
+fn stats_of(arguments: &Stats, experiment: &Experiment, need: Option<&Need>) -> u8 {
     if arguments.json.takes_output() {
-        return Ok(experiment.code(arguments.sources.take));
+        return experiment.code(arguments.sources.take);
     }
     if let Some(lack) = experiment.sum.lack() {
         println!("{lack}");
     }
     println!("{}", experiment.title());
     experiment.sum.remarks.iter().for_each(|remark| println!("{remark}"));
-    for sheet in sheets::all(&experiment, (!arguments.all).then_some(sheets::WORST)) {
+    for sheet in sheets::all(experiment, (!arguments.all).then_some(sheets::WORST)) {
         println!("\n{}", sheet.terminal());
     }
-    need::told_of_nic(&need).iter().for_each(|line| println!("{line}"));
-    Ok(experiment.sum.ranks.code(arguments.sources.take.partial))
+    need::told_of_nic(need).iter().for_each(|line| println!("{line}"));
+    experiment.sum.ranks.code(arguments.sources.take.partial)
 }
 
 /// Prints what several runs needed.
@@ -154,12 +181,9 @@ impl What {
     /// For people: tables and what they say.
     fn sheets(&self) -> (Vec<Sheet>, Vec<String>) {
         match self {
-            Self::Groups(groups) => {
-                let readings = groups.readings().iter().cloned().chain(groups.note());
-                (vec![groups.sheet()], readings.collect())
-            }
+            Self::Groups(groups) => (vec![groups.sheet()], groups.readings().to_vec()),
             Self::Phases { phases, warnings } => {
-                let notes = warnings.iter().cloned().chain(by::note_of(phases));
+                let notes = warnings.iter().cloned().chain(by::notes_of(phases));
                 (vec![by::sheet_of(phases)], notes.collect())
             }
             Self::Threads(threads) => (threads.sheets(), threads.readings().to_vec()),
@@ -167,17 +191,17 @@ impl What {
     }
 }
 
-/// What `--by --json` writes of several recordings.
+/// What `--json` writes of several recordings.
 #[derive(Debug, Serialize)]
-struct Several {
-    recordings: Vec<Named>,
+struct Several<T> {
+    recordings: Vec<Named<T>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Named {
+struct Named<T> {
     name: String,
     #[serde(flatten)]
-    told: ToldBy,
+    told: T,
 }
 
 /// Prints who fills the queues, or what threads asked, of each recording.

@@ -8,7 +8,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-use super::fill::{self, Class, Makeup, Peer, Window};
+use super::communicators::Communicators;
+use super::fill::{self, Class, Filled, Makeup, Peer, Window};
 use super::phases::Phases;
 use super::rank::Queue;
 use crate::error::Error;
@@ -17,8 +18,8 @@ use crate::text::numbers::{percent, share, whole};
 use crate::text::sheet::Sheet;
 use crate::traces::trace::Trace;
 
-/// Seconds by which times may be off without a word.
-const EARLY: f64 = 0.01;
+/// Seconds by which times may be too early without a word: half of their last digit.
+const EARLY: f64 = 0.000_5;
 /// Groups that have a line of their own.
 const LINES: usize = 24;
 /// Groups that have one however small they are.
@@ -44,23 +45,14 @@ pub(crate) enum By {
 
 impl By {
     /// The group of a class.
-    fn group(self, class: &Class) -> String {
+    fn group(self, class: &Class, communicators: &Communicators) -> String {
         match self {
-            Self::Communicator => communicator(class),
-            Self::Tag => format!("{} of {}", what(class), communicator(class)),
+            Self::Communicator => communicators.name(class),
+            Self::Tag => format!("{} of {}", what(class), communicators.name(class)),
             Self::Peer => peer(class.peer),
             Self::Kind => class.told.operation.unwrap_or("point-to-point").to_owned(),
             Self::Phase | Self::Thread => String::new(),
         }
-    }
-}
-
-/// Name of a communicator.
-pub(crate) fn communicator(class: &Class) -> String {
-    match class.told.communicator {
-        Some(0) => "MPI_COMM_WORLD".to_owned(),
-        Some(number) => format!("communicator {number}"),
-        None => "any communicator".to_owned(),
     }
 }
 
@@ -102,13 +94,16 @@ pub(crate) struct Group {
 #[derive(Debug, Serialize)]
 pub(crate) struct Groups {
     by: &'static str,
-    /// Seconds that the times of a recording may be too early by.
-    times_early_s: f64,
-    /// Ranks of the longest queues, and most elements there.
+    /// Ranks of the longest queues, most elements there, when that was in seconds since the run began,
+    /// and by how many seconds that is too early at most.
     prq_rank: Option<u32>,
     prq_high_water: u64,
+    prq_at_s: f64,
+    prq_early_s: f64,
     umq_rank: Option<u32>,
     umq_high_water: u64,
+    umq_at_s: f64,
+    umq_early_s: f64,
     groups: Vec<Group>,
     readings: Vec<String>,
 }
@@ -118,10 +113,11 @@ impl Groups {
     pub(crate) fn of(makeups: &[Makeup], by: By) -> Self {
         let mut parts: BTreeMap<String, [Part; 2]> = BTreeMap::new();
         let worst = Queue::BOTH.map(|queue| fill::worst(makeups, queue));
+        let communicators = Communicators::of(makeups);
         for makeup in makeups {
             for queue in Queue::BOTH {
                 for (class, &added) in makeup.classes.iter().zip(&makeup.of(queue).added) {
-                    let group = parts.entry(by.group(class)).or_default();
+                    let group = parts.entry(by.group(class, &communicators)).or_default();
                     group[queue as usize].added += added;
                 }
             }
@@ -129,7 +125,7 @@ impl Groups {
         for (queue, makeup) in Queue::BOTH.into_iter().zip(worst) {
             let Some(makeup) = makeup else { continue };
             for (class, &at_mark) in makeup.classes.iter().zip(&makeup.of(queue).at_mark) {
-                let group = parts.entry(by.group(class)).or_default();
+                let group = parts.entry(by.group(class, &communicators)).or_default();
                 group[queue as usize].at_mark += at_mark;
             }
         }
@@ -141,15 +137,22 @@ impl Groups {
             let Group { prq, umq, .. } = group;
             std::cmp::Reverse((prq.at_mark + umq.at_mark, prq.added + umq.added))
         });
-        let mark = |queue| fill::worst(makeups, queue).map_or(0, |makeup| makeup.of(queue).mark);
-        let rank = |queue| fill::worst(makeups, queue).and_then(|makeup| makeup.rank);
+        let [prq, umq] = Queue::BOTH.map(|queue| {
+            fill::worst(makeups, queue).map_or((None, 0, 0.0, 0.0), |makeup| {
+                let filled = makeup.of(queue);
+                (makeup.rank, filled.mark, filled.at, filled.early)
+            })
+        });
         Self {
             by: by.into(),
-            times_early_s: makeups.iter().map(|of| of.slack).fold(0.0, f64::max),
-            prq_rank: rank(Queue::Prq),
-            prq_high_water: mark(Queue::Prq),
-            umq_rank: rank(Queue::Umq),
-            umq_high_water: mark(Queue::Umq),
+            prq_rank: prq.0,
+            prq_high_water: prq.1,
+            prq_at_s: prq.2,
+            prq_early_s: prq.3,
+            umq_rank: umq.0,
+            umq_high_water: umq.1,
+            umq_at_s: umq.2,
+            umq_early_s: umq.3,
             groups,
             readings: readings(makeups),
         }
@@ -211,17 +214,6 @@ impl Groups {
         }
     }
 
-    /// What to think of times, where some are far off.
-    pub(crate) fn note(&self) -> Option<String> {
-        (self.times_early_s > EARLY).then(|| {
-            format!(
-                "Times are those of every 64th operation of a rank: here some are up to {:.3} s too \
-                 early",
-                self.times_early_s
-            )
-        })
-    }
-
     pub(crate) fn readings(&self) -> &[String] {
         &self.readings
     }
@@ -255,6 +247,7 @@ impl Mostly {
 
 /// What fills the longest PRQ and UMQ mostly, in a sentence each.
 pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
+    let communicators = Communicators::of(makeups);
     Queue::BOTH
         .into_iter()
         .filter_map(|queue| {
@@ -264,7 +257,10 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
                 let mut groups: BTreeMap<String, Mostly> = BTreeMap::new();
                 for (class, &count) in makeup.classes.iter().zip(&filled.at_mark) {
                     if count > 0 {
-                        groups.entry(by.group(class)).or_default().add(class, count);
+                        groups
+                            .entry(by.group(class, &communicators))
+                            .or_default()
+                            .add(class, count);
                     }
                 }
                 groups.into_iter().max_by_key(|(_, group)| group.count)
@@ -291,20 +287,24 @@ pub(crate) fn readings(makeups: &[Makeup]) -> Vec<String> {
             from.extend(any.then(|| "any source".to_owned()));
             let from = format!(" from {}", from.join(" and "));
             let rank = makeup.rank.map_or_else(String::new, |rank| format!(" of rank {rank}"));
-            let at = match filled.until - filled.at {
-                span if span > EARLY => {
-                    format!("between {:.3} and {:.3} s", filled.at, filled.until)
-                }
-                _ => format!("at {:.3} s", filled.at),
-            };
             Some(format!(
-                "{} of {} in the {}{rank} are {name}{from}, {at}",
+                "{} of {} in the {}{rank} are {name}{from}, {}",
                 whole(count),
                 whole(filled.mark),
-                queue.name()
+                queue.name(),
+                moment(filled)
             ))
         })
         .collect()
+}
+
+/// `at 1.351 s`, and how much too early that may be if it shows.
+pub(crate) fn moment(filled: &Filled) -> String {
+    let Filled { at, early, .. } = filled;
+    match *early >= EARLY {
+        true => format!("at {at:.3} s, at most {early:.3} s too early"),
+        false => format!("at {at:.3} s"),
+    }
 }
 
 /// What a phase needs.
@@ -318,6 +318,8 @@ pub(crate) struct Phase {
     prq_rank: Option<u32>,
     umq_high_water: u64,
     umq_rank: Option<u32>,
+    /// By how many seconds its end is too early at most.
+    early_s: f64,
     /// Elements that entered the queues of all ranks.
     added: u64,
 }
@@ -327,7 +329,7 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>,
     let windows = &phases.windows;
     let needed = fill::needed(traces, windows, &phases.ends)?;
     let worst = |phase: usize, queue: Queue| {
-        let marks = needed.iter().map(|(rank, of)| (of[phase][queue as usize].0, *rank));
+        let marks = needed.iter().map(|of| (of.needed[phase][queue as usize].0, of.rank));
         // The first of equals.
         let (mark, rank) = marks.rev().max_by_key(|(mark, _)| *mark).unwrap_or_default();
         (mark, rank.filter(|_| mark > 0))
@@ -335,7 +337,7 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>,
     let phases = windows.iter().enumerate().map(|(number, window)| {
         let (prq_high_water, prq_rank) = worst(number, Queue::Prq);
         let (umq_high_water, umq_rank) = worst(number, Queue::Umq);
-        let added = needed.iter().flat_map(|(_, of)| of[number]).map(|(_, added)| added).sum();
+        let added = needed.iter().flat_map(|of| of.needed[number]).map(|(_, added)| added).sum();
         Phase {
             number,
             from_s: window.from,
@@ -344,6 +346,7 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>,
             prq_rank,
             umq_high_water,
             umq_rank,
+            early_s: needed.iter().map(|of| of.early[number]).fold(0.0, f64::max),
             added,
         }
     });
@@ -353,10 +356,8 @@ pub(crate) fn needed_in(traces: &[Trace], phases: &Phases) -> Result<Vec<Phase>,
 /// For people: those that need most.
 pub(crate) fn sheet_of(phases: &[Phase]) -> Sheet {
     let header = ["phase", "from, s", "to, s", "PRQ mark", "rank", "UMQ mark", "rank", "added"];
-    let mut sheet = Sheet::new(
-        "Phases, between collective operations of all ranks (times of every 64th operation)",
-        header,
-    );
+    let title = "Phases between collective operations of all ranks, in seconds since the run began";
+    let mut sheet = Sheet::new(title, header);
     let mut shown: Vec<_> = phases.iter().collect();
     let need = |phase: &Phase| phase.prq_high_water.max(phase.umq_high_water);
     shown.sort_by_key(|phase| (std::cmp::Reverse(need(phase)), phase.number));
@@ -381,18 +382,26 @@ pub(crate) fn sheet_of(phases: &[Phase]) -> Sheet {
     sheet
 }
 
-/// What to think of a single phase.
-pub(crate) fn note_of(phases: &[Phase]) -> Option<String> {
-    (phases.len() == 1).then(|| {
-        "No collective operation was recognised that all ranks took part in: all is one phase"
-            .to_owned()
-    })
+/// What to think of a single phase, and of times.
+pub(crate) fn notes_of(phases: &[Phase]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if phases.len() == 1 {
+        notes.push(
+            "No collective operation was recognised that all ranks took part in: all is one phase"
+                .to_owned(),
+        );
+    }
+    let early = phases.iter().map(|phase| phase.early_s).fold(0.0, f64::max);
+    if early >= EARLY {
+        notes.push(format!("Ends of phases are at most {early:.3} s too early"));
+    }
+    notes
 }
 
 /// What a window says of itself.
 pub(crate) fn window_note(window: Window) -> Option<String> {
     let to = if window.to.is_finite() { format!("{} s", window.to) } else { "the end".to_owned() };
-    (window != Window::ALL).then(|| format!("From {} s to {to} of the recording", window.from))
+    (window != Window::ALL).then(|| format!("From {} s to {to} since the run began", window.from))
 }
 
 #[cfg(test)]
@@ -411,7 +420,7 @@ mod tests {
         let mut makeup =
             Makeup { rank: Some(rank), classes: classes.collect(), ..Makeup::default() };
         let filled = &mut makeup.queues[0];
-        (filled.mark, filled.at, filled.until) = (counts.iter().sum(), 1.5, 1.5);
+        (filled.mark, filled.at, filled.early) = (counts.iter().sum(), 1.5, 0.0);
         (filled.at_mark, filled.added) =
             (counts.to_vec(), counts.iter().map(|of| of * 2).collect());
         makeup
@@ -441,6 +450,14 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_may_be_too_early_says_by_how_much() {
+        let mut late = makeup(0, &[5, 3, 2]);
+        late.queues[0].early = 0.2;
+        let expected = ", at 1.500 s, at most 0.200 s too early";
+        assert!(readings(&[late])[0].ends_with(expected));
+    }
+
+    #[test]
     fn many_small_groups_share_a_line() {
         let group = |tag: u64, at_mark| Group {
             name: format!("tag {tag}"),
@@ -463,8 +480,9 @@ mod tests {
     fn what_is_open_is_any() {
         let told = Told { communicator: Some(8), tag: None, source: None, operation: None };
         let open = Class { told, peer: Peer::Number(3) };
-        assert_eq!(By::Tag.group(&open), "any tag of communicator 8");
-        assert_eq!(By::Peer.group(&open), "peer 3");
-        assert_eq!(By::Kind.group(&open), "point-to-point");
+        let group = |by: By| by.group(&open, &Communicators::default());
+        assert_eq!(group(By::Tag), "any tag of communicator id 8");
+        assert_eq!(group(By::Peer), "peer 3");
+        assert_eq!(group(By::Kind), "point-to-point");
     }
 }

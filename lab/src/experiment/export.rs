@@ -84,6 +84,7 @@ row! {
         queue: &'a str,
         place: &'a str,
         operations: u64,
+        /// Since the run began.
         us: u64,
         elements: u64,
     }

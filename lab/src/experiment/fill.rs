@@ -41,7 +41,7 @@ pub(crate) enum Peer {
     Any,
 }
 
-/// Part of a run, in seconds since its first trace began.
+/// Part of a run, in seconds since it began.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
     pub(crate) from: f64,
@@ -57,9 +57,10 @@ impl Window {
 pub(crate) struct Filled {
     /// Most at once.
     pub(crate) mark: u64,
-    /// When, in seconds since the first trace began; and the next time that the recording tells.
+    /// When, in seconds since the run began, and by how much that is too early at most: the clock was
+    /// looked at before, and next so much later.
     pub(crate) at: f64,
-    pub(crate) until: f64,
+    pub(crate) early: f64,
     /// What there was then, by number of the class.
     pub(crate) at_mark: Vec<u64>,
     /// What entered the queue in all.
@@ -70,6 +71,8 @@ pub(crate) struct Filled {
     length: u64,
     /// It was never as long as now, and nothing has left since.
     fresh: bool,
+    /// It became so since the last look at the clock.
+    untimed: bool,
     /// The same of the time since the last sample, for who takes samples.
     lately: Option<Lately>,
     /// Class of each element, by number.
@@ -89,12 +92,13 @@ struct Lately {
 pub(crate) struct Makeup {
     pub(crate) rank: Option<u32>,
     pub(crate) classes: Vec<Class>,
+    /// When the first element of each was there, in seconds since the run began.
+    pub(crate) first: Vec<f64>,
     pub(crate) queues: [Filled; 2],
     /// Operations that were played.
     pub(crate) operations: u64,
-    /// Longest time in seconds from one that the recording tells to the next: an operation may have
-    /// been as much later than it seems.
-    pub(crate) slack: f64,
+    /// When the first was, and the last, in seconds since the run began.
+    pub(crate) span: [f64; 2],
 }
 
 impl Makeup {
@@ -104,7 +108,8 @@ impl Makeup {
 }
 
 impl Filled {
-    fn enter(&mut self, number: u64, class: u32, at: f64) {
+    /// `exact`: the clock was looked at for this operation.
+    fn enter(&mut self, number: u64, class: u32, at: f64, exact: bool) {
         let class_at = class as usize;
         for counts in [&mut self.now, &mut self.added] {
             counts.resize(counts.len().max(class_at + 1), 0);
@@ -114,17 +119,18 @@ impl Filled {
         self.entered += 1;
         self.length += 1;
         if self.length > self.mark {
-            (self.mark, self.at, self.until, self.fresh) = (self.length, at, at, true);
+            (self.mark, self.at, self.early, self.fresh) = (self.length, at, 0.0, true);
+            self.untimed = !exact;
         }
         if let Some(lately) = self.lately.as_mut().filter(|lately| self.length > lately.most) {
             (lately.most, lately.fresh) = (self.length, true);
         }
     }
 
-    /// The next time is told.
-    fn tick(&mut self, before: f64, now: f64) {
-        if self.at == before {
-            self.until = now;
+    /// The clock was looked at.
+    fn tick(&mut self, now: f64) {
+        if std::mem::take(&mut self.untimed) {
+            self.early = now - self.at;
         }
     }
 
@@ -155,7 +161,8 @@ impl Filled {
 
     /// Forgets what was before: a window begins.
     fn begin(&mut self, at: f64) {
-        (self.mark, self.at, self.until, self.fresh) = (self.length, at, at, true);
+        (self.mark, self.at, self.early, self.fresh) = (self.length, at, 0.0, true);
+        self.untimed = false;
         self.added.clear();
     }
 }
@@ -229,7 +236,6 @@ impl Classes<'_> {
 fn play(
     trace: &Trace,
     ranks: &Ranks,
-    start_ns: u64,
     window: Window,
     bar: &ProgressBar,
     mut each: impl FnMut(f64, &mut Makeup),
@@ -241,15 +247,19 @@ fn play(
     let (host, numbers, known) =
         (trace.header.host.as_str(), HashMap::default(), HashMap::default());
     let mut classes = Classes { layout, host, ranks, numbers, known };
-    let since = trace.header.start_ns.saturating_sub(start_ns);
+    let since = trace.since_ns();
     let mut begun = window == Window::ALL;
     let mut changes = Vec::new();
     let (mut last, mut told) = (None, 0);
     while let Some(timed) = player.next()? {
-        let at = (since + timed.0) as f64 / SECOND;
-        if let Some(before) = last.replace(at).filter(|before| *before < at) {
-            makeup.slack = makeup.slack.max(at - before);
-            makeup.queues.iter_mut().for_each(|queue| queue.tick(before, at));
+        let at = (since + player.recorded(&timed)) as f64 / SECOND;
+        let looked = last.replace(at) != Some(at);
+        if makeup.operations == 0 {
+            makeup.span[0] = at;
+        }
+        makeup.span[1] = at;
+        if looked {
+            makeup.queues.iter_mut().for_each(|queue| queue.tick(at));
         }
         if at > window.to {
             break;
@@ -264,19 +274,20 @@ fn play(
             match *change {
                 Change::Posted(number, key) => {
                     let class = classes.number(key, &player, &mut makeup.classes);
-                    makeup.queues[Queue::Prq as usize].enter(number, class, at);
+                    makeup.queues[Queue::Prq as usize].enter(number, class, at, looked);
                 }
                 Change::Matched(number) => makeup.queues[Queue::Prq as usize].leave(number),
                 Change::Kept(number, envelope) => {
                     let source = Source::new(envelope.source);
                     let key = Key { bits: envelope.bits, ignore: 0, source };
                     let class = classes.number(key, &player, &mut makeup.classes);
-                    makeup.queues[Queue::Umq as usize].enter(number, class, at);
+                    makeup.queues[Queue::Umq as usize].enter(number, class, at, looked);
                 }
                 Change::Taken(number) => makeup.queues[Queue::Umq as usize].leave(number),
                 Change::Met(_) => {}
             }
         }
+        makeup.first.resize(makeup.classes.len(), at);
         makeup.operations += 1;
         each(at, &mut makeup);
         if makeup.operations.is_multiple_of(STEP) {
@@ -290,11 +301,6 @@ fn play(
     Ok(makeup)
 }
 
-/// When the first of some traces began, nanoseconds since 1970.
-pub(super) fn start_of(traces: &[Trace]) -> u64 {
-    traces.iter().map(|trace| trace.header.start_ns).min().unwrap_or(0)
-}
-
 /// Those of tagged messages.
 pub(crate) fn tagged(traces: &[Trace]) -> Vec<Trace> {
     traces.iter().filter(|trace| trace.header.context == "tagged").cloned().collect()
@@ -306,10 +312,8 @@ pub(crate) fn of(
     window: Window,
     bar: &ProgressBar,
 ) -> Result<Vec<Makeup>, Error> {
-    let (ranks, start) = (Ranks::of(traces), start_of(traces));
-    play::each(&tagged(traces), bar, |trace, bar| {
-        play(trace, &ranks, start, window, bar, |_, _| {})
-    })
+    let ranks = Ranks::of(traces);
+    play::each(&tagged(traces), bar, |trace, bar| play(trace, &ranks, window, bar, |_, _| {}))
 }
 
 /// The makeup whose queue became longest.
@@ -327,7 +331,7 @@ pub(crate) fn worst_at(makeups: &[Makeup], queue: Queue) -> Option<usize> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub(crate) classes: Vec<Class>,
-    /// Seconds since the first trace began.
+    /// Seconds since the run began.
     pub(crate) at: Vec<f64>,
     /// At each of these, elements by number of the class when the queue was longest since the one
     /// before.
@@ -345,17 +349,27 @@ pub(crate) fn series(
     bar: &ProgressBar,
 ) -> Result<Series, Error> {
     let every = makeup.operations.div_ceil(SAMPLES).max(1);
+    let pause = (makeup.span[1] - makeup.span[0]) / SAMPLES as f64;
     let mut series = Series::default();
-    let (ranks, start) = (Ranks::of(traces), start_of(traces));
-    let played = play(trace, &ranks, start, Window::ALL, bar, |at, makeup| {
+    let mut last = makeup.span[0];
+    let ranks = Ranks::of(traces);
+    let played = play(trace, &ranks, Window::ALL, bar, |at, makeup| {
+        let before = std::mem::replace(&mut last, at);
         if makeup.operations == 1 {
             makeup.queues.iter_mut().for_each(|queue| drop(queue.sample()));
         }
-        if makeup.operations.is_multiple_of(every) {
+        let mut sample = |at| {
             series.at.push(at);
             for (to, queue) in series.counts.iter_mut().zip(&mut makeup.queues) {
                 to.push(queue.sample());
             }
+        };
+        if at - before > pause {
+            // What comes behind a pause was not there in it.
+            sample(before);
+            sample(at);
+        } else if makeup.operations.is_multiple_of(every) {
+            sample(at);
         }
     })?;
     series.classes = played.classes;
@@ -365,8 +379,14 @@ pub(crate) fn series(
 /// Most elements at once and elements that entered, of each queue of a rank in a phase.
 pub(crate) type Needed = [(u64, u64); 2];
 
-/// A rank and what it needs, phase by phase.
-pub(crate) type OfRank = (Option<u32>, Vec<Needed>);
+/// What a rank needs, phase by phase.
+#[derive(Clone, Debug)]
+pub(crate) struct OfRank {
+    pub(crate) rank: Option<u32>,
+    pub(crate) needed: Vec<Needed>,
+    /// By how many seconds the end of each phase is too early at most.
+    pub(crate) early: Vec<f64>,
+}
 
 /// Returns what ranks need in each of some phases, one after the other. A trace enters the next phase behind the
 /// operation in `ends`, or by time if it has none there.
@@ -375,12 +395,22 @@ pub(crate) fn needed(
     phases: &[Window],
     ends: &[Vec<u64>],
 ) -> Result<Vec<OfRank>, Error> {
-    let (ranks, start, tagged) = (Ranks::of(traces), start_of(traces), tagged(traces));
+    let (ranks, tagged) = (Ranks::of(traces), tagged(traces));
     let bar = play::bar(&tagged, 1);
     let each = tagged.par_iter().zip(ends).map(|(trace, ends)| {
         let mut needed: Vec<Needed> = vec![Default::default(); phases.len()];
         let (mut phase, mut before) = (0, [(0, 0); 2]);
-        let makeup = play(trace, &ranks, start, Window::ALL, &bar, |at, makeup| {
+        let (mut early, mut last, mut untimed) = (vec![0.0; phases.len()], None, None);
+        let makeup = play(trace, &ranks, Window::ALL, &bar, |at, makeup| {
+            let before_this = last.replace(at).filter(|before| *before < at);
+            if let Some((before, of)) = before_this.zip(untimed)
+                && let Some(early) = early.get_mut(of)
+            {
+                *early = at - before;
+            }
+            if before_this.is_some() {
+                untimed = None;
+            }
             let is_over = |phase: usize| match ends.as_slice() {
                 [] => phases.get(phase).is_some_and(|window| at > window.to),
                 ends => ends.get(phase).is_some_and(|end| makeup.operations > *end),
@@ -395,8 +425,11 @@ pub(crate) fn needed(
                 of.1 += queue.entered - before.1;
                 *before = (queue.length, queue.entered);
             }
+            if before_this.is_none() && ends.get(phase) == Some(&makeup.operations) {
+                untimed = Some(phase);
+            }
         })?;
-        Ok((makeup.rank, needed))
+        Ok(OfRank { rank: makeup.rank, needed, early })
     });
     let needed: Vec<_> = each.collect();
     bar.finish_and_clear();
@@ -411,13 +444,16 @@ mod tests {
     fn what_there_is_is_kept_when_there_is_most() {
         let mut queue = Filled::default();
         for (number, class) in [(0, 0), (1, 1), (2, 1)] {
-            queue.enter(number, class, number as f64);
+            queue.enter(number, class, number as f64, true);
         }
         queue.leave(0);
-        queue.enter(3, 2, 3.0);
+        queue.enter(3, 2, 3.0, true);
         queue.leave(9);
         assert_eq!((queue.mark, queue.at, queue.at_mark.as_slice()), (3, 2.0, &[1, 2][..]));
-        queue.enter(4, 2, 4.0);
+        queue.enter(4, 2, 4.0, false);
+        queue.tick(4.5);
+        queue.tick(9.0);
+        assert_eq!((queue.at, queue.early), (4.0, 0.5), "the next look at the clock is the bound");
         queue.settle();
         assert_eq!((queue.mark, queue.at_mark.as_slice()), (4, &[0, 2, 2][..]));
         assert_eq!(queue.added, [1, 2, 2]);

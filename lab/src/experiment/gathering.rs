@@ -13,7 +13,7 @@ use nic::report::Report;
 use super::rank::{Queue, Rank};
 use crate::results::head::Head;
 use crate::results::reports::{self, Endpoint};
-use crate::results::summary::{Adding, Summary};
+use crate::results::summary::{Adding, NO_LIBFABRIC, Summary};
 
 /// Ranks of which a picture shows the lengths, beside the one whose queue became longest.
 pub(super) const OTHERS: usize = 7;
@@ -102,16 +102,19 @@ impl Gathering {
             self.added.push(Added { rank: report.rank, queues: [prq, umq] });
         }
         let head = self.adding.heads().last().expect("one was added");
-        let who = who(head);
+        let (who, start_ns) = (who(head), start_of(head));
         let lengths = std::mem::take(&mut report.tagged.lengths);
         let need = report.tagged.prq.high_water.max(report.tagged.umq.high_water);
         let at = *self.index.entry(who.clone()).or_insert(self.ranks.len());
         match self.ranks.get_mut(at) {
             // A clone has no room to grow, which is much in many of them.
-            None => self.ranks.push(Rank { number: 0, tagged: report.tagged.clone(), lengths }),
+            None => {
+                let tagged = report.tagged.clone();
+                self.ranks.push(Rank { number: 0, tagged, lengths, start_ns });
+            }
             Some(rank) => {
                 if rank.lengths.every == 0 || need > rank.need() {
-                    rank.lengths = lengths;
+                    (rank.lengths, rank.start_ns) = (lengths, start_ns);
                 }
                 rank.tagged.merge(&report.tagged);
             }
@@ -169,6 +172,12 @@ impl Gathering {
         let numbers = heads.iter().map(number).collect();
         Some(Gathered { sum, heads, numbers, ranks, added: self.added })
     }
+}
+
+/// Returns when an endpoint was opened, in nanoseconds since 1970, if its report contains that. Generated
+/// ones begin at 0.
+pub(super) fn start_of(head: &Head) -> Option<u64> {
+    Some(head.start_ns).filter(|&start| start > 0 || &*head.libfabric == NO_LIBFABRIC)
 }
 
 /// The sum of the reports, and what is kept of each.

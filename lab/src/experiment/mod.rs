@@ -2,6 +2,7 @@
 //! What an experiment left, for who looks at it: tables, pictures, pages and files.
 
 pub(crate) mod by;
+mod communicators;
 pub(crate) mod export;
 pub(crate) mod figures;
 pub(crate) mod fill;

@@ -14,6 +14,7 @@ row! {
     pub(super) struct Row<'a> {
         rank: u32,
         context: &'a str,
+        /// Since the run began.
         ns: u64,
         operation: &'static str,
         /// Peer number; nothing for any, and where there is none.

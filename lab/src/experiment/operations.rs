@@ -129,14 +129,14 @@ fn play<'a>(
     let (mut told, mut operations, mut numbers) = (0, 0_u64, Numbers::default());
     let mut known: HashMap<u32, Option<u32>> = HashMap::new();
     while let Some(timed) = player.next()? {
-        let (ns, op) = &timed;
+        let (ns, op) = (trace.since_ns() + player.recorded(&timed), &timed.1);
         let row = Row::of(op, layout, tells_lengths);
         // What is generated is of no thread.
         let thread = player.thread().filter(|_| !trace.is_generated());
         let mut row = Row {
             rank,
             context: &trace.header.context,
-            ns: *ns,
+            ns,
             thread: thread.map(|thread| thread.number),
             cpu_ns: thread.and_then(|thread| thread.cpu_ns),
             device_thread: thread.map(|thread| thread.is_device),
@@ -162,7 +162,7 @@ fn play<'a>(
             row.depth = Some(search.depth);
             row.traversed = Some(search.traversed);
             if tagged {
-                qstat.add(*ns, search)?;
+                qstat.add(ns, search)?;
             }
         }
         operations += 1;

@@ -10,7 +10,7 @@ use nic::report::{Report, WrittenAt};
 use nic::trace::TraceError;
 use serde::Serialize;
 
-use super::gathering::{Added, Gathered, Gathering, Keep};
+use super::gathering::{Added, Gathered, Gathering, Keep, start_of};
 use super::rank::{Queue, Rank};
 use super::sources::Sources;
 use crate::capacity::need::{Knob, Need};
@@ -27,6 +27,7 @@ use crate::settings::Settings;
 use crate::traces::files::{self, Found};
 use crate::traces::play;
 use crate::traces::take::Take;
+use crate::traces::trace::Trace;
 use crate::traces::unreported;
 
 /// Reports, traces, and what they say of each rank.
@@ -42,6 +43,9 @@ pub(crate) struct Experiment {
     /// By number.
     pub(crate) ranks: Vec<Rank>,
     pub(crate) sum: Summary,
+    /// Lengths of queues have times since the run began; else since each rank began, where reports of
+    /// an earlier version do not say when that was.
+    pub(crate) one_clock: bool,
     /// Number of the rank of each head.
     numbers: Vec<u32>,
 }
@@ -159,7 +163,34 @@ impl Experiment {
         if replayed {
             (sum.replayed, sum.ranks) = (true, traces.ranks());
         }
-        Some(Self { heads, added, traces, replayed, ranks, sum, numbers })
+        let one_clock = false;
+        let mut of = Self { heads, added, traces, replayed, ranks, sum, one_clock, numbers };
+        of.one_clock = of.has_set_clock();
+        Some(of)
+    }
+
+    /// Has all times count from when the first rank of the run began. Returns whether it is known when
+    /// the ranks did.
+    fn has_set_clock(&mut self) -> bool {
+        let of_traces = self.traces.iter().map(|trace| trace.header.start_ns);
+        let Some(began) = self.heads.iter().filter_map(start_of).chain(of_traces).min() else {
+            return false;
+        };
+        self.traces.begin(began);
+        let with_lengths = |rank: &&mut Rank| !rank.lengths.us.is_empty();
+        for rank in self.ranks.iter_mut().filter(with_lengths) {
+            let is_of = |trace: &&Trace| trace.header.rank == Some(rank.number);
+            let of_trace = || self.traces.iter().find(is_of).map(|trace| trace.header.start_ns);
+            rank.start_ns = rank.start_ns.or_else(of_trace);
+        }
+        if self.ranks.iter_mut().filter(with_lengths).any(|rank| rank.start_ns.is_none()) {
+            return false;
+        }
+        for rank in &mut self.ranks {
+            let since = rank.start_ns.map_or(0, |start| start.saturating_sub(began) / 1000);
+            rank.lengths.us.iter_mut().for_each(|us| *us = us.saturating_add(since));
+        }
+        true
     }
 
     /// The number of the rank of an endpoint.
@@ -352,6 +383,27 @@ pub(crate) mod tests {
         let experiment = Experiment::read(&sources, Keep::Shown).unwrap();
         assert_eq!((experiment.heads.len(), experiment.sum.tagged.posts), (2, 11));
         assert!(experiment.sum.lack().unwrap().contains("several runs"));
+    }
+
+    #[test]
+    fn times_of_all_ranks_are_since_the_first_began() {
+        let report = |rank, start_ns| {
+            let mut report = Report { start_ns, ..sample(rank, 8, 5) };
+            let lengths = &mut report.tagged.lengths;
+            (lengths.every, lengths.us) = (10, vec![7]);
+            for queue in [&mut lengths.prq_table, &mut lengths.umq_table] {
+                queue.push(0);
+            }
+            report
+        };
+        let us = |starts: [u64; 2]| {
+            let experiment = of([report(0, starts[0]), report(1, starts[1])]).unwrap();
+            let us: Vec<_> = experiment.ranks.iter().map(|rank| rank.lengths.us[0]).collect();
+            (us, experiment.one_clock)
+        };
+        assert_eq!(us([900_000, 500_000]), (vec![407, 7], true));
+        // A report of an earlier version does not have its start.
+        assert_eq!(us([900_000, 0]), (vec![7, 7], false));
     }
 
     #[test]

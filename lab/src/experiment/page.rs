@@ -10,22 +10,23 @@ use super::by::{self, By, Groups};
 use super::fill::Makeup;
 use super::material::Material;
 use super::outcome::Experiment;
-use super::rank::Queue;
+use super::rank::{Queue, Rank};
 use super::repeated::{self, Repeated};
 use super::sources::Sources;
 use super::{figures, sheets};
+use crate::answer::facts::Facts;
+use crate::answer::html::section;
 use crate::capacity::need::{self, Need};
 use crate::error::Error;
-use crate::results::summary::Peak;
+use crate::results::summary::{Peak, Summary};
 use crate::results::summary_text;
-use crate::text::numbers::{count, share};
+use crate::text::html::{self, escaped};
+use crate::text::numbers::{count, entries, share, whole as number};
 use crate::text::sheet::Sheet;
 use crate::traces::trace::Trace;
 
 /// Ranks in the table of a page.
 const RANKS: usize = 32;
-
-const STYLE: &str = include_str!("page.css");
 
 /// Words of the page.
 const WORDS: [(&str, &str); 8] = [
@@ -50,86 +51,113 @@ const WORDS: [(&str, &str); 8] = [
 
 /// The page.
 pub(crate) fn of(experiment: &Experiment) -> Result<String, Error> {
-    let (summary, sections) = parts(experiment)?;
-    Ok(whole(&experiment.title(), &summary, &sections))
+    let sections = answer(&[experiment])? + &parts(experiment)?;
+    Ok(whole(&experiment.title(), &lack(experiment), &sections))
+}
+
+/// The answer of recordings of one program; of reports alone, what they say of it.
+fn answer(runs: &[&Experiment]) -> Result<String, Error> {
+    let traces: Vec<_> = runs.iter().map(|run| &run.traces).collect();
+    if traces.iter().all(|found| found.iter().any(|trace| trace.header.context == "tagged")) {
+        return section(&Facts::of(&traces, true)?);
+    }
+    let lines = runs.iter().flat_map(|run| need_of_reports(run)).chain([
+        "Which devices suffice, what overflow costs and the need of a NIC at one moment take a \
+         recording: tcam answer -- mpiexec ..., or tcam record."
+            .to_owned(),
+    ]);
+    Ok(format!("<section>\n<h2>Answer</h2>\n{}</section>\n", html::list(lines)))
+}
+
+/// What reports say of the need: of a rank exactly, of the NIC of a host between two bounds.
+fn need_of_reports(experiment: &Experiment) -> Vec<String> {
+    let Summary { prq_peak, umq_peak, .. } = &experiment.sum;
+    let mut lines = vec![format!(
+        "The tables of a rank need {} for receives and {} for unexpected messages.",
+        entries(prq_peak.elements),
+        entries(umq_peak.elements)
+    )];
+    let hosts: BTreeSet<_> = experiment.heads.iter().map(|head| &head.host).collect();
+    if hosts.len() == 1 {
+        // Each queue is at its longest at a moment of its own.
+        let most = [&experiment.sum.tagged.prq, &experiment.sum.tagged.umq];
+        let least = most.map(|queue| queue.high_water).into_iter().max().unwrap_or(0);
+        let each = |rank: &Rank| rank.tagged.prq.high_water + rank.tagged.umq.high_water;
+        let sum: u64 = experiment.ranks.iter().map(each).sum();
+        lines.push(format!(
+            "A NIC of all ranks needs between {} and {} for the messages of the program.",
+            number(least),
+            entries(sum)
+        ));
+    }
+    lines
 }
 
 /// The page of several recordings, one after the other. Repeats of one run begin with their spread.
 pub(crate) fn of_several(from: &Sources, experiments: &[Experiment]) -> Result<String, Error> {
     let names = from.names.iter().map(|name| plain(&name.display().to_string()).into_owned());
-    let mut sections = String::new();
+    let (mut sections, are_repeats) = (String::new(), repeated::are_repeats(experiments));
     for (name, experiment) in names.zip(experiments) {
-        let (summary, of) = parts(experiment)?;
+        let (lack, of) = (lack(experiment), parts(experiment)?);
         let title = escaped(&format!("{name}: {}", experiment.title()));
-        let _ = write!(sections, "<section>\n<h1>{title}</h1>\n{summary}</section>\n{of}");
+        let answer = if are_repeats { String::new() } else { answer(&[experiment])? };
+        let _ = write!(sections, "<section>\n<h1>{title}</h1>\n{lack}</section>\n{answer}{of}");
     }
-    if !repeated::are_repeats(experiments) {
+    if !are_repeats {
         let title = format!("{} recordings", experiments.len());
         return Ok(whole(&title, "", &sections));
     }
     let repeated = Repeated::of(from, experiments);
-    let [spread, next] = repeated.readings().map(|reading| escaped(&reading));
-    let summary =
-        format!("{}<ul>\n<li>{spread}</li>\n<li>{next}</li>\n</ul>\n", html(&repeated.sheet()));
+    let summary = html::table(&repeated.sheet()) + &html::list(repeated.readings());
+    let sections = answer(&experiments.iter().collect::<Vec<_>>())? + &sections;
     Ok(whole(repeated.title(), &summary, &sections))
 }
 
-/// Summary and sections of an experiment.
-fn parts(experiment: &Experiment) -> Result<(String, String), Error> {
+/// Sections of an experiment behind its answer.
+fn parts(experiment: &Experiment) -> Result<String, Error> {
     // Drawn first: this plays the traces, and tells those that are not whole.
     let material = Material::of(experiment)?;
     let figures = figures::all(experiment, &material);
     let makeups = &material.makeups;
-    let mut page = String::new();
+    let summary = summary(experiment, makeups, experiment.need()?.as_ref());
+    let mut page = format!("<section>\n<h2>Summary</h2>\n{summary}</section>\n");
     for figure in figures {
-        let (heading, reading) = (escaped(figure.heading), escaped(figure.reading));
-        let named = format!("<svg role=\"img\" aria-label=\"{heading}\" ");
-        let svg = figure.svg()?.replacen("<svg ", &named, 1);
-        let _ = write!(
-            page,
-            "<section>\n<h2>{heading}</h2>\n<figure>\n{svg}<figcaption>{reading}</figcaption>\n\
-             </figure>\n</section>\n"
-        );
+        let heading = escaped(figure.heading);
+        let drawn = html::figure(&figure.svg()?, figure.heading, figure.reading);
+        let _ = write!(page, "<section>\n<h2>{heading}</h2>\n{drawn}</section>\n");
     }
     page += "<section>\n<h2>Tables</h2>\n";
     for sheet in sheets::all(experiment, Some(RANKS)) {
-        page += &html(&sheet);
+        page += &html::table(&sheet);
     }
     if !makeups.is_empty() {
         for kind in [By::Tag, By::Peer] {
-            page += &html(&Groups::of(makeups, kind).sheet());
+            page += &html::table(&Groups::of(makeups, kind).sheet());
         }
     }
     page += "</section>\n<section>\n<h2>Configuration</h2>\n";
-    page += &html(&configuration(experiment));
+    page += &html::table(&configuration(experiment));
     page += "</section>\n";
-    Ok((summary(experiment, makeups, experiment.need()?.as_ref()), page))
+    Ok(page)
 }
 
 /// All around the sections.
 fn whole(title: &str, summary: &str, sections: &str) -> String {
-    let title = escaped(title);
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>tcam: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><h1>{title}</h1>\n{summary}</header>\n<main>\n{sections}\
-         <section>\n<h2>How to read this</h2>\n<dl>\n"
-    );
+    let mut main = format!("{sections}<section>\n<h2>How to read this</h2>\n<dl>\n");
     for (word, meaning) in WORDS {
-        let _ = writeln!(page, "<dt>{word}</dt><dd>{meaning}</dd>");
+        let _ = writeln!(main, "<dt>{word}</dt><dd>{meaning}</dd>");
     }
-    let _ = write!(
-        page,
-        "</dl>\n<p>Counts are those of MPI's tagged messages and exact. Times are those of the \
-         emulation on the machine it ran on, not of a NIC.</p>\n</section>\n</main>\n\
-         <footer>tcam {}</footer>\n</body>\n</html>\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    page
+    main += "</dl>\n<p>Counts are those of MPI's tagged messages and exact. Times are those of the \
+             emulation on the machine it ran on, not of a NIC.</p>\n</section>\n";
+    html::page(title, summary, &main)
 }
 
-/// What is to be known first.
+/// What is missing, to be seen first.
+fn lack(experiment: &Experiment) -> String {
+    experiment.lack().map_or_else(String::new, |lack| html::lack(&lack))
+}
+
+/// The recording in a few sentences.
 fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> String {
     let sum = &experiment.sum;
     let mut lines = vec![format!(
@@ -150,12 +178,7 @@ fn summary(experiment: &Experiment, makeups: &[Makeup], need: Option<&Need>) -> 
     lines.extend(sum.mixed.clone());
     let cut = experiment.traces.iter().filter_map(Trace::cut).collect::<BTreeSet<_>>();
     lines.extend(cut.into_iter().map(|why| format!("Of traces, only what they have: {why}.")));
-    let items =
-        lines.iter().fold(String::new(), |items, line| items + "<li>" + &escaped(line) + "</li>\n");
-    let lack = experiment
-        .lack()
-        .map_or_else(String::new, |lack| format!("<p class=\"lack\">{}</p>\n", escaped(&lack)));
-    format!("{lack}<ul>\n{items}</ul>\n")
+    html::list(lines)
 }
 
 fn verdict(experiment: &Experiment, queue: Queue, peak: &Peak) -> String {
@@ -187,28 +210,6 @@ fn configuration(experiment: &Experiment) -> Sheet {
         header: vec!["name".to_owned(), "value".to_owned()],
         rows: all,
     }
-}
-
-fn html(sheet: &Sheet) -> String {
-    let cells = |tag: &str, cells: &[String]| {
-        cells
-            .iter()
-            .fold(String::new(), |row, cell| format!("{row}<{tag}>{}</{tag}>", escaped(cell)))
-    };
-    let mut text = format!(
-        "<div class=\"sheet\"><table>\n<caption>{}</caption>\n<thead><tr>{}</tr></thead>\n<tbody>\n",
-        escaped(&sheet.title),
-        cells("th", &sheet.header)
-    );
-    for row in &sheet.rows {
-        let _ = writeln!(text, "<tr>{}</tr>", cells("td", row));
-    }
-    text + "</tbody>\n</table></div>\n"
-}
-
-/// Text that is no markup.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use nic::message::Envelope;
 use nic::trace::{Op, Posted};
 use rustc_hash::FxHashMap as HashMap;
 
-use super::fill::{Window, start_of, tagged};
+use super::fill::{Window, tagged};
 use crate::error::Error;
 use crate::settings::Settings;
 use crate::text::numbers::{count, whole};
@@ -59,7 +59,7 @@ pub(crate) struct Phases {
     pub(crate) warnings: Vec<String>,
 }
 
-/// An operation of a rank: how many there were up to it, and seconds since the first trace began.
+/// An operation of a rank: how many there were up to it, and seconds since the run began.
 type End = (u64, f64);
 
 /// Receives that a rank posted for one operation, in order.
@@ -105,26 +105,26 @@ type OfRank = BTreeMap<&'static str, Receives>;
 
 /// Finds the phases of traces.
 pub(crate) fn of(traces: &[Trace]) -> Result<Phases, Error> {
-    let (start, tagged) = (start_of(traces), tagged(traces));
+    let tagged = tagged(traces);
     let ranks: BTreeSet<_> = tagged.iter().map(|trace| trace.header.rank).collect();
-    let each = play::each(&tagged, &ProgressBar::hidden(), |trace, _| receives_of(trace, start))?;
+    let each = play::each(&tagged, &ProgressBar::hidden(), |trace, _| receives_of(trace))?;
     Ok(between(&each, ranks.len()))
 }
 
-fn receives_of(trace: &Trace, start_ns: u64) -> Result<OfRank, Error> {
+fn receives_of(trace: &Trace) -> Result<OfRank, Error> {
     let params = trace.params(&Settings::default())?;
     let layout = trace.layout(&params)?;
-    let since = trace.header.start_ns.saturating_sub(start_ns);
+    let since = trace.since_ns();
     let mut player = Player::new(trace, trace.device(&params)?)?;
     let mut found = OfRank::new();
     // Receives without a message and messages without a receive, by operation and source.
     let mut open: HashMap<_, VecDeque<usize>> = HashMap::default();
     let mut early: HashMap<_, usize> = HashMap::default();
     let (mut before, mut operations) = (None, 0);
-    while let Some((ns, op)) = player.next()? {
+    while let Some(timed) = player.next()? {
         operations += 1;
-        let at = (operations, (since + ns) as f64 / SECOND);
-        match op {
+        let at = (operations, (since + player.recorded(&timed)) as f64 / SECOND);
+        match timed.1 {
             Op::Post(Posted { key, .. }) | Op::PostAnyway(Posted { key, .. }) => {
                 let called = operation(layout, &key);
                 let last = std::mem::replace(&mut before, called.map(|(name, _)| name));

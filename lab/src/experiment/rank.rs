@@ -14,6 +14,8 @@ pub(crate) struct Rank {
     /// Lengths of its queues; with several endpoints, those of the one whose queues
     /// became longest.
     pub(crate) lengths: Lengths,
+    /// When that was opened, nanoseconds since 1970, if it is known.
+    pub(crate) start_ns: Option<u64>,
 }
 
 impl Rank {

@@ -17,7 +17,7 @@ use crate::results::head::Head;
 use crate::results::ranks::Completeness;
 use crate::text::numbers::whole;
 use crate::text::sheet::Sheet;
-use crate::traces::repeats::{Measured, check, exceeded, overlap};
+use crate::traces::repeats::{Measured, exceeded, overlap};
 
 /// What `--json` tells of several runs.
 #[derive(Debug, Serialize)]
@@ -40,18 +40,6 @@ struct Run {
     prq_high_water_rank: u32,
     umq_high_water: u64,
     umq_high_water_rank: u32,
-}
-
-/// The repeats of one run, see [`apart`].
-///
-/// # Errors
-/// They are of different programs, or of different numbers of ranks.
-pub(crate) fn find(sources: &Sources) -> Result<Option<Vec<Experiment>>, Error> {
-    let experiments = apart(sources)?;
-    if let Some(experiments) = &experiments {
-        check(&sources.names, &measured(experiments))?;
-    }
-    Ok(experiments)
 }
 
 /// Whether all are of one program with one number of ranks.

@@ -166,8 +166,8 @@ type Told = BTreeMap<u32, (bool, Asked)>;
 impl Threads {
     /// Of traces, within a window.
     pub(crate) fn of(traces: &[Trace], window: Window, bar: &ProgressBar) -> Result<Self, Error> {
-        let (start, tagged) = (fill::start_of(traces), fill::tagged(traces));
-        let told = play::each(&tagged, bar, |trace, bar| play(trace, start, window, bar))?;
+        let tagged = fill::tagged(traces);
+        let told = play::each(&tagged, bar, |trace, bar| play(trace, window, bar))?;
         // A thread has the same number in all traces of its process.
         let mut threads: BTreeMap<_, Thread> = BTreeMap::new();
         for (trace, told) in tagged.iter().zip(told) {
@@ -276,17 +276,17 @@ fn count_of_processes(number: u64) -> String {
 }
 
 /// What the threads of a trace did within a window.
-fn play(trace: &Trace, start_ns: u64, window: Window, bar: &ProgressBar) -> Result<Told, Error> {
+fn play(trace: &Trace, window: Window, bar: &ProgressBar) -> Result<Told, Error> {
     let none = |why| Error::NoThreads { path: trace.path.clone(), why };
     if trace.is_generated() {
         return Err(none("it is generated, not recorded"));
     }
     let mut player = Player::new(trace, trace.device(&trace.params(&Settings::default())?)?)?;
-    let since = trace.header.start_ns.saturating_sub(start_ns);
+    let since = trace.since_ns();
     let (mut told, mut operations, mut taken) = (Told::new(), 0_u64, 0);
     while let Some(timed) = player.next()? {
-        let (ns, op) = &timed;
-        let at = (since + ns) as f64 / SECOND;
+        let op = &timed.1;
+        let at = (since + player.recorded(&timed)) as f64 / SECOND;
         if at > window.to {
             break;
         }

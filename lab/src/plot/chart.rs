@@ -18,7 +18,7 @@ pub(crate) struct Chart {
     pub(crate) title: String,
     /// Under the title.
     pub(crate) note: String,
-    pub(crate) x_label: &'static str,
+    pub(crate) x_label: String,
     pub(crate) y_label: &'static str,
 }
 
@@ -134,7 +134,7 @@ impl Chart {
             }
         }
         let below = (left + width / 2.0, bottom + 37.0);
-        canvas.text(self.x_label, below, LABEL, DARK, Align::Centre)?;
+        canvas.text(&self.x_label, below, LABEL, DARK, Align::Centre)?;
         canvas.rectangle((left, top), (right, bottom), GREY)
     }
 

@@ -5,5 +5,6 @@ pub(crate) mod canvas;
 pub(crate) mod capacity;
 pub(crate) mod channels;
 pub(crate) mod chart;
+pub(crate) mod need;
 pub(crate) mod panel;
 pub(crate) mod picture;

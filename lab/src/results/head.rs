@@ -15,6 +15,8 @@ pub(crate) struct Head {
     pub(crate) host: Arc<str>,
     pub(crate) pid: u32,
     pub(crate) rank: Option<u32>,
+    /// See [`Report::start_ns`].
+    pub(crate) start_ns: u64,
     pub(crate) address: Box<str>,
     pub(crate) program: Arc<str>,
     pub(crate) origin: Arc<Origin>,
@@ -49,6 +51,7 @@ impl Shared {
             host: text(&report.host),
             pid: report.pid,
             rank: report.rank,
+            start_ns: report.start_ns,
             address: report.address.as_str().into(),
             program: text(&report.program),
             origin: share(&mut self.origins, &report.origin),

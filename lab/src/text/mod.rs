@@ -4,6 +4,7 @@
 #[macro_use]
 pub(crate) mod output;
 
+pub(crate) mod html;
 pub(crate) mod numbers;
 pub(crate) mod page;
 pub(crate) mod progress;

@@ -59,6 +59,7 @@ fn report(contexts: &[&Counted], settings: &Settings) -> Result<Report, Error> {
         address: header.address.clone(),
         program: header.program.clone(),
         origin: header.origin.clone(),
+        start_ns: header.start_ns,
         written_at: match contexts.iter().all(|of| of.trace.is_whole()) {
             true => WrittenAt::Close,
             false => WrittenAt::Running,

@@ -77,6 +77,11 @@ impl Found {
         ranks
     }
 
+    /// Sets when the first rank of the run began, nanoseconds since 1970.
+    pub(crate) fn begin(&mut self, began_ns: u64) {
+        self.traces.iter_mut().for_each(|trace| trace.began_ns = began_ns);
+    }
+
     /// On how many nodes its ranks were placed, if they were.
     pub(crate) fn placed_on(&self) -> Option<usize> {
         let nodes = |trace: &Trace| trace.nodes.as_ref()?.of(trace.header.rank?);
@@ -174,7 +179,10 @@ pub(crate) fn find(names: &[PathBuf], take: Take) -> Result<Found, Error> {
         }
     }
     let run = run_of(&traces);
-    Ok(Found { traces, left_out, quiet, run })
+    let mut found = Found { traces, left_out, quiet, run };
+    let starts = found.traces.iter().map(|trace| trace.header.start_ns);
+    found.begin(starts.min().unwrap_or(0));
+    Ok(found)
 }
 
 /// Returns the record of the run of the traces, as `run.tcam` beside them has it.

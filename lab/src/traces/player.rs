@@ -30,14 +30,17 @@ fn note_stop(trace: &Trace, op: &Op) {
     trace.tell(&format!("the recording ended before its program: {why}"));
 }
 
+/// The thread of an operation and the time that was recorded for it.
+type Known = (Option<Thread>, u64);
+
 /// A trace that is read.
 pub(super) struct Source<'a> {
     pub(super) trace: &'a Trace,
     reader: Reader<fs::File>,
     /// Where times between two looks at the clock matter.
-    even: Option<EvenTimes<Option<Thread>>>,
-    /// The thread of the last operation, where these are read ahead of their turn.
-    thread: Option<Thread>,
+    even: Option<EvenTimes<Known>>,
+    /// Of the last operation, where these are read ahead of their turn.
+    known: Known,
     /// Where messages of ranks on the same node are left out.
     remote: Option<Remote<'a>>,
 }
@@ -50,7 +53,8 @@ impl<'a> Source<'a> {
     ) -> Result<Self, Error> {
         let is_timed = devices.any(|device| device.timing.is_some());
         let even = is_timed.then(EvenTimes::default);
-        Ok(Self { trace, reader: trace.reader()?, even, thread: None, remote: trace.remote() })
+        let (known, remote) = ((None, 0), trace.remote());
+        Ok(Self { trace, reader: trace.reader()?, even, known, remote })
     }
 
     /// The next operation, with its time since the start.
@@ -78,11 +82,11 @@ impl<'a> Source<'a> {
             Some(mut even) => {
                 let next: Result<_, Error> = even.next(|| {
                     let next = self.read()?;
-                    Ok(next.map(|timed| (timed, self.reader.thread())))
+                    Ok(next.map(|timed| (timed, (self.reader.thread(), timed.0))))
                 });
                 self.even = Some(even);
-                Ok(next?.map(|(timed, thread)| {
-                    self.thread = thread;
+                Ok(next?.map(|(timed, known)| {
+                    self.known = known;
                     timed
                 }))
             }
@@ -121,7 +125,12 @@ impl<'a> Source<'a> {
 
     /// The thread that does the last operation.
     fn thread(&self) -> Option<Thread> {
-        if self.even.is_some() { self.thread } else { self.reader.thread() }
+        if self.even.is_some() { self.known.0 } else { self.reader.thread() }
+    }
+
+    /// The time that was recorded for the last operation: at most that of it.
+    pub(super) fn recorded(&self, (time, _): &Timed) -> u64 {
+        if self.even.is_some() { self.known.1 } else { *time }
     }
 
     /// Bytes of records read so far.
@@ -255,6 +264,11 @@ impl<'a> Player<'a> {
     /// The thread that does the last operation.
     pub(crate) fn thread(&self) -> Option<Thread> {
         self.source.thread()
+    }
+
+    /// The time that was recorded for the last operation, before times are spread evenly.
+    pub(crate) fn recorded(&self, timed: &Timed) -> u64 {
+        self.source.recorded(timed)
     }
 
     /// Where the peers are that were named up to now.

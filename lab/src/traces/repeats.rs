@@ -87,6 +87,12 @@ pub(crate) fn groups(names: &[PathBuf], take: Take) -> Result<Vec<Vec<Recording>
     Ok(groups)
 }
 
+/// The name of the directory of the first of some recordings, if several were named.
+pub(crate) fn name_of(group: &[Recording]) -> Option<String> {
+    let name = group[0].name.as_ref()?;
+    Some(name.file_name().unwrap_or_default().display().to_string())
+}
+
 /// Traces of one run, and the directory that they are alone in, if several were named.
 #[derive(Debug)]
 pub(crate) struct Recording {

@@ -87,8 +87,8 @@ impl<'a> Together<'a> {
         Ok(step.zip(done).map(|((at, _), (op, changed))| (at, op, changed)))
     }
 
-    /// Plays the operation that comes next. Returns the place of its trace and its time in
-    /// nanoseconds since 1970, or nothing at the end.
+    /// Plays the operation that comes next. Returns the place of its trace and its recorded time in
+    /// nanoseconds since the run began, or nothing at the end.
     pub(crate) fn step(&mut self, bar: &ProgressBar) -> Result<Option<(usize, u64)>, Error> {
         self.step_with(bar, Player::step)
     }
@@ -98,9 +98,12 @@ impl<'a> Together<'a> {
         bar: &ProgressBar,
         play: impl FnOnce(&mut Player<'a>, &Timed) -> Result<(), Error>,
     ) -> Result<Option<(usize, u64)>, Error> {
-        let Some(Reverse((time, at))) = self.queue.pop() else { return Ok(None) };
+        let Some(Reverse((_, at))) = self.queue.pop() else { return Ok(None) };
+        let player = &mut self.players[at];
+        let mut time = player.source.trace.since_ns();
         if let Some(timed) = self.next[at].take() {
-            play(&mut self.players[at], &timed)?;
+            time += player.recorded(&timed);
+            play(player, &timed)?;
         }
         let before = self.players[at].taken();
         self.read(at)?;
@@ -111,8 +114,8 @@ impl<'a> Together<'a> {
     fn read(&mut self, at: usize) -> Result<(), Error> {
         let player = &mut self.players[at];
         self.next[at] = player.next()?;
-        let start = player.source.trace.header.start_ns;
-        self.queue.extend(self.next[at].map(|(time, _)| Reverse((start.saturating_add(time), at))));
+        let since = player.source.trace.since_ns();
+        self.queue.extend(self.next[at].map(|(time, _)| Reverse((since.saturating_add(time), at))));
         Ok(())
     }
 }

@@ -31,6 +31,8 @@ static OTHER_JOB: Once = Once::new();
 pub(crate) struct Trace {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
+    /// When the first rank of its run began, nanoseconds since 1970.
+    pub(super) began_ns: u64,
     /// Bytes of the window and of records.
     pub(crate) bytes: u64,
     pub(crate) take: Take,
@@ -54,7 +56,24 @@ impl Trace {
         let bytes = len.saturating_sub(HEADER as u64);
         let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
         let (cut, nodes, tells_lengths) = (Arc::default(), None, reader.tells_lengths());
-        Ok(Self { path, header, bytes, take, unfinished, stop, cut, tells_lengths, nodes })
+        let began_ns = header.start_ns;
+        Ok(Self {
+            path,
+            header,
+            began_ns,
+            bytes,
+            take,
+            unfinished,
+            stop,
+            cut,
+            tells_lengths,
+            nodes,
+        })
+    }
+
+    /// Returns when its recording began, in nanoseconds since the run began.
+    pub(crate) fn since_ns(&self) -> u64 {
+        self.header.start_ns.saturating_sub(self.began_ns)
     }
 
     /// What leaves out the messages of ranks of the same node, where that is wanted.
@@ -65,6 +84,12 @@ impl Trace {
 
     pub(crate) fn is_generated(&self) -> bool {
         self.header.libfabric == NO_LIBFABRIC
+    }
+
+    /// Whether the clock was looked at after polls that found nothing. Recorders that do so are those that
+    /// name the processors.
+    pub(crate) fn has_dense_times(&self) -> bool {
+        self.is_generated() || !self.header.origin.processors.is_empty()
     }
 
     /// Where its process ran, or would have.

@@ -135,6 +135,7 @@ pub(crate) fn make(
         address,
         program: program.display().to_string(),
         origin: job::of(opened),
+        start_ns: job::since_1970(opened).as_nanos() as u64,
         elapsed_s: opened.elapsed().as_secs_f64(),
         written_at,
         config: params.recorded(),

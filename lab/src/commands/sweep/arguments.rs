@@ -29,10 +29,11 @@ Examples:
   tcam sweep --trace tcam-trace --timing cpu-list
   tcam sweep --trace tcam-trace --ppn 8 --set pool=node
   tcam sweep --trace tcam-trace --set table_ns=20 --set host_ns=500 --set host_entry_ns=5.1
-Latency that the host adds is what its searches cost, over all messages and over those of
-the rank that suffers most. The model adds up costs: it has no time to insert and remove, no
-queueing of one search behind another, no overlap, no caches, nothing of the network, and
-the order of messages stays that of the recording. docs/devices.md has the sources of costs.")]
+The time that the host adds is the cost of its searches, spills and promotions a message, of all
+ranks and of the rank that pays most. It is a sum without waiting; latencies in sweep.csv include
+waiting, since a unit does one operation after the other. The model has no overlap, no caches and
+nothing of the network, and the order of messages stays that of the recording. docs/devices.md has
+the sources of costs.")]
 pub(crate) struct Sweep {
     /// Entries of the table of posted receives, one run each; otherwise sizes around what a first
     /// run, or the traces, need.
@@ -96,7 +97,7 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) placed: Placed,
 
-    /// Costs of searches, for the time that matching takes and the latency that the host
+    /// Costs of searches, for the time that matching takes and the time that the host
     /// adds to a message at each size: cpu-list, cpu-hash or none, or --set table_ns=NS,
     /// host_ns=NS and host_entry_ns=NS.
     #[arg(long, value_name = "NAME", requires = "trace")]

@@ -141,7 +141,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     if let Some(run) = runs.iter().flatten().min_by_key(least) {
         let title = title(plan.words, plan.mpi, run);
         let sizes: Vec<_> = failed.iter().map(|failure| failure.size).collect();
-        show(arguments, &title, &swept, run.lack().as_deref(), &sizes)?;
+        show(arguments, &arguments.out, &title, &swept, run.lack().as_deref(), &sizes)?;
         let rows = rows.as_ref().map_or(&[][..], Rows::all);
         let ranks: BTreeSet<u32> = runs.iter().flatten().map(|run| run.ranks.of()).collect();
         if ranks.len() > 1 {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam sweep --trace`: the capacity curve of traces.
 
+use std::path::Path;
+
 use nic::params::Params;
+use nic::plain::plain;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::arguments::Sweep;
 use super::show::show;
@@ -23,7 +28,8 @@ use crate::traces::files::{self, Found};
 use crate::traces::take::Take;
 use crate::traces::{play, repeats};
 
-/// Draws the curve and says how small the table may be. Returns 0.
+/// Draws the curve and says how small the table may be; of recordings of several sizes or programs a
+/// curve for each. Returns 0, or 3 of a part of the ranks.
 pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     settings::note_unused();
     let common = &arguments.common;
@@ -42,13 +48,52 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         max_queue: arguments.max_queue,
         partial: common.partial,
     };
-    let runs = repeats::find(&arguments.trace, take, &arguments.placed)?;
+    let groups = repeats::groups(&arguments.trace, take)?;
+    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
+    arguments.json.check()?;
+    let (mut told, mut code) = (Vec::new(), 0);
+    let are_several = groups.len() > 1;
+    for (at, group) in groups.into_iter().enumerate() {
+        let name = repeats::name_of(&group).filter(|_| are_several);
+        let out = match &name {
+            None => arguments.out.clone(),
+            Some(name) => fresh::make(&arguments.out.join(format!("{}-{name}", at + 1)))?,
+        };
+        if let Some(name) = name.filter(|_| !arguments.json.takes_output()) {
+            println!("{}{}:", if at > 0 { "\n" } else { "" }, plain(&name));
+        }
+        let runs = group.into_iter().map(|of| Ok(of.placed(&arguments.placed)?.found));
+        let (runs, of) =
+            one(arguments, &settings, &runs.collect::<Result<Vec<_>, Error>>()?, &out)?;
+        told.push(runs);
+        code = code.max(of);
+    }
+    match told.as_slice() {
+        [one] => arguments.json.write(Kind::Sweep, one)?,
+        recordings => arguments.json.write(Kind::Sweep, Several { recordings })?,
+    }
+    Ok(code)
+}
+
+/// What `--json` tells of recordings of several sizes or programs.
+#[derive(Debug, Serialize)]
+struct Several<'a> {
+    recordings: &'a [Value],
+}
+
+/// The curve of the repeats of one run. Returns what `--json` tells, and the exit code.
+fn one(
+    arguments: &Sweep,
+    settings: &Settings,
+    runs: &[Found],
+    out: &Path,
+) -> Result<(Value, u8), Error> {
     if runs.iter().flat_map(|found| found.iter()).all(|trace| trace.header.context != "tagged") {
         return Err(Error::NothingTagged);
     }
     let mut params = Vec::new();
-    for found in &runs {
-        params.extend(files::params(found, &settings)?);
+    for found in runs {
+        params.extend(files::params(found, settings)?);
         if let Some(mixed) = files::mixed(found) {
             eprintln!("{mixed}");
         }
@@ -56,8 +101,6 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     if play::holds_back(&params) {
         play::note_flow_control("overflow=flow-control");
     }
-    let _lock = Lock::of(&fresh::make(&arguments.out)?)?;
-    arguments.json.check()?;
     // A list of sizes of the UMQ goes with the usual ones alone.
     let listed = matches!(&arguments.umq, Some(UmqSizes::List(Sizes(sizes))) if sizes.len() > 1);
     let given = arguments.prq.is_some() || arguments.umq.is_some();
@@ -104,7 +147,7 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let mut smallest = Vec::new();
     let needs = runs.iter().map(|found| {
         let bar = play::bar(found, 1);
-        let need = Need::of(found, &settings, knob, &bar);
+        let need = Need::of(found, settings, knob, &bar);
         bar.finish_and_clear();
         need
     });
@@ -112,13 +155,13 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let need = needs.iter().map(|need| need.size(knob).unwrap_or(need.nic().at_once.all()));
     let sizes = pairs(need.max().unwrap_or(0))?;
     let played = if charged || knob == Knob::Pool || !params.iter().all(is_plain) {
-        let play = |found| replays(&sizes, found, &settings, charged, knob);
+        let play = |found| replays(&sizes, found, settings, charged, knob);
         runs.iter().map(play).collect::<Result<Vec<_>, _>>()?
     } else {
         let mut passed = Vec::new();
-        for found in &runs {
+        for found in runs {
             let bar = play::bar(found, 1);
-            passed.push(play::curves(found, &settings, &bar)?);
+            passed.push(play::curves(found, settings, &bar)?);
             bar.finish_and_clear();
         }
         smallest = smallest::smallest(passed.iter().flatten(), runs.len());
@@ -126,10 +169,10 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
             println!("{}", smallest::table(&smallest));
         }
         let sums = runs.iter().zip(&passed);
-        let sums = sums.map(|(found, passed)| sums_of(&sizes, passed, &settings, &found.ranks()));
+        let sums = sums.map(|(found, passed)| sums_of(&sizes, passed, settings, &found.ranks()));
         let mut played = sums.collect::<Result<Vec<_>, _>>()?;
-        if names_engine(&settings) {
-            let play = |found| replays(&sizes, found, &settings, charged, knob);
+        if names_engine(settings) {
+            let play = |found| replays(&sizes, found, settings, charged, knob);
             played = runs.iter().map(play).collect::<Result<Vec<_>, _>>()?;
         }
         played
@@ -139,19 +182,19 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
         .then(|| params[0].number("pool_entries") as u64);
     let swept = Swept { points, knob, needs, pool_entries, turns: turns_of(&played) };
     rows.iter_mut().for_each(|row| row.set_nodes(arguments.placed.ppn));
-    rows::write(&arguments.out, &rows)?;
+    rows::write(out, &rows)?;
     let title = match runs.len() {
         1 => title(&runs[0]),
         repeats => format!("{}, {repeats} recordings", title(&runs[0])),
     };
     let later = lacks().filter(|later| lack.as_ref() != Some(later));
-    show(arguments, &title, &swept, later.as_deref(), &[])?;
+    show(arguments, out, &title, &swept, later.as_deref(), &[])?;
     let ranks: Vec<_> = runs.iter().map(Found::ranks).collect();
     // What is told of completeness is of the recording that lacks most.
     let least = ranks.iter().max_by_key(|ranks| ranks.code(false)).expect("there are recordings");
     let told = Runs::of_traces(&title, &rows, &swept, least.completeness(), smallest);
-    arguments.json.write(Kind::Sweep, told)?;
-    Ok(ranks.iter().map(|ranks| ranks.code(common.partial)).max().unwrap_or(0))
+    let told = serde_json::to_value(told).map_err(Error::Json)?;
+    Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
 }
 
 /// Entries of the smallest pool that a device may have.

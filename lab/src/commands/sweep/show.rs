@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Draws and prints the points of a sweep.
 
+use std::path::Path;
+
 use comfy_table::Table;
 
 use super::arguments::Sweep;
@@ -15,12 +17,12 @@ use crate::text::sheet::Sheet;
 /// Draws and prints the points of a sweep.
 pub(crate) fn show(
     arguments: &Sweep,
+    out: &Path,
     title: &str,
     swept: &Swept,
     lack: Option<&str>,
     failed: &[usize],
 ) -> Result<(), Error> {
-    let out = &arguments.out;
     let [svg, png] = capacity::draw(out, title, swept)?;
     if arguments.json.takes_output() {
         lack.iter().for_each(|lack| eprintln!("{lack}"));
@@ -48,21 +50,17 @@ fn spread_of(point: &Point, of: usize) -> String {
 /// One line a size, for the terminal.
 fn points_table(swept: &Swept) -> Table {
     let points = &swept.points;
-    let header = [
-        "entries",
-        "fit at once",
-        "promoted first",
-        "PRQ spilled",
-        "UMQ spilled",
-        "PRQ high water",
-        "UMQ high water",
-        points[0].cost.map_or("time", |cost| cost.title().1),
-    ];
+    let header = ["entries", "fit at once", "promoted first", "PRQ spilled", "UMQ spilled"];
     let mut sheet = Sheet::new("", header);
-    if matches!(points[0].cost, Some(Cost::Modelled(_))) {
-        sheet
-            .header
-            .extend(["host adds, ns", "worst rank, ns", "99 % of arrivals, ns"].map(str::to_owned));
+    let mut columns = |names: &[&str]| sheet.header.extend(names.iter().map(|&of| of.to_owned()));
+    // The length of a queue does not vary with the size if the order of operations does not.
+    let is_modelled = matches!(points[0].cost, Some(Cost::Modelled(_)));
+    if !is_modelled {
+        columns(&["PRQ high water", "UMQ high water"]);
+    }
+    columns(&[points[0].cost.map_or("time", |cost| cost.title().1)]);
+    if is_modelled {
+        columns(&["host adds, ns", "worst rank, ns"]);
     }
     if swept.knob == Knob::Pool {
         sheet.header.push("MPI's own spilled".to_owned());
@@ -74,16 +72,16 @@ fn points_table(swept: &Swept) -> Table {
             share(point.promoted),
             spread_of(point, 1),
             spread_of(point, 2),
-            whole(point.peaks[0].elements),
-            whole(point.peaks[1].elements),
-            match point.cost {
-                None => format!("{:.2} s", point.seconds[1]),
-                Some(cost) => format!("{:.1}", cost.value()),
-            },
         ];
+        if !is_modelled {
+            row.extend([0, 1].map(|queue: usize| whole(point.peaks[queue].elements)));
+        }
+        row.push(match point.cost {
+            None => format!("{:.2} s", point.seconds[1]),
+            Some(cost) => format!("{:.1}", cost.value()),
+        });
         if let Some(Cost::Modelled(modelled)) = point.cost {
-            let arrivals = modelled.arrivals[2].unwrap_or_default();
-            row.extend([modelled.added, modelled.worst, arrivals].map(|ns| format!("{ns:.1}")));
+            row.extend([modelled.added, modelled.worst].map(|ns| format!("{ns:.1}")));
         }
         if swept.knob == Knob::Pool {
             row.push(whole(point.internal_spills));

@@ -64,7 +64,7 @@ pub(crate) fn depths(
             frame: (150.0, top, 1200.0, 250.0),
             title: title.to_owned(),
             note,
-            x_label: "entries compared: from this number to below the next",
+            x_label: "entries compared: from this number to below the next".to_owned(),
             y_label: "searches",
         };
         chart.draw(canvas, &x, &y)?;
@@ -126,7 +126,7 @@ pub(crate) fn blocks(
         frame: (220.0, 150.0, 820.0, ROW * rows.len() as f64),
         title: String::new(),
         note: String::new(),
-        x_label: "elements that went to the host",
+        x_label: "elements that went to the host".to_owned(),
         y_label: "",
     };
     chart.draw(canvas, &x, &y)?;

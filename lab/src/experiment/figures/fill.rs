@@ -8,6 +8,7 @@ use plotters::prelude::RGBColor;
 use super::legend::{Sign, legend, rectangle};
 use crate::error::Error;
 use crate::experiment::by;
+use crate::experiment::communicators::Communicators;
 use crate::experiment::fill::{Class, Series};
 use crate::experiment::material::Material;
 use crate::experiment::rank::Queue;
@@ -30,7 +31,7 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 /// What the colours stand for.
-type Name = fn(&Class) -> String;
+type Name<'a> = &'a dyn Fn(&Class) -> String;
 
 /// What is drawn: each queue on the rank where it was longest.
 pub(crate) struct Fill {
@@ -45,6 +46,8 @@ struct Panel {
     queue: Queue,
     rank: Option<u32>,
     mark: u64,
+    /// When that was.
+    moment: String,
     at: Vec<f64>,
     /// Elements at each time, by colour.
     counts: Vec<Vec<u64>>,
@@ -59,7 +62,7 @@ impl Fill {
         if series.is_empty() {
             return None;
         }
-        let heaviest = |name: Name| {
+        let heaviest = |name: Name<'_>| {
             let mut weights: BTreeMap<String, u64> = BTreeMap::new();
             for (queue, makeup, _) in &series {
                 for (class, &count) in makeup.classes.iter().zip(&makeup.of(*queue).at_mark) {
@@ -70,10 +73,12 @@ impl Fill {
             names.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
             names.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
         };
-        let mut name: Name = by::communicator;
+        let communicators = Communicators::of(&material.makeups);
+        let by_communicator = |class: &Class| communicators.name(class);
+        let mut name: Name<'_> = &by_communicator;
         let mut names = heaviest(name);
         if names.len() == 1 {
-            name = by::what;
+            name = &by::what;
             names = heaviest(name);
         }
         if names.len() > COLOURS.len() {
@@ -89,6 +94,7 @@ impl Fill {
                 queue,
                 rank: makeup.rank,
                 mark: makeup.of(queue).mark,
+                moment: by::moment(makeup.of(queue)),
                 counts: by_name(of, queue, name, &names),
                 at: of.at.clone(),
             })
@@ -112,7 +118,7 @@ impl Fill {
 }
 
 /// Counts of a series by place of the name; those of no name are together behind them.
-fn by_name(series: &Series, queue: Queue, name: Name, names: &[String]) -> Vec<Vec<u64>> {
+fn by_name(series: &Series, queue: Queue, name: Name<'_>, names: &[String]) -> Vec<Vec<u64>> {
     let place = |class| {
         let name = name(class);
         names.iter().position(|of| *of == name).unwrap_or(names.len())
@@ -137,8 +143,8 @@ impl Panel {
         let chart = Chart {
             frame: (150.0, top, 1200.0, 250.0),
             title: format!("{}{rank}", self.queue.long_name()),
-            note: format!("high-water mark {}", whole(self.mark)),
-            x_label: "time (s)",
+            note: format!("high-water mark {}, {}", whole(self.mark), self.moment),
+            x_label: "time since the run began (s)".to_owned(),
             y_label: "elements",
         };
         chart.draw(canvas, &x, &y)?;

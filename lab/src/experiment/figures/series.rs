@@ -19,9 +19,9 @@ const OVERLAP: f64 = 0.7;
 const PALE: RGBColor = RGBColor(0xb8, 0xb8, 0xb8);
 
 /// Time of the samples, in a unit that suits them, or their operations where no clock was read.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Times {
-    unit: &'static str,
+    unit: String,
     /// Microseconds, or operations, for one of the unit.
     per: f64,
     timed: bool,
@@ -31,10 +31,10 @@ struct Times {
 impl Times {
     /// Of the ranks with the longest queues: both queues have the same axis, one below the other.
     fn of_longest(experiment: &Experiment) -> Self {
-        Self::of(Queue::BOTH.map(|queue| &experiment.worst(queue).lengths))
+        Self::of(Queue::BOTH.map(|queue| &experiment.worst(queue).lengths), experiment.one_clock)
     }
 
-    fn of(both: [&Lengths; 2]) -> Self {
+    fn of(both: [&Lengths; 2], one_clock: bool) -> Self {
         let of_all = |last: fn(&Lengths) -> u64| both.map(last).into_iter().max().unwrap_or(0);
         match of_all(|lengths| lengths.us.last().copied().unwrap_or(0)) {
             0 => {
@@ -43,14 +43,16 @@ impl Times {
                     samples * lengths.every
                 });
                 let most = operations as f64;
-                Self { unit: "posts and arrivals", per: 1.0, timed: false, most }
+                Self { unit: "posts and arrivals".to_owned(), per: 1.0, timed: false, most }
             }
             us => {
                 let (unit, per) = match us {
-                    0..10_000 => ("time (µs)", 1.0),
-                    10_000..10_000_000 => ("time (ms)", 1e3),
-                    _ => ("time (s)", 1e6),
+                    0..10_000 => ("µs", 1.0),
+                    10_000..10_000_000 => ("ms", 1e3),
+                    _ => ("s", 1e6),
                 };
+                let what = if one_clock { "the run" } else { "each rank" };
+                let unit = format!("time since {what} began ({unit})");
                 Self { unit, per, timed: true, most: us as f64 / per }
             }
         }
@@ -115,7 +117,7 @@ impl<'a> Panel<'a> {
             }
         }
         let title = format!("{}, rank {}", self.queue.long_name(), worst.number);
-        let x_label = self.times.unit;
+        let x_label = self.times.unit.clone();
         let chart = Chart { frame: self.frame, title, note, x_label, y_label: "elements" };
         chart.draw(canvas, &Scale::Span(self.times.most), &self.y)?;
         Ok(chart)
@@ -184,7 +186,7 @@ pub(crate) fn lengths(
     legend(canvas, &signs)?;
     let times = Times::of_longest(experiment);
     for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, times, OTHERS);
+        let panel = Panel::of(experiment, queue, times.clone(), OTHERS);
         let chart = panel.begin(canvas)?;
         for (at, rank) in panel.ranks.iter().enumerate().rev() {
             let [table, host] = queue.lengths(&rank.lengths);
@@ -212,7 +214,7 @@ pub(crate) fn occupancy(
     legend(canvas, &signs)?;
     let times = Times::of_longest(experiment);
     for queue in Queue::BOTH {
-        let panel = Panel::of(experiment, queue, times, 0);
+        let panel = Panel::of(experiment, queue, times.clone(), 0);
         let chart = panel.begin(canvas)?;
         let lengths = &panel.ranks[0].lengths;
         let [table, host] = queue.lengths(lengths);
@@ -256,14 +258,14 @@ mod tests {
     #[test]
     fn time_has_a_unit_that_suits_it_and_operations_stand_in_for_it() {
         let series = |us: &[u64]| Lengths { every: 4, us: us.to_vec(), ..Lengths::default() };
-        let unit = |us| Times::of([&series(us), &series(&[9])]).unit;
-        assert_eq!(unit(&[0, 9_999]), "time (µs)");
-        assert_eq!(unit(&[0, 10_000]), "time (ms)");
-        assert_eq!(unit(&[0, 10_000_000]), "time (s)");
+        let unit = |us, one| Times::of([&series(us), &series(&[9])], one).unit;
+        assert_eq!(unit(&[0, 9_999], true), "time since the run began (µs)");
+        assert_eq!(unit(&[0, 10_000], true), "time since the run began (ms)");
+        assert_eq!(unit(&[0, 10_000_000], false), "time since each rank began (s)");
         let untimed = series(&[0, 0, 0]);
-        let times = Times::of([&Lengths::default(), &untimed]);
-        assert_eq!((times.unit, times.most), ("posts and arrivals", 8.0));
+        let times = Times::of([&Lengths::default(), &untimed], true);
+        assert_eq!((times.unit.as_str(), times.most), ("posts and arrivals", 8.0));
         assert_eq!(times.positions(&untimed), [0.0, 4.0, 8.0]);
-        assert_eq!(Times::of([&Lengths::default(); 2]).most, 0.0);
+        assert_eq!(Times::of([&Lengths::default(); 2], true).most, 0.0);
     }
 }

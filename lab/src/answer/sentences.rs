@@ -1,59 +1,49 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The page of `tcam answer`, for the terminal: at most 40 lines of 80 columns.
+//! Sentences and cells of the answer, the same in text and in HTML.
 
 use nic::plain::plain;
 
 use super::facts::{Device, Facts, Range, WAY_NS};
 use crate::text::numbers::{count, entries, share, whole};
-use crate::text::page::{WIDTH, cut, folded};
+use crate::text::page::cut;
 
 /// The device without limits: it is no product.
 const IDEAL: &str = "ideal";
-/// Most lines of it.
-const LINES: usize = 40;
 
-/// The page.
-pub(super) fn lines(facts: &Facts) -> Vec<String> {
-    let mut lines = vec![];
-    lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
-    lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
-    lines.push(String::new());
+/// Rows of the need: a name, the worst rank and the worst NIC.
+pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     let (rank, nic) = (&facts.rank, &facts.nic);
-    lines.push(row(["Entries needed", &worst("", &rank.name), &worst("NIC: ", &nic.name)]));
-    lines.push(row(["receives (PRQ)", &told(rank.prq), &told(nic.prq)]));
-    lines.push(row(["unexpected messages (UMQ)", &told(rank.umq), &told(nic.umq)]));
-    lines.push(row([
-        "  of these, whatever timing",
-        &told(rank.umq_at_least),
-        &told(nic.umq_at_least),
-    ]));
-    lines.push(row(["the MPI's own, besides", &told(rank.internal), &told(nic.internal)]));
-    lines.push(row(["all at one moment", &told(rank.at_once), &told(nic.at_once)]));
-    lines.push(format!("So a NIC needs {}.", entries(nic.at_once.most)));
-    lines.push(String::new());
-    lines.push(device_row([
-        "Device",
-        "entries",
-        "holds",
-        "-- overflow costs --",
-        "",
-        "why not all",
-    ]));
-    lines.push(device_row(["", "", "all", "host list", "and +1 us", ""]));
-    let devices = facts.devices.iter().filter(|device| device.judged.device != IDEAL);
-    lines.extend(devices.flat_map(|device| of_device(device, facts.runs)));
-    lines.push(String::new());
-    let room = LINES.saturating_sub(lines.len() + 1);
-    let quote = folded(&format!("To quote: {}", quote(facts)), 0);
-    let limits = limits(facts).into_iter().flat_map(|limit| folded(&format!("- {limit}"), 2));
-    lines.extend(limits.take(room.saturating_sub(quote.len())));
-    lines.push(String::new());
-    lines.extend(quote);
-    lines
+    let row = |name: &str, [rank, nic]: [Range<u64>; 2]| [name.to_owned(), told(rank), told(nic)];
+    [
+        row("receives (PRQ)", [rank.prq, nic.prq]),
+        row("unexpected messages (UMQ)", [rank.umq, nic.umq]),
+        row("  of these, whatever timing", [rank.umq_at_least, nic.umq_at_least]),
+        row("the MPI's own, besides", [rank.internal, nic.internal]),
+        row("all at one moment", [rank.at_once, nic.at_once]),
+        ["So a NIC needs".to_owned(), String::new(), entries(nic.at_once.most)],
+    ]
+}
+
+/// Devices that are products.
+pub(super) fn products(facts: &Facts) -> impl Iterator<Item = &Device> {
+    facts.devices.iter().filter(|device| device.judged.device != IDEAL)
+}
+
+/// Cells of a device but for the reason: name, entries, in how many runs it holds all, both costs.
+pub(super) fn device_cells(device: &Device, runs: usize) -> [String; 5] {
+    let Device { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
+    let holds = match *suffices_in {
+        all if all == runs => "yes".to_owned(),
+        0 => "no".to_owned(),
+        some => format!("{some} of {runs}"),
+    };
+    let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
+    let [cost, way] = [cpu_list_percent, with_way_percent].map(|cost| percent(*cost));
+    [judged.device.clone(), sizes.join("+"), holds, cost, way]
 }
 
 /// Names the run.
-fn ran(facts: &Facts) -> String {
+pub(super) fn ran(facts: &Facts) -> String {
     let Facts { command, mpi, runs, processors, hosts, .. } = facts;
     let command = if command.is_empty() { &facts.title } else { command };
     let mut told = format!("{}: {}", cut(command, 100), count(u64::from(facts.ranks), "rank"));
@@ -101,65 +91,9 @@ fn percent(range: Range<f64>) -> String {
     }
 }
 
-/// `worst: rank 3`
-fn worst(what: &str, name: &str) -> String {
-    cut(&format!("worst {what}{name}"), 24)
-}
-
-fn row([name, rank, nic]: [&str; 3]) -> String {
-    format!("{name:<28}{rank:>24}{nic:>26}").trim_end().to_owned()
-}
-
-/// Column of the last text of a row.
-const WHY: usize = 57;
-
-fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
-    // The heading of the costs is as wide as both.
-    let text = format!("{name:<17}{entries:<12}{holds:<6}{list:<11}{way:<11}{why}");
-    match list.len() > 11 {
-        true => format!("{name:<17}{entries:<12}{holds:<6}{list:<22}{why}"),
-        false => text.trim_end().to_owned(),
-    }
-}
-
-/// The row of a device; what does not fit of the reason goes to the next line.
-fn of_device(device: &Device, runs: usize) -> Vec<String> {
-    let Device { judged, suffices_in, cpu_list_percent, with_way_percent, .. } = device;
-    let holds = match *suffices_in {
-        all if all == runs => "yes".to_owned(),
-        0 => "no".to_owned(),
-        some => format!("{some} of {runs}"),
-    };
-    let sizes: Vec<_> = device.entries.iter().map(|&entries| whole(entries)).collect();
-    let [cost, way] = [cpu_list_percent, with_way_percent].map(|cost| percent(*cost));
-    let mut why = vec![String::new()];
-    for part in judged.why.split("; ").filter(|part| !part.is_empty()) {
-        let line = why.last_mut().expect("there is one");
-        if !line.is_empty() && line.len() + 2 + part.len() > WIDTH - WHY {
-            line.push(';');
-            why.push(part.to_owned());
-        } else {
-            *line += if line.is_empty() { "" } else { "; " };
-            *line += part;
-        }
-    }
-    let first = [
-        &judged.device,
-        &sizes.join("+"),
-        &holds,
-        &cost.replace(" to ", "-"),
-        &way.replace(" to ", "-"),
-        &why[0],
-    ];
-    let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
-    let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
-    rows.extend(rest);
-    rows
-}
-
 /// What limits the answer.
-fn limits(facts: &Facts) -> Vec<String> {
-    let mut limits = Vec::new();
+pub(super) fn limits(facts: &Facts) -> Vec<String> {
+    let mut limits: Vec<String> = facts.coarse.iter().cloned().collect();
     if facts.crowded {
         limits.push(
             "Ranks share processors, which distorts the UMQ, its spread, the time of the run and so \
@@ -203,9 +137,9 @@ fn limits(facts: &Facts) -> Vec<String> {
 }
 
 /// A paragraph for a paper or a tender.
-fn quote(facts: &Facts) -> String {
-    let holding = facts.devices.iter().filter(|of| of.suffices_in == facts.runs);
-    let holding = holding.map(|of| of.judged.device.as_str()).filter(|device| *device != IDEAL);
+pub(super) fn quote(facts: &Facts) -> String {
+    let holding = products(facts).filter(|of| of.suffices_in == facts.runs);
+    let holding = holding.map(|of| of.judged.device.as_str());
     let holding = match holding.collect::<Vec<_>>().as_slice() {
         [] => "No emulated device holds all".to_owned(),
         names => format!("Of the emulated devices {} hold all", names.join(", ")),

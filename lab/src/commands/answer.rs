@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `tcam answer`: how large the match table of a NIC has to be for a program, on one page.
 
-mod facts;
-mod page;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use clap::Args;
+use serde::Serialize;
 
-use self::facts::Facts;
+use crate::answer::facts::Facts;
+use crate::answer::{html, page};
 use crate::error::Error;
 use crate::file;
 use crate::launch::ending::Ended;
@@ -18,10 +17,12 @@ use crate::launch::leftovers::Leftovers;
 use crate::launch::plan::{Plan, program};
 use crate::launch::signals::Signals;
 use crate::options::Common;
+use crate::plot::picture;
 use crate::results::fresh::Fresh;
 use crate::results::json::{Json, Kind};
 use crate::results::{reports, runs};
 use crate::settings::{self, Settings};
+use crate::text;
 use crate::traces::node::Placed;
 use crate::traces::take::Take;
 use crate::traces::{files, repeats};
@@ -36,6 +37,7 @@ use crate::traces::{files, repeats};
   tcam answer -- mpiexec -n 16 ./app
   tcam answer --ppn 8 -- mpiexec -n 16 ./app
   tcam answer run-1 run-2 run-3
+  tcam answer --html answer.html --plot answer.svg run-1 run-2 run-3
   tcam answer --ppn 8 --json answer.json tcam-trace")]
 pub(crate) struct Answer {
     /// Runs of the program.
@@ -54,6 +56,14 @@ pub(crate) struct Answer {
 
     #[command(flatten)]
     placed: Placed,
+
+    /// Writes the same as a page of HTML, with a picture, to this file.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Draws what fits in NICs of several sizes, and what overflow costs there, as SVG or PNG.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
 
     #[command(flatten)]
     json: Json,
@@ -78,11 +88,51 @@ impl Answer {
     pub(crate) fn runs_a_program(&self) -> bool {
         !self.command.is_empty()
     }
+
+    /// Whether something is drawn. Files that cannot be written are an error before the work.
+    fn check_drawings(&self) -> Result<bool, Error> {
+        if let Some(path) = &self.html {
+            file::check_kind(
+                path,
+                &["html"],
+                "a page of HTML is written: give a name such as x.html",
+            )?;
+            file::check(path)?;
+        }
+        if let Some(path) = &self.plot {
+            let expected = "a picture is written: give a name such as x.svg or x.png";
+            file::check_kind(path, &["svg", "png"], expected)?;
+            file::check(path)?;
+        }
+        Ok(self.html.is_some() || self.plot.is_some())
+    }
+
+    /// Writes the page of HTML and the picture, as far as they were asked for.
+    fn draw(&self, all: &[Facts]) -> Result<(), Error> {
+        if let Some(path) = &self.html {
+            let sections = all.iter().map(html::section).collect::<Result<String, _>>()?;
+            file::write(path, text::html::page(&html::title(all), "", &sections))?;
+        }
+        let Some(path) = &self.plot else { return Ok(()) };
+        for (facts, number) in all.iter().zip(1..) {
+            let Some(drawn) = html::drawn(facts) else { continue };
+            let path = match all.len() {
+                1 => path.clone(),
+                _ => numbered(path, number),
+            };
+            match path.extension().is_some_and(|end| end.eq_ignore_ascii_case("png")) {
+                true => picture::png(&drawn, &path)?,
+                false => file::write(&path, picture::svg(&drawn)?)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Prints the page. Returns the exit code of the program, or 3 of a part of the ranks.
 pub(crate) fn answer(arguments: &Answer) -> Result<u8, Error> {
     arguments.json.check()?;
+    let is_drawn = arguments.check_drawings()?;
     let (names, code) = match arguments.runs_a_program() {
         false => {
             settings::note_unused();
@@ -96,15 +146,41 @@ pub(crate) fn answer(arguments: &Answer) -> Result<u8, Error> {
     };
     let take =
         Take { cut_off: arguments.cut_off, partial: arguments.common.partial, ..Take::default() };
-    let runs = repeats::find(&names, take, &arguments.placed)?;
-    runs.iter().filter_map(|run| files::mixed(run)).for_each(|mixed| eprintln!("{mixed}"));
-    let facts = Facts::of(&runs)?;
-    if !arguments.json.takes_output() {
-        page::lines(&facts).iter().for_each(|line| println!("{line}"));
+    let (mut all, mut of_ranks) = (Vec::new(), 0);
+    for group in repeats::groups(&names, take)? {
+        let runs = group.into_iter().map(|of| Ok(of.placed(&arguments.placed)?.found));
+        let runs = runs.collect::<Result<Vec<_>, Error>>()?;
+        runs.iter().filter_map(|run| files::mixed(run)).for_each(|mixed| eprintln!("{mixed}"));
+        let facts = Facts::of(&runs.iter().collect::<Vec<_>>(), is_drawn)?;
+        if !arguments.json.takes_output() {
+            if !all.is_empty() {
+                println!("");
+            }
+            page::lines(&facts).iter().for_each(|line| println!("{line}"));
+        }
+        let codes = runs.iter().map(|run| run.ranks().code(arguments.common.partial));
+        of_ranks = codes.fold(of_ranks, u8::max);
+        all.push(facts);
     }
-    arguments.json.write(Kind::Answer, &facts)?;
-    let codes = runs.iter().map(|run| run.ranks().code(arguments.common.partial));
-    Ok(if code == 0 { codes.max().unwrap_or(0) } else { code })
+    match all.as_slice() {
+        [facts] => arguments.json.write(Kind::Answer, facts)?,
+        recordings => arguments.json.write(Kind::Answer, Several { recordings })?,
+    }
+    arguments.draw(&all)?;
+    Ok(if code == 0 { of_ranks } else { code })
+}
+
+/// What `--json` tells of recordings of several sizes or programs.
+#[derive(Debug, Serialize)]
+struct Several<'a> {
+    recordings: &'a [Facts],
+}
+
+/// `answer-2.svg` of `answer.svg`.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().display();
+    let ending = path.extension().map_or_else(String::new, |end| format!(".{}", end.display()));
+    path.with_file_name(format!("{stem}-{number}{ending}"))
 }
 
 /// Outcome of the runs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! What `tcam answer` knows, as it stands in `--json`.
+//! The need, the devices and the costs, as they stand in `--json`.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::capacity::curve;
 use crate::capacity::judged::Judged;
 use crate::capacity::late;
-use crate::capacity::need::{Held, Knob, Most, Need};
+use crate::capacity::need::{self, Held, Knob, Most, Need};
+use crate::capacity::sizes::Sizes;
 use crate::error::Error;
 use crate::results::summary::{NO_LIBFABRIC, Summary};
 use crate::settings::Settings;
@@ -19,13 +20,13 @@ use crate::traces::files::{self, Found};
 use crate::traces::play;
 
 /// Nanoseconds for the way from a NIC to the host, and for that back: an assumption.
-pub(super) const WAY_NS: u64 = 500;
+pub(crate) const WAY_NS: u64 = 500;
 
 /// The least and the most of some runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct Range<T> {
-    pub(super) least: T,
-    pub(super) most: T,
+pub(crate) struct Range<T> {
+    pub(crate) least: T,
+    pub(crate) most: T,
 }
 
 impl Range<u64> {
@@ -45,86 +46,118 @@ impl Range<f64> {
 
 /// Entries that the worst rank needs, or the worst NIC, over the runs.
 #[derive(Debug, Serialize)]
-pub(super) struct Needed {
+pub(crate) struct Needed {
     /// Of the run that needs most.
-    pub(super) name: String,
-    pub(super) prq: Range<u64>,
-    pub(super) umq: Range<u64>,
+    pub(crate) name: String,
+    pub(crate) prq: Range<u64>,
+    pub(crate) umq: Range<u64>,
     /// The longest UMQ if every message came as late as the order of messages allows.
-    pub(super) umq_at_least: Range<u64>,
-    pub(super) internal: Range<u64>,
+    pub(crate) umq_at_least: Range<u64>,
+    pub(crate) internal: Range<u64>,
     /// All of them at one moment.
-    pub(super) at_once: Range<u64>,
+    pub(crate) at_once: Range<u64>,
 }
 
 /// A device in all runs.
 #[derive(Debug, Serialize)]
-pub(super) struct Device {
+pub(crate) struct Device {
     /// Of the run in which most spills.
     #[serde(flatten)]
-    pub(super) judged: Judged,
+    pub(crate) judged: Judged,
     /// Entries of its pool, or of the tables of a rank: PRQ and UMQ.
-    pub(super) entries: Vec<u64>,
+    pub(crate) entries: Vec<u64>,
     /// Runs in which nothing spills.
-    pub(super) suffices_in: usize,
+    pub(crate) suffices_in: usize,
     /// Time of the host in per cent of the run, on the rank where that is most, with the costs of
     /// `cpu-list`.
-    pub(super) cpu_list_percent: Range<f64>,
+    pub(crate) cpu_list_percent: Range<f64>,
     /// Adds the way from the NIC to the host and back to it.
-    pub(super) with_way_percent: Range<f64>,
+    pub(crate) with_way_percent: Range<f64>,
+}
+
+/// A NIC whose ranks share all its entries, in all runs.
+#[derive(Debug, Serialize)]
+pub(crate) struct AtSize {
+    pub(crate) entries: u64,
+    pub(crate) at_once_percent: Range<f64>,
+    /// As of a device.
+    pub(crate) cpu_list_percent: Range<f64>,
+    pub(crate) with_way_percent: Range<f64>,
 }
 
 /// All of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Facts {
-    pub(super) title: String,
-    pub(super) program: String,
-    pub(super) command: String,
-    pub(super) mpi: String,
-    pub(super) ranks: u32,
+pub(crate) struct Facts {
+    pub(crate) title: String,
+    pub(crate) program: String,
+    pub(crate) command: String,
+    pub(crate) mpi: String,
+    pub(crate) ranks: u32,
     /// Ranks of the job.
-    pub(super) ranks_of: u32,
-    pub(super) hosts: usize,
-    pub(super) processors: Option<usize>,
+    pub(crate) ranks_of: u32,
+    pub(crate) hosts: usize,
+    pub(crate) processors: Option<usize>,
     /// More ranks ran on a host than it has processors for.
-    pub(super) crowded: bool,
+    pub(crate) crowded: bool,
     /// The messages were generated, and no program ran.
-    pub(super) generated: bool,
+    pub(crate) generated: bool,
     /// Of the first run that failed; nothing if it was not recorded.
-    pub(super) exit_status: Option<u8>,
-    pub(super) runs: usize,
-    pub(super) messages: Range<u64>,
-    pub(super) seconds: Range<f64>,
+    pub(crate) exit_status: Option<u8>,
+    pub(crate) runs: usize,
+    pub(crate) messages: Range<u64>,
+    pub(crate) seconds: Range<f64>,
     /// Nodes that the ranks were placed on; nothing where all stay where they ran.
-    pub(super) nodes: Option<usize>,
-    pub(super) rank: Needed,
-    pub(super) nic: Needed,
-    pub(super) devices: Vec<Device>,
+    pub(crate) nodes: Option<usize>,
+    pub(crate) rank: Needed,
+    pub(crate) nic: Needed,
+    pub(crate) devices: Vec<Device>,
+    /// NICs of other sizes, where a picture was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sizes: Vec<AtSize>,
+    /// Says that an earlier version recorded the runs, with few times.
+    pub(crate) coarse: Option<String>,
     /// Names the ranks that are missing, in a sentence.
-    pub(super) lack: Option<String>,
+    pub(crate) lack: Option<String>,
     /// A device is among them whose flow control a replay does not have.
-    pub(super) holds_back: bool,
+    pub(crate) holds_back: bool,
 }
 
 impl Facts {
-    pub(super) fn of(runs: &[Found]) -> Result<Self, Error> {
-        let first = &runs[0];
+    /// Finds the facts of some runs of one program. NICs of other sizes are played for a picture.
+    pub(crate) fn of(runs: &[&Found], is_drawn: bool) -> Result<Self, Error> {
+        let first = runs[0];
         if runs.iter().any(|run| run.iter().all(|trace| trace.header.context != "tagged")) {
             return Err(Error::NothingTagged);
         }
-        let settings: Vec<_> = MODELS
-            .iter()
-            .filter(|model| !model.sets.is_empty())
-            .flat_map(|model| [false, true].map(|way| of_model(model.name, way)))
-            .collect();
         let (mut needs, mut lates, mut played) = (Vec::new(), Vec::new(), Vec::new());
         for run in runs {
-            let bar = play::bar(run, settings.len() + 2);
+            let bar = play::bar(run, 2);
             needs.push(Need::of(run, &Settings::default(), Knob::Pool, &bar)?);
             lates.push(late::of(run, &bar)?);
+            bar.finish_and_clear();
+        }
+        let nic = Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic));
+        let sizes = if is_drawn { sizes_below(nic.at_once.most) } else { Vec::new() };
+        let models = MODELS.iter().filter(|model| !model.sets.is_empty());
+        let both = |settings: Settings| [false, true].map(|way| with_costs(&settings, way));
+        let mut settings: Vec<_> = models.flat_map(|model| both(of_model(model.name))).collect();
+        let of_devices = settings.len();
+        settings.extend(sizes.iter().flat_map(|&entries| both(of_size(entries))));
+        for run in runs {
+            let bar = play::bar(run, settings.len());
             played.push(Played::of_each(run, &settings, &bar)?);
             bar.finish_and_clear();
         }
+        let sizes = sizes.iter().enumerate().map(|(at, &entries)| {
+            let of = |way| played.iter().map(move |run| &run[of_devices + 2 * at + way]);
+            AtSize {
+                entries: entries as u64,
+                at_once_percent: Range::of_shares(of(0).map(|run| run.sum.at_once())),
+                cpu_list_percent: Range::of_shares(of(0).map(|run| run.cost)),
+                with_way_percent: Range::of_shares(of(1).map(|run| run.cost)),
+            }
+        });
+        let sizes = sizes.collect();
         let models = MODELS.iter().filter(|model| !model.sets.is_empty());
         let mut devices = Vec::new();
         let mut holds_back = false;
@@ -150,7 +183,7 @@ impl Facts {
         let Header { program, origin, libfabric, .. } = &first[0].header;
         let hosts: BTreeSet<_> = first.iter().map(|trace| &trace.header.host).collect();
         let ranks =
-            runs.iter().map(Found::ranks).max_by_key(|of| of.code(false)).unwrap_or_default();
+            runs.iter().map(|run| run.ranks()).max_by_key(|of| of.code(false)).unwrap_or_default();
         let launch = runs.iter().filter_map(|run| run.run.as_ref()).max_by_key(|of| of.exit_status);
         let recorded = origin.cores.map(|cores| cores as usize);
         let processors = launch.map(|launch| launch.processors).or(recorded);
@@ -173,8 +206,10 @@ impl Facts {
             seconds: Range::of_shares(plain().map(|run| run.seconds)),
             nodes: first.placed_on(),
             rank: Needed::of(&needs, |need| &need.ranks, lates.iter().map(|late| late.rank)),
-            nic: Needed::of(&needs, |need| &need.nics, lates.iter().map(|late| late.nic)),
+            nic,
             devices,
+            sizes,
+            coarse: need::told_coarse(&needs),
             lack: ranks.lack("trace"),
             holds_back,
         })
@@ -206,10 +241,30 @@ impl Needed {
     }
 }
 
-/// A device with the costs of a list on the host, and the way to it and back.
-fn of_model(device: &str, way: bool) -> Settings {
+fn of_model(device: &str) -> Settings {
     let mut settings = Settings::default();
     settings.set("device", &device);
+    settings
+}
+
+/// A NIC whose ranks share these entries.
+fn of_size(entries: usize) -> Settings {
+    let mut settings = of_model("ideal");
+    settings.set("pool", &"node");
+    settings.set("pool_entries", &entries);
+    settings
+}
+
+/// Sizes of a NIC up to one that holds all.
+fn sizes_below(need: u64) -> Vec<usize> {
+    let most = need.next_power_of_two();
+    let sizes = Sizes::around(need).0.into_iter();
+    sizes.filter(|&size| size > 0 && size as u64 <= most).collect()
+}
+
+/// Adds the costs of a list on the host, and the way to it and back.
+fn with_costs(settings: &Settings, way: bool) -> Settings {
+    let mut settings = settings.clone();
     settings.set("timing", &"cpu-list");
     if way {
         settings.set("up_ns", &WAY_NS);
@@ -245,7 +300,8 @@ impl Played {
     fn of(run: &Found, counted: &[Counted], settings: &Settings) -> Result<Self, Error> {
         let reports = counted::reports(counted, settings)?;
         let sum = Summary::of_traces(&reports, &run.ranks()).ok_or(Error::NothingTagged)?;
-        let seconds = counted.iter().fold(0.0, |longest: f64, of| longest.max(of.seconds));
+        let end = |of: &Counted| of.trace.since_ns() as f64 * 1e-9 + of.seconds;
+        let seconds = counted.iter().map(end).fold(0.0, f64::max);
         let of_rank = |of: &Counted| {
             let [prq, umq] =
                 [&of.counters.prq, &of.counters.umq].map(|of| of.modelled.overflow_ps());

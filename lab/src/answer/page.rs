@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The page of `tcam answer`, for the terminal: at most 40 lines of 80 columns.
+
+use super::facts::{Device, Facts};
+use super::sentences::{device_cells, limits, need_rows, products, quote, ran};
+use crate::text::page::{WIDTH, cut, folded};
+
+/// Most lines of it.
+const LINES: usize = 40;
+
+/// The page.
+pub(crate) fn lines(facts: &Facts) -> Vec<String> {
+    let mut lines = vec![];
+    lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
+    lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
+    lines.push(String::new());
+    let [rank, nic] = [worst("", &facts.rank.name), worst("NIC: ", &facts.nic.name)];
+    lines.push(row(["Entries needed", &rank, &nic]));
+    let [rows @ .., [so, _, entries]] = need_rows(facts);
+    lines.extend(rows.iter().map(|cells| row(cells.each_ref().map(String::as_str))));
+    lines.push(format!("{so} {entries}."));
+    lines.push(String::new());
+    lines.push(device_row([
+        "Device",
+        "entries",
+        "holds",
+        "-- overflow costs --",
+        "",
+        "why not all",
+    ]));
+    lines.push(device_row(["", "", "all", "host list", "and +1 us", ""]));
+    lines.extend(products(facts).flat_map(|device| of_device(device, facts.runs)));
+    lines.push(String::new());
+    let room = LINES.saturating_sub(lines.len() + 1);
+    let quote = folded(&format!("To quote: {}", quote(facts)), 0);
+    let limits = limits(facts).into_iter().flat_map(|limit| folded(&format!("- {limit}"), 2));
+    lines.extend(limits.take(room.saturating_sub(quote.len())));
+    lines.push(String::new());
+    lines.extend(quote);
+    lines
+}
+
+/// `worst: rank 3`
+fn worst(what: &str, name: &str) -> String {
+    cut(&format!("worst {what}{name}"), 24)
+}
+
+fn row([name, rank, nic]: [&str; 3]) -> String {
+    format!("{name:<28}{rank:>24}{nic:>26}").trim_end().to_owned()
+}
+
+/// Column of the last text of a row.
+const WHY: usize = 57;
+
+fn device_row([name, entries, holds, list, way, why]: [&str; 6]) -> String {
+    // The heading of the costs is as wide as both.
+    let text = format!("{name:<17}{entries:<12}{holds:<6}{list:<11}{way:<11}{why}");
+    match list.len() > 11 {
+        true => format!("{name:<17}{entries:<12}{holds:<6}{list:<22}{why}"),
+        false => text.trim_end().to_owned(),
+    }
+}
+
+/// The row of a device; what does not fit of the reason goes to the next line.
+fn of_device(device: &Device, runs: usize) -> Vec<String> {
+    let [name, entries, holds, cost, way] = device_cells(device, runs);
+    let mut why = vec![String::new()];
+    for part in device.judged.why.split("; ").filter(|part| !part.is_empty()) {
+        let line = why.last_mut().expect("there is one");
+        if !line.is_empty() && line.len() + 2 + part.len() > WIDTH - WHY {
+            line.push(';');
+            why.push(part.to_owned());
+        } else {
+            *line += if line.is_empty() { "" } else { "; " };
+            *line += part;
+        }
+    }
+    let [cost, way] = [cost, way].map(|of| of.replace(" to ", "-"));
+    let first = [&name, &entries, &holds, &cost, &way, &why[0]];
+    let mut rows = vec![cut(&device_row(first.map(String::as_str)), WIDTH)];
+    let rest = why[1..].iter().map(|part| cut(&format!("{:WHY$}{part}", ""), WIDTH));
+    rows.extend(rest);
+    rows
+}

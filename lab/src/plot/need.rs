@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! The need of a NIC: what fits in pools of several sizes, and what overflow costs, side by side.
+
+use plotters::prelude::RGBColor;
+
+use super::canvas::{Align, Canvas, DARK, GREY, Surface};
+use super::panel::{Axis, Marker, Panel, Series};
+use super::picture;
+use crate::error::Error;
+use crate::text::numbers::whole;
+
+const SIZE: (u32, u32) = (1400, 640);
+/// Colours of Okabe and Ito, which people with any colour vision distinguish, and a shape for each.
+const FITS: (RGBColor, Marker) = (RGBColor(0x00, 0x9e, 0x73), Marker::Square);
+const LIST: (RGBColor, Marker) = (RGBColor(0x00, 0x72, 0xb2), Marker::Disc);
+const WAY: (RGBColor, Marker) = (RGBColor(0xd5, 0x5e, 0x00), Marker::Triangle);
+
+/// Least and most of all runs, at each size.
+pub(crate) type Ranges = Vec<(f64, f64)>;
+
+/// Shares of the run's time that overflow costs, in per cent.
+#[derive(Debug)]
+pub(crate) struct Costs {
+    /// Searches of a list on the host.
+    pub(crate) list: Ranges,
+    /// And the way from the NIC to the host and back.
+    pub(crate) with_way: Ranges,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) title: String,
+    /// Entries that hold all.
+    pub(crate) need: u64,
+    pub(crate) sizes: Vec<usize>,
+    /// Per cent of the elements that fit at once.
+    pub(crate) at_once: Ranges,
+    pub(crate) costs: Costs,
+}
+
+impl picture::Picture for Picture {
+    fn size(&self) -> (u32, u32) {
+        SIZE
+    }
+
+    fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+        canvas.text(&self.title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
+        legend(canvas)?;
+        let series = |(colour, marker): (RGBColor, Marker), ranges: &Ranges| Series {
+            colour,
+            marker,
+            values: self.sizes.iter().copied().zip(ranges.iter().map(|of| of.1)).collect(),
+            spread: ranges.clone(),
+        };
+        let panel = |left: f64, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
+            let frame = (left, 185.0, 520.0, 360.0);
+            let mark = Some((self.need, format!("needs {}", whole(self.need))));
+            let x_label = "entries of the NIC, shared by its ranks";
+            Panel { frame, title, unit, x_label, sizes: &self.sizes, mark, axis, series }
+                .draw(canvas)
+        };
+        let unit = "share of all elements (%)";
+        panel(
+            130.0,
+            "Elements that fit at once",
+            unit,
+            Axis::Percent,
+            vec![series(FITS, &self.at_once)],
+        )?;
+        let unit = "share of the run's time (%)";
+        let costs = vec![series(WAY, &self.costs.with_way), series(LIST, &self.costs.list)];
+        panel(810.0, "Modelled cost of overflow", unit, Axis::Linear, costs)
+    }
+}
+
+/// What colours, shapes and dashes mean.
+fn legend(canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
+    let (mut x, y) = (40.0, 84.0);
+    for ((colour, marker), name) in [
+        (FITS, "in the NIC"),
+        (LIST, "searches of a list on the host"),
+        (WAY, "and 1 us for the way of each message"),
+    ] {
+        canvas.line(&[(x, y), (x + 36.0, y)], 3.0, colour)?;
+        marker.draw(canvas, (x + 18.0, y), colour)?;
+        canvas.text(name, (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)?;
+        x += 46.0 + canvas.width(name, 18.0)? + 40.0;
+    }
+    canvas.dashed((x, y), (x + 36.0, y), 2.0, GREY)?;
+    canvas.text("need", (x + 46.0, y - 6.5), 18.0, DARK, Align::Left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_panels_have_the_need() {
+        let ranges = |of: [f64; 3]| of.map(|of| (0.9 * of, of)).to_vec();
+        let picture = Picture {
+            title: "app on 4 ranks".to_owned(),
+            need: 1723,
+            sizes: vec![256, 1024, 2048],
+            at_once: ranges([12.0, 80.0, 100.0]),
+            costs: Costs { list: ranges([4.0, 1.0, 0.0]), with_way: ranges([6.0, 2.0, 0.0]) },
+        };
+        let svg = picture::svg(&picture).unwrap();
+        assert_eq!(svg.matches("needs 1,723").count(), 2);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+}
