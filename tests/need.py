@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The need of a NIC by brute force, from operations.csv and the starts of traces alone, against
+"""The need of a NIC by brute force, from operations.csv alone, against
 `tcam sweep`, `tcam answer`, and the smallest pool with which `tcam compare` has no spill. Traces are
 generated ones, and the recordings in tests/data."""
 
@@ -32,8 +32,6 @@ RECORDED = {"hpcg-16": 8, "lulesh-27": 9, "snap-16": 8}
 # next look, and most of one.
 FULL, MOST = 32, 4096
 LARGEST = 1 << 30
-# Bytes of the header of a trace, without its end.
-HEADER = 8192 - 16
 
 
 def tcam(arguments, *words):
@@ -110,14 +108,7 @@ def even(times):
     return times
 
 
-def starts(place):
-    """When each trace began, by rank and context."""
-    headers = [json.loads(path.read_bytes()[:HEADER].split(b"\n", 1)[1].rstrip(b"\0 "))
-               for path in place.glob("*.trace")]  # fmt: skip
-    return {(header["rank"], header["context"]): header["start_ns"] for header in headers}
-
-
-def history(operations, began):
+def history(operations):
     """Who joins a queue and who leaves it, of all ranks, in the order of time: the rank, the context,
     the queue, the rank of the element's source or nothing, and 1 or -1."""
     contexts = {}
@@ -139,7 +130,7 @@ def history(operations, began):
         context = Context(LARGEST, "spill", ())
         context.prq.elements, context.umq.elements = watch("prq"), watch("umq")
         for time_of, row in zip(times, rows):
-            now[0] = began[(rank, name)] + time_of
+            now[0] = time_of
             context.play(row)
         check(not context.differ, f"rank {rank}, {name}: {context.differ[:3]}")
     changes.sort(key=lambda change: change[:2])
@@ -196,7 +187,7 @@ def judge(arguments, what, place, placements):
     subprocess.run([arguments.tcam, "export", f"--out={out}", place], check=True, capture_output=True)
     with (out / "operations.csv").open(encoding="utf-8") as file:
         operations = list(csv.DictReader(file))
-    changes = history(operations, starts(place))
+    changes = history(operations)
     ranks = 1 + max(int(row["rank"]) for row in operations)
     told = []
     for ppn, placement in placements:

@@ -47,6 +47,8 @@ waits() {
     python3 tests/watch.py
     say "Growth with the number of ranks"
     python3 tests/scale.py
+    say "Models of host engines, learned again"
+    papers/advisor.sh check
     say "Examples"
     tests/examples.sh
 }
