@@ -259,7 +259,7 @@ def looked_at(arguments, programs):
         data = (out / f"{name}.parquet").read_bytes()
         check(data[:4] == data[-4:] == b"PAR1", f"{name}.parquet")
     page = (out / "report.html").read_text()
-    check(page.count("<svg") == 8 and "<script" not in page, "the page")
+    check(page.count("<svg") == 9 and "<script" not in page, "the page")
     reports = {int(path.stem): json.loads(path.read_text()) for path in place.glob("*.json")}
     for queue, name in (("prq", "rq"), ("umq", "uq")):
         for outcome in ("hit", "miss"):
