@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# The first capacity experiment: demo.sh fds|lammps
+# The first answer: demo.sh fds|lammps
 . "$(dirname "$0")/setup.sh"
 application=${1:-fds}
 case $application in
@@ -20,8 +20,12 @@ if [ "$application" = fds ]; then
     say "Compiling the MPI programs of tests/apps"
     build_apps mpich "$venvs/mpich/bin/mpicc"
     say "An FDS-like program on 32 ranks of MPICH: every rank sends to rank 0"
-    exec "$tcam" sweep --prq 0,64,...,8192 --repeat 3 --out target/demo/fds -- \
-        "$venvs/mpich/bin/mpiexec" -n 32 "$target/apps/mpich/fds_gather" --steps 24
+    mkdir -p target/demo/fds
+    "$tcam" answer --ppn 16 --out target/demo/fds --html target/demo/fds/answer.html \
+        --plot target/demo/fds/answer.png -- \
+        "$venvs/mpich/bin/mpiexec" -n 32 "$target/apps/mpich/fds_gather"
+    say "The picture is target/demo/fds/answer.png, the page target/demo/fds/answer.html"
+    exit
 fi
 
 need_packages lammps openmpi-bin xz-utils

@@ -27,7 +27,8 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     if let Some(picture) = drawn(facts) {
         let reading = "A NIC whose ranks share that many entries for all that they hold: what of the \
                        receives and unexpected messages is in the table at once, and the share of \
-                       the run's time that the overflow costs. Bars are the range of the runs.";
+                       the run's time that the overflow costs. Points are the worst run, bars the \
+                       range of the runs.";
         text += &html::figure(&picture::svg(&picture)?, "Need and cost of overflow", reading);
     }
     let header = ["device", "entries", "holds all", "host list", "and +1 us", "why not all"];

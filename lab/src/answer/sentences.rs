@@ -82,12 +82,14 @@ fn told(range: Range<u64>) -> String {
 }
 
 fn percent(range: Range<f64>) -> String {
-    match range.most {
-        most if most <= 0.0 => "0".to_owned(),
-        _ => {
-            told_of(range.least, range.most, |of| share(of).trim_end_matches(" %").to_owned())
-                + " %"
-        }
+    let [least, most] =
+        [range.least, range.most].map(|of| share(of).trim_end_matches(" %").to_owned());
+    match (range.most <= 0.0, least == most) {
+        (true, _) => "0".to_owned(),
+        (false, true) => format!("{most} %"),
+        // As narrow as its column.
+        (false, false) if range.least <= 0.0 || least.starts_with('<') => format!("0 to {most} %"),
+        (false, false) => format!("{least} to {most} %"),
     }
 }
 
@@ -165,4 +167,20 @@ pub(super) fn quote(facts: &Facts) -> String {
         count(facts.runs as u64, "run"),
         env!("CARGO_PKG_VERSION"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_as_narrow_as_their_column() {
+        let told = |least, most| percent(Range { least, most }).replace(" to ", "-");
+        assert_eq!(told(0.0, 0.0), "0");
+        assert_eq!(told(2.46, 2.46), "2.5 %");
+        assert_eq!(told(10.04, 99.96), "10.0-99.96 %");
+        assert_eq!(told(0.001, 0.002), "< 0.01 %");
+        assert_eq!(told(0.001, 0.012), "0-0.01 %");
+        assert_eq!(told(0.0, 0.2), "0-0.2 %");
+    }
 }

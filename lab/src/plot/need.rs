@@ -47,11 +47,11 @@ impl picture::Picture for Picture {
     fn draw(&self, canvas: &Canvas<'_, impl Surface>) -> Result<(), Error> {
         canvas.text(&self.title, (40.0, 22.0), 27.0, DARK, Align::Left)?;
         legend(canvas)?;
-        let series = |(colour, marker): (RGBColor, Marker), ranges: &Ranges| Series {
-            colour,
-            marker,
-            values: self.sizes.iter().copied().zip(ranges.iter().map(|of| of.1)).collect(),
-            spread: ranges.clone(),
+        // Points are those of the worst run.
+        let series = |(colour, marker): (RGBColor, Marker), ranges: &Ranges, is_cost: bool| {
+            let worst = ranges.iter().map(|of| if is_cost { of.1 } else { of.0 });
+            let values = self.sizes.iter().copied().zip(worst).collect();
+            Series { colour, marker, values, spread: ranges.clone() }
         };
         let panel = |left: f64, title: &str, unit: &str, axis: Axis, series: Vec<Series>| {
             let frame = (left, 185.0, 520.0, 360.0);
@@ -66,10 +66,11 @@ impl picture::Picture for Picture {
             "Elements that fit at once",
             unit,
             Axis::Percent,
-            vec![series(FITS, &self.at_once)],
+            vec![series(FITS, &self.at_once, false)],
         )?;
         let unit = "share of the run's time (%)";
-        let costs = vec![series(WAY, &self.costs.with_way), series(LIST, &self.costs.list)];
+        let costs =
+            vec![series(WAY, &self.costs.with_way, true), series(LIST, &self.costs.list, true)];
         panel(810.0, "Modelled cost of overflow", unit, Axis::Linear, costs)
     }
 }
