@@ -19,9 +19,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut text = String::from("<section>\n<h2>Answer</h2>\n");
     text += &facts.lack.as_deref().map_or_else(String::new, html::lack);
     text += &paragraph(&format!("{}.", ran(facts)));
-    let (rank, nic) =
-        (format!("worst {}", facts.rank.name), format!("worst NIC: {}", facts.nic.name));
-    let mut needs = Sheet::new("Entries needed", ["", &rank, &nic]);
+    let mut needs = Sheet::new("Entries needed", ["", "by a rank, at most", "by a NIC, at most"]);
     need_rows(facts).into_iter().for_each(|cells| needs.row(cells));
     text += &html::table(&needs);
     if let Some(picture) = drawn(facts) {

@@ -14,11 +14,10 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
     lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
     lines.push(String::new());
-    let [rank, nic] = [worst("", &facts.rank.name), worst("NIC: ", &facts.nic.name)];
-    lines.push(row(["Entries needed", &rank, &nic]));
+    lines.push(row(["Entries needed", "by a rank, at most", "by a NIC, at most"]));
     let [rows @ .., [so, _, entries]] = need_rows(facts);
     lines.extend(rows.iter().map(|cells| row(cells.each_ref().map(String::as_str))));
-    lines.push(format!("{so} {entries}."));
+    lines.extend(folded(&format!("{so} {entries}."), 0));
     lines.push(String::new());
     lines.push(device_row([
         "Device",
@@ -38,11 +37,6 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.push(String::new());
     lines.extend(quote);
     lines
-}
-
-/// `worst: rank 3`
-fn worst(what: &str, name: &str) -> String {
-    cut(&format!("worst {what}{name}"), 24)
 }
 
 fn row([name, rank, nic]: [&str; 3]) -> String {

@@ -10,7 +10,7 @@ use crate::text::page::cut;
 /// The device without limits: it is no product.
 const IDEAL: &str = "ideal";
 
-/// Rows of the need: a name, the worst rank and the worst NIC.
+/// Rows of the need: a name, the most of a rank and the most of a NIC.
 pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     let (rank, nic) = (&facts.rank, &facts.nic);
     let row = |name: &str, [rank, nic]: [Range<u64>; 2]| [name.to_owned(), told(rank), told(nic)];
@@ -20,8 +20,17 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
         row("  of these, whatever timing", [rank.umq_at_least, nic.umq_at_least]),
         row("the MPI's own, besides", [rank.internal, nic.internal]),
         row("all at one moment", [rank.at_once, nic.at_once]),
-        ["So a NIC needs".to_owned(), String::new(), entries(nic.at_once.most)],
+        ["So a NIC needs".to_owned(), String::new(), needs_of(facts)],
     ]
+}
+
+/// `101 entries: that of ranks 0-7`
+fn needs_of(facts: &Facts) -> String {
+    let entries = entries(facts.nic.at_once.most);
+    match facts.hosts > 1 || facts.nodes.is_some_and(|nodes| nodes > 1) {
+        true => format!("{entries}: that of {}", facts.nic.name),
+        false => entries,
+    }
 }
 
 /// Devices that are products.
@@ -61,7 +70,11 @@ pub(super) fn ran(facts: &Facts) -> String {
     };
     let messages = match facts.messages {
         Range { most: 0, .. } => "no message goes through a NIC".to_owned(),
-        messages => format!("{} messages a run", told_of(messages.least, messages.most, whole)),
+        messages => {
+            let between = if facts.nodes.is_some() { " between nodes" } else { "" };
+            let messages = told_of(messages.least, messages.most, whole);
+            format!("{messages} messages{between} a run")
+        }
     };
     let seconds = |seconds| format!("{seconds:.3}");
     told + &format!(
@@ -140,6 +153,10 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
 
 /// A paragraph for a paper or a tender.
 pub(super) fn quote(facts: &Facts) -> String {
+    let (program, ranks) = (cut(&facts.program, 40), count(u64::from(facts.ranks), "rank"));
+    if facts.messages.most == 0 {
+        return format!("No message of {program} on {ranks} goes through a NIC.");
+    }
     let holding = products(facts).filter(|of| of.suffices_in == facts.runs);
     let holding = holding.map(|of| of.judged.device.as_str());
     let holding = match holding.collect::<Vec<_>>().as_slice() {
@@ -153,17 +170,17 @@ pub(super) fn quote(facts: &Facts) -> String {
         }
         _ => ("up to", String::new()),
     };
+    let own = match nic.internal.most {
+        0 => String::new(),
+        own => format!(" (up to {} of them the MPI's own)", whole(own)),
+    };
     format!(
-        "{} on {} needed {up_to} {} for the receives of a rank and {} for its unexpected messages, and \
-         {} at one moment for a NIC of {} (up to {} of them the MPI's own), in {} (tcam {}). \
-         {holding}.{lack}",
-        cut(&facts.program, 40),
-        count(u64::from(facts.ranks), "rank"),
+        "{program} on {ranks} needed {up_to} {} for the receives of a rank and {} for its unexpected \
+         messages, and {} at one moment for a NIC of {}{own}, in {} (tcam {}). {holding}.{lack}",
         entries(facts.rank.prq.most),
         whole(facts.rank.umq.most),
         whole(nic.at_once.most),
         nic.name,
-        whole(nic.internal.most),
         count(facts.runs as u64, "run"),
         env!("CARGO_PKG_VERSION"),
     )

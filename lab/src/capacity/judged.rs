@@ -44,7 +44,7 @@ impl Judged {
             };
             tell(disabled, format!("has no {what}"));
             tell(refused, format!("refuses {}", count(refused, "receive")));
-            tell(short, format!("{} too small", whole(short)));
+            tell(short, format!("{} too short", whole(short)));
         }
         if spills > design {
             why.push(overflow(prq, umq, own, spills - design));
@@ -73,9 +73,15 @@ pub(crate) fn sentence(recordings: &[&[Judged]]) -> String {
         let mut judged = recordings.iter().flat_map(|judged| judged.iter());
         judged.all(|of| of.suffices || of.device != device)
     };
+    // A device without limits is none that anybody has.
+    let known = || devices.iter().map(|of| of.device.as_str()).filter(|device| *device != "ideal");
+    let name = |device: &str| match device {
+        "as recorded" | "as set" => format!("the tables {device}"),
+        device => device.to_owned(),
+    };
     let names = |suffices: bool| {
-        let named = devices.iter().filter(|of| is_enough(&of.device) == suffices);
-        named.map(|of| of.device.as_str()).collect::<Vec<_>>().join(", ")
+        let named = known().filter(|device| is_enough(device) == suffices);
+        named.map(name).collect::<Vec<_>>().join(", ")
     };
     match [names(true), names(false)] {
         [yes, no] if no.is_empty() => format!("Nothing spills on {yes}"),
@@ -100,7 +106,7 @@ mod tests {
         (reasons.table_full, reasons.short, reasons.disabled) = (3, 2, 10);
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
-        assert_eq!(mixed.why, "has no PRQ; 2 too small; 3 spill: table full");
+        assert_eq!(mixed.why, "has no PRQ; 2 too short; 3 spill: table full");
         // The MPI's own elements draw from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use indicatif::ProgressBar;
 use nic::params::Params;
 use nic::plain::plain;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::show::show;
 use crate::capacity::curve::{
     is_charged, is_plain, names_engine, points_of, replays, sums_of, title, turns_of,
 };
+use crate::capacity::late;
 use crate::capacity::need::{Knob, Need};
 use crate::capacity::rows::{self, Runs};
 use crate::capacity::sizes::{self, Sizes, UmqSizes};
@@ -24,6 +26,7 @@ use crate::results::fresh;
 use crate::results::json::Kind;
 use crate::results::lock::Lock;
 use crate::settings::{self, Settings};
+use crate::text::numbers::whole;
 use crate::traces::files::{self, Found};
 use crate::traces::take::Take;
 use crate::traces::{play, repeats};
@@ -180,7 +183,8 @@ fn one(
     let (points, mut rows) = points_of(&sizes, &played, knob);
     let pool_entries = (Knob::of(&params[0]) == Knob::Pool && knob == Knob::Tables)
         .then(|| params[0].number("pool_entries") as u64);
-    let swept = Swept { points, knob, needs, pool_entries, turns: turns_of(&played) };
+    let turns = turns_of(&played).map(|turns| forced(runs, &turns)).transpose()?;
+    let swept = Swept { points, knob, needs, pool_entries, turns };
     rows.iter_mut().for_each(|row| row.set_nodes(arguments.placed.ppn));
     rows::write(out, &rows)?;
     let title = match runs.len() {
@@ -195,6 +199,18 @@ fn one(
     let told = Runs::of_traces(&title, &rows, &swept, least.completeness(), smallest);
     let told = serde_json::to_value(told).map_err(Error::Json)?;
     Ok((told, ranks.iter().map(|ranks| ranks.code(arguments.common.partial)).max().unwrap_or(0)))
+}
+
+/// Adds to the sentence on ranks that take turns what the scheduler has no part in.
+fn forced(runs: &[Found], turns: &str) -> Result<String, Error> {
+    let late = runs.iter().map(|run| Ok(late::of(run, &ProgressBar::hidden())?.rank));
+    let late = late.collect::<Result<Vec<_>, Error>>()?;
+    let (least, most) = (late.iter().min().unwrap_or(&0), late.iter().max().unwrap_or(&0));
+    let range = match least == most {
+        true => whole(*most),
+        false => format!("{} to {}", whole(*least), whole(*most)),
+    };
+    Ok(format!("{turns}. The order of messages alone forces a UMQ of {range}"))
 }
 
 /// Entries of the smallest pool that a device may have.
