@@ -19,10 +19,10 @@ def main(directory):
     print("Longest queues:")
     print(worst[["rank", "queue", "high_water", "inserts", "spills"]].to_string(index=False))
     lengths = pandas.read_parquet(place / "lengths.parquet")
-    whole = lengths.groupby(["rank", "queue", "us"], as_index=False)["elements"].sum()
+    whole = lengths.groupby(["rank", "queue", "operations", "us"], as_index=False)["elements"].sum()
     peaks = whole.loc[whole.groupby("queue")["elements"].idxmax()]
     print("\nWhen each queue was longest:")
-    print(peaks.to_string(index=False))
+    print(peaks[["rank", "queue", "us", "elements"]].to_string(index=False))
     kinds = queues.set_index(["rank", "queue"])
     arrivals = kinds.xs("PRQ", level="queue")["searches"].sum()
     early = kinds.xs("UMQ", level="queue")["inserts"].sum()

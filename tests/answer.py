@@ -154,10 +154,12 @@ def longest(rows, rank, queue):
     lengths = {}
     for row in rows:
         if (row["rank"], row["queue"]) == (str(rank), queue):
-            lengths[int(row["us"])] = lengths.get(int(row["us"]), 0) + int(row["elements"])
-    times = sorted(lengths)
-    most = max(times, key=lambda time: lengths[time])
-    return times[max(times.index(most) - 1, 0)] * 1e-6, most * 1e-6, max(lengths.values())
+            # Two samples may be of one microsecond.
+            sample = (int(row["us"]), int(row["operations"]))
+            lengths[sample] = lengths.get(sample, 0) + int(row["elements"])
+    samples = sorted(lengths)
+    most = max(samples, key=lambda sample: lengths[sample])
+    return samples[max(samples.index(most) - 1, 0)][0] * 1e-6, most[0] * 1e-6, max(lengths.values())
 
 
 def one_clock(arguments, programs):
