@@ -29,7 +29,7 @@ use crate::results::ranks::INCOMPLETE;
 use crate::results::summary::{Adding, Summary};
 use crate::results::{fresh, origin, reports, runs};
 use crate::settings::{self, Settings};
-use crate::text::numbers::{count, share, whole};
+use crate::text::numbers::{count, entries, share, whole};
 use crate::text::progress;
 
 /// Entries of the tables of the run that tells which sizes to try.
@@ -54,6 +54,13 @@ pub(crate) fn sweep(arguments: &Sweep) -> Result<u8, Error> {
     let pairs = |prq: &Sizes| sizes::pairs(prq, arguments.umq.as_ref(), &params);
     // What is wrong with sizes that were given is said before anything runs.
     let given = pairs(&arguments.prq.clone().unwrap_or_else(Sizes::usual))?;
+    if Knob::of(&params) == Knob::Pool {
+        eprintln!(
+            "The tables of each rank are swept, and the pool of the node stays at {}: `tcam record` and \
+             then `tcam sweep --trace` with the same --set sweep the pool",
+            entries(params.number("pool_entries") as u64)
+        );
+    }
     settings::note_report("--out DIR");
     let plan = Plan::new(common, &arguments.command, settings)?;
     let mut signals = Signals::catch()?;
