@@ -43,7 +43,7 @@ pub(crate) struct Common {
     #[arg(long, value_enum, default_value_t = MpiChoice::Auto)]
     pub(crate) mpi: MpiChoice,
 
-    /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
+    /// Accepts results of a part of the ranks, or of ranks that were cut short: otherwise the exit code is 3.
     #[arg(long)]
     pub(crate) partial: bool,
 }

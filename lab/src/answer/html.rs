@@ -19,7 +19,7 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
     let mut text = String::from("<section>\n<h2>Answer</h2>\n");
     text += &facts.lack.as_deref().map_or_else(String::new, html::lack);
     text += &paragraph(&format!("{}.", ran(facts)));
-    let mut needs = Sheet::new("Entries needed", ["", "by a rank, at most", "by a NIC, at most"]);
+    let mut needs = Sheet::new("Entries needed", ["", "peak of a rank", "peak of a NIC"]);
     need_rows(facts).into_iter().for_each(|cells| needs.row(cells));
     text += &html::table(&needs);
     if let Some(picture) = drawn(facts) {
@@ -29,7 +29,14 @@ pub(crate) fn section(facts: &Facts) -> Result<String, Error> {
                        range of the runs.";
         text += &html::figure(&picture::svg(&picture)?, "Need and cost of overflow", reading);
     }
-    let header = ["device", "entries", "holds all", "host list", "and +1 us", "why not all"];
+    let header = [
+        "device",
+        "entries (a+b: of a rank)",
+        "holds all",
+        "host list",
+        "list+1 us",
+        "why not all",
+    ];
     let mut devices = Sheet::new("Devices, and what overflow costs of the run's time", header);
     for device in products(facts) {
         let cells = device_cells(device, facts.runs).into_iter();

@@ -14,7 +14,7 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
     lines.extend(facts.lack.iter().flat_map(|lack| folded(lack, 0)));
     lines.extend(folded(&format!("{}.", ran(facts)), 0).into_iter().take(3));
     lines.push(String::new());
-    lines.push(row(["Entries needed", "by a rank, at most", "by a NIC, at most"]));
+    lines.push(row(["Entries needed", "peak of a rank", "peak of a NIC"]));
     let [rows @ .., [so, _, entries]] = need_rows(facts);
     lines.extend(rows.iter().map(|cells| row(cells.each_ref().map(String::as_str))));
     lines.extend(folded(&format!("{so} {entries}."), 0));
@@ -27,13 +27,19 @@ pub(crate) fn lines(facts: &Facts) -> Vec<String> {
         "",
         "why not all",
     ]));
-    lines.push(device_row(["", "", "all", "host list", "and +1 us", ""]));
+    lines.push(device_row(["", "a+b: a rank", "all", "host list", "list+1 us", ""]));
     lines.extend(products(facts).flat_map(|device| of_device(device, facts.runs)));
     lines.push(String::new());
     let room = LINES.saturating_sub(lines.len() + 1);
     let quote = folded(&format!("To quote: {}", quote(facts)), 0);
-    let limits = limits(facts).into_iter().flat_map(|limit| folded(&format!("- {limit}"), 2));
-    lines.extend(limits.take(room.saturating_sub(quote.len())));
+    let mut room = room.saturating_sub(quote.len());
+    for limit in limits(facts).iter().map(|limit| folded(&format!("- {limit}"), 2)) {
+        // No sentence is cut off.
+        if limit.len() <= room {
+            room -= limit.len();
+            lines.extend(limit);
+        }
+    }
     lines.push(String::new());
     lines.extend(quote);
     lines

@@ -17,20 +17,21 @@ pub(super) fn need_rows(facts: &Facts) -> [[String; 3]; 6] {
     [
         row("receives (PRQ)", [rank.prq, nic.prq]),
         row("unexpected messages (UMQ)", [rank.umq, nic.umq]),
-        row("  of these, whatever timing", [rank.umq_at_least, nic.umq_at_least]),
-        row("the MPI's own, besides", [rank.internal, nic.internal]),
-        row("all at one moment", [rank.at_once, nic.at_once]),
-        ["So a NIC needs".to_owned(), String::new(), needs_of(facts)],
+        row("  of these, unavoidable", [rank.umq_at_least, nic.umq_at_least]),
+        row("receives of the MPI itself", [rank.internal, nic.internal]),
+        row("peak of their sum", [rank.at_once, nic.at_once]),
+        ["Shared by the ranks of a NIC, it needs".to_owned(), String::new(), needs_of(facts)],
     ]
 }
 
-/// `101 entries: that of ranks 0-7`
+/// `101 entries (ranks 0-7)`
 fn needs_of(facts: &Facts) -> String {
-    let entries = entries(facts.nic.at_once.most);
-    match facts.hosts > 1 || facts.nodes.is_some_and(|nodes| nodes > 1) {
-        true => format!("{entries}: that of {}", facts.nic.name),
-        false => entries,
-    }
+    let more = if failed(facts) { " or more" } else { "" };
+    format!("{}{more} ({})", entries(facts.nic.at_once.most), facts.nic.name)
+}
+
+fn failed(facts: &Facts) -> bool {
+    facts.exit_status.is_some_and(|status| status != 0)
 }
 
 /// Devices that are products.
@@ -111,37 +112,30 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
     let mut limits: Vec<String> = facts.coarse.iter().cloned().collect();
     if facts.crowded {
         limits.push(
-            "Ranks share processors, which distorts the UMQ, its spread, the time of the run and so \
-             the shares of it: better run with a processor for each rank."
+            "Ranks share processors: the UMQ, the time and the costs will differ on a machine with a \
+             processor for each rank. Run it there before you decide."
                 .to_owned(),
         );
     }
     if facts.runs == 1 {
-        limits.push("One run shows no spread: give three, or --repeat 3.".to_owned());
+        limits.push("One run shows no spread: record three.".to_owned());
     }
     limits.push(match facts.nodes {
         None => {
-            "Each host has one NIC here, which also gets the messages within the host; --ppn P \
-                 places P ranks on a node, and leaves out the messages within it."
+            "All ranks of a host share one NIC, which also gets the messages within the host. With \
+                 --ppn P a NIC has P ranks, and gets the messages between nodes only."
                 .to_owned()
         }
-        Some(nodes) => format!(
-            "{} assumed: messages within one are left out, others keep their order.",
-            match nodes {
-                1 => "One node is".to_owned(),
-                nodes => format!("{nodes} nodes are"),
-            }
-        ),
+        Some(1) => "One node is assumed: messages within a node are left out.".to_owned(),
+        Some(nodes) => format!("{nodes} nodes are assumed: messages within a node are left out."),
     });
     limits.push(
-        "Whatever timing: as if each message came as late as its receive or probe, and the order \
-         of its sender, allow."
-            .to_owned(),
+        "Unavoidable: by the order of receives and messages, whatever the timing.".to_owned(),
     );
     limits.push(format!(
-        "Costs are modelled shares of the run's time, on the rank that pays most, as if nothing \
-         overlapped: searches of a list on the host; and +1 us, {} ns for the way from the NIC to \
-         the host and back of each message that it hands over (an assumption).",
+        "Costs are modelled shares of the run's time on the rank that pays most, without overlap. Host \
+         list: searches on the host. List+1 us: also {} ns, an assumption, for each message that a \
+         table hands over.",
         whole(2 * WAY_NS)
     ));
     let spills = |of: &Device| of.judged.device == "cassini-hardware" && !of.judged.suffices;
@@ -153,20 +147,26 @@ pub(super) fn limits(facts: &Facts) -> Vec<String> {
 
 /// A paragraph for a paper or a tender.
 pub(super) fn quote(facts: &Facts) -> String {
-    let (program, ranks) = (cut(&facts.program, 40), count(u64::from(facts.ranks), "rank"));
+    let command = if facts.command.is_empty() { &facts.program } else { &facts.command };
+    let mut ranks = count(u64::from(facts.ranks), "rank");
+    if let Some(processors) = facts.processors.filter(|_| facts.crowded) {
+        ranks += &format!(" ({})", count(processors as u64, "processor"));
+    }
+    let program = cut(command, 60);
     if facts.messages.most == 0 {
         return format!("No message of {program} on {ranks} goes through a NIC.");
     }
     let holding = products(facts).filter(|of| of.suffices_in == facts.runs);
-    let holding = holding.map(|of| of.judged.device.as_str());
-    let holding = match holding.collect::<Vec<_>>().as_slice() {
-        [] => "No emulated device holds all".to_owned(),
-        names => format!("Of the emulated devices {} hold all", names.join(", ")),
+    let holding: Vec<_> = holding.map(|of| of.judged.device.as_str()).collect();
+    let holding = match (holding.as_slice(), failed(facts)) {
+        ([], _) => "No emulated device holds all".to_owned(),
+        (names, false) => format!("Of the emulated devices {} hold all", names.join(", ")),
+        (names, true) => format!("Of the emulated devices {} held that", names.join(", ")),
     };
     let nic = &facts.nic;
     let (up_to, lack) = match facts.exit_status {
         Some(status) if status != 0 => {
-            ("at least", format!(" The program failed (exit status {status})."))
+            ("at least", format!("The program failed (exit status {status}). "))
         }
         _ => ("up to", String::new()),
     };
@@ -175,8 +175,8 @@ pub(super) fn quote(facts: &Facts) -> String {
         own => format!(" (up to {} of them the MPI's own)", whole(own)),
     };
     format!(
-        "{program} on {ranks} needed {up_to} {} for the receives of a rank and {} for its unexpected \
-         messages, and {} at one moment for a NIC of {}{own}, in {} (tcam {}). {holding}.{lack}",
+        "{lack}{program} on {ranks} needed {up_to} {} for the receives of a rank and {} for its unexpected \
+         messages, and {} at one moment for a NIC of {}{own}, in {} (tcam {}). {holding}.",
         entries(facts.rank.prq.most),
         whole(facts.rank.umq.most),
         whole(nic.at_once.most),

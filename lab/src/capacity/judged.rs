@@ -44,7 +44,7 @@ impl Judged {
             };
             tell(disabled, format!("has no {what}"));
             tell(refused, format!("refuses {}", count(refused, "receive")));
-            tell(short, format!("{} too short", whole(short)));
+            tell(short, format!("{} small buffers", whole(short)));
         }
         if spills > design {
             why.push(overflow(prq, umq, own, spills - design));
@@ -62,7 +62,10 @@ fn overflow(prq: &QueueCounters, umq: &QueueCounters, own: u64, overflowed: u64)
     let own = if own > 0 { format!(", {} of them the MPI's", whole(own)) } else { String::new() };
     let reason =
         most.filter(|(elements, _)| *elements > 0).map_or("pool empty", |(_, reason)| reason);
-    format!("{} spill{own}: {reason}", whole(overflowed))
+    match reason {
+        "order" => format!("{} behind others{own}", whole(overflowed)),
+        reason => format!("{} spill{own}: {reason}", whole(overflowed)),
+    }
 }
 
 /// `Sufficient: a, b. Not sufficient: c, d.`
@@ -106,7 +109,7 @@ mod tests {
         (reasons.table_full, reasons.short, reasons.disabled) = (3, 2, 10);
         let mixed = judged(report.clone());
         assert_eq!((mixed.by_design, mixed.overflowed), (12, 3));
-        assert_eq!(mixed.why, "has no PRQ; 2 too short; 3 spill: table full");
+        assert_eq!(mixed.why, "has no PRQ; 2 small buffers; 3 spill: table full");
         // The MPI's own elements draw from a pool.
         let mut own = sample(0, 30, 25);
         own.msg.prq.spills = 4;

@@ -30,8 +30,8 @@ use crate::traces::{files, repeats};
 /// Answers on one page: how many entries a program needs, which devices hold them, and what
 /// overflow costs.
 ///
-/// Records a program several times, or takes recordings, and plays them to every device that has a
-/// name. Needs are those of a rank, and of the NIC that all ranks of a node share.
+/// Records a program several times, or takes recordings, and replays them on every device of
+/// `tcam devices`. Needs are those of a rank, and of the NIC that all ranks of a node share.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tcam answer -- mpiexec -n 16 ./app
@@ -71,7 +71,7 @@ pub(crate) struct Answer {
     #[command(flatten)]
     common: Common,
 
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
+    /// Takes traces of killed ranks as far as they go, and leaves out those without a beginning.
     #[arg(long)]
     cut_off: bool,
 

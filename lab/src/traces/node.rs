@@ -31,9 +31,8 @@ use crate::error::Error;
 /// How the ranks of a recording are placed on nodes, each with one NIC.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Placed {
-    /// Plays what a NIC would see with P ranks on a node: messages between these, and the receives
-    /// that name them, are left out, and the ranks share the pool. Receives from any source stay
-    /// until they are answered.
+    /// Replays what a NIC sees that P ranks of a node share: messages between these ranks, and the
+    /// receives that name them, are left out. A receive from any source stays until it is matched.
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub(crate) ppn: Option<NonZeroU32>,
 

@@ -6,16 +6,16 @@ use clap::Args;
 /// Which traces are taken, and how much of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
 pub(crate) struct Take {
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
+    /// Takes traces of killed ranks as far as they go, and leaves out those without a beginning.
     #[arg(long)]
     pub(crate) cut_off: bool,
 
-    /// Ends a replay, with an error, in which a queue has more elements. Each takes 150 to 250
-    /// bytes; as many traces are replayed at a time as there are cores.
+    /// Fails a replay in which a queue has more than N elements. An element takes 150 to 250 bytes;
+    /// as many traces are replayed at a time as there are cores.
     #[arg(long, value_name = "N", default_value_t = MAX_QUEUE)]
     pub(crate) max_queue: usize,
 
-    /// Takes what there is where ranks are missing or were cut short; otherwise the exit code is 3.
+    /// Accepts results of a part of the ranks, or of ranks that were cut short: otherwise the exit code is 3.
     #[arg(long)]
     pub(crate) partial: bool,
 }

@@ -21,11 +21,11 @@ use crate::traces::take::Take;
 /// Predicts the entries that a program needs at another number of ranks.
 ///
 /// Takes recordings of one program at three or more numbers of ranks, and compares constant,
-/// logarithmic, square root and linear growth with their needs. Prints the range of all laws that fit,
-/// or says that it is too wide.
+/// logarithmic, square root and linear growth with their needs. Prints the range that the laws which
+/// fit predict for a rank and for a NIC, or that it is too wide to be of use.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tcam scale run-8 run-16 run-32 --to 10000
+  tcam scale run-8 run-16 run-32 --to 1000
   tcam scale run-8-* run-16-* run-32-* --to 4096 --ppn 8 --json scale.json")]
 pub(crate) struct Scale {
     /// Directories of recordings. Those with the same number of ranks are repeats.

@@ -85,7 +85,7 @@ pub(crate) struct Sweep {
     )]
     pub(crate) trace: Vec<PathBuf>,
 
-    /// Takes traces that were cut off, up to there, and leaves out those without a beginning.
+    /// Takes traces of killed ranks as far as they go, and leaves out those without a beginning.
     #[arg(long, requires = "trace")]
     pub(crate) cut_off: bool,
 
