@@ -455,7 +455,9 @@ def sibling_mode(arguments):
 def memory_apart(arguments, programs):
     """Ranks of one host with a /dev/shm of their own are found before they fail."""
     apart = fresh("apart") / "apart.sh"
-    apart.write_text("#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs t /dev/shm && exec \"$@\"' sh \"$@\"\n")
+    # It stays mounted until the other rank has one: the kernel gives a device number again.
+    inside = 'mount -t tmpfs t /dev/shm && "$@"; code=$?; sleep 2; exit $code'
+    apart.write_text(f"#!/bin/sh\nexec unshare -rm sh -c '{inside}' sh \"$@\"\n")
     apart.chmod(0o755)
     if subprocess.run([apart, "true"], capture_output=True).returncode != 0:
         print("ranks with a /dev/shm of their own: skipped, no namespaces may be made")

@@ -594,7 +594,8 @@ def main():
     parser.add_argument("--tcam", type=pathlib.Path, default=mpi.TCAM)
     parser.add_argument("--fault", action="append", default=[], help="only these faults")
     parser.add_argument("--mpi4py", type=pathlib.Path, help="the directory of mpi4py's tests")
-    parser.add_argument("--only", choices=["faults", "programs"])
+    parts = ["programs", "tools", "faults"]
+    parser.add_argument("--only", type=mpi.words(parts), default=parts, help="programs, tools, faults")
     arguments = parser.parse_args()
     if why := TwoHosts.why_not():
         print(f"SKIPPED, two hosts: {why}")
@@ -604,13 +605,14 @@ def main():
     os.environ["OMPI_MCA_mpi_add_procs_cutoff"] = "1024"
     failed = 0
     with TwoHosts() as hosts:
-        if arguments.only != "faults":
+        if "programs" in arguments.only:
             failed += run_programs(arguments, hosts)
+        if "tools" in arguments.only:
             failed += run_tune(arguments, hosts)
             failed += run_polling(arguments, hosts)
         if arguments.mpi4py:
             failed += run_mpi4py(arguments, hosts, arguments.mpi4py)
-        if arguments.only != "programs":
+        if "faults" in arguments.only:
             failed += run_faults(hosts, arguments.fault)
     print(f"{failed} failed")
     return 1 if failed else 0

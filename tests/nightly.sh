@@ -38,7 +38,7 @@ waits() {
     say "Bad days, 70,000 clients"
     tests/faults.sh "$target/provider"
     say "Two hosts, all sizes of the table"
-    python3 tests/hosts.py --only programs
+    python3 tests/hosts.py --only programs,tools
     say "mpi4py on three ranks"
     RANKS=3 tests/mpi4py.sh
     say "Thresholds between channels, and files of settings"

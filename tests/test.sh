@@ -39,7 +39,7 @@ waits() {
     say "Bad days"
     tests/faults.sh "$target/provider"
     say "Two hosts"
-    python3 tests/hosts.py --each 2 --entries 7 --mpi4py "$mpi4py_tests"
+    python3 tests/hosts.py --only programs,faults --each 2 --entries 7 --mpi4py "$mpi4py_tests"
     say "The command line on bad days"
     python3 tests/command.py
     say "How runs end"
