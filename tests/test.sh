@@ -58,8 +58,13 @@ fi
 need_packages $build_packages $test_packages
 need_cargo
 mind_room 2500
-# These wait for the network.
-(stage=; need_mpich; need_openmpi; need_mpi4py_tests) >"$target/installs.log" 2>&1 &
+# These wait for the network, beside the stages: they begin none.
+(
+    say() { say_title "$@"; }
+    need_mpich
+    need_openmpi
+    need_mpi4py_tests
+) >"$target/installs.log" 2>&1 &
 installs=$!
 say "Format and lints"
 cargo fmt --all --check
