@@ -161,14 +161,8 @@ pub(crate) enum Error {
     )]
     QueueTooLong { path: PathBuf, queue: &'static str, of: String, limit: usize },
 
-    #[error(
-        "{path}: an earlier version recorded it, without lengths of receives: refuse_below and \
-         force_above do nothing"
-    )]
-    NoLengths { path: PathBuf },
-
-    #[error("{path}: the trace does not tell which thread did what: {why}")]
-    NoThreads { path: PathBuf, why: &'static str },
+    #[error("{0}: it is generated, not recorded, and does not tell which thread did what")]
+    NoThreads(PathBuf),
 
     #[error("--placement {path} has the node of every rank: leave --ppn out")]
     PlacedTwice { path: PathBuf },
@@ -186,12 +180,6 @@ pub(crate) enum Error {
         "{path}: no rank is known, and a placement (--ppn, --placement) needs that of every trace"
     )]
     NoRankForNode { path: PathBuf },
-
-    #[error(
-        "{path}: addresses of peers are missing, which --ppn and --placement need; recordings of this version have \
-         them"
-    )]
-    NoPeersForNode { path: PathBuf },
 
     #[error(
         "--ppn and --placement need the traces of all ranks, to know who is whose neighbour: {known} of {of} are there"

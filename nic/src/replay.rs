@@ -92,7 +92,7 @@ impl Replay {
                     tell(Change::Met(*number));
                 }
             }
-            Op::Take(key) | Op::Claim(key) | Op::Discard(key) => {
+            Op::Claim(key) | Op::Discard(key) => {
                 if let Some((_, number)) = self.context.discard(key) {
                     tell(Change::Taken(number));
                 }

@@ -31,11 +31,10 @@
 //! | held | | a receive that was held back |
 //! | arrive | | a message, of so many bytes; its key has no ignore bits |
 //! | peek | | a look at the unexpected messages |
-//! | take | | in versions 3 and 4: a claim or a discard |
 //! | cancel | number (2) | a posted receive, of which so many were posted before |
 //! | drop | number (2) | an unexpected message, before which so many arrived |
 //! | processes | number | so many processes there are |
-//! | peer | number, IPv4, port | the address of a peer number, before the first operation that names it; not in version 3 |
+//! | peer | number, IPv4, port | the address of a peer number, before the first operation that names it |
 //! | fill | | nothing: the next record did not fit into the window |
 //! | again | | the last operation, as often again as the length says, at most 255 times |
 //! | claim | | a look at the unexpected messages; what is found is set aside to be received |
@@ -50,8 +49,7 @@
 //! progress (`FI_PROGRESS_AUTO`).
 //!
 //! Sends and processor times are there if they are asked for (`FI_TCAM_TRACE_SENDS`). Matching depends
-//! neither on them nor on threads. Versions 3 to 5 are read, too: they have no *turn* and tell threads
-//! with sends only; 3 and 4 have no lengths of receives.
+//! neither on them nor on threads.
 //!
 //! The recorder writes into the window, and appends it to the file when it is full.
 //! Then `laps` grows by one, and the window begins again. So the youngest records are
@@ -72,7 +70,6 @@ mod op;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
@@ -90,13 +87,6 @@ use crate::plain;
 pub const MAGIC: &str = "tcam-trace 6\n";
 /// The same up to the version.
 const ANY_VERSION: &str = "tcam-trace ";
-/// Versions that are read.
-const VERSIONS: RangeInclusive<u8> = 3..=6;
-/// From these on traces have addresses of peers, lengths of receives, and threads where no sends are
-/// recorded.
-const WITH_PEERS: u8 = 4;
-const WITH_LENGTHS: u8 = 5;
-const WITH_THREADS: u8 = 6;
 /// Bytes of the header.
 pub const HEADER: usize = 8192;
 /// Bytes of the header's end, which [`state`] makes.
@@ -176,11 +166,10 @@ impl Header {
 pub struct Reader<R> {
     from: Input<R>,
     header: Header,
-    version: u8,
     decoder: Decoder,
     end: End,
     peers: BTreeMap<u32, Address>,
-    thread: Option<Thread>,
+    thread: Thread,
     now: u64,
     /// Records read.
     position: u64,
@@ -205,7 +194,7 @@ impl<R: Read> Reader<R> {
         if len < MAGIC.len() && MAGIC.as_bytes().starts_with(&bytes[..len]) {
             return Err(TraceError::Short(len));
         }
-        let version = version_of(&bytes[..len])?;
+        check_version(&bytes[..len])?;
         if len < HEADER {
             return Err(TraceError::Short(len));
         }
@@ -224,11 +213,10 @@ impl<R: Read> Reader<R> {
         Ok(Self {
             from,
             header,
-            version,
             decoder,
             end,
             peers,
-            thread: (version >= WITH_THREADS).then(Thread::default),
+            thread: Thread::default(),
             now: 0,
             position: 0,
             at_end: false,
@@ -241,31 +229,18 @@ impl<R: Read> Reader<R> {
         &self.header
     }
 
-    /// Whether it is of a version that has the addresses of peers.
-    #[must_use]
-    pub fn tells_peers(&self) -> bool {
-        self.version >= WITH_PEERS
-    }
-
-    /// Whether receives have their lengths.
-    #[must_use]
-    pub fn tells_lengths(&self) -> bool {
-        self.version >= WITH_LENGTHS
-    }
-
     /// Where the peers are that were named up to now, by number.
     pub fn peers(&self) -> &BTreeMap<u32, Address> {
         &self.peers
     }
 
-    /// The thread that did the last operation, with its processor time when the recorder last looked;
-    /// nothing if the trace does not tell.
+    /// The thread that did the last operation, with its processor time when the recorder last looked.
     #[must_use]
-    pub fn thread(&self) -> Option<Thread> {
+    pub fn thread(&self) -> Thread {
         self.thread
     }
 
-    /// Whether its process was ended in the middle of it, or runs still. Earlier recorders did not
+    /// Whether its process was ended in the middle of it, or runs still. Generated traces do not
     /// tell.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
@@ -300,10 +275,7 @@ impl<R: Read> Reader<R> {
                 Ok(Record::Peer(number, address)) => {
                     self.peers.insert(number, address);
                 }
-                Ok(Record::Thread(Thread { cpu_ns: None, .. })) if self.version < WITH_THREADS => {
-                    return Err(TraceError::Record(self.position));
-                }
-                Ok(Record::Thread(thread)) => self.thread = Some(thread),
+                Ok(Record::Thread(thread)) => self.thread = thread,
                 Ok(Record::More) => {}
                 Err(NoRecord::End) => {
                     self.at_end = true;
@@ -333,12 +305,11 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// The version of a trace that begins with these bytes.
-fn version_of(bytes: &[u8]) -> Result<u8, TraceError> {
-    let rest = bytes.strip_prefix(ANY_VERSION.as_bytes()).ok_or(TraceError::Foreign)?;
-    match rest {
-        [digit @ b'0'..=b'9', b'\n', ..] if VERSIONS.contains(&(digit - b'0')) => Ok(digit - b'0'),
-        [_, _, ..] => Err(TraceError::Version),
+/// Whether these are the first bytes of a trace of this version.
+fn check_version(bytes: &[u8]) -> Result<(), TraceError> {
+    match bytes.strip_prefix(ANY_VERSION.as_bytes()) {
+        _ if bytes.starts_with(MAGIC.as_bytes()) => Ok(()),
+        Some([_, _, ..]) => Err(TraceError::Version),
         _ => Err(TraceError::Foreign),
     }
 }
@@ -372,7 +343,7 @@ pub enum TraceError {
     #[error("no trace of tcam")]
     Foreign,
     /// Of another version.
-    #[error("a trace of another version of tcam: this one reads versions 3 to 6")]
+    #[error("a trace of another version of tcam: this one reads version 6")]
     Version,
     /// The header is damaged.
     #[error("the header is damaged: {0}")]

@@ -46,7 +46,6 @@ fn op() -> impl Strategy<Value = Op> {
         posted().prop_map(Op::Held),
         envelope.prop_map(Op::Arrive),
         key().prop_map(Op::Peek),
-        key().prop_map(Op::Take),
         key().prop_map(Op::Claim),
         key().prop_map(Op::Discard),
         any::<u64>().prop_map(Op::Cancel),
@@ -131,7 +130,7 @@ fn errors_say_what_is_wrong() {
     assert_eq!(error(b"PNG"), "no trace of tcam");
     assert_eq!(
         error(b"tcam-trace 1\n{}"),
-        "a trace of another version of tcam: this one reads versions 3 to 6"
+        "a trace of another version of tcam: this one reads version 6"
     );
     assert_eq!(error(&whole[..5]), "cut off before the first record, after 5 bytes");
     assert_eq!(error(&whole[..100]), "cut off before the first record, after 100 bytes");
@@ -237,8 +236,8 @@ fn sends_name_their_receiver_and_threads_are_told_beside_them() {
     let told: Vec<_> =
         std::iter::from_fn(|| Some((reader.next()?.unwrap().1, reader.thread()))).collect();
     let threads = [(1, 0xffff), (2, 0x1_0000)]
-        .map(|(at, len)| (sent(len), Some(thread(at, 10 << 32 | u64::from(at)))));
-    assert_eq!(told, [&[(sent(8), Some(Thread::default()))], &threads[..]].concat());
+        .map(|(at, len)| (sent(len), thread(at, 10 << 32 | u64::from(at))));
+    assert_eq!(told, [&[(sent(8), Thread::default())], &threads[..]].concat());
     assert!(matches!(read(&bytes[..bytes.len() - 3]), Err(TraceError::Cut(_))));
     // To any peer.
     let mut odd = header().to_bytes();
@@ -249,7 +248,7 @@ fn sends_name_their_receiver_and_threads_are_told_beside_them() {
 }
 
 /// Operations with the threads that did them.
-fn threads_of(bytes: &[u8]) -> Result<Vec<(Op, Option<Thread>)>, TraceError> {
+fn threads_of(bytes: &[u8]) -> Result<Vec<(Op, Thread)>, TraceError> {
     let mut reader = Reader::new(bytes)?;
     let mut told = Vec::new();
     while let Some(next) = reader.next() {
@@ -277,22 +276,18 @@ proptest! {
                 prop_assert_eq!(bytes.len() - before, words * WORD);
             }
             encoder.op(&mut bytes, &op).unwrap();
-            expected.push((op, Some(now)));
+            expected.push((op, now));
         }
         prop_assert_eq!(threads_of(&bytes).unwrap(), expected);
     }
 }
 
 #[test]
-fn a_trace_of_one_thread_is_as_long_as_without_threads_and_earlier_ones_do_not_tell() {
+fn a_trace_of_one_thread_is_as_long_as_without_threads() {
     let ops = [(5, Op::Cancel(3)), (6, Op::Drop(1))];
     let bytes = file(&ops);
     assert_eq!(bytes.len(), HEADER + 2 * (3 + 3) * WORD);
-    let all_of = |thread| ops.map(|(_, op)| (op, thread));
-    assert_eq!(threads_of(&bytes).unwrap(), all_of(Some(Thread::default())));
-    let mut earlier = bytes;
-    earlier[11] = b'5';
-    assert_eq!(threads_of(&earlier).unwrap(), all_of(None));
+    assert_eq!(threads_of(&bytes).unwrap(), ops.map(|(_, op)| (op, Thread::default())));
 }
 
 #[test]
@@ -302,7 +297,7 @@ fn a_turn_is_of_what_follows_also_where_that_repeats_the_last_operation() {
     bytes.put([again(1)]).unwrap();
     put_thread(&mut bytes, turn(7)).unwrap();
     bytes.put([again(2)]).unwrap();
-    let told = [0, 0, 7, 7].map(|number| (op, Some(turn(number))));
+    let told = [0, 0, 7, 7].map(|number| (op, turn(number)));
     assert_eq!(threads_of(&bytes).unwrap(), told);
     // Cut off in it, or behind it.
     let whole = bytes.len();
@@ -315,24 +310,20 @@ fn a_turn_is_of_what_follows_also_where_that_repeats_the_last_operation() {
 #[test]
 fn threads_that_cannot_be_are_damage() {
     let most = u32::MAX >> 6;
-    let file = |version, words: [u32; 4]| {
+    let file = |words: [u32; 4]| {
         let mut bytes = header().to_bytes();
-        bytes[11] = version;
         bytes.put(words).unwrap();
         Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
-        threads_of(&bytes).map(|told| told[0].1.unwrap().number).map_err(|error| error.to_string())
+        threads_of(&bytes).map(|told| told[0].1.number).map_err(|error| error.to_string())
     };
-    assert_eq!(file(b'6', [20, most, 0, 0]), Ok(most));
-    assert_eq!(file(b'6', [20, most + 1, 0, 0]), Err("record 0 is damaged".to_owned()));
-    // A turn of an earlier version, which has none.
-    let turn = 21 | 3 << 6;
-    assert_eq!(file(b'6', [turn, 14, 14, 14]), Ok(3));
-    assert_eq!(file(b'5', [turn, 14, 14, 14]), Err("record 0 is damaged".to_owned()));
+    assert_eq!(file([20, most, 0, 0]), Ok(most));
+    assert_eq!(file([20, most + 1, 0, 0]), Err("record 0 is damaged".to_owned()));
+    assert_eq!(file([21 | 3 << 6, 14, 14, 14]), Ok(3));
     // More threads than have numbers share the last one.
     let mut bytes = header().to_bytes();
     put_thread(&mut bytes, Thread { number: u32::MAX, ..Thread::default() }).unwrap();
     Encoder::default().op(&mut bytes, &Op::Drop(1)).unwrap();
-    assert_eq!(threads_of(&bytes).unwrap()[0].1.unwrap().number, most);
+    assert_eq!(threads_of(&bytes).unwrap()[0].1.number, most);
 }
 
 #[test]
@@ -347,23 +338,23 @@ fn the_first_key_is_written_whatever_it_is() {
 }
 
 #[test]
-fn earlier_versions_are_read_without_lengths_of_receives() {
+fn words_of_few_bits_are_read_and_other_versions_refused() {
     let key = Key { bits: 0, ignore: 0, source: Source::new(0) };
     let post = Posted { key, len: 0, multi: None, non_contiguous: true };
     let message = Envelope { source: 0, bits: 0, len: 9 };
-    for (version, tells_lengths) in [(3, false), (4, false), (5, true), (6, true)] {
-        let mut bytes = header().to_bytes();
-        bytes[11] = b'0' + version;
-        // A post, in parts; a message; a take. All of the key that every place holds at first.
-        [5 | 1 << 5, 8 | 9 << 16, 10].iter().for_each(|&word| bytes.put([word]).unwrap());
-        let mut reader = Reader::new(&bytes[..]).unwrap();
-        assert_eq!(reader.tells_lengths(), tells_lengths);
-        assert_eq!(reader.thread(), (version == 6).then(Thread::default));
-        let ops: Vec<_> = reader.by_ref().map(|it| it.unwrap().1).collect();
-        assert_eq!(ops, [Op::Post(post), Op::Arrive(message), Op::Take(key)]);
-        for cut in 1..WORD {
-            assert!(matches!(read(&bytes[..bytes.len() - cut]), Err(TraceError::Cut(2))));
-        }
+    let mut bytes = header().to_bytes();
+    // A post, in parts; a message; a peek. All of the key that every place holds at first.
+    [5 | 1 << 5, 8 | 9 << 16, 9].iter().for_each(|&word| bytes.put([word]).unwrap());
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.thread(), Thread::default());
+    let ops: Vec<_> = reader.by_ref().map(|it| it.unwrap().1).collect();
+    assert_eq!(ops, [Op::Post(post), Op::Arrive(message), Op::Peek(key)]);
+    for cut in 1..WORD {
+        assert!(matches!(read(&bytes[..bytes.len() - cut]), Err(TraceError::Cut(2))));
+    }
+    for version in [b'5', b'7', b'x'] {
+        bytes[11] = version;
+        assert!(matches!(read(&bytes), Err(TraceError::Version)), "version {version}");
     }
 }
 
@@ -376,14 +367,9 @@ fn peers_are_told_beside_the_operations() {
     let (mut encoder, address) = (Encoder::default(), Address { ip: 0x7f00_0001, port: 4711 });
     put_peer(&mut bytes, 7, address).unwrap();
     ops.iter().for_each(|op| encoder.op(&mut bytes, op).unwrap());
-    for version in ["tcam-trace 6", "tcam-trace 5", "tcam-trace 4", "tcam-trace 3"] {
-        bytes[..version.len()].copy_from_slice(version.as_bytes());
-        let mut reader = Reader::new(&bytes[..]).unwrap();
-        assert_eq!(reader.by_ref().map(|it| it.unwrap().1).collect::<Vec<_>>(), ops);
-        assert_eq!(reader.peers().get(&7), Some(&address));
-    }
-    bytes[..12].copy_from_slice(b"tcam-trace 2");
-    assert!(matches!(Reader::new(&bytes[..]), Err(TraceError::Version)));
+    let mut reader = Reader::new(&bytes[..]).unwrap();
+    assert_eq!(reader.by_ref().map(|it| it.unwrap().1).collect::<Vec<_>>(), ops);
+    assert_eq!(reader.peers().get(&7), Some(&address));
     let mut odd = header().to_bytes();
     put_peer(&mut odd, LARGEST_SOURCE + 1, address).unwrap();
     assert!(matches!(read(&odd), Err(TraceError::Record(0))));

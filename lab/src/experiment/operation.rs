@@ -101,7 +101,7 @@ pub(super) fn searched(op: &Op) -> Option<Queue> {
 
 /// Whether an operation takes an unexpected message that no receive matched.
 fn takes(op: &Op) -> bool {
-    matches!(op, Op::Take(_) | Op::Claim(_) | Op::Discard(_))
+    matches!(op, Op::Claim(_) | Op::Discard(_))
 }
 
 /// Whether the search of an operation is counted: one for a message to take is a probe where
@@ -125,7 +125,7 @@ impl Numbers {
             Op::Post(_) | Op::PostAnyway(_) => (next(&mut self.receives), met),
             Op::Arrive(_) => (next(&mut self.messages), met),
             Op::Cancel(number) | Op::Drop(number) => (Some(*number), None),
-            Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => (met, None),
+            Op::Peek(_) | Op::Claim(_) | Op::Discard(_) => (met, None),
             Op::Held(_) | Op::Send(_) | Op::Processes(_) | Op::Stop(_) => return,
         };
         row.found = Some(met.is_some());
@@ -141,7 +141,7 @@ pub(super) fn met(change: Change) -> Option<u64> {
 }
 
 impl Row<'_> {
-    pub(super) fn of(op: &Op, layout: TagLayout, tells_lengths: bool) -> Self {
+    pub(super) fn of(op: &Op, layout: TagLayout) -> Self {
         let mut row = Row {
             rank: 0,
             context: "",
@@ -180,7 +180,6 @@ impl Row<'_> {
             Op::PostAnyway(Posted { key, .. }) => keyed("post anyway", key),
             Op::Held(Posted { key, .. }) => keyed("held", key),
             Op::Peek(key) => keyed("peek", key),
-            Op::Take(key) => keyed("take", key),
             Op::Claim(key) => keyed("claim", key),
             Op::Discard(key) => keyed("discard", key),
             Op::Arrive(envelope) => {
@@ -202,7 +201,7 @@ impl Row<'_> {
         }
         if let Op::Post(posted) | Op::PostAnyway(posted) | Op::Held(posted) = op {
             row.contiguous = Some(!posted.non_contiguous);
-            row.bytes = (tells_lengths || posted.multi.is_some()).then_some(posted.len);
+            row.bytes = Some(posted.len);
             row.multi_used = posted.multi.map(|multi| multi.used);
             row.multi_least = posted.multi.map(|multi| multi.min);
         }

@@ -125,14 +125,13 @@ fn play<'a>(
     let layout = device.prq.engine_config.layout;
     let tagged = trace.header.context == "tagged";
     let mut player = Player::new(trace, device)?;
-    let tells_lengths = player.tells_lengths();
     let (mut told, mut operations, mut numbers) = (0, 0_u64, Numbers::default());
     let mut known: HashMap<u32, Option<u32>> = HashMap::new();
     while let Some(timed) = player.next()? {
         let (ns, op) = (trace.since_ns() + player.recorded(&timed), &timed.1);
-        let row = Row::of(op, layout, tells_lengths);
+        let row = Row::of(op, layout);
         // What is generated is of no thread.
-        let thread = player.thread().filter(|_| !trace.is_generated());
+        let thread = (!trace.is_generated()).then(|| player.thread());
         let mut row = Row {
             rank,
             context: &trace.header.context,

@@ -103,7 +103,7 @@ impl Asked {
             Op::Post(_) | Op::PostAnyway(_) => self.posts += 1,
             Op::Held(_) => self.held += 1,
             Op::Arrive(_) => self.arrivals += 1,
-            Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => self.probes += 1,
+            Op::Peek(_) | Op::Claim(_) | Op::Discard(_) => self.probes += 1,
             Op::Cancel(_) => self.cancels += 1,
             Op::Drop(_) => self.drops += 1,
             Op::Send(_) => self.sends += 1,
@@ -277,9 +277,8 @@ fn count_of_processes(number: u64) -> String {
 
 /// What the threads of a trace did within a window.
 fn play(trace: &Trace, window: Window, bar: &ProgressBar) -> Result<Told, Error> {
-    let none = |why| Error::NoThreads { path: trace.path.clone(), why };
     if trace.is_generated() {
-        return Err(none("it is generated, not recorded"));
+        return Err(Error::NoThreads(trace.path.clone()));
     }
     let mut player = Player::new(trace, trace.device(&trace.params(&Settings::default())?)?)?;
     let since = trace.since_ns();
@@ -290,9 +289,7 @@ fn play(trace: &Trace, window: Window, bar: &ProgressBar) -> Result<Told, Error>
         if at > window.to {
             break;
         }
-        let thread = player.thread().ok_or_else(|| {
-            none("an earlier version recorded it, without threads; record the program again")
-        })?;
+        let thread = player.thread();
         let queue = searched(op);
         let before = queue.map(|queue| Mark::at(&player, queue));
         let mut found = false;

@@ -225,11 +225,9 @@ impl<'a> Remote<'a> {
                 self.posts.note(out);
                 (!out).then_some(op)
             }
-            Op::Held(Posted { key, .. })
-            | Op::Peek(key)
-            | Op::Take(key)
-            | Op::Claim(key)
-            | Op::Discard(key) => (!met_local && !self.is_local_key(&key, peers)).then_some(op),
+            Op::Held(Posted { key, .. }) | Op::Peek(key) | Op::Claim(key) | Op::Discard(key) => {
+                (!met_local && !self.is_local_key(&key, peers)).then_some(op)
+            }
             Op::Send(Sent { peer, .. }) => (!self.is_local(peer, peers)).then_some(op),
             Op::Arrive(Envelope { source, .. }) => {
                 let out = self.is_local(source, peers);

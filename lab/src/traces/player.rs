@@ -31,7 +31,7 @@ fn note_stop(trace: &Trace, op: &Op) {
 }
 
 /// The thread of an operation and the time that was recorded for it.
-type Known = (Option<Thread>, u64);
+type Known = (Thread, u64);
 
 /// A trace that is read.
 pub(super) struct Source<'a> {
@@ -53,7 +53,7 @@ impl<'a> Source<'a> {
     ) -> Result<Self, Error> {
         let is_timed = devices.any(|device| device.timing.is_some());
         let even = is_timed.then(EvenTimes::default);
-        let (known, remote) = ((None, 0), trace.remote());
+        let (known, remote) = ((Thread::default(), 0), trace.remote());
         Ok(Self { trace, reader: trace.reader()?, even, known, remote })
     }
 
@@ -124,7 +124,7 @@ impl<'a> Source<'a> {
     }
 
     /// The thread that does the last operation.
-    fn thread(&self) -> Option<Thread> {
+    fn thread(&self) -> Thread {
         if self.even.is_some() { self.known.0 } else { self.reader.thread() }
     }
 
@@ -256,13 +256,8 @@ impl<'a> Player<'a> {
         self.played.step_and_tell(timed, tell)
     }
 
-    /// Whether receives have their lengths.
-    pub(crate) fn tells_lengths(&self) -> bool {
-        self.source.reader.tells_lengths()
-    }
-
     /// The thread that does the last operation.
-    pub(crate) fn thread(&self) -> Option<Thread> {
+    pub(crate) fn thread(&self) -> Thread {
         self.source.thread()
     }
 

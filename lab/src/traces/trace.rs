@@ -21,9 +21,7 @@ use crate::results::reports::Endpoint;
 use crate::results::summary::NO_LIBFABRIC;
 use crate::settings::Settings;
 
-/// That lengths are missing is said once.
-static NO_LENGTHS: Once = Once::new();
-/// So is that clusters are of another job.
+/// That clusters are of another job is said once.
 static OTHER_JOB: Once = Once::new();
 
 /// A trace on the disk.
@@ -42,8 +40,6 @@ pub(crate) struct Trace {
     stop: Option<Stop>,
     /// Why it is not whole, once that was noticed.
     cut: Arc<OnceLock<String>>,
-    /// Receives have their lengths.
-    tells_lengths: bool,
     /// Which ranks share a node, where that matters.
     pub(crate) nodes: Option<Arc<Nodes>>,
 }
@@ -55,20 +51,9 @@ impl Trace {
         let header = reader.header().clone();
         let bytes = len.saturating_sub(HEADER as u64);
         let (unfinished, stop) = (reader.is_unfinished(), reader.stop());
-        let (cut, nodes, tells_lengths) = (Arc::default(), None, reader.tells_lengths());
+        let (cut, nodes) = (Arc::default(), None);
         let began_ns = header.start_ns;
-        Ok(Self {
-            path,
-            header,
-            began_ns,
-            bytes,
-            take,
-            unfinished,
-            stop,
-            cut,
-            tells_lengths,
-            nodes,
-        })
+        Ok(Self { path, header, began_ns, bytes, take, unfinished, stop, cut, nodes })
     }
 
     /// Returns when its recording began, in nanoseconds since the run began.
@@ -199,10 +184,6 @@ impl Trace {
         }
         if config.prq.engine == HostEngine::Kmeans {
             config.clusters = self.clusters(params.text("clusters"))?;
-        }
-        if !self.tells_lengths && config.refuse.below > 0 {
-            NO_LENGTHS.call_once(|| eprintln!("{}", Error::NoLengths { path: self.path.clone() }));
-            config.refuse.below = 0;
         }
         let costs = config::costs(params);
         if costs != Costs::default() {

@@ -28,7 +28,6 @@ mod kind {
     pub(super) const HELD: u32 = 7;
     pub(super) const ARRIVE: u32 = 8;
     pub(super) const PEEK: u32 = 9;
-    pub(super) const TAKE: u32 = 10;
     pub(super) const CANCEL: u32 = 11;
     pub(super) const DROP: u32 = 12;
     pub(super) const PROCESSES: u32 = 13;
@@ -131,7 +130,6 @@ impl Op {
                 Some((Head(kind::SEND | u32::from(length) << LENGTH), key))
             }
             Self::Peek(key) => Some((Head(kind::PEEK), *key)),
-            Self::Take(key) => Some((Head(kind::TAKE), *key)),
             Self::Claim(key) => Some((Head(kind::CLAIM), *key)),
             Self::Discard(key) => Some((Head(kind::DISCARD), *key)),
             Self::Cancel(_) | Self::Drop(_) | Self::Processes(_) | Self::Stop(_) => None,
@@ -222,7 +220,7 @@ impl Encoder {
                 sink.put([kind, low, high])
             }
             Op::Processes(number) => sink.put([kind::PROCESSES, *number]),
-            Op::Stop(_) | Op::Peek(_) | Op::Take(_) | Op::Claim(_) | Op::Discard(_) => Ok(()),
+            Op::Stop(_) | Op::Peek(_) | Op::Claim(_) | Op::Discard(_) => Ok(()),
         }
     }
 }
@@ -420,7 +418,6 @@ impl Decoder {
                 }
             }
             kind::PEEK => Op::Peek(key),
-            kind::TAKE => Op::Take(key),
             kind::CLAIM => Op::Claim(key),
             kind::DISCARD => Op::Discard(key),
             kind::CANCEL => Op::Cancel(whole(take(words)?)),

@@ -18,9 +18,6 @@ pub enum Op {
     Arrive(Envelope),
     /// A look at the unexpected messages.
     Peek(Key),
-    /// The oldest unexpected message that matches is claimed or discarded: earlier recorders did
-    /// not tell which.
-    Take(Key),
     /// The oldest unexpected message that matches is set aside to be received.
     Claim(Key),
     /// The oldest unexpected message that matches is dropped by who looks for it.
@@ -42,7 +39,7 @@ pub enum Op {
 pub struct Posted {
     /// What it matches.
     pub key: Key,
-    /// Bytes of its buffer; 0 in traces that do not tell ([`Reader::tells_lengths`](super::Reader::tells_lengths)).
+    /// Bytes of its buffer.
     pub len: u64,
     /// Set for a buffer that takes several messages.
     pub multi: Option<MultiRecv>,

@@ -81,7 +81,7 @@ fn read(path: &Path, config: &DeviceConfig) -> (ContextCounters, BTreeMap<u32, V
         let (_, op) = next.unwrap();
         replay.play(&op);
         let (_, key) = op.short().unwrap();
-        let thread = reader.thread().unwrap();
+        let thread = reader.thread();
         assert!(!thread.is_device);
         asked.entry(thread.number).or_default().push(key.bits);
     }
