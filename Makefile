@@ -8,46 +8,46 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 .PHONY: demo test nightly build test-impi asan tsan miri soak spawn slurm bench reproduce guide install
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
-	@tests/demo.sh $(APP)
+	@tests/bench/demo.sh $(APP)
 
 test: ## what must hold before a change goes in: 12 minutes
-	@tests/test.sh
+	@tests/gate/test.sh
 
 nightly: ## what make test leaves out, and all combinations: 35 minutes; CI runs both
-	@tests/nightly.sh
+	@tests/nightly/nightly.sh
 
 build: ## what the tests run, into target/provider
-	@tests/build.sh
+	@tests/lib/build.sh
 
 test-impi: ## Intel MPI and its benchmarks, outside CI
-	@tests/impi.sh
+	@tests/nightly/impi.sh
 
 asan: ## C clients and bad days with AddressSanitizer
-	@tests/asan.sh
+	@tests/nightly/asan.sh
 
 tsan: ## C clients with ThreadSanitizer, outside CI
-	@tests/tsan.sh
+	@tests/nightly/tsan.sh
 
 miri: ## the safe cores under Miri, outside CI
-	@tests/miri.sh
+	@tests/nightly/miri.sh
 
 soak: ## random operations on 8 ranks for half an hour, outside CI
-	@tests/soak.sh
+	@tests/nightly/soak.sh
 
 spawn: ## MPI_Comm_spawn and disconnect, 500 times each, outside CI
-	@tests/spawn.sh
+	@tests/gate/spawn.sh
 
 slurm: ## runs and sweeps that srun starts, outside CI
-	@tests/slurm.sh
+	@tests/nightly/slurm.sh
 
 bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
-	@tests/bench.sh
+	@tests/bench/bench.sh
 
 reproduce: ## docs/{colpnp,kmeans,hash,polling,tail-queues}.* and the verdicts in docs/papers.md, outside CI: 25 minutes, quiet
-	@tests/reproduce.sh
+	@tests/bench/reproduce.sh
 
 guide: ## every command of docs/guide.md, as written
-	@python3 tests/guide.py
+	@python3 tests/nightly/guide.py
 
 install: ## PREFIX=/usr/local
 	cargo build --release -p provider -p lab

@@ -5,7 +5,7 @@
 #   write      learns again and renews the page
 #   measure    measures the training set anew: an hour, quiet
 #   programs   compares with real programs, from which nothing was learned: half an hour, quiet
-. "$(dirname "$0")/../tests/setup.sh"
+. "$(dirname "$0")/../tests/lib/setup.sh"
 
 # Learning depends on the version.
 need_venv advisor numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// All-to-all messages, writes and reads between processes of several hosts (tests/hosts.py):
+// All-to-all messages, writes and reads between processes of several hosts (tests/gate/hosts.py):
 //
 //   chaos DIRECTORY SELF COUNT SEED MESSAGES LONGEST [kill|stop MASK]
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes on two hosts (tests/hosts.py): closed_tx DIRECTORY OWN PEER WHAT
+// Two processes on two hosts (tests/gate/hosts.py): closed_tx DIRECTORY OWN PEER WHAT
 //
 //   scalable   has a scalable endpoint, and closes its transmit context while a long message waits for
 //              a receive of its receive context; the message and a later one still come

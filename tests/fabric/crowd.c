@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Many endpoints of one host that talk to one of another (tests/hosts.py):
+// Many endpoints of one host that talk to one of another (tests/gate/hosts.py):
 //
 //   crowd DIRECTORY serve MEMBERS   receives of anybody, checks each member's order, answers
 //   crowd DIRECTORY join MEMBERS    so many endpoints of this process, which send and wait

@@ -144,7 +144,7 @@ static double seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// How much longer programs take here than on a quiet machine: tests/slowness.py measures it.
+// How much longer programs take here than on a quiet machine: tests/lib/slowness.py measures it.
 static double slowness = 1;
 
 __attribute__((constructor)) static void read_slowness(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Two processes on two hosts (tests/hosts.py), which find each other by files in a directory that
+// Two processes on two hosts (tests/gate/hosts.py), which find each other by files in a directory that
 // both have: far DIRECTORY OWN PEER WHAT [SECONDS]
 //
 //   lead SECONDS   messages of many lengths to and fro, each checked, for so long

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Not a test of the provider but of tests/asan.sh: the application says that its memory
+// Not a test of the provider but of tests/nightly/asan.sh: the application says that its memory
 // is longer than it is, and the provider writes behind it.
 #include "fabric.h"
 

@@ -4,7 +4,7 @@
 # 4096 entries, with and without the kernel's copy, under the libfabric installed.
 # Those that are about who lives and dies at which moment run with fewer. Most wait more than they
 # compute, so two run at a time; what tells time and sleep runs alone, behind them.
-# Each run has ports and a /dev/shm of its own (tests/apart.sh).
+# Each run has ports and a /dev/shm of its own (tests/lib/apart.sh).
 #   run.sh DIRECTORY-OF-THE-PROVIDER [CLIENT...]
 # With BRIEF=1 the tables have 0 and 7 entries, and only clients with long messages run without the
 # kernel's copy, which others do not use.
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 export FI_PROVIDER_PATH=$1 FI_PROVIDER=tcam
 shift
 # Limits of time are those of a quiet machine, times this.
-TCAM_TEST_SLOWNESS=$(python3 "$here/../slowness.py") || exit 1
+TCAM_TEST_SLOWNESS=$(python3 "$here/../lib/slowness.py") || exit 1
 export TCAM_TEST_SLOWNESS
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
@@ -30,7 +30,7 @@ run() {
     local name=$1
     shift
     # Into a file: a child that outlives its client would keep a pipe open.
-    if timeout -k 5 $((60 * TCAM_TEST_SLOWNESS)) "$here/../apart.sh" \
+    if timeout -k 5 $((60 * TCAM_TEST_SLOWNESS)) "$here/../lib/apart.sh" \
         sh -c "$and_nothing_stays" run "$@" >"$build/output$lane" 2>&1; then
         passed=$((passed + 1))
         # Once, however often the client runs.
@@ -160,7 +160,7 @@ elif [ -x "$build/order" ]; then
         valgrind --quiet --error-exitcode=9 "$build/order"
 fi
 # A wrong value or name is an error that names it. (fi_info cannot load a provider that is
-# instrumented, see tests/asan.sh.)
+# instrumented, see tests/nightly/asan.sh.)
 [ -n "${SANITIZED:-}" ] || for wrong in FI_TCAM_PRQ_ENTRIES=65537 FI_TCAM_KERNEL=mmx FI_TCAM_PRQ_ENTRY=7; do
     if message=$(env "$wrong" timeout $((20 * TCAM_TEST_SLOWNESS)) fi_info -p tcam 2>&1); then
         echo "$wrong: accepted"; failed=$((failed + 1))

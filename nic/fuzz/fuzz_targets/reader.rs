@@ -3,7 +3,7 @@
 //! replayed to a small table, whose counts add up.
 //!
 //! With cargo-fuzz: `cd nic && cargo +nightly fuzz run reader`.
-//! Without: `tests/fuzz.sh nic reader SECONDS` builds and runs the same program.
+//! Without: `tests/nightly/fuzz.sh nic reader SECONDS` builds and runs the same program.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -3,7 +3,7 @@
 //! and messages of a peer in good health still arrive.
 //!
 //! With cargo-fuzz: `cd provider && cargo +nightly fuzz run network`.
-//! Without: `SANITIZER=address tests/fuzz.sh provider network SECONDS`.
+//! Without: `SANITIZER=address tests/nightly/fuzz.sh provider network SECONDS`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

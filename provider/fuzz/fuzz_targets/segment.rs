@@ -4,7 +4,7 @@
 //! messages of a peer in good health still arrive.
 //!
 //! With cargo-fuzz: `cd provider && cargo +nightly fuzz run segment`.
-//! Without: `SANITIZER=address tests/fuzz.sh provider segment SECONDS`.
+//! Without: `SANITIZER=address tests/nightly/fuzz.sh provider segment SECONDS`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

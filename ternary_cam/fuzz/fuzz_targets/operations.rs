@@ -2,7 +2,7 @@
 //! Any bytes are a sequence of operations; the table must do as the list does.
 //!
 //! With cargo-fuzz: `cd ternary_cam && cargo +nightly fuzz run operations`.
-//! Without: `tests/fuzz.sh ternary_cam operations SECONDS` builds and runs the same program,
+//! Without: `tests/nightly/fuzz.sh ternary_cam operations SECONDS` builds and runs the same program,
 //! and `TCAM_SOAK_SECONDS=3600 cargo test -p ternary_cam long_sequences` needs neither
 //! nightly nor libFuzzer.
 #![no_main]

@@ -22,7 +22,7 @@ pub(super) fn preface(cases: &Cases) -> String {
          measured in turns; each number is the median over {runs} rounds with the range behind it, of the \
          quickest sets of each run. A change from `every` is that of the quickest rounds. The paper has dual Xeons of 3 GHz with \
          InfiniBand, half a round trip of some 5 us. `make reproduce` has two hosts on one machine \
-         (`tests/two_hosts.py`), between which `tcp` goes through the kernel. *Reproduced* is within \
+         (`tests/lib/two_hosts.py`), between which `tcp` goes through the kernel. *Reproduced* is within \
          30 %.\n\n"
     )
 }

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Times tcam on a trace of some 11 million operations: one replay, a sweep of 16
+sizes in one pass, and one of 2 sizes by replays (a model that one pass cannot answer).
+Then what a recording takes of MPICH's rate of 8 B messages, without sends and with
+them, each beside a run without a recording."""
+
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+from lib import sessions
+from lib.mpi import MPIS, TARGET
+
+TCAM = TARGET / "release" / "tcam"
+SIZES = "0,1,...,16384"
+REPEATS = 3
+PAIRS = 10
+ROUNDS = 8
+
+
+def timed(*words):
+    """Median seconds of a command."""
+    taken = []
+    for _ in range(REPEATS):
+        start = time.monotonic()
+        subprocess.run([str(TCAM), *words], check=True, capture_output=True)
+        taken.append(time.monotonic() - start)
+    return sorted(taken)[REPEATS // 2]
+
+
+def operations(trace):
+    """Operations of a trace, as a replay says."""
+    done = subprocess.run([str(TCAM), "replay", trace], check=True, capture_output=True, text=True)
+    last = done.stderr.strip().splitlines()[-1]
+    return int(last.split(" operations")[0].replace(",", ""))
+
+
+def rate(*words):
+    """Messages a second, the best of all rounds of a run."""
+    program = [str(TARGET / "apps" / "mpich" / "bandwidth"), *["8"] * ROUNDS]
+    launcher = [str(MPIS["mpich"] / "mpiexec"), "-n", "2"]
+    command = [str(TCAM), "run", "--mpi=mpich", *words, "--", *launcher, *program]
+    done = sessions.run(command, check=True)
+    return max(float(rate) for rate in re.findall(r"messages_per_s=(\d+)", done.stdout))
+
+
+def recording(place, *more):
+    """Shares of the rate that a recording takes."""
+    rates, shares = [], []
+    for pair in range(PAIRS):
+        trace = place / f"rate-{pair}"
+        both = [[], [f"--set=trace={trace}", *more]]
+        # Neither always comes first.
+        first, second = (rate(*words) for words in (both if pair % 2 else both[::-1]))
+        without, traced = (first, second) if pair % 2 else (second, first)
+        rates.append(without)
+        shares.append(100 * (1 - traced / without))
+        shutil.rmtree(trace)
+    return statistics.median(rates), sorted(shares)
+
+
+def main():
+    place = pathlib.Path(tempfile.mkdtemp(prefix="tcam-bench-"))
+    try:
+        trace, out = str(place / "trace"), f"--out={place / 'sweep'}"
+        words = ["workload", "fds", "--ranks=1024", "--steps=1100", f"--out={trace}"]
+        subprocess.run([str(TCAM), *words], check=True, capture_output=True)
+        millions = operations(trace) / 1e6
+        replay = timed("replay", trace)
+        sweep = timed("sweep", f"--trace={trace}", f"--prq={SIZES}", out)
+        prefix = ["--set=overflow=prefix", "--set=host_engine=list"]
+        other = timed("sweep", f"--trace={trace}", "--prq=1024,4096", *prefix, out)
+        print(f"one replay of {millions:.1f} million operations: {replay:.2f} s,", end=" ")
+        print(f"{millions / replay:.1f} million a second")
+        print(f"a sweep of 16 sizes, overflow=spill: {sweep:.2f} s, {sweep / replay:.1f} replays")
+        print(f"a sweep of 2 sizes, overflow=prefix, list: {other:.2f} s, {other / replay:.1f} replays")
+        for what, more in (("", []), (" with sends", ["--set=trace_sends=on"])):
+            without, shares = recording(place, *more)
+            print(f"a recording{what} of {without / 1e6:.2f} million messages of 8 B a second,", end=" ")
+            print(f"MPICH, takes {statistics.median(shares):.1f} %", end=" ")
+            print(f"({shares[1]:.1f} to {shares[-2]:.1f})")
+    finally:
+        shutil.rmtree(place)
+
+
+if __name__ == "__main__":
+    main()

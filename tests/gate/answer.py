@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`tcam answer`: its page, that it agrees with the other commands, and how it tells of programs that
+fail."""
+
+import argparse
+import csv
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from lib import mpi as runs
+from lib.checks import check, exit_code
+from command import tcam
+from lib.slowness import within
+
+PLACE = runs.TARGET / "answer-page-tests"
+
+
+def is_page(what, text):
+    lines = text.splitlines()
+    check(len(lines) <= 40, f"{what}: {len(lines)} lines")
+    for line in lines:
+        check(len(line) <= 80, f"{what}: {len(line)} columns: {line}")
+    for part in ("Entries needed", "receives (PRQ)", "Device", "To quote: "):
+        check(part in text, f"{what}: no {part}: {text}")
+
+
+def answered(arguments, *words):
+    """The page, and what it says as JSON."""
+    page = tcam(arguments, "answer", *words)
+    done = tcam(arguments, "answer", "--json=-", *words)
+    check(page.returncode == done.returncode == 0, f"{words}: {page.stderr[-500:]} {done.stderr[-500:]}")
+    is_page(str(words), page.stdout)
+    return " ".join(page.stdout.split()), json.loads(done.stdout)
+
+
+def agrees(arguments, what, words, told, traces):
+    """Other commands tell the same."""
+    pool = ("--with=pool=node,pool_entries={}", "--json=-")
+    need = told["nic"]["at_once"]["most"]
+    for entries, fits in ((need, True), (need - 1, False)):
+        done = tcam(arguments, "compare", pool[0].format(entries), pool[1], *words, traces)
+        line = json.loads(done.stdout)["lines"][1]
+        spills = sum(line[f"{queue}_spills"] for queue in ("prq", "umq", "internal"))
+        check((spills == 0) == fits, f"{what}: {spills} spill at {entries} of {need}")
+    done = tcam(arguments, "sweep", "--json=-", f"--out={PLACE / 'sweep'}", "--set=pool=node", *words, "--trace", traces)
+    check(json.loads(done.stdout)["needed_entries"] == need, f"{what}: sweep tells another need than {need}")
+    done = tcam(arguments, "sweep", f"--out={PLACE / 'sweep'}", *words, "--trace", traces)
+    check(not told["crowded"] or "take turns" in done.stdout, f"{what}: {done.stdout[-600:]}")
+    done = tcam(arguments, "compare", *words, traces)
+    share = re.search(r"NIC of .* needs ([0-9,]+) entr", " ".join(done.stdout.split()))
+    check(share and int(share[1].replace(",", "")) == need, f"{what}: {done.stdout[-600:]}")
+    if not words:
+        stats = json.loads(tcam(arguments, "stats", "--json=-", traces).stdout)
+        check(stats["need"]["nics"][0]["each"]["internal"] == told["nic"]["internal"]["most"], f"{what}: stats")
+        page = tcam(arguments, "report", "--out=-", traces).stdout
+        check(f"needs {need:,} entries: " in page, f"{what}: the page of report has no need of {need}")
+    for device in told["devices"]:
+        done = tcam(arguments, "compare", f"--with=device={device['device']}", "--json=-", *words, traces)
+        judged = json.loads(done.stdout)["judged"][1]
+        check(judged["suffices"] == device["suffices"], f"{what}: {judged} and {device}")
+
+
+def recordings(arguments, programs):
+    """Of one recording, of several, and with ranks on nodes."""
+    names = [PLACE / f"fds-{run}" for run in (1, 2)]
+    for name in names:
+        launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "8", str(programs / "fds_gather"), "--steps", "4"]
+        done = tcam(arguments, "record", f"--out={name}", "--", *launched)
+        check(done.returncode == 0, f"record: {done.stderr[-500:]}")
+    page, told = answered(arguments, names[0])
+    check("exit status 0" in page and "MPICH" in page and "One run shows no spread" in page, page)
+    # MPICH posts eight receives a rank for itself.
+    check(told["rank"]["internal"]["most"] == 8, f"internal receives of a rank: {told['rank']}")
+    check(told["nic"]["internal"]["most"] == 64, f"internal receives of a NIC: {told['nic']}")
+    agrees(arguments, "one host", [], told, names[0])
+    for placement in ("block", "cyclic"):
+        words = ["--ppn=4", f"--placement={placement}"]
+        page, told = answered(arguments, *words, names[0])
+        check(told["nodes"] == 2 and "2 nodes are assumed" in page, page)
+        agrees(arguments, placement, words, told, names[0])
+    page, told = answered(arguments, *names)
+    check(told["runs"] == 2 and "2 runs" in page and "no spread" not in page, page)
+    connectx = next(of for of in told["devices"] if of["device"] == "connectx")
+    check(not connectx["suffices"] and "no UMQ" in connectx["why"] and connectx["by_design"] > 0, str(connectx))
+    sums = [told["rank"][queue]["most"] for queue in ("prq", "umq")]
+    check(max(sums) <= told["rank"]["at_once"]["most"] <= sum(sums) + 8, str(told["rank"]))
+    alone = [answered(arguments, name)[1]["nic"]["at_once"]["most"] for name in names]
+    check(told["nic"]["at_once"] == {"least": min(alone), "most": max(alone)}, f"{told['nic']} of {alone}")
+
+
+def placed_by_a_file(arguments):
+    """The file stands for block, and mistakes are explained."""
+    traces, path = PLACE / "fds-1", PLACE / "nodes"
+    path.write_text("a:4\nb:4\n")
+    _, block = answered(arguments, "--ppn=4", traces)
+    _, listed = answered(arguments, f"--placement={path}", traces)
+    check(block["nic"] == listed["nic"], f"{block['nic']} and {listed['nic']}")
+    for words, part in (
+        ([f"--placement={path}", "--ppn=4"], "leave --ppn out"),
+        (["--placement=cyclic"], "need --ppn"),
+    ):
+        done = tcam(arguments, "answer", *words, traces)
+        check(done.returncode == 125 and part in done.stderr, f"{words}: {done.stderr}")
+    path.write_text("a:4\n")
+    done = tcam(arguments, "answer", f"--placement={path}", traces)
+    check(done.returncode == 125 and "4 of 8 ranks" in done.stderr, done.stderr)
+
+
+def programs_that_run(arguments, programs):
+    """A program is recorded three times, and its failure comes first."""
+    launcher = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "4"]
+    out = PLACE / "run"
+    start = time.monotonic()
+    done = tcam(arguments, "answer", f"--out={out}", "--", *launcher, str(programs / "fds_gather"), "--steps", "4")
+    check(done.returncode == 0, done.stderr[-500:])
+    is_page("run", done.stdout)
+    check("3 runs, exit status 0" in " ".join(done.stdout.split()), done.stdout)
+    check(time.monotonic() - start < within(30), f"{time.monotonic() - start:.0f} s")
+    log = (out / "1" / "output.log").read_text()
+    check(log != "" and (out / "3" / "run.tcam").exists(), f"the output: {log}")
+    one = shutil.which("taskset")
+    if one:
+        command = [one, "-c", "0", str(arguments.tcam), "answer", "--repeat=1", f"--out={PLACE / 'pinned'}", "--"]
+        command += [*launcher, str(programs / "ring")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=within(60), check=False)
+        check("on 1 processor;" in " ".join(done.stdout.split()), f"pinned: {done.stdout} {done.stderr[-300:]}")
+    script = PLACE / "fails"
+    script.write_text(f"#!/bin/sh\n{programs / 'ring'} >/dev/null\nexit 7\n")
+    script.chmod(0o755)
+    for task in ("answer", "record"):
+        out = PLACE / f"failed-{task}"
+        done = tcam(arguments, task, f"--out={out}", "--", *launcher, str(script))
+        check(done.returncode == 7, f"{task}: {done.returncode} {done.stderr[-300:]}")
+        if task == "answer":
+            check(done.stdout.startswith("FAILED, the program ended with exit status 7"), done.stdout[:200])
+            out /= "1"
+        # Every later command says so.
+        for words in (["answer", out], ["compare", out], ["sweep", f"--out={PLACE / 'sweep'}", "--trace", out]):
+            done = tcam(arguments, *words)
+            said = done.stdout + done.stderr
+            check("FAILED" in said and "exit status 7" in said, f"{words}: {said[-600:]}")
+    done = tcam(arguments, "answer", f"--out={PLACE / 'none'}", "--", "sh", "-c", "exit 3")
+    check(done.returncode == 3 and done.stdout == "", f"none: {done.returncode} {done.stdout}")
+
+
+def longest(rows, rank, queue):
+    """When a queue was longest by lengths.csv: from the sample before to that with the most, in seconds."""
+    lengths = {}
+    for row in rows:
+        if (row["rank"], row["queue"]) == (str(rank), queue):
+            # Two samples may be of one microsecond.
+            sample = (int(row["us"]), int(row["operations"]))
+            lengths[sample] = lengths.get(sample, 0) + int(row["elements"])
+    samples = sorted(lengths)
+    most = max(samples, key=lambda sample: lengths[sample])
+    return samples[max(samples.index(most) - 1, 0)][0] * 1e-6, most[0] * 1e-6, max(lengths.values())
+
+
+def one_clock(arguments, programs):
+    """A rank that starts late has its longest queue at the same time in all that tells times."""
+    late, place, out = PLACE / "late", PLACE / "clock", PLACE / "clock-out"
+    late.write_text('#!/bin/sh\n[ "$PMI_RANK" = 0 ] && sleep 0.7\nexec "$@"\n')
+    late.chmod(0o755)
+    launched = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "4", str(late), str(programs / "fds_gather"), "--steps", "4"]
+    done = tcam(arguments, "record", f"--out={place}", "--", *launched)
+    check(done.returncode == 0, f"clock: {done.stderr[-500:]}")
+    by = json.loads(tcam(arguments, "stats", "--by=kind", "--json=-", place).stdout)
+    at, early = by["umq_at_s"], by["umq_early_s"]
+    check(by["umq_rank"] == 0 and at > 0.6 and 0 <= early < at, f"clock: {by}")
+    need = json.loads(tcam(arguments, "stats", "--json=-", place).stdout)["need"]
+    check(0.6 < need["ranks"][0]["at_s"] and need["nics"][0]["at_s"] > 0.6, f"clock: {need}")
+    done = tcam(arguments, "export", f"--out={out}", place)
+    check(done.returncode == 0, f"clock: {done.stderr[-500:]}")
+    with (out / "lengths.csv").open(encoding="utf-8") as file:
+        before, most, mark = longest(csv.DictReader(file), 0, "UMQ")
+    check(mark == by["umq_high_water"], f"clock: {mark} in lengths.csv, {by}")
+    check(before - 0.01 <= at + early and at <= most + 0.01, f"clock: {before} to {most} in lengths.csv, at {at} + {early}")
+    with (out / "operations.csv").open(encoding="utf-8") as file:
+        first = min(int(row["ns"]) for row in csv.DictReader(file) if row["rank"] == "0")
+    check(first > 6e8, f"clock: rank 0 began at {first} ns")
+    done = tcam(arguments, "plot", f"--out={out}", "--format=svg", place)
+    for name in ("lengths", "fill", "occupancy"):
+        check("since the run began" in (out / f"{name}.svg").read_text(), f"clock: {name}.svg")
+    told = tcam(arguments, "stats", "--by=kind", place).stdout
+    check("every 64th" not in told, f"clock: {told[-600:]}")
+
+
+def pages_of_html(arguments):
+    """The page of HTML has the facts of the page, a picture with the need, and needs no other file; the
+    page of report begins with it, and of reports alone it says what is missing."""
+    page, drawn, both = (PLACE / name for name in ("answer.html", "answer.svg", "report.html"))
+    traces = [PLACE / f"fds-{run}" for run in (1, 2)]
+    text, told = answered(arguments, f"--html={page}", f"--plot={drawn}", *traces)
+    needs = f"needs {told['nic']['at_once']['most']:,}"
+    at_need = next(of for of in told["sizes"] if of["entries"] == told["nic"]["at_once"]["most"])
+    check(at_need["at_once_percent"]["least"] == 100 and at_need["with_way_percent"]["most"] == 0, str(at_need))
+    least = told["sizes"][0]
+    check(0 < least["cpu_list_percent"]["least"] < least["with_way_percent"]["most"], str(least))
+    check(drawn.read_text().count(needs) == 2, f"answer.svg has no {needs}")
+    quote = text[text.index("To quote: ") + len("To quote: ") :]
+    tcam(arguments, "report", f"--out={both}", *traces)
+    for name in (page, both):
+        html = name.read_text()
+        check(not any(part in html for part in ("<script", "<link", "src=", "@import")), f"{name} needs other files")
+        body = " ".join(html[html.index("<main>") :].split())
+        check(body.startswith("<main> <section> <h2>Answer</h2>"), f"{name}: {body[:200]}")
+        for part in (quote, needs, "cassini-hybrid", "of a NIC, it needs", "exit status 0"):
+            check(part in body, f"{name}: no {part}")
+    done = tcam(arguments, "answer", f"--html={PLACE / 'x.svg'}", traces[0])
+    check(done.returncode == 125 and "x.html" in done.stderr, f"--html x.svg: {done.stderr}")
+    reports = PLACE / "reports"
+    reports.mkdir()
+    for path in (*traces[0].glob("*.json"), traces[0] / "run.tcam"):
+        shutil.copy(path, reports)
+    html = tcam(arguments, "report", "--out=-", reports).stdout
+    rank = json.loads(tcam(arguments, "answer", "--json=-", traces[0]).stdout)["rank"]
+    for part in (f"need {rank['prq']['most']:,} entries for receives", "A NIC of all ranks needs between", "take a recording"):
+        check(part in html, f"report of reports: no {part}")
+
+
+def replays_that_are_kept(arguments):
+    """They have the record of the run, as its reports have."""
+    out = PLACE / "replayed"
+    done = tcam(arguments, "replay", f"--report={out}", PLACE / "fds-1")
+    check(done.returncode == 0, done.stderr[-500:])
+    check((out / "run.tcam").read_bytes() == (PLACE / "fds-1" / "run.tcam").read_bytes(), f"{sorted(out.iterdir())}")
+
+
+def times_of_earlier_versions(arguments):
+    """Their bound stands in answer and compare; recorders that look often have none."""
+    old = PLACE / "earlier"
+    old.mkdir()
+    for path in (PLACE / "clock").glob("*.trace"):
+        whole = path.read_bytes()
+        head = re.sub(rb'"processors":"([^"]*)"', lambda of: b'"processor_":"' + of[1] + b'"', whole[:8000])
+        (old / path.name).write_bytes(head + whole[8000:])
+    said = "An earlier version recorded this"
+    for task in ("answer", "compare"):
+        told = " ".join(tcam(arguments, task, old).stdout.split())
+        check(said in told and "s too early" in told, f"{task}: {told[-900:]}")
+        told = tcam(arguments, task, PLACE / "clock").stdout
+        check(said not in told, f"{task}: {told[-900:]}")
+
+
+def times_modelled(arguments):
+    """What a table costs is told in 80 columns, and the help has the queueing of the model."""
+    done = tcam(arguments, "sweep", "--timing=cpu-list", f"--out={PLACE / 'sweep'}", "--trace", PLACE / "fds-1")
+    table = [line for line in done.stdout.splitlines() if re.match(r" ?[\d,]+ +[\d.]+ %", line)]
+    check(len(table) > 4 and all(len(line) <= 80 for line in done.stdout.splitlines() if line in table), done.stdout[:900])
+    check("99 %" not in "".join(done.stdout.splitlines()[:8]), done.stdout[:900])
+    text = " ".join(tcam(arguments, "sweep", "--help").stdout.split())
+    check("no queueing" not in text and "one operation after the other" in text, text[-900:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True)
+    started = time.monotonic()
+    programs = runs.build("mpich")
+    recordings(arguments, programs)
+    one_clock(arguments, programs)
+    times_modelled(arguments)
+    times_of_earlier_versions(arguments)
+    pages_of_html(arguments)
+    replays_that_are_kept(arguments)
+    placed_by_a_file(arguments)
+    programs_that_run(arguments, programs)
+    print(f"{time.monotonic() - started:.0f} s")
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

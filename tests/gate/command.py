@@ -1,0 +1,520 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What `tcam run`, `record` and `sweep` do when something goes wrong: what is old is not
+lost, and what is wrong is said."""
+
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from lib import mpi as runs
+from lib.checks import check, exit_code
+from lib.slowness import within
+
+PLACE = runs.TARGET / "command-tests"
+MPIEXEC = str(runs.MPIS["mpich"] / "mpiexec")
+
+
+def tcam(arguments, *words, **options):
+    """Runs tcam and returns what it did."""
+    options = {"capture_output": True, "text": True, "timeout": within(120)} | options
+    return subprocess.run([str(arguments.tcam), *map(str, words)], **options)
+
+
+def fresh(name):
+    """An empty directory."""
+    place = PLACE / name
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    return place
+
+
+def files(place):
+    """What is in a directory, hidden files too, and what is in these."""
+    return {path.name: path.read_bytes() for path in place.iterdir()}
+
+
+def old_files_stay(arguments, programs):
+    """A run that leaves nothing leaves what an earlier one wrote."""
+    ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
+    for task, option in (("record", "--out"), ("run", "--report")):
+        place = fresh(task)
+        done = tcam(arguments, task, f"{option}={place}", "--", *ring)
+        check(done.returncode == 0, f"{task}: {done.stderr[-500:]}")
+        before = files(place)
+        check({"0.json", "1.json"} <= set(before), f"{task}: {sorted(before)}")
+        for words, code in (
+            (["--", "nosuchprog"], 125),
+            (["--set=prq_entries=bad", "--", *ring], 125),
+            (["--", "true"], 125),
+            (["--", MPIEXEC, "-n", "2", "false"], 1),
+        ):
+            done = tcam(arguments, task, f"{option}={place}", *words)
+            check(done.returncode == code, f"{task} {words}: {done.returncode} {done.stderr}")
+            check(files(place) == before, f"{task} {words}: {sorted(files(place))}")
+        done = tcam(arguments, task, f"{option}={place}", "--", *ring)
+        after = files(place)
+        check(done.returncode == 0 and after, f"{task}: {done.stderr[-500:]}")
+        check(len(after) == len(before) and after != before, f"{task}: {sorted(after)}")
+        new = PLACE / f"{task}-new"
+        tcam(arguments, task, f"{option}={new}", "--", "true")
+        check(not new.exists(), f"{task}: {new} was made for nothing")
+
+
+def some_sizes_fail(arguments, programs):
+    """A sweep draws the sizes that worked and names the others."""
+    place = fresh("sweep")
+    script = place / "app.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        'if [ "$FI_TCAM_PRQ_ENTRIES" = 2 ]; then echo no luck; exit 7; fi\n'
+        f'exec {MPIEXEC} -n 2 {programs / "ring"}\n'
+    )
+    script.chmod(0o755)
+    out = place / "out"
+    words = ["sweep", "--mpi=mpich", f"--out={out}"]
+    done = tcam(arguments, *words, "--prq=1,2,4", "--", script)
+    check(done.returncode == 7, f"sweep: {done.returncode} {done.stderr}")
+    check("PRQ 2 UMQ 2, run 1: exit status: 7\n" in done.stderr, done.stderr)
+    check(done.stderr.endswith("no luck\n"), done.stderr)
+    lines = (out / "sweep.csv").read_text().splitlines()
+    check([line.split(",")[0] for line in lines[1:]] == ["1", "4"], f"{lines}")
+    curve = (out / "curve.svg").read_text()
+    # Nothing worked: what there was stays.
+    done = tcam(arguments, *words, "--prq=2", "--", script)
+    check(done.returncode == 7 and (out / "curve.svg").read_text() == curve, done.stderr)
+    check((out / "sweep.csv").read_text().splitlines() == lines, "the rows are lost")
+    done = tcam(arguments, *words, "--prq=8", "--", script)
+    check(done.returncode == 0, done.stderr)
+    left = [path.name for path in (out / "runs").iterdir()]
+    check(left == ["prq8-umq8-1"], f"{left}")
+
+
+def output_goes_nowhere(arguments, programs):
+    """Output that nobody takes ends no run, and other tasks as it ends other tools."""
+    place = fresh("nowhere")
+    ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
+    # The launcher would fail for want of output itself.
+    mute = ["sh", "-c", f"{' '.join(ring)} >/dev/null 2>&1; exit 9"]
+    tasks = [
+        (["record", "--mpi=mpich", f"--out={place / 'traces'}", "--", *mute], 9, 9),
+        (["run", "--mpi=mpich", "--", *mute], 9, 9),
+        (["sweep", "--prq=4", f"--out={place / 'sweep'}", "--", *ring], 0, 125),
+        (["sweep", f"--trace={place / 'traces'}", f"--out={place / 'replayed'}"], -13, 125),
+        (["stats", str(place / "traces")], -13, 125),
+        (["replay", str(place / "traces")], -13, 125),
+        (["doctor"], -13, 125),
+        (["--help"], 0, 125),
+    ]
+    for words, closed, full in tasks:
+        # Closed before there is anybody who could write to it.
+        read, write = os.pipe()
+        os.close(read)
+        command = [str(arguments.tcam), *words]
+        done = subprocess.run(command, check=False, stdout=write, stderr=write, timeout=within(60))
+        os.close(write)
+        code = done.returncode
+        check(code == closed, f"{words}, closed: exit code {code}")
+        with open("/dev/full", "w", encoding="utf-8") as device:
+            options = {"capture_output": False, "stdout": device, "stderr": subprocess.PIPE}
+            done = tcam(arguments, *words, **options)
+            if words[0] != "replay":
+                check(done.returncode == full, f"{words}, full: {done.returncode}")
+            told = "No space left on device" in done.stderr
+            check(told or full != 125 or words[0] == "replay", f"{words}: {done.stderr}")
+            options |= {"stderr": device}
+            done = tcam(arguments, *words, **options)
+            check(done.returncode == full, f"{words}, both full: {done.returncode}")
+
+
+def mistakes(arguments, programs):
+    """Errors name what is wrong."""
+    ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
+    killed = ["sh", "-c", "kill -9 $$"]
+    text = fresh("mistakes") / "text"
+    text.write_text("not a directory")
+    odd = text.parent / "x%y"
+    cut, cut_off = text.parent / "cut", ': >"${FI_TCAM_REPORT%/*}/0.json"; exit 4'
+    for words, code, part in (
+        (["record", f"--out={text}", "--", *ring], 125, "text: is no directory"),
+        (["plot", f"--out={text}", str(PLACE / "record")], 125, "text: is no directory"),
+        (["plot", "--out=p.svg", str(PLACE / "record")], 125, "several pictures: give a dir"),
+        (["report", "--out=x.pdf", str(PLACE / "record")], 125, "a page of HTML is written"),
+        (["run", f"--report={odd}", "--", *ring], 125, "a `%` in the name"),
+        (["run", "--set=device=cassini", "--", *ring], 125, "did you mean cassini-hybrid, "),
+        (["run", "--set=prq_entrys=3", "--", *ring], 125, "did you mean FI_TCAM_PRQ_ENTRIES?"),
+        (["run", "--set=connectx", "--", *ring], 125, "did you mean device=connectx?"),
+        (["run", "--device", "alpu", "--", *ring], 2, "set with --set device=alpu"),
+        (["run", *ring], 2, "`--` is missing before the command"),
+        (["run", "--", *killed], 137, "no rank wrote a report: sh was ended by SIGKILL"),
+        (["run", "--", "sh", "-c", "exit 3"], 3, "report: sh ended with exit code 3"),
+        (["run", f"--report={cut}", "--", "sh", "-c", cut_off], 4, "0.json: an empty file"),
+        (["run", "--", "true"], 125, "it may be no MPI program"),
+        (["run", "--mpi=openmpi5", "--", MPIEXEC, "true"], 125, "--mpi says Open MPI 5, but"),
+    ):
+        done = tcam(arguments, *words)
+        check(done.returncode == code and part in done.stderr, f"{words}: {done}")
+    check(not odd.exists(), f"{odd} was made")
+
+
+def reports_elsewhere(arguments, programs):
+    """A place for reports in the environment is not used, and it is said."""
+    place = fresh("elsewhere")
+    environment = {"env": os.environ | {"FI_TCAM_REPORT": str(place / "%r")}}
+    ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
+    for task, option in (
+        ("run", "--report"), ("record", "--out"), ("sweep", "--out"),
+    ):  # fmt: skip
+        words = [task, *(["--prq=4"] if task == "sweep" else []), f"{option}={place / task}"]
+        done = tcam(arguments, *words, *ring, **environment)
+        told = f"FI_TCAM_REPORT: not used, the reports are where {option} DIR says"
+        check(done.returncode == 0 and told in done.stderr, f"{task}: {done}")
+        check(not list(place.glob("*.json")), f"{task}: reports in {place}")
+
+
+def failed_programs(arguments, programs):
+    """The exit status of a program is kept beside what it left, and later summaries begin with it."""
+    place = fresh("failed")
+    traces, reports = place / "traces", place / "reports"
+    good = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
+    bad = ["--", MPIEXEC, "-n", "2", "sh", "-c", f"{programs / 'ring'}; exit 3"]
+    failed = "FAILED, the program ended with exit status 3"
+    summaries = (
+        (["replay", traces], "stderr"),
+        (["sweep", "--prq=4", f"--out={place / 'sweep'}", "--trace", traces], "stdout"),
+        (["stats", traces], "stdout"),
+        (["stats", *reports.parent.glob("reports/*.json"), reports], "stdout"),
+        (["stats", "--by=tag", traces], "stdout"),
+        (["compare", "--with=device=alpu", traces], "stderr"),
+        (["engines", traces], "stdout"),
+        (["report", f"--out={place / 'page.html'}", traces], "stderr"),
+        (["plot", f"--out={place / 'plot'}", "--format=svg", traces], "stderr"),
+    )
+    for command, code in ((bad, 3), (good, 0)):
+        for words in (["record", f"--out={traces}"], ["run", f"--report={reports}"]):
+            done = tcam(arguments, *words, *command)
+            check(done.returncode == code, f"{words}: {done.returncode} {done.stderr[-500:]}")
+            check((failed in done.stderr) == (code != 0), f"{words}: {done.stderr[:300]}")
+        told = json.loads((traces / "run.tcam").read_text())
+        check(told["exit_status"] == code and told["command"] == command[1:], f"run.tcam: {told}")
+        check(told["processors"] == len(os.sched_getaffinity(0)), f"run.tcam: {told}")
+        for words, stream in summaries:
+            done = tcam(arguments, *words)
+            lines = [line for line in getattr(done, stream).splitlines() if line]
+            first = next((at for at, line in enumerate(lines) if line.startswith(failed)), None)
+            good_lines = sum(line.startswith(str(place)) for line in lines)
+            expected = None if code == 0 else good_lines if words[0] in ("report", "plot") else 0
+            check(first == expected and done.returncode == 0, f"{words}: line {first}, {lines[:3]}")
+        page = (place / "page.html").read_text()
+        check((f'<p class="lack">{failed}' in page) == (code != 0), "page.html")
+        curve = (place / "sweep" / "curve.svg").read_text()
+        check(("FAILED (exit status 3)" in curve) == (code != 0), "curve.svg")
+    # Reports that a run by hand writes there are not of that run.
+    tcam(arguments, "run", f"--report={reports}", *bad)
+    for path in reports.glob("[0-9].json"):
+        report = json.loads(path.read_text())
+        report["origin"]["job"] += 1
+        path.write_text(json.dumps(report))
+    done = tcam(arguments, "stats", reports)
+    check(done.returncode == 0 and "FAILED" not in done.stdout, f"by hand: {done.stdout[:200]}")
+    script = place / "app.sh"
+    script.write_text(f'#!/bin/sh\n[ "$FI_TCAM_PRQ_ENTRIES" = 2 ] && exec {shell(bad)}\nexec {shell(good)}\n')
+    script.chmod(0o755)
+    out = place / "run-sweep"
+    tcam(arguments, "sweep", "--mpi=mpich", f"--out={out}", "--prq=2,4", "--", script)
+    for size, told in ((2, True), (4, False)):
+        done = tcam(arguments, "stats", out / "runs" / f"prq{size}-umq{size}-1")
+        check(done.stdout.startswith(failed) == told, f"sweep, {size}: {done.stdout[:200]}")
+
+
+def processors(arguments, programs):
+    """Ranks share the processors that they may run on, not all of the host."""
+    place = fresh("processors")
+    one = {"preexec_fn": lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})}
+    storm = [MPIEXEC, "-n", "8", str(programs / "any_source")]
+    done = tcam(arguments, "record", f"--out={place}", "--", *storm, **one)
+    check(done.returncode == 0 and "8 ranks on 1 processor take turns" in done.stderr, done.stderr)
+    check(json.loads((place / "run.tcam").read_text())["processors"] == 1, "run.tcam")
+    done = tcam(arguments, "replay", place)
+    check("8 ranks on 1 processor take turns" in done.stderr, f"replay: {done.stderr}")
+    done = tcam(arguments, "doctor", "--", *storm, **one)
+    check("8 ranks on 1 core: ranks take turns" in done.stdout, f"doctor: {done.stdout}")
+
+
+def shell(command):
+    """A command behind `--` as a shell takes it."""
+    return shlex.join(command[1:])
+
+
+def completed(arguments):
+    """What shells complete; the script for bash is one."""
+    for shell in ("bash", "zsh", "fish"):
+        done = tcam(arguments, "completions", shell)
+        check(done.returncode == 0 and "workload" in done.stdout, f"{shell}: {done}")
+        if shutil.which(shell):
+            read = subprocess.run([shell, "-n"], input=done.stdout, text=True, capture_output=True)
+            check(read.returncode == 0 and not read.stderr, f"{shell}: {read.stderr}")
+
+
+def numbers(arguments, programs):
+    """The summary of a run for programs; what is there stays until there is another."""
+    ring = [MPIEXEC, "-n", "2", str(programs / "ring")]
+    file = fresh("numbers") / "run.json"
+    done = tcam(arguments, "run", f"--json={file}", "--prq=9", "--", *ring)
+    told = json.loads(file.read_text())
+    check(done.returncode == 0 and told["ranks"] == 2, f"{done.stderr} {told}")
+    check(told["tagged"]["prq"]["entries"] == 9, f"{told['tagged']['prq']}")
+    before = file.read_text()
+    for words, code, part in (
+        ([f"--json={file}", "--", "true"], 125, "no rank wrote a report"),
+        (["--json=-", "--", *ring], 125, "standard output is the program's"),
+        ([f"--json={file}/x", "--", *ring], 125, "Not a directory"),
+    ):
+        done = tcam(arguments, "run", *words)
+        check(done.returncode == code and part in done.stderr, f"{words}: {done}")
+        check(file.read_text() == before, f"{words}: the numbers are lost")
+    place = file.parent / "reports"
+    for words in (["run", f"--report={place}"], ["sweep", "--prq=4", f"--out={place}"]):
+        for _ in range(2):
+            done = tcam(arguments, *words, f"--json={place / 'all.json'}", "--", *ring)
+            check(done.returncode == 0, f"{words}, numbers beside the reports: {done}")
+    done = tcam(arguments, "stats", place)
+    check(done.returncode == 0, f"stats of reports and numbers: {done}")
+
+
+def surroundings(arguments, programs):
+    """What sites and daemons leave to those they start."""
+    with subprocess.Popen(
+        [str(arguments.tcam), "run", "--", "sh", "-c", "exit 9"],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD]),
+    ) as child:
+        try:
+            code = child.wait(timeout=within(20))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            code = None
+    check(code == 9, f"SIGCHLD is blocked: exit code {code}")
+    open_mpi = runs.build("openmpi5")
+    ring = [str(runs.MPIS["openmpi5"] / "mpiexec"), "-n", "3", str(open_mpi / "ring")]
+    names = ["mtl_ofi_provider_exclude", "opal_common_ofi_provider_exclude"]
+    excludes = {f"OMPI_MCA_{name}": "shm,sockets" for name in names}
+    task = {"PMI_RANK": "0", "PMI_SIZE": "1"}
+    place = fresh("surroundings")
+    done = tcam(arguments, "run", f"--report={place}", "--", *ring, env=os.environ | excludes | task)
+    check(done.returncode == 0, f"a site excludes providers: {done.stderr[-500:]}")
+    left = sorted(path.name for path in place.glob("*.json"))
+    check(left == ["0.json", "1.json", "2.json"], f"ranks in a task of another launcher: {left}")
+
+
+def two_programs(arguments, programs):
+    """A second program of the same ranks loses nothing of the first, and it is said."""
+    place = fresh("two")
+    each = [f"{MPIEXEC} -n 2 {programs / name}" for name in ("ring", "nbcoll")]
+    words = ["run", "--mpi=mpich", f"--report={place}", "--", "sh", "-c", " && ".join(each)]
+    done = tcam(arguments, *words)
+    check(done.returncode == 0 and "several programs, whose" in done.stderr, done.stderr)
+    found = sorted(path.name.split(".")[0] for path in place.glob("*.json"))
+    check(found == ["0", "0", "1", "1"] and {"0.json", "1.json"} <= set(files(place)), f"{found}")
+
+
+def others_write_too(arguments, programs):
+    """What others wrote commands nothing to the terminal, and a link that they left where a file
+    goes is replaced."""
+    evil, place = "x\x1b]0;pwned\x07\u009b31m\u202egnp", fresh("others")
+    ring = ["--", MPIEXEC, "-n", "2", str(programs / "ring")]
+    done = tcam(arguments, "record", f"--out={place}", *ring)
+    check(done.returncode == 0, done.stderr)
+    for path in place.glob("*.json"):
+        report = json.loads(path.read_text())
+        report |= {"program": evil, "tcam": evil, "libfabric": evil}
+        path.write_text(json.dumps(report | {"channels": {evil: report["channels"]["shm"]}}))
+    out, odd = place / "out", place / f"{evil}.trace"
+    for path in list(place.glob("*.trace")):
+        header, program = path.read_bytes()[:8176], json.dumps(str(programs / "ring")).encode()
+        check(program in header, f"{path}: another header")
+        header = header.replace(program, json.dumps(evil).encode()).rstrip(b"\0 ")
+        # Their window is behind the header, and what is written of it at the header's end.
+        path.write_bytes(header.ljust(8176) + path.read_bytes()[8176:])
+    odd.write_bytes(b"none")
+    out.mkdir()
+    (place / "precious").write_text("precious")
+    for name in ("page.html", "x.json", "x.csv"):
+        (out / name).symlink_to(place / "precious")
+    traces = list(place.glob("[0-9]*.trace"))
+    for words, code in (
+        (["stats", place], 125),
+        (["stats", *place.glob("*.json")], 0),
+        (["stats", f"--json={out / 'x.json'}", *traces], 0),
+        (["report", f"--out={out / 'page.html'}", *place.glob("*.json"), *traces], 0),
+        (["plot", f"--out={out}", "--format=svg", *traces], 0),
+        (["export", f"--out={out}", *traces], 0),
+        (["replay", f"--report={out / 'replayed'}", *traces], 0),
+        (["compare", f"--csv={out / 'x.csv'}", "--with=host_engine=list", *traces], 0),
+        (["sweep", f"--out={out / 'sweep'}", "--trace", *traces], 0),
+        (["replay", odd], 125),
+    ):
+        done = tcam(arguments, *words)
+        check(done.returncode == code, f"{words[0]}: {done.returncode} {done.stderr[-500:]}")
+        told = [done.stdout, done.stderr]
+        if words[0] != "stats":
+            told += [path.read_text() for end in ("html", "svg", "txt") for path in out.rglob(f"*.{end}")]
+        found = {char for char in "\x1b\x07\u009b\u202e" for text in told if char in text}
+        check(not found, f"{words[0]}: {found}")
+    check((place / "precious").read_text() == "precious", "a link was followed")
+
+
+def irregular_files(arguments):
+    """Neither a pipe nor an endless file stops a command: it is named, and nothing runs or is lost."""
+    place = fresh("irregular")
+    reports, traces, ran = (place / name for name in ("reports", "traces", "ran"))
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    tcam(arguments, "replay", f"--report={reports}", traces)
+    pipe, zeros, trace = place / "pipe", reports / "9.json", traces / "9.trace"
+    os.mkfifo(pipe)
+    for task in ("stats", "report", "export", "plot", "profile", "diff", "run"):
+        for target in (pipe, "/dev/zero"):
+            zeros.symlink_to(target)
+            words = {"diff": [reports, reports], "run": [f"--report={reports}", "--", "touch", ran]}
+            done = tcam(arguments, task, *words.get(task, [reports]), timeout=20, cwd=place)
+            told = "9.json: not a regular file" in done.stderr
+            check(done.returncode == 125 and told, f"{task} with {target}: {done}")
+            zeros.unlink()
+    os.mkfifo(trace)
+    for task, *words in (
+        ("replay", traces), ("stats", traces), ("record", f"--out={traces}", "--", "touch", ran),
+        ("cluster", pipe), ("reproduce", "colpnp", f"--from={pipe}"),
+    ):  # fmt: skip
+        done = tcam(arguments, task, *words, timeout=20)
+        told = "not a regular file" in done.stderr
+        check(done.returncode == 125 and told, f"{task} with a pipe: {done}")
+    check(trace.is_fifo() and (reports / "0.json").is_file() and not ran.exists(), "something went")
+    with open(zeros, "wb") as sparse:
+        sparse.truncate(1 << 40)
+    done = tcam(arguments, "stats", reports, timeout=20)
+    check("9.json: longer than the " in done.stderr, f"a long report: {done}")
+
+
+def one_writer(arguments):
+    """A directory that a command writes to is refused to others, until it ends in whatever way."""
+    place = fresh("writer")
+    out, traces, started = (place / name for name in ("out", "traces", "started"))
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    words = ["sweep", "--prq=4", f"--out={out}", "--", "sh", "-c"]
+    program = f"touch {started}; while [ -e {started} ]; do sleep 0.1; done"
+    first = subprocess.Popen([str(arguments.tcam), *words, program], stderr=subprocess.DEVNULL)
+    while not started.exists() and first.poll() is None:
+        time.sleep(0.05)
+    for other in (
+        [*words, "true"], ["sweep", f"--out={out}", "--trace", traces],
+        ["run", f"--report={out}", "--", "true"], ["record", f"--out={out}", "--", "true"],
+        ["replay", f"--report={out}", traces], ["plot", f"--out={out}", traces],
+        ["export", f"--out={out}", traces], ["workload", "fds", f"--out={out}"],
+    ):  # fmt: skip
+        done = tcam(arguments, *other)
+        told = f"`tcam sweep --prq=4 --out={out} " in done.stderr and f"process {first.pid} on" in done.stderr
+        check(done.returncode == 125 and told, f"{other}: {done}")
+    first.kill()
+    first.wait()
+    started.unlink()
+    done = tcam(arguments, "export", f"--out={out}", traces)
+    check(done.returncode == 0 and not list(out.glob(".*")), f"after a killed sweep: {done} {list(out.iterdir())}")
+
+
+def other_tools(arguments):
+    """Traces of other tools are named, and what to do about them."""
+    place = fresh("other-tools")
+    for name, tool in (
+        ("app.goal", "GOAL"), ("dumpi-2026.11.25-0000.bin", "DUMPI"), ("traces.otf2", "OTF2"),
+    ):  # fmt: skip
+        (place / name).write_bytes(b"something")
+        for words in (["replay", place / name], ["stats", place / name], ["compare", place]):
+            done = tcam(arguments, *words)
+            told = tool in done.stderr and "`tcam record -- mpiexec ...`" in done.stderr
+            check(done.returncode == 125 and told, f"{words}: {done}")
+        (place / name).unlink()
+
+
+def sibling_mode(arguments):
+    """A device that fails where its tables are full: the mode that goes on is named."""
+    traces = fresh("sibling-mode")
+    tcam(arguments, "workload", "halo", "--ranks=16", "--rank=0", f"--out={traces}")
+    for device, named in (("cassini-hardware", True), ("cassini-hybrid", False)):
+        done = tcam(arguments, "replay", "--prq=8", f"--set=device={device}", traces)
+        told = "--set device=cassini-hybrid" in done.stderr
+        check("DOES NOT FIT" in done.stderr and told == named, f"{device}: {done.stderr}")
+
+
+def memory_apart(arguments, programs):
+    """Ranks of one host with a /dev/shm of their own are found before they fail."""
+    apart = fresh("apart") / "apart.sh"
+    # It stays mounted until the other rank has one: the kernel gives a device number again.
+    inside = 'mount -t tmpfs t /dev/shm && "$@"; code=$?; sleep 2; exit $code'
+    apart.write_text(f"#!/bin/sh\nexec unshare -rm sh -c '{inside}' sh \"$@\"\n")
+    apart.chmod(0o755)
+    if subprocess.run([apart, "true"], capture_output=True).returncode != 0:
+        print("ranks with a /dev/shm of their own: skipped, no namespaces may be made")
+        return
+    for wrapper, words in (([], "see the same /dev/shm"), ([apart], "see 2 different /dev/shm")):
+        done = tcam(arguments, "doctor", "--", MPIEXEC, "-n", "2", *wrapper, programs / "ring")
+        check(f"2 ranks: those of one host {words}" in done.stdout, f"{wrapper}: {done}")
+        check(not wrapper or done.returncode == 1 and "--ipc=host" in done.stdout, f"{done}")
+
+
+def many_reports(arguments):
+    """What is kept of a report, of 20 kB on the disk, is a few kB."""
+    place = fresh("many")
+    tcam(arguments, "workload", "halo", "--ranks=64", "--rank=0", "--steps=40", f"--out={place / 't'}")
+    tcam(arguments, "replay", f"--report={place / 'r'}", place / "t")
+    report = json.loads((place / "r" / "0.json").read_text())
+    for task, most in (("stats", 12), ("diff", 24)):
+        peak = []
+        for ranks in (200, 1400):
+            for rank in range(ranks):
+                report |= {"rank": rank, "pid": 1000 + rank, "address": f"10.0.0.1:{1000 + rank}"}
+                (place / "r" / f"{rank}.json").write_text(json.dumps(report))
+            words = [str(arguments.tcam), task, *[str(place / "r")] * (2 if task == "diff" else 1)]
+            child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            peak.append(os.wait4(child.pid, 0)[2].ru_maxrss)
+            shutil.rmtree(place / "r")
+            (place / "r").mkdir()
+        each = (peak[1] - peak[0]) / 1200
+        print(f"    {task}: {each:.1f} KiB a report")
+        check(each < most, f"{task}: {each:.1f} KiB a report, of {ranks} {peak[1]} KiB")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
+    arguments = parser.parse_args()
+    programs = runs.build("mpich")
+    old_files_stay(arguments, programs)
+    some_sizes_fail(arguments, programs)
+    mistakes(arguments, programs)
+    reports_elsewhere(arguments, programs)
+    completed(arguments)
+    irregular_files(arguments)
+    one_writer(arguments)
+    many_reports(arguments)
+    other_tools(arguments)
+    sibling_mode(arguments)
+    memory_apart(arguments, programs)
+    numbers(arguments, programs)
+    failed_programs(arguments, programs)
+    processors(arguments, programs)
+    output_goes_nowhere(arguments, programs)
+    surroundings(arguments, programs)
+    two_programs(arguments, programs)
+    others_write_too(arguments, programs)
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Profiles, clusters, promises and engines on the command line: what a stranger broke once."""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from lib import mpi as runs
+from lib.checks import check, exit_code
+from lib.mpi import TARGET, TCAM
+from lib.slowness import within
+
+PLACE = TARGET / "engine-tests"
+OWN_FAILURE, INCOMPLETE = 125, 3
+HEAD = '{"format":"tcam-clusters","version":1,"processes":4,"k":2}\n'
+ROW = '{"rank":0,"prq":[0,1],"umq":[]}\n'
+
+
+def tcam(arguments, *words):
+    command = [str(arguments.tcam), *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
+
+
+def refused(done, *parts):
+    """It is an error of tcam's own, in words."""
+    told = done.returncode == OWN_FAILURE and all(part in done.stderr for part in parts)
+    check(told, f"{done.args[1:]}: {done.returncode} {done.stderr[-300:]}, not {parts}")
+
+
+def files(arguments, traces):
+    """Profiles and clusters: what is damaged is refused, what is there is spared."""
+    profile, clusters = PLACE / "a.profile", PLACE / "a.clusters"
+    check(tcam(arguments, "profile", "--out", profile, traces).returncode == 0, "profile")
+    done = tcam(arguments, "cluster", "--k=4", "--out", clusters, profile)
+    check(done.returncode == 0 and "in a queue" in " ".join(done.stdout.split()), done.stdout)
+    refused(tcam(arguments, "cluster", "--out", profile, profile), "another file is there")
+    precious = PLACE / "precious.c"
+    precious.write_text("int main(void);\n")
+    for words in (["profile", traces], ["cluster", profile]):
+        refused(tcam(arguments, *words, "--out", precious), "another file is there")
+    head = '{"format":"tcam-profile","version":1,"processes":4}\n'
+    odd = PLACE / "odd.profile"
+    for row, part in [
+        ('{"rank":0,"prq":[[4294967295,5],[1,3]],"umq":[]}', "is above"),
+        ('{"rank":7,"prq":[],"umq":[]}', "rank 7 of 4"),
+        ('{"rank":0,"prq":[],"umq":[]}\n{"rank":0,"prq":[],"umq":[]}', "rank 0 of 4"),
+        ('{"rank":0', "line 2"),
+    ]:
+        odd.write_text(head + row + "\n")
+        refused(tcam(arguments, "cluster", "--out", PLACE / "odd.clusters", odd), part)
+    refused(tcam(arguments, "cluster", traces), str(traces))
+    for k in ("0", "4097", "few"):
+        done = tcam(arguments, "cluster", "--k", k, profile)
+        check(done.returncode != 0 and "from 1 to 4096" in done.stderr, f"--k {k}: {done.stderr}")
+
+
+def before_the_start(arguments, traces):
+    """Clusters are checked before anything starts, every line of them."""
+    bad = PLACE / "bad.clusters"
+    touched = PLACE / "started"
+    for content, part in [
+        (None, "No such file"),
+        ("", "no file of clusters"),
+        (HEAD + ROW + "garbage\n", "line 3"),
+        (HEAD + ROW + ROW, "rank 0 has clusters already"),
+    ]:
+        if content is None:
+            bad.unlink(missing_ok=True)
+        else:
+            bad.write_text(content)
+        sets = ["--set=host_engine=kmeans", f"--set=clusters={bad}"]
+        refused(tcam(arguments, "run", *sets, "--", "touch", touched), part)
+        check(not touched.exists(), f"{part}: the program was started")
+        refused(tcam(arguments, "replay", *sets, traces), part)
+    refused(tcam(arguments, "run", "--set=host_engine=kmeans", "--", "touch", touched), "needs")
+    pipe = PLACE / "pipe"
+    os.mkfifo(pipe)
+    sets = ["--set=host_engine=kmeans", f"--set=clusters={pipe}"]
+    refused(tcam(arguments, "replay", *sets, traces), "not a regular file")
+
+
+def left_out(arguments):
+    """A rank whose tagged trace has no beginning is missed, though another of its is there."""
+    place = PLACE / "cut"
+    done = tcam(arguments, "workload", "halo", "--ranks=27", "--rank=0,1", f"--out={place}")
+    check(done.returncode == 0, done.stderr)
+    trace = next(place.glob("0.*.trace"))
+    trace.write_bytes(trace.read_bytes()[:100])
+    done = tcam(arguments, "replay", "--cut-off", place)
+    told = done.returncode == INCOMPLETE and "rank 0 were cut short" in done.stderr
+    check(told, f"--cut-off: {done.returncode} {done.stderr[-500:]}")
+
+
+def told(arguments, what, *words):
+    """What --json tells of the last case: that without tables."""
+    done = tcam(arguments, "engines", "--json", "-", *words)
+    if not check(done.returncode == 0, f"{what}: {done.returncode} {done.stderr[-500:]}"):
+        return None, None
+    page = json.loads(done.stdout)
+    check(page["format"] == "tcam-engines", f"{what}: {done.stdout[:300]}")
+    return page, page["cases"][-1]
+
+
+def generated(arguments, name, pattern, *words):
+    done = tcam(arguments, "workload", pattern, f"--out={PLACE / name}", *words)
+    check(done.returncode == 0, f"workload {pattern}: {done.stderr[-500:]}")
+    return PLACE / name
+
+
+def measured(arguments):
+    """A long list is slower than a hash in every round, and counts are those of a replay."""
+    lists = ["--set=host_engine=list", "--set=queue=linked", "--prq=0", "--umq=0"]
+    seeds = [generated(arguments, f"shuffle-{seed}", "shuffle", f"--seed={seed}") for seed in (1, 2)]
+    page, case = told(arguments, "shuffle", *lists, *seeds)
+    if page:
+        check(len(page["runs"]) == 2 and page["messages"] == 2 * 10240, f"shuffle: {page['messages']}")
+        check("no wildcard. Here are none in 2 runs" in case["reading"], f"shuffle: {case['reading']}")
+        engines = {(of["engine"], of["queue"]): of for of in case["engines"]}
+        now, quick = engines["list", "linked"], engines["hash", "packed"]
+        check(now["is_now"] and now["beside_now"]["median"] == 1.0, f"shuffle: {now['beside_now']}")
+        check(quick["beside_now"]["high"] < 0.6, f"shuffle: {quick['beside_now']}")
+        for of in case["engines"]:
+            times = of["ns_a_message"]
+            check(0 < times["low"] <= times["median"] <= times["high"], f"{of['engine']}: {times}")
+            check(of["counters"]["arrivals"] == 2 * 10240, f"{of['engine']}: {of['counters']['arrivals']}")
+    page, case = told(arguments, "a part of shuffle", "--operations=1000", *lists, seeds[0])
+    if page:
+        check(page["measured_operations"] == 1000 < page["operations"], f"{page['measured_operations']}")
+    page, case = told(arguments, "shuffle in tables", seeds[0])
+    if page:
+        tables, without = page["cases"]
+        check("nothing spills" in tables["reading"] and without["spilled_percent"] == 100, tables["reading"])
+    manager = generated(arguments, "manager", "manager", "--ranks=512")
+    page, case = told(arguments, "manager", *lists, manager)
+    if page:
+        best = case["reading"].split(" is the fastest")[0]
+        check(page["wildcards"] > 0 and "hash" not in best, f"manager: {case['reading']}")
+    done = tcam(arguments, "engines", *lists, seeds[0])
+    width = max(map(len, done.stdout.splitlines()))
+    check(done.returncode == 0 and width <= 80, f"a page of {width} columns")
+
+
+def refusals(arguments):
+    """What is no program, or not all of one."""
+    whole = generated(arguments, "whole", "halo", "--rank=0,1", "--ranks=8")
+    none, empty, cut = (PLACE / name for name in ("none", "empty", "short"))
+    for directory in (none, empty):
+        directory.mkdir()
+    shutil.copytree(whole, cut)
+    (first, second) = sorted(whole.iterdir())
+    (empty / first.name).write_bytes(first.read_bytes()[:8192])
+    (cut / second.name).write_bytes(second.read_bytes()[:-5])
+    for what, words, part in (
+        ("no trace", [none], "no trace"),
+        ("nothing", [], "TRACE"),
+        ("an empty trace", [empty], "no operation is recorded"),
+        ("a trace that was cut", [cut], second.name),
+        ("an unknown device", ["--device=nic-2000", whole], "nic-2000"),
+        ("a report", ["--set=report=x", whole], "report"),
+        ("no operations", ["--operations=0", whole], "--operations"),
+    ):
+        done = tcam(arguments, "engines", *words)
+        good = done.returncode in (OWN_FAILURE, 2) and part in done.stderr
+        check(good, f"{what}: {done.returncode} {done.stdout[-200:]} {done.stderr[-300:]}")
+    done = tcam(arguments, "engines", "--cut-off", cut)
+    good = done.returncode == INCOMPLETE and "INCOMPLETE" in done.stdout
+    check(good, f"--cut-off: {done.returncode} {done.stdout[:300]} {done.stderr[-300:]}")
+    done = tcam(arguments, "engines", "--cut-off", "--partial", "--json=-", cut)
+    good = done.returncode == 0 and not json.loads(done.stdout)["runs"][0]["complete"]
+    check(good, f"--cut-off --partial: {done.returncode} {done.stderr[-300:]}")
+
+
+def wildcards(arguments, traces):
+    """An engine that is not measured stands in for none, and probes are wildcards, too."""
+    sets = ["--prq=0", "--umq=0", "--set=host_engine=kmeans", f"--set=clusters={PLACE / 'a.clusters'}"]
+    done = tcam(arguments, "engines", *sets, traces)
+    good = done.returncode == 0 and "nothing spills" not in done.stdout and "kmeans is not measured" in done.stderr
+    check(good, f"engines beside kmeans: {done.stdout[:300]} {done.stderr[:300]}")
+    place = PLACE / "probe"
+    program = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.build("mpich") / "hints"), "burst", "64", "5"]
+    done = tcam(arguments, "record", f"--out={place}", "--prq=0", "--umq=0", "--", *program)
+    check(done.returncode == 0, done.stderr[-300:])
+    page, _ = told(arguments, "hints", place)
+    check(page and page["wildcards"] == 0, "the MPI's own receives are none of the program's")
+    done = tcam(arguments, "run", "--set=host_engine=hash", f"--report={PLACE / 'hash'}", "--", *program)
+    reports = "".join(path.read_text() for path in (PLACE / "hash").glob("*.txt"))
+    check(done.returncode == 0 and reports and "BROKEN" not in done.stderr + reports, "no promise is broken")
+    wild = [str(runs.MPIS["mpich"] / "mpiexec"), "-n", "2", str(runs.build("mpich") / "any_source")]
+    done = tcam(arguments, "run", "--set=host_engine=hash", f"--report={PLACE / 'hash'}", "--", *wild)
+    stats = tcam(arguments, "stats", PLACE / "hash")
+    check("BROKEN PROMISES" in done.stderr and "BROKEN PROMISES" in stats.stdout, "promises are broken")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True)
+    traces = PLACE / "nbody"
+    done = tcam(arguments, "workload", "nbody", "--ranks=64", f"--out={traces}")
+    check(done.returncode == 0, done.stderr)
+    files(arguments, traces)
+    before_the_start(arguments, traces)
+    left_out(arguments)
+    wildcards(arguments, traces)
+    measured(arguments)
+    refusals(arguments)
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Bad days: peers that are killed at any moment, forked children, a full /dev/shm, no
+# descriptors, namespaces, another user, segments that are written over, clients by the thousand.
+#   tests/gate/faults.sh DIRECTORY-OF-THE-PROVIDER [ROUNDS]
+# With BRIEF=1 it has 3,000 clients in turn where there are a thousand ports, instead of 70,000.
+set -u
+[ -n "${TCAM_APART+known}" ] || exec "$(dirname "$0")/../lib/apart.sh" "$0" "$@"
+here=$(cd "$(dirname "$0")/../fabric" && pwd)
+rounds=${2:-1}
+# Limits of time are those of a quiet machine, times this.
+TCAM_TEST_SLOWNESS=$(python3 "$here/../lib/slowness.py") || exit 1
+export TCAM_TEST_SLOWNESS
+build=$(mktemp -d)
+# Another user must be able to read it.
+chmod 755 "$build"
+cp "$1/libtcam-fi.so" "$build/"
+tcam=$build/tcam
+[ ! -x "$1/tcam" ] || cp "$1/tcam" "$tcam"
+export FI_PROVIDER_PATH=$build FI_PROVIDER=tcam FI_LOG_LEVEL=warn
+# A wrong byte is an error, whoever looks at it or not.
+export FI_TCAM_CHECK=on
+holder= many=
+# shellcheck disable=SC2064
+trap 'rm -rf "$build"; for one in $holder $many; do kill "$one" 2>/dev/null; done' EXIT
+passed=0 failed=0
+for client in again comers fault filter many orphan full places users scribble; do
+    # shellcheck disable=SC2086
+    ${CC:-cc} ${CFLAGS:--O1} -Wall -Wextra -Wno-unused-function -o "$build/$client" \
+        "$here/$client.c" -lfabric -lpthread ${LIBS:-} || exit 1
+done
+
+run() {
+    local name=$1
+    shift
+    # A panic that was caught is a defect, too.
+    if output=$(timeout -k 5 $((${LIMIT:-30} * TCAM_TEST_SLOWNESS)) "$@" 2>&1) && ! grep -qE 'internal error|panicked' <<<"$output"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "$name: failed"
+        grep -v 'core:core\|ofi_' <<<"$output" | tail -n 6
+    fi
+}
+
+# Waits until the process in the background has said something.
+until_said() {
+    for _ in $(seq $((100 * TCAM_TEST_SLOWNESS))); do
+        [ -s "$build/out" ] && break
+        sleep 0.1
+    done
+}
+
+# Many clients: 3,000 at a time, which take 4 GiB, and a server that outlives more than it has numbers
+# for (65,536), or than there are ports.
+# AddressSanitizer makes a process some ten times as large and as slow: it gets fewer of them.
+clients=70000 together=3000 workers=200
+[ -z "${BRIEF:-}" ] || clients=3000
+[ -z "${SANITIZED:-}" ] || clients=5000 together=300 workers=20
+tables="env FI_TCAM_PRQ_ENTRIES=64 FI_TCAM_UMQ_ENTRIES=64"
+
+if [ "$(df -Pk /dev/shm | awk 'NR == 2 { print $4 }')" -ge 5000000 ]; then
+    # shellcheck disable=SC2086
+    LIMIT=120 run "$together clients together" $tables "$build/many" at-once "$together"
+else
+    echo "$together clients together: skipped, /dev/shm has less than 5 GB free"
+fi
+
+# Behind it, the ports that there are, and a command.
+only_ports=(unshare -n sh -c 'echo "$0" >/proc/sys/net/ipv4/ip_local_port_range && exec "$@"')
+few=()
+[ -z "${BRIEF:-}" ] || ! unshare -n true 2>/dev/null || few=("${only_ports[@]}" "40000 40999")
+
+# Beside what follows, which mostly waits: they take minutes.
+# shellcheck disable=SC2086
+timeout -k 5 $((900 * TCAM_TEST_SLOWNESS)) "${few[@]}" $tables "$build/many" one-by-one "$clients" >"$build/one-by-one" 2>&1 &
+many=$!
+
+for ((round = 0; round < rounds; round++)); do
+    seed=$RANDOM
+    for progress in manual automatic; do
+        [ $progress = automatic ] && export AUTO_PROGRESS=1 || unset AUTO_PROGRESS
+        for copy in auto off; do
+            for how in frozen target origin; do
+                FI_TCAM_KERNEL_COPY=$copy run \
+                    "fault $how, seed $seed, $progress progress, kernel copy $copy" \
+                    "$build/fault" $how $seed
+            done
+        done
+    done
+done
+for progress in manual automatic; do
+    [ $progress = automatic ] && export AUTO_PROGRESS=1 || unset AUTO_PROGRESS
+    run "orphan, $progress progress" "$build/orphan"
+    for part in all header peers states slots buffers; do
+        seed=$RANDOM
+        # A slot says where in its sender's memory the kernel is to read and write, which
+        # whoever writes the slot could do without us: so not here.
+        case $part in all | slots) copy=off ;; *) copy=auto ;; esac
+        FI_TCAM_KERNEL_COPY=$copy run "scribble over $part, seed $seed, $progress progress" "$build/scribble" $seed $part
+    done
+    for copy in auto off; do
+        FI_TCAM_KERNEL_COPY=$copy run "no descriptors, $progress progress, kernel copy $copy" "$build/places" descriptors
+    done
+    run "the kernel's copy is filtered, $progress progress" "$build/filter"
+    run "no standard streams, $progress progress" "$build/places" silent
+    run "no memory to lock, $progress progress" "$build/places" locked
+    grep -q 'raise ulimit -l\|skipped' <<<"$output" || { echo "no memory to lock: not said"; failed=$((failed + 1)); }
+    if unshare -p true 2>/dev/null; then
+        for place in apart inside; do
+            run "process namespaces $place, $progress progress" "$build/places" $place
+        done
+    else
+        echo "process namespaces: skipped, making them is not permitted"
+    fi
+    if [ -e /proc/self/timens_offsets ] && unshare -m true 2>/dev/null; then
+        run "another time namespace, $progress progress" "$build/places" dated
+    else
+        echo "another time namespace: skipped, this kernel has none, or making them is not permitted"
+    fi
+    if unshare -m true 2>/dev/null; then
+        # shellcheck disable=SC2016
+        run "full /dev/shm, $progress progress" unshare -m sh -c \
+            'mount -t tmpfs -o size=8m tcam-full /dev/shm && "$0" && ! ls /dev/shm | grep tcam' \
+            "$build/full"
+        grep -q 'no room for a segment' <<<"$output" || { echo "full /dev/shm: not said"; failed=$((failed + 1)); }
+        run "another /dev/shm, $progress progress" "$build/places" elsewhere
+        grep -q 'not in this /dev/shm' <<<"$output" || { echo "another /dev/shm: not said"; failed=$((failed + 1)); }
+        # shellcheck disable=SC2016
+        run "/dev/shm that cannot reserve memory, $progress progress" unshare -m sh -c \
+            'mount -t ramfs tcam-ram /dev/shm && "$0"' "$build/orphan"
+    else
+        echo "full /dev/shm: skipped, mounting is not permitted"
+    fi
+done
+unset AUTO_PROGRESS
+output=$( (ulimit -f 64; "$build/orphan") 2>&1)
+grep -q 'raise ulimit -f' <<<"$output" || { echo "small files: not said"; failed=$((failed + 1)); }
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    mkfifo "$build/in"
+    : >"$build/out"
+    "$build/users" serve <"$build/in" >"$build/out" 2>/dev/null &
+    holder=$!
+    exec 9>"$build/in"
+    until_said
+    run "another user" setpriv --reuid 65534 --regid 65534 --clear-groups \
+        "$build/users" call "$(cat "$build/out")"
+    exec 9>&-
+    wait "$holder" || failed=$((failed + 1))
+    holder=
+else
+    echo "another user: skipped, only root can become one"
+fi
+
+# Peers that leave and come back at their ports, some of them killed.
+LIMIT=120 run "peers that come back" env FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7 \
+    "$build/comers" 20
+
+# Workers that come and go where there are a hundred ports, so that each has many of them.
+if unshare -n true 2>/dev/null; then
+    hundred=("${only_ports[@]}" "40000 40099")
+    LIMIT=180 run "workers on a hundred ports" \
+        "${hundred[@]}" "$build/again" workers "$workers"
+    FI_TCAM_KERNEL_COPY=off LIMIT=60 run "workers on a hundred ports, kernel copy off" \
+        "${hundred[@]}" "$build/again" workers 20
+    AUTO_PROGRESS=1 LIMIT=60 run "workers on a hundred ports, automatic progress" \
+        "${hundred[@]}" "$build/again" workers 20
+
+    # What is killed in a network namespace goes when anybody starts in another one.
+    : >"$build/out"
+    unshare -n "$build/users" serve </dev/zero >"$build/out" 2>/dev/null &
+    victim=$!
+    until_said
+    space=$(stat -Lc %i "/proc/$victim/ns/net")
+    kill -9 "$victim"
+    wait "$victim" 2>/dev/null
+    run "what was killed in another network namespace" "$build/orphan"
+    if ls "/dev/shm/tcam.$(id -u)"/*."$space".* >/dev/null 2>&1; then
+        echo "what was killed in another network namespace: $(ls "/dev/shm/tcam.$(id -u)")"
+        failed=$((failed + 1))
+    fi
+else
+    echo "network namespaces: skipped, making them is not permitted"
+fi
+
+# Another user who takes the name of a user's directory: an error at once that names them.
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+    as() {
+        local user=$1
+        shift
+        setpriv --reuid "$user" --regid "$user" --clear-groups "$@"
+    }
+    taken=/dev/shm/tcam.65533 mine=$(as 65534 mktemp -d)
+    for how in "mkdir $taken" "ln -s /nonexistent/x $taken" "ln -s $mine $taken" "touch $taken"; do
+        as 65534 sh -c "$how"
+        begun=$SECONDS
+        output=$(FI_LOG_LEVEL=warn as 65533 timeout -k 1 $((10 * TCAM_TEST_SLOWNESS)) "$build/users" serve 2>&1 </dev/null)
+        if [ $? -ne 1 ] || ! grep -q "belongs to user.*65534" <<<"$output" ||
+            [ $((SECONDS - begun)) -gt $((5 * TCAM_TEST_SLOWNESS)) ] || [ -n "$(ls -A "$mine")" ]; then
+            echo "another user's $how: failed"
+            tail -n 3 <<<"$output"
+            failed=$((failed + 1))
+        else
+            passed=$((passed + 1))
+        fi
+        if [ -x "$tcam" ]; then
+            output=$(as 65533 "$tcam" doctor 2>&1)
+            grep -q "belongs to user.*65534" <<<"$output" ||
+                { echo "another user's $how: doctor does not say"; failed=$((failed + 1)); }
+        fi
+        rm -rf "$taken"
+    done
+    # A program that lets nobody into what it makes, itself among them.
+    run "umask 0777" sh -c 'umask 0777; exec "$@"' umask \
+        setpriv --reuid 65533 --regid 65533 --clear-groups "$build/again"
+    # Names that were in everybody's directory once, and bells that only their user may ring.
+    as 65534 ln -s /nonexistent/x "/dev/shm/tcam.65533.1.2"
+    mkfifo "$build/in2"
+    : >"$build/out"
+    as 65533 "$build/users" serve <"$build/in2" >"$build/out" 2>/dev/null &
+    holder=$!
+    exec 8>"$build/in2"
+    until_said
+    if [ ! -s "$build/out" ] || as 65534 ls "/dev/shm/tcam.65533" >/dev/null 2>&1; then
+        echo "another user looks into the directory of one"
+        failed=$((failed + 1))
+    fi
+    exec 8>&-
+    wait "$holder" || failed=$((failed + 1))
+    holder=
+    rm -f "/dev/shm/tcam.65533.1.2"
+    rmdir "$mine"
+fi
+# What the client printed is judged as that of all others.
+wait "$many"
+status=$?
+run "$clients clients one after the other" sh -c 'cat "$1"; exit "$2"' told "$build/one-by-one" "$status"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

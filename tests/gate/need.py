@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The need of a NIC by brute force, from operations.csv alone, against
+`tcam sweep`, `tcam answer`, and the smallest pool with which `tcam compare` has no spill. Traces are
+generated ones, and the recordings in tests/data."""
+
+import argparse
+import collections
+import csv
+import json
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+from lib import mpi as runs
+from brute import Writer
+from lib.brute_force import Context
+from lib.checks import check, exit_code
+from lib.slowness import within
+
+PLACE = runs.TARGET / "need-tests"
+RANKS = 4
+# Ranks of a node, and how they are placed; 0 leaves them where they ran.
+PLACEMENTS = [(0, "block"), (1, "block"), (2, "block"), (2, "cyclic"), (4, "block")]
+# Recordings, and the ranks of a node that they are placed with.
+DATA = runs.ROOT / "tests" / "data"
+RECORDED = {"hpcg-16": 8, "lulesh-27": 9, "snap-16": 8}
+# Of docs/devices.md, on times of arrival: operations of a group that is spread over the time until the
+# next look, and most of one.
+FULL, MOST = 32, 4096
+LARGEST = 1 << 30
+
+
+def tcam(arguments, *words):
+    """What tcam prints to standard output; nothing, said, if it failed."""
+    command = [str(arguments.tcam), *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within(120), check=False)
+    check(done.returncode == 0, f"{' '.join(command)}: {done.stderr[-500:]}")
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def generate(place, seed):
+    """Traces of several ranks, in which no two operations come at one time."""
+    rng = random.Random(seed)
+    place.mkdir(parents=True)
+    writers = [Writer(rank, context, 6) for rank in range(RANKS) for context in ("tagged", "msg")]
+    posted, arrived = [0] * len(writers), [0] * len(writers)
+    wild, tags, now = rng.choice([0, 0.2, 0.5]), rng.choice([2, 6]), 0
+    for writer in writers:
+        # Made by no network: numbers of peers are ranks.
+        writer.header["libfabric"] = "none"
+    receives = [0.5] * len(writers)
+    for _ in range(rng.randrange(300, 1200)):
+        at = min(rng.randrange(2 * RANKS), rng.randrange(2 * RANKS))
+        writer, now = writers[at], now + rng.randrange(1, 2000)
+        if rng.random() < 0.05:
+            receives[at] = rng.choice([0.15, 0.5, 0.85])
+        writer.put(writer.TIME, numbers=[now])
+        source = None if rng.random() < wild else rng.randrange(RANKS)
+        key, chance = (rng.randrange(tags), 0, source), rng.random()
+        if chance < 0.04:
+            writer.put(writer.CANCEL, numbers=[rng.randrange(max(posted[at] - 30, 0), posted[at] + 1)])
+        elif chance < 0.06:
+            writer.put(writer.DROP, numbers=[rng.randrange(max(arrived[at] - 30, 0), arrived[at] + 1)])
+        elif chance < 0.12:
+            writer.put(rng.choice([writer.PEEK, writer.CLAIM, writer.DISCARD]), key)
+        elif rng.random() < receives[at]:
+            writer.put(writer.POST, key, length=8)
+            posted[at] += 1
+        else:
+            writer.put(writer.ARRIVE, (key[0], 0, rng.randrange(RANKS)), length=8)
+            arrived[at] += 1
+    for rank in range(RANKS):
+        for writer in writers[2 * rank : 2 * rank + 2]:
+            writer.write(place / f"{rank}.{writer.header['context']}.trace")
+
+
+class Watched(list):
+    """Elements of a queue, which tells who joins and who leaves."""
+
+    def __init__(self, tell):
+        super().__init__()
+        self.tell = tell
+
+    def append(self, element):
+        super().append(element)
+        self.tell(element, 1)
+
+    def remove(self, element):
+        super().remove(element)
+        self.tell(element, -1)
+
+
+def even(times):
+    """Times of operations, those of full groups spread until the next look at the clock."""
+    at = 0
+    while at < len(times):
+        end, now = at, times[at]
+        while end < len(times) and times[end] == now and end - at < MOST:
+            end += 1
+        if end - at >= FULL and end < len(times):
+            span = times[end] - now
+            times[at:end] = [now + span * place // (end - at) for place in range(end - at)]
+        at = end
+    return times
+
+
+def history(operations):
+    """Who joins a queue and who leaves it, of all ranks, in the order of time: the rank, the context,
+    the queue, the rank of the element's source or nothing, and 1 or -1."""
+    contexts = {}
+    for row in operations:
+        contexts.setdefault((int(row["rank"]), row["context"]), []).append(row)
+    changes = []
+    for place, ((rank, name), rows) in enumerate(contexts.items()):
+        times = even([int(row["ns"]) for row in rows])
+        now = [0]
+
+        def watch(queue, at=place, of=(rank, name), now=now):
+            def tell(element, change):
+                check(element.source == "" or element.source_rank != "", f"{of}: a source of no rank")
+                source = int(element.source_rank) if element.source_rank else None
+                changes.append((now[0], at, (*of, queue, source, change)))
+
+            return Watched(tell)
+
+        context = Context(LARGEST, "spill", ())
+        context.prq.elements, context.umq.elements = watch("prq"), watch("umq")
+        for time_of, row in zip(times, rows):
+            now[0] = time_of
+            context.play(row)
+        check(not context.differ, f"rank {rank}, {name}: {context.differ[:3]}")
+    changes.sort(key=lambda change: change[:2])
+    return [change for _, _, change in changes]
+
+
+def needs(changes, ranks, ppn, placement):
+    """The most that a node held: of each kind, and at once; and the longest PRQ and UMQ of a rank."""
+    nodes = -(-ranks // ppn) if ppn else 1
+
+    def node(rank):
+        if not ppn:
+            return 0
+        return rank // ppn if placement == "block" else rank % nodes
+
+    now, most = collections.Counter(), collections.Counter()
+    for rank, name, queue, source, change in changes:
+        at = node(rank)
+        if ppn and source is not None and node(source) == at:
+            continue
+        kind = queue if name == "tagged" else "internal"
+        for of in (("rank", rank, kind), ("nic", at, kind), ("nic", at, "at_once")):
+            now[of] += change
+            most[of] = max(most[of], now[of])
+
+    def largest(unit, kinds):
+        return {kind: max((count for of, count in most.items() if of[::2] == (unit, kind)), default=0)
+                for kind in kinds}  # fmt: skip
+
+    return largest("nic", ("prq", "umq", "internal", "at_once")), largest("rank", ("prq", "umq", "internal"))
+
+
+def overflows(arguments, place, words, entries):
+    """Whether anything spills from a pool of so many entries."""
+    pool = f"--with=pool=node,pool_entries={entries}"
+    line = tcam(arguments, "compare", "--json=-", pool, *words, place)["lines"][1]
+    return sum(line[f"{what}_spills"] for what in ("prq", "umq", "internal")) > 0
+
+
+def smallest(arguments, place, words, guess):
+    """The smallest pool without a spill, by bisection that begins around a guess."""
+    least, enough, tries = 0, 1024, [guess - 1, guess]
+    while enough - least > 1:
+        middle = tries.pop() if tries else (least + enough) // 2
+        if least < middle < enough:
+            spills = overflows(arguments, place, words, middle)
+            least, enough = (middle, enough) if spills else (least, middle)
+    return enough
+
+
+def judge(arguments, what, place, placements):
+    out = PLACE / "export"
+    shutil.rmtree(out, ignore_errors=True)
+    subprocess.run([arguments.tcam, "export", f"--out={out}", place], check=True, capture_output=True)
+    with (out / "operations.csv").open(encoding="utf-8") as file:
+        operations = list(csv.DictReader(file))
+    changes = history(operations)
+    ranks = 1 + max(int(row["rank"]) for row in operations)
+    told = []
+    for ppn, placement in placements:
+        words = [f"--ppn={ppn}", f"--placement={placement}"] if ppn else []
+        name = f"{what} {' '.join(words)}"
+        by_hand = dict(zip(("nic", "rank"), needs(changes, ranks, ppn, placement)))
+        nic = by_hand["nic"]["at_once"]
+        out = f"--out={PLACE / 'sweep'}"
+        pool = tcam(arguments, "sweep", "--json=-", out, "--set=pool=node", *words, "--trace", place)
+        check(pool["needed_entries"] == nic, f"{name}: sweep needs {pool['needed_entries']}, by brute force {nic}")
+        for run in pool["runs"]:
+            spills = run["prq_spills"] + run["umq_spills"] + run["internal_spills"]
+            fits = run["pool_entries"] >= nic
+            check(fits == (spills == 0), f"{name}: {spills} spill at {run['pool_entries']} of {nic}")
+        by_compare = smallest(arguments, place, words, nic)
+        check(by_compare == max(nic, 1), f"{name}: compare needs {by_compare}, by brute force {nic}")
+        answer = tcam(arguments, "answer", "--json=-", *words, place)
+        for unit, ours in by_hand.items():
+            theirs = {of: answer[unit][of]["most"] for of in ours}
+            check(theirs == ours, f"{name}: answer for a {unit} {theirs}, by brute force {ours}")
+            least, most = answer[unit]["umq_at_least"]["most"], answer[unit]["umq"]["most"]
+            check(least <= most, f"{name}: UMQ of a {unit} at least {least}, at most {most}")
+        told.append(nic)
+    print(f"  {what}: {len(operations)} operations, NICs need {told}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=runs.TCAM)
+    parser.add_argument("--seed", type=int, default=1, help="of the first generated traces")
+    parser.add_argument("--generated", type=int, default=4, help="number of those")
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    start = time.monotonic()
+    for seed in range(arguments.seed, arguments.seed + arguments.generated):
+        place = PLACE / f"seed-{seed}"
+        generate(place, seed)
+        judge(arguments, f"seed {seed}", place, PLACEMENTS)
+    for name, ppn in RECORDED.items():
+        shutil.unpack_archive(DATA / f"{name}.tar.xz", PLACE)
+        judge(arguments, name, PLACE / name, [(0, "block"), (ppn, "block"), (ppn, "cyclic")])
+    print(f"  {time.monotonic() - start:.0f} s")
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

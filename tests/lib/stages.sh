@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=sh
+# Sourced behind setup.sh by scripts of many stages, which call themselves with the name of a lane. Each
+# `say` begins a stage. When the stage ends, a row of $stages gets its lane, its seconds and the processor
+# seconds of its child processes. The script prints the rows at its end, also when a stage failed.
+
+script=$(echo "$root"/tests/*/"$(basename "$0")")
+lane=${1:-}
+case $lane in
+"" | computes | waits) ;;
+*) fail "$lane: the lanes are computes and waits" ;;
+esac
+stages=$target/stages.csv
+stage=
+other=
+mkdir -p "$target"
+[ -n "$lane" ] || echo "stage,lane,seconds,processor_seconds" >"$stages"
+
+# Sets $spent: processor seconds of all child processes so far. `times` counts those that this shell
+# waited for, so it does not run in a subshell.
+read_spent() {
+    times >"$stages.times$lane"
+    spent=$(awk -F'[ms ]+' 'NR == 2 { printf "%.0f", $1 * 60 + $2 + $3 * 60 + $4 }' "$stages.times$lane")
+    rm "$stages.times$lane"
+}
+
+end_stage() {
+    [ -n "$stage" ] || return 0
+    read_spent
+    echo "\"$stage\",$lane,$(($(date +%s) - stage_began)),$((spent - spent_before))" >>"$stages"
+    stage=
+}
+
+say() {
+    end_stage
+    read_spent
+    stage=$* stage_began=$(date +%s) spent_before=$spent
+    say_title "$stage"
+}
+
+# lanes FIRST SECOND: runs two lanes of this script at a time, each with ports and a /dev/shm of its own.
+# The second one's output comes behind the first one's.
+lanes() {
+    end_stage
+    # A test measures the machine when it begins; the other lane may begin to compute later.
+    export TCAM_TEST_SLOWNESS="${TCAM_TEST_SLOWNESS:-3}"
+    failed=
+    tests/lib/apart.sh "$script" "$2" >"$target/$2.log" 2>&1 &
+    other=$!
+    tests/lib/apart.sh "$script" "$1" || failed=$1
+    wait "$other" || failed="$failed $2"
+    other=
+    cat "$target/$2.log"
+    [ -z "$failed" ] || fail "Failed: $failed"
+}
+
+print_stages() {
+    awk -F'"' -v all=$(($(date +%s) - began)) '
+        BEGIN { printf "\nseconds  processor  stage\n" }
+        NR > 1 {
+            split($3, of, ",")
+            printf "%7d  %9d  %s%s\n", of[3], of[4], $2, of[2] ? " (" of[2] ")" : ""
+            spent += of[4]
+        }
+        END { printf "%7d  %9d  all\n", all, spent }' "$stages"
+}
+
+end_script() {
+    status=$?
+    end_stage
+    # The lane ends with the process that made its namespaces.
+    [ -z "$other" ] || kill -KILL "$other"
+    [ -n "$lane" ] || print_stages
+    exit "$status"
+}
+trap end_script EXIT
+trap 'exit 130' INT TERM

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# What make test leaves out or does in brief, with all combinations: behind make test, in some 35 minutes.
+#   tests/nightly/nightly.sh [computes|waits]      one of its two lanes, with what was built before
+. "$(dirname "$0")/../lib/setup.sh"
+. tests/lib/stages.sh
+export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate
+
+computes() {
+    say "MPI programs, all sizes of the table"
+    python3 tests/gate/mpi.py
+    python3 tests/gate/mpi.py --mpi mpich --ranks 4 --entries 7 --vcis 4
+    say "MPI programs, other tables, host engines and overflow models"
+    clusters=$target/clusters-of-4
+    {
+        echo '{"format":"tcam-clusters","version":1,"processes":4,"k":2}'
+        for rank in 0 1 2 3; do
+            echo "{\"rank\":$rank,\"prq\":[0,1,null,0],\"umq\":[1,null,0,1]}"
+        done
+    } >"$clusters"
+    for settings in host_engine=list host_engine=tail-queues host_engine=rank-array host_engine=col-list \
+        host_engine=list-pnp "host_engine=kmeans clusters=$clusters queue=linked" \
+        "host_engine=hash table=cam" "host_engine=newmadeleine kernel_copy=off" \
+        "host_engine=auto theta=8 refuse=any-source" \
+        overflow=prefix overflow=sticky overflow=flow-control pool=node; do
+        set --
+        for setting in $settings; do
+            set -- "$@" --set "$setting"
+        done
+        python3 tests/gate/mpi.py --mpi mpich,openmpi5 --ranks 4 --entries 7 "$@"
+        python3 tests/gate/mpi.py --mpi mpich --app threads --ranks 4 --entries 7 --vcis 4 "$@"
+    done
+}
+
+waits() {
+    say "C clients of the provider, all sizes of the table"
+    LIBFABRIC_2=$venvs/mpich/lib/mpich tests/fabric/run.sh "$target/provider"
+    say "Bad days, 70,000 clients"
+    tests/gate/faults.sh "$target/provider"
+    say "Two hosts, all sizes of the table"
+    python3 tests/gate/hosts.py --only programs,tools
+    say "mpi4py on three ranks"
+    RANKS=3 tests/gate/mpi4py.sh
+    say "Thresholds between channels, and files of settings"
+    python3 tests/nightly/tune.py
+    say "Running programs, watched"
+    python3 tests/nightly/watch.py
+    say "Growth with the number of ranks"
+    python3 tests/nightly/scale.py
+    say "Models of host engines, learned again"
+    papers/advisor.sh check
+    say "Examples"
+    tests/nightly/examples.sh
+}
+
+if [ -n "$lane" ]; then
+    "$lane"
+    exit
+fi
+# shellcheck disable=SC2086
+need_packages $build_packages $test_packages
+need_cargo
+mind_room 2500
+need_mpich
+need_openmpi
+need_mpi4py_tests
+say "The provider, tcam and MPI programs: build"
+build_tcam
+build_all_apps
+lanes computes waits
+say "The guide, as written"
+python3 tests/nightly/guide.py
+say_title "All tests passed"

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=bash
+# Sourced by asan.sh and tsan.sh: the provider with a sanitizer in it, and a compiler for clients that
+# have it, too. The switch is the compiler's own unstable one, so no nightly is needed; the run-time
+# library is that of the Rust toolchain, linked into each client.
+set -eu
+cd "$(dirname "$0")/../.."
+
+# sanitize SHORT SANITIZER [FLAG...]: builds the provider into $target, and puts the compiler first.
+sanitize() {
+    local short=$1 sanitizer=$2 host libraries runtime
+    shift 2
+    target=${CARGO_TARGET_DIR:-$PWD/target}/$short
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=$sanitizer -Cdebug-assertions $*" \
+        CARGO_TARGET_DIR=$target cargo build --quiet --release -p provider --target "$host"
+    libraries=$(rustc --print sysroot)/lib/rustlib/$host/lib
+    runtime=$(echo "$libraries"/librustc*_rt."$short".a)
+    [ -f "$runtime" ] || { echo "no $sanitizer sanitizer in $libraries" >&2; exit 1; }
+    mkdir -p "$target/provider" "$target/bin"
+    cp "$target/$host/release/libtcam_fi.so" "$target/provider/libtcam-fi.so"
+    # gcc would link its own run-time library: it only compiles, and then only links.
+    cat >"$target/bin/cc" <<END
+#!/bin/sh
+object=\$(mktemp --suffix=.o)
+trap 'rm -f "\$object"' EXIT
+for word; do
+    case \$previous in -o) out=\$word ;; esac
+    case \$word in *.c) source=\$word ;; esac
+    previous=\$word
+done
+/usr/bin/cc -g -O1 -fsanitize=$sanitizer -c -o "\$object" "\$source" &&
+    /usr/bin/cc -rdynamic -o "\$out" "\$object" -Wl,--whole-archive "$runtime" \\
+        -Wl,--no-whole-archive -lfabric -lpthread -ldl -lm -lrt -lresolv
+END
+    chmod +x "$target/bin/cc"
+    export SANITIZED=1 PATH=$target/bin:$PATH
+}
+
+# must_find CLIENT TEXT: fails unless this client, which does wrong, fails and the sanitizer says so.
+must_find() {
+    cc -o "$target/bin/$1" "tests/fabric/$1.c"
+    if FI_PROVIDER=tcam FI_PROVIDER_PATH=$target/provider "$target/bin/$1" >"$target/$1" 2>&1 ||
+        ! grep -q "$2" "$target/$1"; then
+        echo "the sanitizer does not see the provider: $1" >&2
+        exit 1
+    fi
+}

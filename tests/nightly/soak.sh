@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# tests/nightly/soak.sh [SECONDS]: random operations between 8 processes (default half an hour), and beside
+# them 6 that leave and come back at their ports, some of them killed; with tables that are too
+# small, so that everything spills and is promoted, and checksums of all that travels.
+. "$(dirname "$0")/../lib/setup.sh"
+need_cargo
+build_tcam
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+for program in soak comers; do
+    cc -O2 -Wall -Wextra -Wno-unused-function -o "$build/$program" "tests/fabric/$program.c" \
+        -lfabric -lpthread
+done
+export FI_PROVIDER=tcam FI_PROVIDER_PATH="$target/provider" FI_TCAM_CHECK=on \
+    FI_TCAM_PRQ_ENTRIES=7 FI_TCAM_UMQ_ENTRIES=7
+nice -n 19 "$build/comers" "${1:-1800}" &
+comers=$!
+nice -n 19 "$build/soak" "${1:-1800}"
+wait "$comers"

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Files of settings (FI_TCAM_CONFIG), and `tcam tune`, which writes one."""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+from lib import mpi as runs
+from lib.checks import check, exit_code
+from lib.mpi import TARGET, TCAM
+from lib.slowness import within
+
+PLACE = TARGET / "tune-tests"
+OWN_FAILURE = 125
+BIN = runs.MPIS["mpich"]
+TWO = [str(BIN / "mpiexec"), "-n", "2"]
+OLD = "# an earlier one\nidle = yield\n"
+
+
+def tcam(arguments, *words, **variables):
+    command = [str(arguments.tcam), *map(str, words)]
+    environment = os.environ | variables
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=within(120), check=False, env=environment
+    )
+
+
+def told(done, code, *parts):
+    """It ends with this code, and says so in words."""
+    text = done.stdout + done.stderr
+    good = done.returncode == code and all(part in text for part in parts)
+    check(good, f"{done.args[1:]}: {done.returncode} {text[-400:]}, not {parts}")
+
+
+def bad_files(arguments):
+    """What is wrong in a file is told with its line, by tcam before anything starts and by the
+    provider."""
+    bad, touched, pipe = PLACE / "bad.conf", PLACE / "started", PLACE / "pipe"
+    os.mkfifo(pipe)
+    for content, part in [
+        ("idle = spin\n\nidel = spin\n", "line 3: FI_TCAM_IDEL is no parameter of tcam; did you mean FI_TCAM_IDLE?"),
+        ("eager_size = 16385\n", "line 1: FI_TCAM_EAGER_SIZE=16385: allowed is a whole number from 0 to 16384"),
+        ("spin\n", "line 1: spin: `name = value` is expected"),
+        ("config = other\n", "line 1: FI_TCAM_CONFIG: a file of settings names no other"),
+        ("#" * 70000, "more than 65536 bytes"),
+        (None, "No such file"),
+    ]:  # fmt: skip
+        bad.unlink(missing_ok=True)
+        if content is not None:
+            bad.write_text(content)
+        words = ("run", "--", "touch", touched)
+        told(tcam(arguments, *words, FI_TCAM_CONFIG=str(bad)), OWN_FAILURE, part, str(bad))
+        told(tcam(arguments, "run", f"--set=config={bad}", *words[1:]), OWN_FAILURE, part)
+    told(tcam(arguments, "run", f"--set=config={pipe}", *words[1:]), OWN_FAILURE, "regular file")
+    check(not touched.exists(), "a program was started all the same")
+    bad.write_text("eager_size = many\n")
+    told(tcam(arguments, "doctor", FI_TCAM_CONFIG=str(bad)), 1, "line 1: FI_TCAM_EAGER_SIZE=many")
+    variables = {
+        "FI_PROVIDER_PATH": str(arguments.tcam.parent), "FI_PROVIDER": "tcam",
+        "MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1", "FI_TCAM_CONFIG": str(bad),
+    }  # fmt: skip
+    done = subprocess.run(
+        [*TWO, runs.build("mpich") / "ring"], capture_output=True, text=True, timeout=within(60),
+        check=False, env=os.environ | variables,
+    )  # fmt: skip
+    part = f"FI_TCAM_CONFIG={bad}: line 1: FI_TCAM_EAGER_SIZE=many"
+    check(done.returncode != 0 and part in done.stderr, f"the provider: {done.stderr[-400:]}")
+
+
+def values(arguments, *words, **variables):
+    """The values that a run reports."""
+    place = PLACE / "reports"
+    program = [*TWO, runs.build("mpich") / "ring"]
+    done = tcam(arguments, "run", f"--report={place}", *words, "--", *program, **variables)
+    check(done.returncode == 0, f"run {words}: {done.stderr[-400:]}")
+    return json.loads((place / "0.json").read_text())["config"]
+
+
+def what_comes_first(arguments):
+    """The environment before the file, options before both, the file before a device."""
+    file = PLACE / "good.conf"
+    file.write_text("# of a test\nFI_TCAM_IDLE = spin\nprq_entries=7\ndevice = connectx\neager_size = 1234\n")
+    here = PLACE / "here.conf"
+    here.symlink_to("good.conf")
+    for words, variables in [
+        ([f"--set=config={file}", "--prq=9"], {"FI_TCAM_IDLE": "yield"}),
+        (["--prq=9"], {"FI_TCAM_IDLE": "yield", "FI_TCAM_CONFIG": str(here)}),
+    ]:
+        found = values(arguments, *words, **variables)
+        names = ("idle", "prq_entries", "eager_size", "umq_entries", "overflow")
+        found = [found[name] for name in names] + [found.get("config")]
+        check(found == ["yield", "9", "1234", "0", "prefix", None], f"in force: {found}")
+    done = tcam(arguments, "doctor", FI_TCAM_CONFIG=str(file), FI_TCAM_IDLE="auto")
+    parts = "sets device=connectx eager_size=1234 prq_entries=7", "comes before what else it sets: idle=spin"
+    told(done, 0, *parts)
+    told(tcam(arguments, "replay", f"--set=config={file}", PLACE), OWN_FAILURE, "--set config: ")
+
+
+def files_of(out):
+    return {path.name for path in out.iterdir()}
+
+
+def tuned(arguments):
+    """What tune writes can be used, and says what was measured."""
+    out, document = PLACE / "out", PLACE / "tune.json"
+    done = tcam(arguments, "tune", "--quick", "--rounds=3", f"--out={out}", f"--json={document}", "--", *TWO)
+    told(done, 0, "by latency: ", "by bandwidth: ", "by overlap: ", f"--set config={out / 'tcam.conf'}")
+    expected = {"tcam.conf", "tune.csv", "tune.svg", "tune.png", "tune.log"}
+    check(files_of(out) == expected, f"files: {files_of(out)}")
+    rows = list(csv.DictReader((out / "tune.csv").open()))
+    channels = {row["channel"] for row in rows}
+    check(channels <= {"shared buffers", "kernel copy"} and channels, f"channels: {channels}")
+    check({row["measure"] for row in rows} == {"latency", "bandwidth", "overlap"}, "measures")
+    for row in rows:
+        low, middle, high = (float(row[name]) for name in ("lowest", "median", "highest"))
+        most = 1 if row["measure"] == "overlap" else 1e9
+        check(0 <= low <= middle <= high <= most and row["rounds"] == "3", f"a row: {row}")
+    settings = json.loads(document.read_text())["settings"]
+    lines = (out / "tcam.conf").read_text().splitlines()
+    written = dict(line.split(" = ") for line in lines if not line.startswith("#"))
+    check(written == settings, f"{written}, not {settings}")
+    check(any("MPICH" in line for line in lines), f"the MPI: {lines}")
+    found = values(arguments, f"--set=config={out / 'tcam.conf'}")
+    check(written.items() <= found.items(), f"{written} are not in force: {found}")
+    done = tcam(arguments, "tune", "--set=eager_size=1", "--", *TWO)
+    told(done, OWN_FAILURE, "--set eager_size: `tcam tune` measures at values of its own")
+
+
+def nothing_is_lost(arguments):
+    """Runs that fail or are ended leave the settings that are there."""
+    out = PLACE / "old"
+    out.mkdir()
+    conf = out / "tcam.conf"
+    conf.write_text(OLD)
+    quick = ("tune", "--quick", f"--out={out}")
+    apart = PLACE / "apart"
+    apart.mkdir()
+    (apart / "mpiexec").symlink_to(BIN / "mpiexec")
+    for words, code, variables, parts in [
+        (["--", str(BIN / "mpiexec"), "-n", "3"], 1, {}, ["2 ranks are needed, not 3"]),
+        (["--", *TWO, "/bin/true"], OWN_FAILURE, {}, ["and no program", "tune.log"]),
+        (["--mpicc=/bin/false", "--", *TWO], OWN_FAILURE, {}, ["/bin/false does not compile"]),
+        (["--mpicc=/no/mpicc", "--", *TWO], OWN_FAILURE, {}, ["/no/mpicc: cannot be started"]),
+        (["--", str(apart / "mpiexec"), "-n", "2"], OWN_FAILURE, {"PATH": ""}, ["no mpicc", "--mpicc PATH"]),
+        (["--", "no-such-launcher"], OWN_FAILURE, {}, ["no-such-launcher: cannot be started"]),
+    ]:  # fmt: skip
+        told(tcam(arguments, *quick, *words, **variables), code, *parts)
+        check(conf.read_text() == OLD, f"{words}: the settings are gone")
+    command = [str(arguments.tcam), *quick, "--rounds=99", "--", *TWO]
+
+    def heeds():
+        # A shell has what it starts in the background ignore SIGINT, this test included.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
+    for line in running.stderr:
+        if line.startswith("round 1"):
+            break
+    running.send_signal(signal.SIGINT)
+    _, rest = running.communicate(timeout=within(30))
+    ended = running.returncode == 128 + signal.SIGINT and "ended by SIGINT; no settings" in rest
+    check(ended and conf.read_text() == OLD, f"Ctrl-C: {running.returncode} {rest}")
+    check(files_of(out) == {"tcam.conf", "tune.log"}, f"left: {files_of(out)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tcam", type=pathlib.Path, default=TCAM)
+    arguments = parser.parse_args()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    PLACE.mkdir(parents=True)
+    bad_files(arguments)
+    what_comes_first(arguments)
+    tuned(arguments)
+    nothing_is_lost(arguments)
+    return exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
