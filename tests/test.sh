@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# What must hold before a change goes in, in some 15 minutes on two cores; nightly.sh has the rest.
+# What must hold before a change goes in, in some 16 minutes on two cores; nightly.sh has the rest.
 #   tests/test.sh [computes|waits]      one of its two lanes, with what was built before
 . "$(dirname "$0")/setup.sh"
 . tests/stages.sh
