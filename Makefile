@@ -10,7 +10,7 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/bench/demo.sh $(APP)
 
-test: ## what must hold before a change goes in: 12 minutes
+test: ## what must hold before a change goes in: some 16 minutes
 	@tests/gate/test.sh
 
 nightly: ## what make test leaves out, and all combinations: 35 minutes; CI runs both
