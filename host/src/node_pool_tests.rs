@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The shared pool: members that leave and die, files that are in the way.
 
-use std::os::unix::fs::MetadataExt as _;
+use std::{
+    os::unix::fs::MetadataExt as _,
+    time::{Duration, Instant},
+};
 
 use super::*;
 use crate::{
@@ -85,6 +88,22 @@ fn what_a_dead_member_held_is_returned() {
     assert_eq!(map.owner(first.number), None);
     drop(first);
     assert_eq!(second.take(), Ok(()));
+}
+
+#[test]
+fn each_member_is_looked_at_where_there_are_more_than_one_look_takes() {
+    let owners: Vec<_> = (120..122 + MEMBERS_A_LOOK as u16).map(segment).collect();
+    let pools: Vec<_> = owners.iter().map(|of| join(1008, of).unwrap()).collect();
+    let (first, last) = (&pools[0], &pools[pools.len() - 1]);
+    last.take().unwrap();
+    let gone = Owner { inode: 1, started: 1, ..owners[owners.len() - 1].owner() };
+    first.ledger.words().set_owner(last.number, &gone, SHARE);
+    let until = Instant::now() + Duration::from_secs(10);
+    // Who looks around does not wait for its turn.
+    while first.ledger.taken() != Ok(0) {
+        first.look_around();
+        assert!(Instant::now() < until, "the last member is never looked at");
+    }
 }
 
 #[test]

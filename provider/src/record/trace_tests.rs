@@ -186,18 +186,20 @@ fn a_turn_costs_a_word_and_who_has_it_records_as_before() {
 }
 
 #[test]
-fn what_is_cancelled_at_the_end_has_its_time() {
-    let directory = tempfile::tempdir().unwrap();
-    let (path, mut trace) = trace_in(&directory, None);
-    let (head, key) = Op::Post((&receive(5)).into()).short().unwrap();
-    trace.short(head, key.bits, key.ignore, key.source);
-    std::thread::sleep(Duration::from_millis(2));
-    trace.record(&Op::Cancel(0));
-    trace.close();
-    let mut reader = Reader::new(File::open(&path).unwrap()).unwrap();
-    let times: Vec<_> =
-        std::iter::from_fn(|| reader.next()).map(|timed| timed.unwrap().0).collect();
-    assert!(times[1] - times[0] >= 2_000_000, "{times:?}");
+fn what_is_cancelled_or_dropped_at_the_end_has_its_time() {
+    for last in [Op::Cancel(0), Op::Drop(0)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, mut trace) = trace_in(&directory, None);
+        let (head, key) = Op::Post((&receive(5)).into()).short().unwrap();
+        trace.short(head, key.bits, key.ignore, key.source);
+        std::thread::sleep(Duration::from_millis(2));
+        trace.record(&last);
+        trace.close();
+        let mut reader = Reader::new(File::open(&path).unwrap()).unwrap();
+        let times: Vec<_> =
+            std::iter::from_fn(|| reader.next()).map(|timed| timed.unwrap().0).collect();
+        assert!(times[1] - times[0] >= 2_000_000, "{last:?}: {times:?}");
+    }
 }
 
 #[test]

@@ -421,3 +421,22 @@ impl WaitSet {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reported_after_the_last_look_wakes_who_sleeps_on_the_descriptor() {
+        let set = WaitSet::with_wait(true, WaitObj::Fd).unwrap();
+        let look = || {
+            // Another thread reports something a moment later.
+            set.ring();
+            false
+        };
+        set.try_wait(&Triggers::default(), Duration::MAX, look).unwrap();
+        let epoll = &set.descriptors.get().unwrap().epoll;
+        let mut polled = [PollFd::new(epoll, PollFlags::IN)];
+        assert_eq!(poll(&mut polled, Some(&Timespec::default())).unwrap(), 1);
+    }
+}
