@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A peer that is killed: what waits for it completes in error within seconds,
-// others go on, and nothing of it stays in /dev/shm.
+// others go on, and nothing of it stays in /dev/shm. It is the last of more peers than one look
+// takes, and only the endpoint that waits for it looks.
 #include "card.h"
 #include <signal.h>
 #include <sys/wait.h>
 
 #define CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE)
 
+enum { BYSTANDERS = 9 };
 static char large[1 << 20];
+
+// A peer that opens an endpoint and sleeps until the other end of a pipe is closed.
+static void bystander(int until[2], int out) {
+    char byte;
+    close(until[1]);
+    open_card(CAPS, NULL, 0);
+    tell(out, &card);
+    CHECK(read(until[0], &byte, 1) == 0, "read");
+    close_card();
+    exit(0);
+}
 
 // The peer opens an endpoint, tells its name, sends two messages and waits to be killed.
 static void victim(int in, int out) {
@@ -21,13 +34,20 @@ static void victim(int in, int out) {
 }
 
 int main(void) {
-    int to_victim[2], from_victim[2];
+    int to_victim[2], from_victim[2], from_others[2], until[2];
     char hello[5];
     CHECK(pipe(to_victim) == 0 && pipe(from_victim) == 0, "pipe");
+    CHECK(pipe(from_others) == 0 && pipe(until) == 0, "pipe");
+    for (int i = 0; i < BYSTANDERS; i++)
+        if (!fork()) bystander(until, from_others[1]);
     pid_t pid = fork();
     if (!pid) victim(to_victim[0], from_victim[1]);
 
     open_card(CAPS, NULL, 0);
+    for (int i = 0; i < BYSTANDERS; i++) {
+        struct card other = hear(from_others[0]);
+        OK(fi_tinject(mine.ep, "hello", 5, enter(&other), 1));
+    }
     tell(to_victim[1], &card);
     struct card victims = hear(from_victim[0]);
     fi_addr_t peer = enter(&victims), self = enter(&card);
@@ -58,6 +78,8 @@ int main(void) {
     next_error(&mine, NULL, ECONNABORTED);
     CHECK(seconds() - start < within(5), "%.1f s", seconds() - start);
     close_card();
+    close(until[1]);
     waitpid(pid, NULL, 0);
+    for (int i = 0; i < BYSTANDERS; i++) CHECK(wait(NULL) > 0, "wait");
     puts("death: ok");
 }
