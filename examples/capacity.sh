@@ -13,6 +13,6 @@ for ranks in ${SIZES:-8 16 32}; do
     tcam answer --ppn "${RANKS_A_NODE:-4}" "$out/run-$ranks" | tee "$out/answer-$ranks.txt"
     tcam export --parquet --out "$out/numbers-$ranks" "$out/run-$ranks"
 done
-# The last size again at eight sizes of the table, as a picture and as a table of numbers.
+# The largest size of the program at several sizes of the table, as a picture and as a CSV file.
 tcam sweep --ppn "${RANKS_A_NODE:-4}" --out "$out/sweep" --trace "$out/run-$ranks"
 tcam scale --ppn "${RANKS_A_NODE:-4}" --to 4096 "$out"/run-*

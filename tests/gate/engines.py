@@ -135,6 +135,12 @@ def measured(arguments):
     if page:
         tables, without = page["cases"]
         check("nothing spills" in tables["reading"] and without["spilled_percent"] == 100, tables["reading"])
+        # A list of 1,024 elements is measured, and not the tables of the recording.
+        times = {(of["engine"], of["queue"]): of["ns_a_message"]["median"] for of in without["engines"]}
+        check(times["list", "linked"] > 2 * times["hash", "packed"], f"without tables: {times}")
+    page, case = told(arguments, "shuffle beside a pool", "--set=pool=node", seeds[0])
+    if page:
+        check([of["prq_entries"] for of in page["cases"]] == [0], f"a pool: {page['cases']}")
     manager = generated(arguments, "manager", "manager", "--ranks=512")
     page, case = told(arguments, "manager", *lists, manager)
     if page:

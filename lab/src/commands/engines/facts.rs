@@ -10,6 +10,7 @@ use super::contender::Contender;
 use super::measure::{Middle, Rounds};
 use super::stream::{Stream, Wildcards};
 use crate::capacity::curve;
+use crate::capacity::need::Knob;
 use crate::error::Error;
 use crate::results::ranks::Completeness;
 use crate::settings::Settings;
@@ -76,7 +77,7 @@ impl Facts {
     pub(super) fn of(found: &[Found], settings: &Settings, most: u64) -> Result<Self, Error> {
         let params = found[0][0].params(settings)?;
         let entries = ["prq_entries", "umq_entries"].map(|name| params.number(name) as u64);
-        let now = now(&params)?;
+        let now = now(&params);
         let traces = found.iter().map(|found| found.len()).sum::<usize>();
         let most = (most as usize / traces).max(1);
         let mut runs = Vec::with_capacity(found.len());
@@ -92,7 +93,14 @@ impl Facts {
         let wildcards =
             streams().map(Stream::wildcards).fold(Wildcards::default(), Wildcards::plus);
         let mut cases = Vec::new();
-        for sizes in if entries == [0, 0] { vec![entries] } else { vec![entries, [0, 0]] } {
+        // Ranks are measured one by one, and share no pool.
+        let is_pooled = Knob::of(&params) == Knob::Pool;
+        let sizes = match entries {
+            [0, 0] => vec![entries],
+            _ if is_pooled => vec![[0, 0]],
+            _ => vec![entries, [0, 0]],
+        };
+        for sizes in sizes {
             let mut settings = settings.clone();
             settings.set("prq_entries", &sizes[0]);
             settings.set("umq_entries", &sizes[1]);
@@ -120,15 +128,14 @@ impl Facts {
 
 /// The engine and storage that traces were recorded with, or that are set; in the place of an
 /// engine that is not measured, the usual one.
-fn now(params: &Params) -> Result<Contender, Error> {
+fn now(params: &Params) -> Contender {
     let queue = params.text("queue").parse::<Queue>().unwrap_or_default();
-    let engine = params.text("host_engine").parse().unwrap_or_default();
+    let mut engine = params.text("host_engine").parse().unwrap_or_default();
     if Contender::left_out().iter().any(|(left_out, _)| *left_out == engine) {
-        let engine = HostEngine::default();
+        engine = HostEngine::default();
         eprintln!("{} is not measured: {engine} stands in its place", params.text("host_engine"));
-        return Ok(Contender { engine, queue });
     }
-    Ok(Contender { engine, queue })
+    Contender { engine, queue }
 }
 
 impl Case {
@@ -176,7 +183,8 @@ impl Case {
         let mut times = vec![(Vec::new(), Vec::new()); contenders.len()];
         for streams in runs {
             let messages = streams.iter().map(Stream::messages).sum::<usize>().max(1) as f64;
-            let rounds = Rounds::measure(streams, &contenders, &bar)?;
+            let entries = [self.prq_entries, self.umq_entries];
+            let rounds = Rounds::measure(streams, &contenders, entries, &bar)?;
             for (at, (ns, beside)) in times.iter_mut().enumerate() {
                 ns.extend(rounds.of(at, messages));
                 beside.extend(rounds.beside(at, now));
@@ -274,7 +282,7 @@ impl EngineFacts {
 }
 
 impl Contender {
-    /// These settings with this engine and storage. Each rank alone: a pool changes who spills.
+    /// These settings with this engine and storage.
     fn set(self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
         settings.set("host_engine", &self.engine.name());

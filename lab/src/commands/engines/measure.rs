@@ -53,13 +53,15 @@ impl Middle {
 pub(crate) struct Rounds(Vec<Vec<f64>>);
 
 impl Rounds {
-    /// Measures all engines in turn, in 15 rounds, or in as many as ten seconds allow: at least 5.
+    /// Measures all engines in turn, beside tables of these entries (PRQ, UMQ), in 15 rounds, or in as many as ten seconds allow: at least 5.
     pub(crate) fn measure(
         streams: &[Stream],
         contenders: &[Contender],
+        entries: [u64; 2],
         bar: &ProgressBar,
     ) -> Result<Self, Error> {
-        let devices = |of: &Contender| streams.iter().map(|stream| stream.device(*of)).collect();
+        let devices =
+            |of: &Contender| streams.iter().map(|stream| stream.device(*of, entries)).collect();
         let configs: Vec<Vec<DeviceConfig>> =
             contenders.iter().map(devices).collect::<Result<_, Error>>()?;
         let mut rounds = vec![Vec::with_capacity(ROUNDS); contenders.len()];

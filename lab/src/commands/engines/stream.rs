@@ -114,11 +114,18 @@ impl Stream {
         counted
     }
 
-    /// The device of the trace with another engine, which counts no depths and no times.
-    pub(crate) fn device(&self, contender: Contender) -> Result<DeviceConfig, Error> {
+    /// The device of the trace with another engine and tables of these entries (PRQ, UMQ), which
+    /// counts no depths and no times.
+    pub(crate) fn device(
+        &self,
+        contender: Contender,
+        [prq, umq]: [u64; 2],
+    ) -> Result<DeviceConfig, Error> {
         let params = Params::from_lookup(|name| match name {
             "host_engine" => Some(contender.engine.name().to_owned()),
             "queue" => Some(contender.queue.name().to_owned()),
+            "prq_entries" => Some(prq.to_string()),
+            "umq_entries" => Some(umq.to_string()),
             _ => self.params.get(name).cloned(),
         })?;
         let mut config = DeviceConfig::from_params(&params, self.layout);
