@@ -1,16 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-<<<<<<< HEAD:tests/gate/test.sh
 # What must hold before a change goes in, in 12 minutes on two cores; nightly.sh has the rest.
 #   tests/gate/test.sh [computes|waits]      one of its two lanes, with what was built before
 . "$(dirname "$0")/../lib/setup.sh"
 . tests/lib/stages.sh
-=======
-# What must hold before a change goes in, in some 16 minutes on two cores; nightly.sh has the rest.
-#   tests/test.sh [computes|waits]      one of its two lanes, with what was built before
-. "$(dirname "$0")/setup.sh"
-. tests/stages.sh
->>>>>>> main:tests/test.sh
 
 # One build of each thing: what a second one could reuse only fills the disk.
 export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate BRIEF=1
