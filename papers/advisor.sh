@@ -7,8 +7,7 @@
 #   programs   compares with real programs, from which nothing was learned: half an hour, quiet
 . "$(dirname "$0")/../tests/lib/setup.sh"
 
-# Learning depends on the version.
-need_venv advisor numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1
+need_advisor
 python=$venvs/advisor/bin/python
 
 case ${1:-} in

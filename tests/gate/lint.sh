@@ -5,11 +5,13 @@
 # shellcheck disable=SC2086
 need_packages $build_packages shellcheck
 need_cargo
+profile=${TCAM_PROFILE:-dev}
+say "Format, lints, layers and documents of the code"
 cargo fmt --all --check
-cargo clippy --quiet --workspace --all-targets -- -D warnings
+cargo clippy --quiet --workspace --all-targets --profile "$profile" -- -D warnings
 python3 tests/lib/floors.py
 python3 tests/lib/pairwise.py
 RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
-    cargo doc --quiet --workspace --no-deps --document-private-items
+    cargo doc --quiet --profile "$profile" --workspace --no-deps --document-private-items
 # setup.sh ends a script at the first error, and has variables of others; `a= b=` sets none.
 shellcheck -S warning -e SC1007,SC2034,SC2154,SC2164 tests/*/*.sh examples/*.sh papers/*.sh papers/*/*.sh

@@ -15,6 +15,8 @@ computes() {
     python3 tests/gate/mpi.py --pairwise
     say "Workers that are spawned"
     tests/gate/spawn.sh 50
+    say "Answers that say what they lack"
+    python3 tests/gate/answers.py
     say "Models of devices: what their reports say"
     python3 tests/gate/models.py
     say "Traces: recorded, replayed, swept"
@@ -39,15 +41,11 @@ waits() {
     say "Bad days"
     tests/gate/faults.sh "$target/provider"
     say "Two hosts"
-    python3 tests/gate/hosts.py --only programs,faults --each 2 --entries 7 --mpi4py "$mpi4py_tests"
+    python3 tests/gate/hosts.py --only programs,faults --each 2 --entries 7
     say "The command line on bad days"
     python3 tests/gate/command.py
     say "How runs end"
     python3 tests/gate/endings.py
-    say "Answers that say what they lack"
-    python3 tests/gate/answers.py
-    say "mpi4py on two ranks"
-    RANKS=2 tests/gate/mpi4py.sh
 }
 
 if [ -n "$lane" ]; then
@@ -63,13 +61,10 @@ mind_room 2500
     say() { say_title "$@"; }
     need_mpich
     need_openmpi
-    need_mpi4py_tests
 ) >"$target/installs.log" 2>&1 &
 installs=$!
-say "Format and lints"
+say "Format, circles of files, imports up a floor, pairs of settings"
 cargo fmt --all --check
-cargo clippy --quiet --workspace --all-targets --profile gate -- -D warnings
-say "Circles of files, imports up a floor, pairs of settings"
 python3 tests/lib/floors.py
 python3 tests/lib/pairwise.py
 say "The provider, tcam and MPI programs: build"

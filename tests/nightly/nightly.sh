@@ -38,9 +38,9 @@ waits() {
     say "Bad days, 70,000 clients"
     tests/gate/faults.sh "$target/provider"
     say "Two hosts, all sizes of the table"
-    python3 tests/gate/hosts.py --only programs,tools
-    say "mpi4py on three ranks"
-    RANKS=3 tests/gate/mpi4py.sh
+    python3 tests/gate/hosts.py --only programs,tools --mpi4py "$mpi4py_tests"
+    say "mpi4py on two and three ranks"
+    tests/nightly/mpi4py.sh
     say "Thresholds between channels, and files of settings"
     python3 tests/nightly/tune.py
     say "Running programs, watched"
@@ -64,6 +64,10 @@ mind_room 2500
 need_mpich
 need_openmpi
 need_mpi4py_tests
+# The lanes have no network.
+need_pandas
+need_advisor
+tests/gate/lint.sh
 say "The provider, tcam and MPI programs: build"
 build_tcam
 build_all_apps
