@@ -46,7 +46,7 @@ bench: ## matching alone, calls, messages between processes, overlap, then throu
 reproduce: ## docs/{colpnp,kmeans,hash,polling,tail-queues}.* and the verdicts in docs/papers.md, outside CI: 25 minutes, quiet
 	@tests/bench/reproduce.sh
 
-guide: ## every command of docs/guide.md, as written
+guide: ## every command of docs/guide.md and docs/howto, as written
 	@python3 tests/nightly/guide.py
 
 install: ## PREFIX=/usr/local

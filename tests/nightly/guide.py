@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs every command of docs/guide.md as written, one after the other in one shell,
-with a home directory that is new; then looks for every file that the guide names."""
+"""Runs every command of docs/guide.md as written, and then those of docs/howto, which continue it, in one
+shell with a new home directory. Then checks that every file exists that a page names, and that links
+between all Markdown files of the project resolve."""
 
 import argparse
 import os
@@ -14,7 +15,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GUIDE = ROOT / "docs" / "guide.md"
+PAGES = [ROOT / "docs" / "guide.md", *sorted((ROOT / "docs" / "howto").glob("*.md"))]
 MARK = "@@guide"
 
 
@@ -33,6 +34,29 @@ def files(text):
     """Files and directories below $HOME that the prose names."""
     named = re.findall(r"`(\$HOME/[^`*]+)`", text)
     return sorted({name.rstrip("/") for name in named})
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", line) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links():
+    """Links between files of the project that lead to no file or to no heading."""
+    listed = subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.split():
+        page = ROOT / name
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if re.match(r"https?:|mailto:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            to = page.parent / path if path else page
+            if not to.exists() or (anchor and to.suffix == ".md" and anchor not in anchors(to)):
+                yield f"{name}: {link}"
 
 
 def environment(home):
@@ -83,25 +107,29 @@ def main():
     parser.add_argument("--verbose", action="store_true", help="what the commands print, too")
     parser.add_argument("--keep", action="store_true", help="keeps the home directory")
     arguments = parser.parse_args()
-    text = GUIDE.read_text()
-    words = commands(text)
+    broken = list(broken_links())
+    for link in broken:
+        print(f"FAILED: a link leads nowhere: {link}")
+    texts = [page.read_text() for page in PAGES]
+    words = [command for text in texts for command in commands(text)]
+    named = sorted({name for text in texts for name in files(text)})
     home = pathlib.Path(tempfile.mkdtemp(prefix="tcam-guide-"))
     try:
         done, code = run(arguments, words, home)
         missing = [
             name
-            for name in files(text)
+            for name in named
             if done == len(words) and not (home / name.removeprefix("$HOME/")).exists()
         ]
         for name in missing:
-            print(f"FAILED: the guide names {name}, which is not there")
+            print(f"FAILED: a page names {name}, which does not exist")
     finally:
         if arguments.keep:
             print(f"The home directory is {home}")
         else:
             shutil.rmtree(home)
-    good = code == 0 and done == len(words) and not missing
-    print(f"{len(words)} commands and {len(files(text))} files: {'passed' if good else 'FAILED'}")
+    good = code == 0 and done == len(words) and not missing and not broken
+    print(f"{len(words)} commands and {len(named)} files: {'passed' if good else 'FAILED'}")
     return 0 if good else 1
 
 
