@@ -134,11 +134,11 @@ class Writer:
     """Writes a trace, as nic/src/trace.rs describes it."""
 
     KEY, TIME, MULTI, POST, ANYWAY, HELD, ARRIVE = 1, 2, 3, 5, 6, 7, 8
-    PEEK, TAKE, CANCEL, DROP, CLAIM, DISCARD, TURN = 9, 10, 11, 12, 17, 18, 21
+    PEEK, CANCEL, DROP, CLAIM, DISCARD, TURN = 9, 11, 12, 17, 18, 21
     ANY = 0xFFFF_FFFF
 
-    def __init__(self, rank, context, version):
-        self.words, self.place, self.version = [], 0, version
+    def __init__(self, rank, context):
+        self.words, self.place = [], 0
         self.header = {
             "context": context, "tcam": "0.1.0", "libfabric": "2.5", "host": "brute", "rank": rank,
             "pid": 100 + rank, "address": f"127.0.0.1:{4000 + rank}", "program": "brute",
@@ -161,7 +161,7 @@ class Writer:
         self.words.append(self.TURN | is_device << 5 | thread << 6)
 
     def write(self, path):
-        header = f"tcam-trace {self.version}\n{json.dumps(self.header)}".encode().ljust(8192 - 16)
+        header = f"tcam-trace 6\n{json.dumps(self.header)}".encode().ljust(8192 - 16)
         words = struct.pack(f"<{len(self.words)}I", *self.words)
         path.write_bytes(header + bytes(8) + struct.pack("<II", 3, 0) + words)
 
@@ -172,13 +172,12 @@ def halves(number):
 
 def generate(path, seed):
     """A trace of random operations: phases of receives and of messages by turns, so that
-    both queues grow. Every version that is read has its turn."""
+    both queues grow."""
     rng = random.Random(seed)
-    version = [6, 4, 5, 3][seed % 4]
     tags, sources = rng.choice([2, 5, 12]), rng.choice([1, 3, 6])
     wild, several = rng.choice([0, 0.1, 0.4]), rng.choice([0, 0.05])
-    writer = Writer(0, "tagged", version)
-    probes = [writer.PEEK, writer.TAKE] if version < 5 else [writer.PEEK, writer.CLAIM, writer.DISCARD]
+    writer = Writer(0, "tagged")
+    probes = [writer.PEEK, writer.CLAIM, writer.DISCARD]
     posted = arrived = 0
 
     def pattern():
@@ -189,7 +188,7 @@ def generate(path, seed):
     for _ in range(25):
         receives = rng.choice([0.15, 0.5, 0.85])
         for _ in range(rng.randrange(10, 70)):
-            if version >= 6 and rng.random() < 0.2:
+            if rng.random() < 0.2:
                 # Matching does not depend on threads.
                 writer.turn(rng.randrange(4), rng.random() < 0.5)
             chance = rng.random()
@@ -202,7 +201,7 @@ def generate(path, seed):
             elif chance < 0.17:
                 writer.put(writer.HELD, pattern())
             elif rng.random() < receives:
-                length = rng.randrange(100) if version >= 5 else 0
+                length = rng.randrange(100)
                 if rng.random() < several:
                     length = 0
                     writer.put(writer.MULTI, numbers=[200, rng.randrange(100), rng.randrange(80)])

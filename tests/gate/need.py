@@ -46,7 +46,7 @@ def generate(place, seed):
     """Traces of several ranks, in which no two operations come at one time."""
     rng = random.Random(seed)
     place.mkdir(parents=True)
-    writers = [Writer(rank, context, 6) for rank in range(RANKS) for context in ("tagged", "msg")]
+    writers = [Writer(rank, context) for rank in range(RANKS) for context in ("tagged", "msg")]
     posted, arrived = [0] * len(writers), [0] * len(writers)
     wild, tags, now = rng.choice([0, 0.2, 0.5]), rng.choice([2, 6]), 0
     for writer in writers:

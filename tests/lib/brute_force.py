@@ -4,7 +4,7 @@ operations.csv to."""
 
 import collections
 
-TAKES = ("take", "claim", "discard")
+TAKES = ("claim", "discard")
 COUNTS = [
     "inserts", "searches", "table_matches", "host_matches", "misses", "table_kept", "host_kept",
     "spills", "promotions", "onloads", "held_back", "table_cancels", "host_cancels", "table_occupancy",

@@ -298,7 +298,11 @@ impl Segment {
     pub fn abandon(&self) {
         if self.is_ours() {
             self.close();
-            remove_files(self.port());
+            // A process that took the owner for dead holds the lock, and removes the file. The name may
+            // be that of the next endpoint when it has.
+            if self.file().is_some_and(owner::try_lock) {
+                remove_files(self.port());
+            }
         }
     }
 
