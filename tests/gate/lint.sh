@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Format, lints, layers and documents of the code.
+# Format, lints, layers, documents of the code and the examples in them.
 . "$(dirname "$0")/../lib/setup.sh"
 # shellcheck disable=SC2086
 need_packages $build_packages shellcheck
@@ -9,6 +9,7 @@ profile=${TCAM_PROFILE:-dev}
 say "Format, lints, layers and documents of the code"
 cargo fmt --all --check
 cargo clippy --quiet --workspace --all-targets --profile "$profile" -- -D warnings
+cargo test --quiet --workspace --doc --profile "$profile"
 python3 tests/lib/floors.py
 python3 tests/lib/pairwise.py
 RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \

@@ -10,7 +10,8 @@ export CARGO_INCREMENTAL=0 TCAM_PROFILE=gate BRIEF=1
 
 computes() {
     say "Unit tests, and their build"
-    cargo test --quiet --workspace --profile gate
+    # Examples in documents are tested by nightly.sh: they need the libraries once more.
+    cargo test --quiet --workspace --lib --bins --tests --profile gate
     say "MPI programs, each two settings"
     python3 tests/gate/mpi.py --pairwise
     say "Workers that are spawned"
