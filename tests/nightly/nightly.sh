@@ -67,6 +67,7 @@ need_mpi4py_tests
 # The lanes have no network.
 need_pandas
 need_advisor
+say "Lints, documents of the code and their examples"
 tests/gate/lint.sh
 say "The provider, tcam and MPI programs: build"
 build_tcam
