@@ -262,7 +262,7 @@ def preface(numbers):
     return f"""<!-- SPDX-License-Identifier: BSD-2-Clause -->
 # COL+PNP reproduced
 
-Written by `tcam reproduce colpnp`: the tables and figures of Ghazimirsaeed, Grant, Afsahi, *A dynamic, \
+Written by `papers/reproduce.sh colpnp`: the tables and figures of Ghazimirsaeed, Grant, Afsahi, *A dynamic, \
 unified design for dedicated message matching engines for collective and point-to-point communications*, \
 Parallel Computing 89 (2019), beside ours.
 

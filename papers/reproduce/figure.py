@@ -174,7 +174,7 @@ class Cases(Table):
 
     def preface(self, paper, name):
         return (
-            f"# {paper}: the paper's figures beside ours\n\n`tcam reproduce {name}` makes this page and "
+            f"# {paper}: the paper's figures beside ours\n\n`papers/reproduce.sh {name}` makes this page and "
             f"{name}.csv. Streams are replayed to a device without table entries, so that the host "
             "engines match everything; engines take turns in one process. Each number is the median over "
             f"{self.rows[0]['runs']} seeds with the range behind it. Ratios compare with the paper, times "

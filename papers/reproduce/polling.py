@@ -44,7 +44,7 @@ REASONS = [
 
 def preface(cases):
     return (
-        "# Polling of channels: the paper's figures beside ours\n\n`tcam reproduce polling` makes this page "
+        "# Polling of channels: the paper's figures beside ours\n\n`papers/reproduce.sh polling` makes this page "
         "and polling.csv by `tests/apps/polling.c`, through an MPI over two hosts: rank 0, another rank of "
         "its host (*near*) and one of another host (*far*). The two that are timed spin "
         "(`FI_TCAM_IDLE=spin`), all others sleep. Policies (`FI_TCAM_POLL`) and channels are measured in "

@@ -99,7 +99,7 @@ def preface(cases):
         for value in (machine(cases, metric) for metric in ("ms", "turns", "cores"))
     )
     return (
-        "# Tail queues: the paper's figures beside ours\n\n`tcam reproduce tail-queues` makes this page and "
+        "# Tail queues: the paper's figures beside ours\n\n`papers/reproduce.sh tail-queues` makes this page and "
         "tail-queues.csv by threads of its own process. It repeats the prototype of section 4.1.1: so many "
         "receives and messages wait that never match; then every thread alternates, it posts a receive and "
         "hands over the message that matches it. One lock around both lists, tail queues, and tail queues with "
