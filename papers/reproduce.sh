@@ -52,7 +52,8 @@ if [ "${2:-}" = brief ]; then
         # Through an MPI it takes minutes.
         hash) python3 -m reproduce hash $brief ;;
         tail-queues) measure tail-queues --only mcs,2,32 $brief ;;
-        *) RANKS=4 EACH=2,1 measure "$paper" $brief ;;
+        polling) EACH=2,1 measure polling --only every $brief ;;
+        *) RANKS=4 measure "$paper" $brief ;;
         esac
     done
 elif [ $# -gt 0 ]; then

@@ -48,7 +48,7 @@ def main():
     parser.add_argument("--ms", type=int, help="for each engine, workload and seed (100; tail-queues 5)")
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--seeds", type=int, help="seeds, or runs through an MPI, or turns (5; tail-queues 10)")
-    parser.add_argument("--only", default="", help="rows of tail-queues with this text in their name")
+    parser.add_argument("--only", default="", help="rows of tail-queues, or runs of polling, with this in their name")
     parser.add_argument("--out", type=pathlib.Path, help="another directory; papers.md is not changed then")
     parser.add_argument("--from", dest="csv", type=pathlib.Path, help="numbers of an earlier run")
     # All behind the first -- is the command.

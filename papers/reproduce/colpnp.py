@@ -22,7 +22,7 @@ QUEUES = ("PRQ", "UMQ")
 KINDS = ("all", "collective", "point-to-point")
 KS = (K_OPERATIONS, 2, 4, K, 16)  # k_C of gather
 MAKING_STEPS = 10  # steps in which making queues is measured
-# What is timed through an MPI: the figure, k_C and k_P, the engines.
+# Operations that are timed through an MPI: the figure, k_C and k_P, the engines.
 OPERATIONS = (
     ("5a", "gather", K_OPERATIONS, ENGINES[:2]),
     ("5b", "allreduce", K_OPERATIONS, ENGINES[:2]),

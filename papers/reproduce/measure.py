@@ -18,8 +18,8 @@ from .figure import Cases
 from .kmeans import SENDERS
 from .streams import ARRIVE, BENCH, POST, TCAM, Job, Stream, job_settings, nanoseconds, say, settings
 
-# Milliseconds for each engine, workload and seed; the first seed, and how many; rows of tail-queues that
-# are measured; launcher and program.
+# Milliseconds for each engine, workload and seed; the first seed, and how many; a part of the names of the
+# rows of tail-queues, or the policies and channels of polling, that are measured; launcher and program.
 Effort = namedtuple("Effort", "ms seed seeds only command")
 SEARCHES = {"PRQ": "finds receive", "UMQ": "finds message"}
 # The list, COL+PNP on both storages, and the paper's others.
@@ -545,7 +545,8 @@ def measure_polling(effort):
             "polling needs a program on two hosts: rank 0, another rank of its host "
             f"(here {near:.0f}) and one of another host (here {far:.0f})"
         )
-    runs, rounds = polling_runs(), []
+    runs = [run for run in polling_runs() if effort.only in run[0]]
+    rounds = []
     for number in range(effort.seeds):
         rounds.append({})
         # Each begins another one, as a machine is not the same all the time.

@@ -60,7 +60,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Reads a trace. The first `once` operations are a step of their own, the others `steps` steps.
+    /// Reads a trace. The first `once` operations are one step, the others `steps` steps.
     pub(crate) fn read(path: &str, steps: usize, once: usize) -> Result<Self, Failed> {
         let reader = Reader::new(BufReader::new(File::open(path)?))?;
         let ranks = reader.header().config.get("nprocs").cloned().unwrap_or_default();
