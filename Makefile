@@ -43,8 +43,8 @@ slurm: ## runs and sweeps that srun starts, outside CI
 bench: ## matching alone, calls, messages between processes, overlap, then through the MPIs
 	@tests/bench/bench.sh
 
-reproduce: ## docs/{colpnp,kmeans,hash,polling,tail-queues}.* and the verdicts in docs/papers.md, outside CI: 25 minutes, quiet
-	@tests/bench/reproduce.sh
+reproduce: ## papers/{colpnp,kmeans,hash,polling,tail-queues}.* and the verdicts in papers/papers.md, outside CI: 25 minutes, quiet
+	@papers/reproduce.sh
 
 guide: ## every command of docs/guide.md and docs/howto, as written
 	@python3 tests/nightly/guide.py

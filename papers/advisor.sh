@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# Models of how long host engines take, after *Hint-driven matching*, section V: docs/papers.md.
+# Models of how long host engines take, after *Hint-driven matching*, section V: papers/papers.md.
 #   check      learns again and compares with the page: a minute
 #   write      learns again and renews the page
 #   measure    measures the training set anew: an hour, quiet

@@ -20,7 +20,6 @@ use crate::commands::profile::MakeProfile;
 use crate::commands::record::Record;
 use crate::commands::replay::Replay;
 use crate::commands::report::ReportPage;
-use crate::commands::reproduce::Reproduce;
 use crate::commands::run::Run;
 use crate::commands::scale::Scale;
 use crate::commands::stats::Stats;
@@ -64,7 +63,6 @@ pub(crate) enum Task {
     Devices(Devices),
     Watch(Watch),
     Workload(Workload),
-    Reproduce(Reproduce),
     Completions(Completions),
 }
 
@@ -163,9 +161,6 @@ mod tests {
             "tcam workload fds --out x --seed -1",
             "tcam workload fds --out x --steps -1",
             "tcam workload fds --out x --messages -1",
-            "tcam reproduce colpnp --ms -1",
-            "tcam reproduce colpnp --seed -1",
-            "tcam reproduce colpnp --seeds -1",
         ] {
             let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ValueValidation, "{line}: {error}");

@@ -84,27 +84,6 @@ pub(crate) enum Error {
     #[error("{path}: libfabric takes a `:` for the end of a directory: put the provider elsewhere")]
     Colon { path: PathBuf },
 
-    #[error("reproduce {paper} runs no program: leave the command out")]
-    NothingThroughMpi { paper: &'static str },
-
-    #[error("--only is for tail-queues: reproduce {paper} measures all, leave it out")]
-    NothingToChoose { paper: &'static str },
-
-    #[error(
-        "--only {only}: no row has that in its name; names are LISTS,STORAGE,LOCK,THREADS,LENGTH such as \
-         both,linked,mcs,2,32 (LISTS both or prq, STORAGE linked or packed, LOCK mcs or parking-lot, \
-         THREADS 1, 2, 4 or 8, LENGTH 1, 2, 4 to 4096), and table-2,minimd, table-2,amg and \
-         table-2,fds"
-    )]
-    NoRow { only: String },
-
-    #[error(
-        "reproduce polling needs a program on two hosts: rank 0, another rank of its host (here {near}) \
-         and one of another host (here {far}), such as `-- mpiexec -n 3 -hosts a:2,b:1 \
-         target/apps/mpich/polling`"
-    )]
-    NeedsHosts { near: u32, far: u32 },
-
     /// What is in the way of the directory that endpoints meet in.
     #[error("{0}")]
     Directory(String),
@@ -302,12 +281,6 @@ pub(crate) enum Error {
     Program { what: String, code: u8, log: PathBuf, tail: String },
 
     #[error(
-        "{program} printed no line `{name}: ok`: `tcam reproduce` needs the program \
-         tests/apps/{name}.c, the last word of the command"
-    )]
-    NoTimes { program: String, name: &'static str },
-
-    #[error(
         "{program}: no mpicc beside it nor in PATH: `tcam tune` compiles an MPI program of its own; \
          install the compiler of this MPI, or give its place with --mpicc PATH"
     )]
@@ -337,9 +310,6 @@ pub(crate) enum Error {
 
     #[error("{path}: {error}; --from takes the CSV that an earlier run of the same paper wrote")]
     Csv { path: PathBuf, error: csv::Error },
-
-    #[error("{0} has no numbers: --from takes the CSV that an earlier run of the same paper wrote")]
-    NoNumbers(PathBuf),
 }
 
 impl Error {

@@ -151,11 +151,6 @@ pub(crate) fn spare_others(path: &Path, start: &str) -> Result<(), Error> {
     }
 }
 
-/// Reads the numbers that an earlier run wrote as CSV.
-pub(crate) fn read_csv(path: &Path) -> Result<csv::Reader<io::Cursor<Vec<u8>>>, csv::Error> {
-    Ok(csv::Reader::from_reader(io::Cursor::new(regular::read(path, LONGEST)?)))
-}
-
 /// Begins a file that is read while it grows. What was there goes.
 pub(crate) fn begin(path: &Path) -> Result<File, Error> {
     match fs::remove_file(path) {

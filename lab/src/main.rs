@@ -70,7 +70,6 @@ fn main() -> ExitCode {
         Task::Report(arguments) => commands::report::report(&arguments),
         Task::Profile(arguments) => commands::profile::profile(&arguments),
         Task::Cluster(arguments) => commands::cluster::cluster(&arguments),
-        Task::Reproduce(arguments) => commands::reproduce::reproduce(&arguments),
         Task::Tune(arguments) => commands::tune::tune(&arguments),
         Task::Watch(arguments) => commands::watch::watch(&arguments),
         Task::Completions(arguments) => {

@@ -22,7 +22,6 @@ pub mod pool;
 mod profile;
 mod sources;
 mod sums;
-pub mod tail_queues;
 pub mod timing;
 mod traffic;
 

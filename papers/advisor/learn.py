@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Learns which host engine is faster from samples.csv and costs.csv, and how often the answers are
-right for streams that were left out. The page goes to docs/papers.md."""
+right for streams that were left out. The page goes to papers/papers.md."""
 
 import argparse
 import collections
@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 
 from streams import HERE, WORK, read
 
-PAGE = HERE.parent.parent / "docs" / "papers.md"
+PAGE = HERE.parent / "papers.md"
 BEGIN, END = "<!-- validation: begin -->\n\n", "\n<!-- validation: end -->"
 # An engine must save this share of the time; answers closer than CLEAR to it are noise.
 WORTH, CLEAR = 0.05, 0.05

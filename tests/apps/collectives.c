@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What Figures 5 and 11 of the COL+PNP paper time, for `tcam reproduce colpnp -- ...`:
+// What Figures 5 and 11 of the COL+PNP paper time, for `papers/reproduce.sh colpnp`:
 // collectives gather|allreduce|iallgather|fds [steps]
 //
 //   gather      MPI_Gatherv of 8 bytes, which has no tree in MPICH; time at the root

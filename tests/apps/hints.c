@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What Figures 3, 5 and 6 of the paper on hint-driven matching time, on two ranks, for `tcam
-// reproduce hash -- ...`:
+// What Figures 3, 5 and 6 of the paper on hint-driven matching time, on two ranks, for
+// `papers/reproduce.sh hash`:
 // hints shuffle|burst N [steps]            N messages of 1 byte in flight, there and back
 // hints pingpong N [steps [bytes]]         a ping-pong behind N receives that wait
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// What the figures of the paper on polling channels time, for `tcam reproduce polling -- ...`. Rank
+// What the figures of the paper on polling channels time, for `papers/reproduce.sh polling`. Rank
 // 0, the root, needs another rank on its host (near) and one on another host (far). The arguments are
 // modes with their numbers, and `near`, `far` or `both`, of whom the modes behind it are (both):
 //

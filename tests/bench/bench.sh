@@ -16,7 +16,8 @@ cargo bench --quiet -p ternary_cam
 say "Host engines, in process"
 cargo bench --quiet -p matching
 say "Tail queues, by threads of a process"
-"$tcam" reproduce tail-queues --only linked,mcs, --out "$target/bench-tail-queues"
+papers/reproduce.sh tail-queues --only linked,mcs, --out "$target/bench-tail-queues"
+cat "$target/bench-tail-queues/tail-queues.md"
 say "Traces"
 python3 tests/bench/bench_traces.py
 mkdir -p "$target/fabric"

@@ -390,7 +390,7 @@ def irregular_files(arguments):
     os.mkfifo(trace)
     for task, *words in (
         ("replay", traces), ("stats", traces), ("record", f"--out={traces}", "--", "touch", ran),
-        ("cluster", pipe), ("reproduce", "colpnp", f"--from={pipe}"),
+        ("cluster", pipe),
     ):  # fmt: skip
         done = tcam(arguments, task, *words, timeout=20)
         told = "not a regular file" in done.stderr

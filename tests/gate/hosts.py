@@ -558,7 +558,7 @@ def run_mpi4py(arguments, hosts, tests):
 
 
 def run_polling(arguments, hosts):
-    """The program of `tcam reproduce polling`, briefly; how many runs failed."""
+    """The program of `papers/reproduce.sh polling`, briefly; how many runs failed."""
     failed = 0
     words = "looks 51 cost 0 1 latency 4 discovery 10 bandwidth 4096 overlap 4096 10".split()
     for name in arguments.mpi:

@@ -1,23 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Compares traces that `tcam workload` generates with traces recorded from the MPI
-program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages. Then
-`tcam reproduce` measures through an MPI and by threads, briefly."""
+program of the same patterns: the longest PRQ and UMQ of rank 0, and its messages."""
 
 import argparse
 import collections
 import json
 import pathlib
 import shutil
-import signal
 import struct
 import subprocess
 import sys
-import time
 
 from lib.checks import check, exit_code
 from lib.mpi import MPIS, TARGET, TCAM, bounded, build
-from lib.slowness import within
 
 HEADER = 8192
 KEY, POST, ARRIVE, AGAIN, CLAIM, DISCARD, SEND = 1, 5, 8, 15, 17, 18, 19
@@ -117,86 +113,6 @@ def recorded(arguments, mpi, pattern):
     return read(place) if code == 0 else None
 
 
-def reproduced(arguments):
-    """A page with what was measured through MPICH; a program that is another says so."""
-    place = TARGET / "workload-tests" / "reproduce"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    launcher = [MPIS["mpich"] / "mpiexec", "-n", "4"]
-    brief = ["reproduce", "colpnp", "--ms", "1", "--seeds", "1", "--out", place, "--"]
-    for program, code in (("collectives", 0), ("ring", 125)):
-        log = place / f"{program}.log"
-        command = [arguments.tcam, *brief, *launcher, TARGET / "apps" / "mpich" / program]
-        ended = bounded([str(word) for word in command], log, arguments.timeout * 3)
-        check(ended == code, f"tcam reproduce with {program} ended with {ended}, see {log}")
-    page = (place / "colpnp.md").read_text(encoding="utf-8")
-    for part in ("## Figs. 5 and 11, through an MPI", "on 4 ranks", "not measurable here"):
-        check(part in page, f"tcam reproduce: no {part!r} on its page")
-    log = place / "polling.log"
-    polling = [arguments.tcam, "reproduce", "polling", "--out", place]
-    here = ["--", *launcher, TARGET / "apps" / "mpich" / "polling"]
-    for command, found in ((polling, "(here 0)"), (polling + here, "(here 3)")):
-        ended = bounded([str(word) for word in command], log, arguments.timeout)
-        text = log.read_text(encoding="utf-8")
-        needs = "needs a program on two hosts"
-        said = ended == 125 and needs in text and found in text
-        check(said, f"tcam reproduce polling on one host ended with {ended}, see {log}")
-
-
-def of_threads(arguments):
-    """Tail queues: a page of some rows and the same page from its numbers; what is refused; Ctrl-C."""
-    place = TARGET / "workload-tests" / "tail-queues"
-    shutil.rmtree(place, ignore_errors=True)
-    command = [str(arguments.tcam), "reproduce", "tail-queues", f"--out={place}"]
-
-    def run(*words):
-        return subprocess.run(
-            [*command, *words], capture_output=True, text=True, timeout=within(arguments.timeout)
-        )
-
-    # Turns of four threads are made again on no machine of two cores.
-    brief = ["--ms=1", "--seeds=1"]
-    for only, parts in (
-        ("prq,linked,mcs,4,", ["## Verdicts", "| prq | mcs | 4", "Machine: ", "not measured"]),
-        ("table-2,minimd", ["## Table 2", "`tcam workload minimd`", "no test: fitted"]),
-    ):
-        done = run(*brief, f"--only={only}")
-        check(done.returncode == 0, f"tail-queues --only {only}: {done.stderr[-500:]}")
-        page = (place / "tail-queues.md").read_text(encoding="utf-8")
-        for part in parts:
-            check(part in page, f"tail-queues --only {only}: no {part!r} on its page")
-    done = run(f"--from={place / 'tail-queues.csv'}")
-    same = page == (place / "tail-queues.md").read_text(encoding="utf-8")
-    check(done.returncode == 0 and same, f"tail-queues --from: {done.stderr[-500:]}")
-    empty = place / "empty.csv"
-    empty.write_text("", encoding="utf-8")
-    for words, code, said in (
-        ([f"--from={empty}"], 125, "has no numbers"),
-        (["--only=both,linked,mcs,3"], 125, "no row has that in its name"),
-        (["--", "true"], 125, "runs no program"),
-        (["--ms=1", f"--from={place / 'tail-queues.csv'}"], 2, "cannot be used with"),
-    ):
-        done = run(*words)
-        refused = done.returncode == code and said in done.stderr
-        check(refused, f"tail-queues {words}: {done.returncode} {done.stderr}")
-    # A turn of ten minutes ends at once, and what was written stays.
-    command.append("--ms=600000")
-    row = [*command, "--only=both,linked,mcs,1,1,"]
-
-    def heeds():
-        # A shell has what it starts in the background ignore SIGINT, this test included.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    running = subprocess.Popen(row, stderr=subprocess.PIPE, preexec_fn=heeds)
-    running.stderr.readline()
-    time.sleep(0.5)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=within(arguments.timeout))
-    ended = running.returncode == 130 and b"nothing is written" in said
-    kept = page == (place / "tail-queues.md").read_text(encoding="utf-8")
-    check(ended and kept, f"tail-queues after Ctrl-C: {running.returncode} {said}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one run")
@@ -218,8 +134,6 @@ def main():
                 check(ours.umq <= theirs.umq <= ours.umq + 2 * barrier, f"longest UMQ, {what}")
             same = ours.point_to_point == theirs.point_to_point
             check(same, f"point-to-point messages, {what}")
-    reproduced(arguments)
-    of_threads(arguments)
     return exit_code()
 
 

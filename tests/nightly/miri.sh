@@ -14,6 +14,6 @@ cargo +nightly miri --version || {
 export MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" PROPTEST_CASES=2
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/miri"
 cargo +nightly miri test -p ternary_cam
-for crate in matching nic ffi; do
+for crate in matching nic ffi papers-bench; do
     cargo +nightly miri test -p $crate --lib
 done

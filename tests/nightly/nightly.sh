@@ -49,6 +49,7 @@ waits() {
     python3 tests/nightly/scale.py
     say "Models of host engines, learned again"
     papers/advisor.sh check
+    papers/reproduce.sh check brief
     say "Examples"
     tests/nightly/examples.sh
 }

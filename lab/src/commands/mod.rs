@@ -15,7 +15,6 @@ pub(crate) mod profile;
 pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod report;
-pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod scale;
 pub(crate) mod stats;

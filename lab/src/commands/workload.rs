@@ -273,7 +273,7 @@ fn write(
     };
     keep(&Op::Processes(ranks));
     for step in 0..steps {
-        generate(pattern, place, seed, step..step + 1, flight, |event| keep(&event.op));
+        generate(pattern, place, seed, step..step + 1, flight, |op| keep(&op));
         progress.inc(1);
         if signals.caught().is_some() {
             break;

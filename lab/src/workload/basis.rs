@@ -2,24 +2,16 @@
 //! What a figure of ours is worth beside a paper's: how it came about, and when the two
 //! agree.
 
-use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 /// How a figure came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Basis {
-    /// Timed on this machine.
-    Measured,
     /// A constant or formula of the workload, chosen so that it comes out.
     Fitted,
-    /// The cap k sqrt(n): as many as are allowed, whatever the workload does.
-    Capped,
     /// Follows from the algorithm and the workload, without having been aimed at.
     Predicted,
-    /// A limit of what can be explained; the figure itself is on one side of it.
-    Bounded,
     /// Asked for on the command line.
     Given,
 }
@@ -39,11 +31,6 @@ pub(crate) fn agree(ours: f64, paper: f64) -> bool {
     (ours - paper).abs() <= TOLERANCE * paper
 }
 
-/// By how much two figures differ: the larger over the smaller.
-pub(crate) fn factor(ours: f64, paper: f64) -> f64 {
-    (ours / paper).max(paper / ours)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,10 +42,5 @@ mod tests {
         {
             assert_eq!(agree(ours, paper), expected, "{ours} and {paper}");
         }
-    }
-
-    #[test]
-    fn a_factor_has_no_direction() {
-        assert_eq!((factor(10.0, 2.0), factor(2.0, 10.0)), (5.0, 5.0));
     }
 }

@@ -4,11 +4,12 @@
 use indicatif::ProgressBar;
 use matching::TagLayout;
 use nic::params::Params;
+use nic::trace::Op;
 
 use super::flight::Flight;
 use super::pattern::Pattern;
 use super::random::mix;
-use super::stream::{Event, Place, play};
+use super::stream::{Place, play};
 use crate::error::Error;
 use crate::text::progress;
 
@@ -34,12 +35,12 @@ pub(crate) fn generate(
     seed: u64,
     steps: std::ops::Range<u32>,
     flight: Flight,
-    mut sink: impl FnMut(Event),
+    mut sink: impl FnMut(Op),
 ) {
     for step in steps {
         let seed = mix(mix(seed, u64::from(place.rank)), u64::from(step));
         for (number, phase) in pattern.step(place, step, flight).iter().enumerate() {
-            play(phase, place, mix(seed, number as u64), &mut sink);
+            play(phase, place, mix(seed, number as u64), |_, op| sink(op));
         }
     }
 }

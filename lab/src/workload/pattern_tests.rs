@@ -5,39 +5,40 @@ use matching::TagLayout;
 use nic::config::DeviceConfig;
 use nic::replay::Replay;
 use nic::report::ContextCounters;
+use nic::trace::Op;
 
 use super::*;
-use crate::workload::stream::{Event, Role, play};
+use crate::workload::stream::{Role, play};
 
-fn events(pattern: Pattern, place: Place, steps: u32, seed: u64) -> Vec<Event> {
+fn events(pattern: Pattern, place: Place, steps: u32, seed: u64) -> Vec<(Role, Op)> {
     let mut events = Vec::new();
     for step in 0..steps {
         for (number, phase) in
             pattern.step(place, step, Flight { messages: 100, bytes: 256 }).iter().enumerate()
         {
             let seed = seed + u64::from(step) * 100 + number as u64;
-            play(phase, place, seed, |event| events.push(event));
+            play(phase, place, seed, |role, op| events.push((role, op)));
         }
     }
     events
 }
 
-fn replayed(events: &[Event]) -> ContextCounters {
+fn replayed(events: &[(Role, Op)]) -> ContextCounters {
     let params = crate::workload::generate::params(64, &[]).unwrap();
     let config = DeviceConfig::from_params(&params, TagLayout::Mpich);
     let mut replay = Replay::new(&config).unwrap();
-    for event in events {
+    for (expected, op) in events {
         let before = replay.context().posted();
-        replay.play(&event.op);
+        replay.play(op);
         let role = match replay.context().posted().cmp(&before) {
             std::cmp::Ordering::Greater => Role::Waits,
             std::cmp::Ordering::Less => Role::FindsReceive,
-            std::cmp::Ordering::Equal => match event.op {
-                nic::trace::Op::Arrive(_) => Role::Unexpected,
+            std::cmp::Ordering::Equal => match op {
+                Op::Arrive(_) => Role::Unexpected,
                 _ => Role::FindsMessage,
             },
         };
-        assert_eq!(role, event.role);
+        assert_eq!(role, *expected);
     }
     replay.counters()
 }
@@ -100,7 +101,7 @@ fn a_list_is_traversed_as_the_papers_say() {
         let params = crate::workload::generate::params(2, &set).unwrap();
         let mut replay =
             Replay::new(&DeviceConfig::from_params(&params, TagLayout::Mpich)).unwrap();
-        events(pattern, place, 1, 1).iter().for_each(|event| replay.play(&event.op));
+        events(pattern, place, 1, 1).iter().for_each(|(_, op)| replay.play(op));
         replay.counters().prq.traversals.found
     };
     // N receives wait before the one of the ping-pong; then each message finds the first.
@@ -111,14 +112,14 @@ fn a_list_is_traversed_as_the_papers_say() {
 
 #[test]
 fn collectives_are_told_from_messages() {
-    for event in events(Pattern::Fds, Place { rank: 0, ranks: 64 }, 1, 1) {
-        let bits = match event.op {
-            nic::trace::Op::Post(posted) => posted.key.bits,
-            nic::trace::Op::Arrive(envelope) => envelope.bits,
-            _ => unreachable!("only posts and arrivals"),
-        };
-        let kind = TagLayout::Mpich.kind(bits);
-        assert_eq!(event.collective, kind != matching::Traffic::PointToPoint);
+    let place = Place { rank: 0, ranks: 64 };
+    let phases = Pattern::Fds.step(place, 0, Pattern::Fds.usual_flight());
+    for set in phases.iter().flat_map(|phase| &phase.sets) {
+        for number in 0..set.count() {
+            let (_, bits) = set.message(number, place);
+            let kind = TagLayout::Mpich.kind(bits);
+            assert_eq!(set.collective, kind != matching::Traffic::PointToPoint);
+        }
     }
 }
 
@@ -126,7 +127,7 @@ fn collectives_are_told_from_messages() {
 fn messages_are_those_of_the_seed() {
     let place = Place { rank: 0, ranks: 64 };
     let ops = |seed| -> Vec<_> {
-        events(Pattern::Nbody, place, 2, seed).iter().map(|event| event.op).collect()
+        events(Pattern::Nbody, place, 2, seed).iter().map(|(_, op)| *op).collect()
     };
     assert_eq!(ops(1), ops(1));
     assert_ne!(ops(1), ops(2));

@@ -81,7 +81,7 @@ impl Messages {
 
     /// Sender and match bits of a message, as MPICH lays them out: the context id of a
     /// communicator is even, and odd for its collective operations.
-    fn message(&self, number: u64, place: Place) -> (u32, u64) {
+    pub(super) fn message(&self, number: u64, place: Place) -> (u32, u64) {
         let sender = number % self.senders();
         let round = (number / self.senders()) as u32;
         let behind =
@@ -161,27 +161,19 @@ pub(crate) enum Role {
     FindsMessage,
 }
 
-/// An operation and what becomes of it, of collective traffic or not.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
-    pub(crate) role: Role,
-    pub(crate) collective: bool,
-    pub(crate) op: Op,
-}
-
 /// Does every operation of a phase, in the order that the seed gives.
-pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(Event)) {
+pub(crate) fn play(phase: &Phase, place: Place, seed: u64, mut sink: impl FnMut(Role, Op)) {
     play_to(phase, place, seed, &mut sink);
 }
 
-fn play_to(phase: &Phase, place: Place, seed: u64, sink: &mut dyn FnMut(Event)) {
+fn play_to(phase: &Phase, place: Place, seed: u64, sink: &mut dyn FnMut(Role, Op)) {
     let everything: Vec<&Messages> = phase.sets.iter().collect();
     let of_kind = |collective| {
         let of_kind = phase.sets.iter().filter(|set| set.collective == collective);
         of_kind.collect::<Vec<_>>()
     };
     let kinds = [of_kind(false), of_kind(true)];
-    let each = |sets: &[&Messages], order: Order, role: Role, sink: &mut dyn FnMut(Event)| {
+    let each = |sets: &[&Messages], order: Order, role: Role, sink: &mut dyn FnMut(Role, Op)| {
         let count: u64 = sets.iter().map(|set| set.count()).sum();
         let shuffled = Permutation::new(count, mix(seed, role as u64));
         for at in 0..count {
@@ -214,7 +206,7 @@ fn play_to(phase: &Phase, place: Place, seed: u64, sink: &mut dyn FnMut(Event)) 
                     Op::Arrive(Envelope { source, bits, len: set.len })
                 }
             };
-            sink(Event { role, collective: set.collective, op });
+            sink(role, op);
         }
     };
     let waits = if phase.late { Role::Unexpected } else { Role::Waits };

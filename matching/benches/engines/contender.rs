@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! Who is measured: the engines on their storages, and UCX's hash. What `kmeans` gains depends on
-//! its clusters: `tcam reproduce kmeans` measures it.
+//! its clusters: `papers/reproduce.sh kmeans` measures it.
 
 use matching::{
     ColPnp, Element, Engine, EngineConfig, Hash, Kernel, Key, Linked, List, NewMadeleine, Packed,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! A device whose queues two threads search at a time: tail queues in front of two matching
 //! contexts (Dosanjh, Grant, Schonbein, Bridges, *Tail queues: A multi-threaded matching
-//! architecture*, CCPE 2019, section 3). `matching::tail_queues` says why nothing is lost.
+//! architecture*, CCPE 2019, section 3). `papers/bench/src/tail_queues/mod.rs` says why nothing is lost.
 //!
 //! ```text
 //!   UMQL: table | host engine of unexpected messages     TL: UMQT, messages on their way there

@@ -6,7 +6,7 @@
 //! instructions a pair. After `--`: `--only TEXT` runs the streams whose name
 //! contains the text, `--depths 1,4` other depths, `--competitors avx512,list` only
 //! these, `--passes N` goes so often over all of them and keeps the quickest, `--ms N`
-//! takes so long for each in a pass, `--report ../docs` writes the results there (paths
+//! takes so long for each in a pass, `--report ../papers` writes the results there (paths
 //! start at the package).
 
 mod instructions;

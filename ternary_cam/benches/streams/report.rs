@@ -49,7 +49,7 @@ impl Report {
     fn page(&self) -> String {
         let mut page = format!(
             "# ternary_cam: measured\n\n\
-             Written by `cargo bench -p ternary_cam -- --report ../docs`; the numbers are in \
+             Written by `cargo bench -p ternary_cam -- --report ../papers`; the numbers are in \
              [ternary_cam-results.csv](ternary_cam-results.csv).\n\n\
              {}\n\nNanoseconds a pair (insert + match + remove; the search alone in `miss`), the \
              quickest of several runs in several passes. What the streams are: `ternary_cam/benches/streams/stream.rs`.\n",

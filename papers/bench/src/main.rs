@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! What `papers/reproduce.sh` measures in nanoseconds.
+//!
+//! ```text
+//! papers-bench replay TRACE STEPS ONCE MS SETTINGS...    a JSON object a line for each SETTINGS
+//! papers-bench threads                                   a line for each line of the input
+//! ```
+
+mod replay;
+mod threads;
+
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<_> = std::env::args().skip(1).collect();
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["replay", trace, steps, once, ms, ref settings @ ..] => {
+            let stream = replay::Stream::read(trace, steps.parse()?, once.parse()?)?;
+            replay::replay(&stream, ms.parse()?, settings)
+        }
+        ["threads"] => threads::threads(),
+        _ => Err("papers-bench replay TRACE STEPS ONCE MS SETTINGS... | threads".into()),
+    }
+}

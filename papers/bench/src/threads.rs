@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//! Turns of the prototype of *Tail queues* (section 4.1.1): matches a second of some threads at one
+//! matching unit.
+//!
+//! ```text
+//! so many receives and messages wait that never match
+//! each thread, until the turn is over:
+//!     post a receive                           it waits
+//!     hand over the message that it is for     it takes the receive
+//! ```
+//!
+//! Every answer is checked, and the tokens that are left at the end.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use matching::{Element, EngineConfig, Kernel, Linked, Packed, Queues, Scanner, Source};
+
+use papers_bench::tail_queues::{Binning, Locks, Mcs, OneLock, ParkingLot, TailQueues, Unit};
+
+/// Tags of standing receives, of standing messages, and of the first thread.
+const RECEIVES: u64 = 1;
+const MESSAGES: u64 = 2;
+const FIRST: u64 = 3;
+
+/// A turn: elements that wait when the threads start, threads, and the time.
+#[derive(Clone, Copy)]
+struct Turn {
+    receives: u32,
+    messages: u32,
+    threads: u32,
+    time: Duration,
+}
+
+/// Answers each line `LISTS,STORAGE,LOCK,THREADS,LENGTH,CONTENDER,MS` with million matches a second, and
+/// the part of the time that the worst thread was ready to run and had no core.
+pub(crate) fn threads() -> Result<(), Box<dyn Error>> {
+    for line in std::io::stdin().lines() {
+        let line = line?;
+        let [lists, storage, lock, threads, length, contender, ms] =
+            line.split(',').collect::<Vec<_>>()[..]
+        else {
+            return Err(format!("{line}: no turn").into());
+        };
+        let receives = length.parse()?;
+        let turn = Turn {
+            receives,
+            messages: if lists == "both" { receives } else { 0 },
+            threads: threads.parse()?,
+            time: Duration::from_millis(ms.parse()?),
+        };
+        let packed = || {
+            let scanner = Scanner::new(Kernel::best()).expect("this processor has its best kernel");
+            Packed::new(&EngineConfig::default(), scanner)
+        };
+        let (rate, waited) = match (storage, lock) {
+            ("linked", Mcs::NAME) => turn.on::<_, Mcs>(contender, Linked::default),
+            ("linked", ParkingLot::NAME) => turn.on::<_, ParkingLot>(contender, Linked::default),
+            ("packed", Mcs::NAME) => turn.on::<_, Mcs>(contender, packed),
+            ("packed", ParkingLot::NAME) => turn.on::<_, ParkingLot>(contender, packed),
+            _ => return Err(format!("{line}: no such storage or lock").into()),
+        };
+        println!("{rate} {waited}");
+    }
+    Ok(())
+}
+
+impl Turn {
+    fn on<Q: Queues + Send, L: Locks>(self, contender: &str, make: impl Fn() -> Q) -> (f64, f64) {
+        match contender {
+            "one lock" => self.run(OneLock::<Q, L>::new(make)),
+            "tail queues" => self.run(TailQueues::<Q, L>::new(Binning::OFF, make)),
+            _ => self.run(TailQueues::<Q, L>::new(Binning::PAPER, make)),
+        }
+    }
+
+    fn run(self, mut unit: impl Unit) -> (f64, f64) {
+        let Self { receives, messages, threads, time } = self;
+        for token in 0..receives {
+            assert_eq!(unit.post(element(RECEIVES, token)), None);
+        }
+        for token in 0..messages {
+            assert_eq!(unit.arrive(element(MESSAGES, token)), None);
+        }
+        let (start, stop) = (Barrier::new(threads as usize + 1), AtomicBool::new(false));
+        let run = |unit: &_, thread: u32| {
+            let own = element(FIRST + u64::from(thread), receives.max(messages) + thread);
+            // The first match moves the standing elements to their lists.
+            meet(unit, own);
+            let before = waited();
+            start.wait();
+            let mut matches = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                meet(unit, own);
+                matches += 1;
+            }
+            (matches, waited() - before)
+        };
+        let turn = thread::scope(|scope| {
+            let (results, counted) = mpsc::channel();
+            for thread in 0..threads {
+                let (unit, run, results) = (&unit, &run, results.clone());
+                scope.spawn(move || results.send(run(unit, thread)));
+            }
+            drop(results);
+            start.wait();
+            let before = Instant::now();
+            while before.elapsed() < time {
+                thread::sleep(time.saturating_sub(before.elapsed()));
+            }
+            let elapsed = before.elapsed();
+            stop.store(true, Ordering::Relaxed);
+            let (matches, waited) =
+                counted.iter().fold((0, 0), |(matches, worst), (more, waited)| {
+                    (matches + more, waited.max(worst))
+                });
+            let rate = matches as f64 / elapsed.as_secs_f64() / 1e6;
+            (rate, waited as f64 / elapsed.as_nanos() as f64)
+        });
+        assert!(unit.receives().into_iter().eq(0..receives), "standing receives");
+        assert!(unit.messages().into_iter().eq(0..messages), "standing messages");
+        turn
+    }
+}
+
+fn element(bits: u64, token: u32) -> Element {
+    Element { bits, ignore: 0, source: Source::new(1), token }
+}
+
+/// Posts a receive and hands over its message.
+fn meet(unit: &impl Unit, own: Element) {
+    assert_eq!(unit.post(own), None);
+    assert_eq!(unit.arrive(own), Some(own.token));
+}
+
+/// Nanoseconds that this thread was ready to run and had no core; 0 if the kernel does not count them.
+fn waited() -> u64 {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    statistics.split_whitespace().nth(1).and_then(|wait| wait.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_matches_behind_standing_elements() {
+        let turn =
+            |threads| Turn { receives: 60, messages: 3, threads, time: Duration::from_millis(2) };
+        for (contender, threads) in [("one lock", 2), ("tail queues", 4), ("binned tail queues", 4)]
+        {
+            let (rate, _) = turn(threads).on::<_, Mcs>(contender, Linked::default);
+            assert!(rate > 0.0 && rate.is_finite(), "{contender}: {rate}");
+        }
+    }
+}

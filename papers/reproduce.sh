@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# PAPER.md and PAPER.csv anew, and from them the verdicts in papers.md, of all papers or of one:
+#   papers/reproduce.sh [PAPER [OPTION...]]      measures; --help lists the options
+#   papers/reproduce.sh PAPER --from CSV         measures nothing, as after a change of words
+#   papers/reproduce.sh check [brief]            fails if a page is not that of its CSV file; then measures
+#                                                a little of each paper, into target/papers
+# RANKS is how many share the machine through MPICH in colpnp. For polling two hosts are made on this
+# machine, which takes the right to make namespaces; EACH is how many ranks each has.
+. "$(dirname "$0")/../tests/lib/setup.sh"
+export PYTHONPATH="$root/papers" PYTHONDONTWRITEBYTECODE=1
+
+# Measures one paper, where it has a program through MPICH.
+measure() {
+    paper=$1
+    shift
+    set -- python3 -m reproduce "$paper" "$@"
+    case $paper in
+    kmeans | tail-queues) "$@" ;;
+    polling)
+        need_packages iproute2
+        python3 tests/bench/on_two_hosts.py --ranks "${EACH:-2,16}" \
+            --program "$target/apps/mpich/polling" -- "$@" --
+        ;;
+    colpnp)
+        "$@" -- "$venvs/mpich/bin/mpiexec" -n "${RANKS:-64}" "$target/apps/mpich/collectives" ;;
+    *) "$@" -- "$venvs/mpich/bin/mpiexec" -n 2 "$target/apps/mpich/hints" ;;
+    esac
+}
+
+papers="colpnp kmeans hash polling tail-queues"
+case " $* " in
+" check "*)
+    python3 -m unittest -q reproduce.tests
+    python3 -m reproduce check
+    [ "${2:-}" = brief ] || exit 0
+    ;;
+*" --from"* | *" --help "* | *" -h "*) exec python3 -m reproduce "$@" ;;
+esac
+# shellcheck disable=SC2086
+need_packages $build_packages
+need_cargo
+need_mpich
+build_tcam
+cargo build --quiet --profile "${TCAM_PROFILE:-release}" -p papers-bench
+build_apps mpich "$venvs/mpich/bin/mpicc"
+if [ "${2:-}" = brief ]; then
+    brief="--ms 1 --seeds 1 --out $target/papers"
+    # shellcheck disable=SC2086
+    for paper in $papers; do
+        case $paper in
+        # Through an MPI it takes minutes.
+        hash) python3 -m reproduce hash $brief ;;
+        tail-queues) measure tail-queues --only mcs,2,32 $brief ;;
+        polling) EACH=2,1 measure polling --only every $brief ;;
+        *) RANKS=4 measure "$paper" $brief ;;
+        esac
+    done
+elif [ $# -gt 0 ]; then
+    measure "$@"
+else
+    for paper in $papers; do
+        measure "$paper"
+    done
+fi
