@@ -51,6 +51,8 @@ waits() {
     papers/advisor.sh check
     say "Examples"
     tests/nightly/examples.sh
+    say "Tarball and modulefile"
+    tests/nightly/packaging.sh
 }
 
 if [ -n "$lane" ]; then
@@ -58,7 +60,7 @@ if [ -n "$lane" ]; then
     exit
 fi
 # shellcheck disable=SC2086
-need_packages $build_packages $test_packages
+need_packages $build_packages $test_packages binutils environment-modules man-db
 need_cargo
 mind_room 2500
 need_mpich
