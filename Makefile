@@ -7,7 +7,7 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 # Assigned, so that the environment has no effect: users install `release`.
 PROFILE := release
 
-.PHONY: demo test nightly build test-impi asan tsan miri soak spawn slurm bench reproduce guide install dist
+.PHONY: demo test nightly build test-impi asan tsan miri soak spawn slurm bench reproduce guide book install dist
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/bench/demo.sh $(APP)
@@ -50,6 +50,9 @@ reproduce: ## docs/{colpnp,kmeans,hash,polling,tail-queues}.* and the verdicts i
 
 guide: ## every command of docs/guide.md and docs/howto, as written
 	@python3 tests/nightly/guide.py
+
+book: ## the documents as a book, into target/book/html; needs mdBook
+	@python3 packaging/book.py
 
 install: ## PREFIX=/usr/local
 	cargo build --profile $(PROFILE) -p provider -p lab
