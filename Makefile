@@ -4,8 +4,10 @@
 PREFIX ?= /usr/local
 APP ?= fds
 TARGET = $${CARGO_TARGET_DIR:-target}
+# Assigned, so that the environment has no effect: users install `release`.
+PROFILE := release
 
-.PHONY: demo test nightly build test-impi asan tsan miri soak spawn slurm bench reproduce guide install
+.PHONY: demo test nightly build test-impi asan tsan miri soak spawn slurm bench reproduce guide book install dist
 
 demo: ## first capacity experiment; APP=fds (default) or APP=lammps
 	@tests/bench/demo.sh $(APP)
@@ -49,9 +51,15 @@ reproduce: ## papers/{colpnp,kmeans,hash,polling,tail-queues}.* and the verdicts
 guide: ## every command of docs/guide.md and docs/howto, as written
 	@python3 tests/nightly/guide.py
 
+book: ## the documents as a book, into target/book/html; needs mdBook
+	@python3 packaging/book.py
+
 install: ## PREFIX=/usr/local
-	cargo build --release -p provider -p lab
-	install -D -m 644 $(TARGET)/release/libtcam_fi.so $(DESTDIR)$(PREFIX)/lib/libfabric/libtcam-fi.so
-	install -D -m 755 $(TARGET)/release/tcam $(DESTDIR)$(PREFIX)/bin/tcam
+	cargo build --profile $(PROFILE) -p provider -p lab
+	install -D -m 644 $(TARGET)/$(PROFILE)/libtcam_fi.so $(DESTDIR)$(PREFIX)/lib/libfabric/libtcam-fi.so
+	install -D -m 755 $(TARGET)/$(PROFILE)/tcam $(DESTDIR)$(PREFIX)/bin/tcam
 	install -D -m 644 docs/fi_tcam.7 $(DESTDIR)$(PREFIX)/share/man/man7/fi_tcam.7
 	install -D -m 644 docs/tcam.1 $(DESTDIR)$(PREFIX)/share/man/man1/tcam.1
+
+dist: ## a tarball of an installation, into target/dist
+	@packaging/dist.sh

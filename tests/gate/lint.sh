@@ -15,4 +15,4 @@ python3 tests/lib/pairwise.py
 RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \
     cargo doc --quiet --profile "$profile" --workspace --no-deps --document-private-items
 # setup.sh ends a script at the first error, and has variables of others; `a= b=` sets none.
-shellcheck -S warning -e SC1007,SC2034,SC2154,SC2164 tests/*/*.sh examples/*.sh papers/*.sh papers/*/*.sh
+shellcheck -S warning -e SC1007,SC2034,SC2154,SC2164 tests/*/*.sh examples/*.sh papers/*.sh papers/*/*.sh packaging/*.sh

@@ -52,6 +52,8 @@ waits() {
     papers/reproduce.sh check brief
     say "Examples"
     tests/nightly/examples.sh
+    say "Tarball and modulefile"
+    tests/nightly/packaging.sh
 }
 
 if [ -n "$lane" ]; then
@@ -59,7 +61,7 @@ if [ -n "$lane" ]; then
     exit
 fi
 # shellcheck disable=SC2086
-need_packages $build_packages $test_packages
+need_packages $build_packages $test_packages binutils environment-modules man-db
 need_cargo
 mind_room 2500
 need_mpich
