@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! The peers of an endpoint on the network, each under a number ([`super::contact`]).
 //!
-//! Both ends may connect at the same time: whichever Hello comes first opens the contact, the other
-//! says the same again.
+//! Both ends may connect at the same time. The first Hello that comes opens the peer; the other
+//! Hello repeats it.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,16 +22,17 @@ use super::{
 };
 use crate::{identity::Identity, shm::segment::Liveness};
 
-/// Most peers of an endpoint: each has a number.
+/// Most peers of an endpoint: each has a 16-bit number.
 const MOST: usize = 1 << 16;
-/// Peers that are looked at in one look.
+/// Most peers that one call of [`Contacts::look_around`] handles.
 const A_LOOK: usize = 1024;
-/// Time between lines of the log about connections that are refused.
+/// Time between log messages about refused connections.
 const SAYING: Duration = Duration::from_secs(1);
-/// How often a peer is dialed that closes connections before it has looked at them, and the time between.
+/// Most dials of a peer that closes connections before it has handled them.
 const DIALS: u32 = 50;
+/// Time between dials.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Most endpoints whose connections broke that are remembered.
+/// Most endpoints that are remembered because their connections broke.
 const MOST_LOST: usize = 1 << 16;
 /// Time for which the reason is kept why a peer cannot be reached.
 const FORGET: Duration = Duration::from_secs(10);
@@ -54,22 +55,23 @@ pub(super) struct Contacts {
     own: Own,
     pub(super) connections: Connections,
     all: Vec<Option<Box<Contact>>>,
-    /// The one at each address, of those that are not gone.
+    /// Number of the last peer that was added at each address.
     at: HashMap<SocketAddrV4, u16>,
-    /// By connection.
+    /// Number of the peer of each connection.
     of: HashMap<usize, u16>,
-    /// Endpoints whose connections broke: a message may be missing before what they would send next.
+    /// Endpoints whose connections broke: a message may be missing, so they are refused.
     lost: HashSet<Identity>,
-    /// Number that is looked at first when one is given.
+    /// Number at which the search for a free one begins.
     next: usize,
-    /// When a connection was last refused or found to be nonsense, which the log says once a second.
+    /// Time of the last log message about a refused or invalid connection. There is at most one per
+    /// second.
     said: Option<Instant>,
-    /// Number that is looked at next.
+    /// The last number that [`Contacts::look_around`] handled.
     look: usize,
 }
 
 impl Contacts {
-    /// Those of an endpoint that holds its port with this socket.
+    /// Creates the peers of an endpoint that holds its port with this socket.
     pub(super) fn new(own: Own, socket: OwnedFd, timeout: Duration) -> Result<Self, Errno> {
         let secret = own.job.unwrap_or(own.secret);
         Ok(Self {
@@ -85,7 +87,7 @@ impl Contacts {
         })
     }
 
-    /// What becomes readable when something happens on a connection.
+    /// A descriptor that becomes readable when something happens on a connection.
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
         self.connections.bell()
     }
@@ -98,14 +100,14 @@ impl Contacts {
         self.all.get_mut(usize::from(number))?.as_deref_mut()
     }
 
-    /// The open contact at an address.
+    /// The open peer at an address.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn at(&self, address: SocketAddrV4) -> Option<(u16, &Contact)> {
         let number = *self.at.get(&address)?;
         Some((number, self.get(number.into()).filter(|contact| contact.is_open())?))
     }
 
-    /// Those that are open.
+    /// Number of open peers.
     #[cfg(any(test, feature = "testing"))]
     pub(super) fn open(&self) -> usize {
         self.all.iter().flatten().filter(|contact| contact.is_open()).count()
@@ -161,7 +163,7 @@ impl Contacts {
         Ok(())
     }
 
-    /// Dials a peer again that closed the connection before it had looked at it.
+    /// Dials a peer again that closed the connection before it had handled it.
     fn redial(&mut self, number: u16) {
         let Some(contact) = self.get_mut(number) else { return };
         contact.redial = None;
@@ -174,7 +176,7 @@ impl Contacts {
         let len = self.all.len();
         let free = |at: &usize| self.all[*at].is_none();
         let found = (self.next..len).find(free).or_else(|| (0..self.next.min(len)).find(free));
-        // Numbers rest for a while before another has them.
+        // A number is not reused at once.
         let number = match found {
             _ if len < 64 => len,
             Some(number) => number,
@@ -226,13 +228,13 @@ impl Contacts {
         self.connections.greet(stream, hello, &secret);
     }
 
-    /// Sends, receives, and sees to what happened on connections.
+    /// Sends, receives, and handles the events of connections.
     pub(super) fn tend(&mut self) {
         self.connections.poll();
         while let Some((stream, happened)) = self.connections.next() {
             let number = self.of.get(&stream).copied();
             match happened {
-                // The acceptor's nonce is here: the dialer says Hello.
+                // The acceptor's nonce has come, so the dialer sends Hello.
                 Happened::Started => number.into_iter().for_each(|it| self.greet(it, stream)),
                 Happened::Proved(hello, claim) => self.greeted(stream, &hello, claim),
                 Happened::Said(said) => {
@@ -294,7 +296,8 @@ impl Contacts {
         };
         let number = match known {
             Some(number) if self.get(number.into()).is_some_and(fits) => {
-                // Its second connection: this endpoint dialed that address, and knows the secret there.
+                // A second connection of this peer. This endpoint dialed its address, so it knows
+                // the secret there.
                 let secret = self.get(number.into()).and_then(|contact| contact.secret);
                 let is_it = dialed.is_some() || secret.is_some_and(|secret| claim.is_of(&secret));
                 if !has_job && !is_it {
@@ -302,10 +305,11 @@ impl Contacts {
                 }
                 number
             }
-            // We are in touch with its successor already.
+            // This endpoint is already connected to a later endpoint at that address.
             Some(_) if dialed.is_some() => return self.gone(stream, Errno::ECONNABORTED),
             _ if self.knows(hello.who) => return self.refuse(stream, Refusal::Twice),
-            // A successor, or a newcomer. A contact at that address goes on until its own connections end.
+            // A new peer, possibly at the address of an earlier one. The earlier one stays until
+            // its connections end.
             _ => match self.add(hello.address) {
                 Ok(number) => number,
                 Err(_) => return self.refuse(stream, Refusal::Full),
@@ -326,7 +330,8 @@ impl Contacts {
         }
     }
 
-    /// Whether the log may have another line about refused connections: a stranger decides how many come.
+    /// Returns whether another log message about refused connections is due. Their rate is limited,
+    /// because strangers decide how many there are.
     fn may_say(&mut self) -> bool {
         let is_quiet = self.said.is_none_or(|said| said.elapsed() > SAYING);
         if is_quiet {
@@ -385,7 +390,7 @@ impl Contacts {
         }
     }
 
-    /// A connection is gone, or is to go.
+    /// Closes a connection that is gone or refused.
     fn gone(&mut self, stream: usize, errno: Errno) {
         self.connections.close(stream);
         let Some(number) = self.of.remove(&stream) else { return };
@@ -408,11 +413,12 @@ impl Contacts {
         }
     }
 
-    /// The connection to a peer broke: its endpoint does not connect again, since a message may be missing.
+    /// Notes that the connection to a peer broke. Its endpoint may not connect again, since a
+    /// message may be missing.
     fn lose(&mut self, number: u16) {
         let is_vouched_for = self.is_vouched_for(number);
         let Some(contact) = self.get_mut(number) else { return };
-        // An endpoint cannot be excluded by a process that only claims to be it.
+        // A process that only claims to be an endpoint must not exclude the real one.
         let lost = contact.who.filter(|_| is_vouched_for && contact.is_open());
         contact.lose();
         if let Some(who) = lost {
@@ -423,7 +429,7 @@ impl Contacts {
         }
     }
 
-    /// Sends a frame: `front`, and behind it the bytes of buffers. False if there is no room.
+    /// Sends a frame: `front`, then the bytes of the buffers. Returns false if there is no room.
     pub(super) fn send(&mut self, number: u16, front: &[u8], data: &[Buffer]) -> bool {
         if self.get(number.into()).is_none() {
             return true;
@@ -445,14 +451,14 @@ impl Contacts {
         }
     }
 
-    /// Whether a frame may go to a peer.
+    /// Returns whether a frame can be sent to a peer.
     pub(super) fn has_room(&self, number: u16) -> bool {
         let outgoing = self.get(number.into()).and_then(|contact| contact.outgoing);
         outgoing.is_none_or(|stream| self.connections.has_room(stream))
     }
 
-    /// Whether a contact is at the address that it says: it knows `secret`, which the name of the endpoint
-    /// there contains. One that does not is torn off.
+    /// Returns whether a peer is at the address that it claims: it knows `secret`, which is part of
+    /// the name of the endpoint there. A peer that does not know it is disconnected.
     pub(super) fn is_verified(
         &mut self,
         number: u16,
@@ -465,7 +471,7 @@ impl Contacts {
         if contact.verified == Some(secret) {
             return true;
         }
-        // All peers know the secret of this endpoint.
+        // A claim with the secret of this endpoint proves nothing: all peers know it.
         if claim.is_of(&secret) && secret != own {
             contact.verified = Some(secret);
             return true;
@@ -478,14 +484,14 @@ impl Contacts {
         false
     }
 
-    /// Whether it is certain that a contact is at its address: it knows the secret of the job, or that in
-    /// the name of the endpoint there.
+    /// Returns whether a peer has proved that it is at its address: it knows the secret of the job,
+    /// or the secret in the name of the endpoint there.
     pub(super) fn is_vouched_for(&self, number: u16) -> bool {
         let contact = self.get(number.into());
         contact.is_some_and(|contact| contact.claim.is_none() || contact.verified.is_some())
     }
 
-    /// Ends all that is between a contact and this endpoint; its address may be another's.
+    /// Disconnects a peer. Its address may be that of another endpoint.
     pub(super) fn disown(&mut self, number: u16) {
         if let Some(contact) = self.get(number.into()) {
             let address = contact.address;
@@ -496,13 +502,13 @@ impl Contacts {
         }
     }
 
-    /// Whether an endpoint is connected.
+    /// Returns whether an endpoint is connected.
     fn knows(&self, who: Identity) -> bool {
         self.all.iter().flatten().any(|contact| contact.is_open() && contact.who == Some(who))
     }
 
-    /// The next frame that came over a connection, with the number of the connection and that of its
-    /// sender; to be handled until [`Connections::done`].
+    /// Takes the next frame, with the numbers of its connection and of its sender. It is in use
+    /// until [`Connections::done`].
     pub(super) fn take(&mut self) -> Option<(usize, u16, Frame)> {
         loop {
             let (stream, frame) = self.connections.take()?;
@@ -520,7 +526,7 @@ impl Contacts {
         }
     }
 
-    /// Ends all that is between a peer and this endpoint, at both.
+    /// Ends the connections to a peer, at both ends.
     fn tear(&mut self, number: u16) {
         self.lose(number);
         let Some(contact) = self.get_mut(number) else { return };
@@ -531,7 +537,7 @@ impl Contacts {
         self.fail(number, Errno::ECONNABORTED);
     }
 
-    /// A frame of a peer was handled.
+    /// Notes that a frame of a peer was handled.
     pub(super) fn saw(&mut self, number: u16) {
         if let Some(contact) = self.get_mut(number) {
             contact.seen += 1;
@@ -553,7 +559,8 @@ impl Contacts {
         }
     }
 
-    /// A peer cannot be sent to: what follows would not be what follows.
+    /// Ends the connections to a peer after a failed send: later messages must not arrive without
+    /// this one.
     fn lost(&mut self, number: u16, errno: Errno) {
         let Some(contact) = self.get(number.into()).filter(|contact| contact.is_open()) else {
             return;
@@ -568,7 +575,7 @@ impl Contacts {
         contact.map_or(Liveness::Dead, Contact::liveness)
     }
 
-    /// The endpoint has no link to a peer any more.
+    /// Notes that the endpoint has no link to a peer any more.
     pub(super) fn unlink(&mut self, number: u16, who: Identity) {
         if let Some(contact) = self.get_mut(number)
             && contact.who == Some(who)
@@ -580,7 +587,8 @@ impl Contacts {
         }
     }
 
-    /// Removes peers that are gone, and strangers. One call looks at up to [`A_LOOK`] peers.
+    /// Closes stale connections, redials, and removes peers that are gone. One call handles up to
+    /// [`A_LOOK`] peers.
     pub(super) fn look_around(&mut self) {
         self.connections.look_around();
         for _ in 0..self.all.len().min(A_LOOK) {
@@ -615,15 +623,14 @@ impl Contacts {
         }
     }
 
-    /// The connection to a peer that frames take, or would take: one whose other end has proved that it
-    /// knows the secret.
+    /// The connection for frames to a peer. Its other end has proved that it knows the secret.
     fn proved(&self, number: u16) -> Option<usize> {
         let contact = self.get(number.into())?;
         let first = || contact.streams.iter().copied().find(|&it| self.connections.is_proved(it));
         contact.outgoing.or_else(first)
     }
 
-    /// Whether a peer that got Bye has not confirmed all frames yet.
+    /// Returns whether a peer that got Bye has not confirmed all frames yet.
     pub(super) fn awaits_seen(&self) -> bool {
         self.all.iter().flatten().any(|contact| {
             contact.said_bye.is_some() && !contact.is_seen && !contact.streams.is_empty()
@@ -631,7 +638,7 @@ impl Contacts {
     }
 }
 
-/// The error of an operation towards a peer that is refused, or refuses.
+/// The error of an operation to a peer that is refused or that refuses this endpoint.
 fn error_of(refusal: Refusal) -> Errno {
     if refusal == Refusal::Lost { Errno::ECONNREFUSED } else { Errno::EACCES }
 }

@@ -16,8 +16,9 @@ use crate::{
 
 #[derive(Clone, Debug)]
 struct Current {
-    /// Its connection, and its sender.
+    /// Number of its connection.
     connection: usize,
+    /// Number of its sender.
     number: u16,
     head: Head,
     header: Option<Header>,
@@ -37,7 +38,7 @@ impl Inbox {
         Self { net: Arc::clone(net), current: None, released: 0 }
     }
 
-    /// Makes progress, and whether nothing has come.
+    /// Makes progress. Returns whether nothing has come.
     pub(crate) fn is_empty(&mut self) -> bool {
         if self.current.is_some() {
             return false;
@@ -60,7 +61,7 @@ impl Inbox {
         self.current.as_ref().map(|current| Slot { header: current.header })
     }
 
-    /// The next message that came over a connection.
+    /// Takes the next message that came over a connection.
     fn next(&self) -> Option<Current> {
         let (connection, number, Frame { head, payload }) = self.net.contacts.lock().take()?;
         let header = Header::read(head.words).map(|header| {
@@ -97,7 +98,7 @@ impl Inbox {
         self.released
     }
 
-    /// Behind all that has come.
+    /// The position after all that has come.
     pub(crate) fn end(&mut self) -> u64 {
         self.released + u64::from(!self.is_empty())
     }

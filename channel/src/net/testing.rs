@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! An end of the network that does what an endpoint never does, for tests.
+//! A network end for tests, which sends what an endpoint never sends.
 
 use std::net::SocketAddrV4;
 
@@ -7,19 +7,19 @@ use ffi::Errno;
 
 use super::{connections::front_of, end::Net, frame, hello::Said, secret::Secret};
 
-/// The first message of a handshake, for tests of what strangers send.
+/// The first message of a handshake, for tests of strangers.
 #[must_use]
 pub fn start() -> Vec<u8> {
     Said::Start([7; 16]).to_bytes()
 }
 
 impl Net {
-    /// Makes progress; what comes stays until it is taken.
+    /// Makes progress. Messages stay until they are taken.
     pub fn progress(&self) {
         self.contacts.lock().tend();
     }
 
-    /// Takes what has come, and does nothing with it.
+    /// Takes and discards all messages.
     pub fn ignore_all(&self) {
         let mut contacts = self.contacts.lock();
         contacts.tend();
@@ -29,10 +29,10 @@ impl Net {
         }
     }
 
-    /// Whether the endpoint at an address has sent its Hello.
+    /// Returns whether the endpoint at an address has sent its Hello.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why the endpoint does not answer.
     pub fn has_met(&self, address: SocketAddrV4, secret: Option<Secret>) -> Result<bool, Errno> {
         match self.meet(address, secret) {
             Err(Errno::EAGAIN) => Ok(false),
@@ -40,8 +40,9 @@ impl Net {
         }
     }
 
-    /// Sends any words and any payload to the endpoint at an address, in a head that `change` has changed.
-    /// Returns whether there was room. Number 0 stands for the number of this endpoint.
+    /// Sends arbitrary words and an arbitrary payload to the endpoint at an address. `change` may
+    /// change the head. Returns whether there was room. Number 0 stands for the number of this
+    /// endpoint.
     pub fn push_words(
         &self,
         address: SocketAddrV4,
@@ -62,12 +63,12 @@ impl Net {
         contacts.send(number, &front, &[])
     }
 
-    /// Peers that are connected.
+    /// Number of connected peers.
     pub fn open_peers(&self) -> usize {
         self.contacts.lock().open()
     }
 
-    /// Sends any bytes to the endpoint at an address; they need not be a frame.
+    /// Sends arbitrary bytes to the endpoint at an address; they need not be a frame.
     pub fn push_bytes(&self, address: SocketAddrV4, bytes: &[u8]) {
         let mut contacts = self.contacts.lock();
         if let Some((number, _)) = contacts.at(address) {
