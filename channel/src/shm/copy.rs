@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Calls to the kernel that read and write a peer's memory.
+//! System calls that read and write a peer's memory.
 #![allow(unsafe_code, reason = "system calls")]
 
 use ffi::{Buffer, Errno, memory};
@@ -7,19 +7,19 @@ use ffi::{Buffer, Errno, memory};
 use super::image::Image;
 use crate::bytes::Remote;
 
-/// Why the kernel did not copy.
+/// The reason why the kernel did not copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyError {
-    /// It never will (no permission, another process namespace): use buffers.
+    /// The kernel never copies (no permission, another process namespace): use buffers.
     Refused,
     /// The memory cannot be read or the process is gone.
     Failed(Errno),
 }
 
-/// Longest single copy, so that a signal or a dying peer is noticed between.
+/// Longest single copy: a signal or a dying peer is noticed between two copies.
 const STEP: usize = 64 << 20;
 
-/// Which way bytes go.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Out of the other process.
@@ -28,12 +28,12 @@ pub enum Direction {
     Write,
 }
 
-/// Reads `to.len()` bytes of a process's memory, from the start of `remote`. Where it fails, anything
-/// may be in `to`.
+/// Reads `to.len()` bytes of a process's memory, from the start of `remote`. If it fails, the
+/// contents of `to` are undefined.
 ///
 /// # Errors
-/// [`CopyError::Refused`] if nothing was copied and the kernel refuses; `ECONNABORTED` if the memory
-/// is no longer that of the image.
+/// [`CopyError::Refused`] if nothing was copied and the kernel refuses; `ECONNABORTED` if the
+/// memory no longer belongs to the exec id.
 pub(crate) fn read(image: Image, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
     let mut done = 0;
     while done < to.len() {
@@ -45,10 +45,10 @@ pub(crate) fn read(image: Image, remote: &Remote, to: &Buffer) -> Result<(), Cop
     Ok(())
 }
 
-/// The same into memory of ours.
+/// Reads `len` bytes of a process's memory into new memory.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub(crate) fn read_whole(
     image: Image,
     remote: &Remote,
@@ -66,12 +66,12 @@ pub(crate) fn read_whole(
     Ok(bytes)
 }
 
-/// Copies `here.len()` bytes between a process's memory, from an offset in `remote` on, and ours,
-/// where nobody learns of a failure: the word of the image is read before anything else is. An
-/// `exec` in the moment between the two calls is not seen.
+/// Copies `here.len()` bytes between a process's memory, from an offset in `remote` on, and local
+/// memory. The owner of the written memory is not informed of a failure, so the word of the exec id
+/// is checked before anything is copied. An `exec` between the two calls is not noticed.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub(crate) fn between(
     direction: Direction,
     image: Image,
@@ -87,7 +87,7 @@ pub(crate) fn between(
     while done < here.len() {
         let local = here.part(done, STEP);
         let there = part(remote, offset + done, local.len());
-        // SAFETY: there is nothing but the word, which is read into memory of its own.
+        // SAFETY: the call reads only the word, into a local variable.
         unsafe { read_with_word(image, &[], &[], done > 0) }?;
         // SAFETY: the application vouches for the buffer.
         done += unsafe { transfer(call, image.pid, local.segments(), &there, done > 0) }.map_err(
@@ -100,8 +100,9 @@ pub(crate) fn between(
     Ok(())
 }
 
-/// Reads the word of an image and, with the same call, what is wanted; answers the bytes copied of
-/// this, 0 if it was interrupted. It cannot be refused any more once some were copied.
+/// Reads the word of an exec id and, with the same call, the wanted bytes. Returns the number of
+/// wanted bytes that were copied; 0 if the call was interrupted. A copy that has `begun` cannot be
+/// refused any more.
 ///
 /// # Safety
 /// `local` is valid for writes.
@@ -122,11 +123,11 @@ unsafe fn read_with_word(
     match unsafe { transfer(libc::process_vm_readv, image.pid, locals, remotes, begun) } {
         Ok(0) => Ok(0),
         Ok(read @ WORD..) if word == image.word => match read - WORD {
-            // The word can be read and what is wanted cannot, or is not there.
+            // The word is readable, but the wanted memory is not.
             0 if !local.is_empty() => Err(CopyError::Failed(Errno::EIO)),
             read => Ok(read),
         },
-        // The word is another, or not even the memory is there.
+        // The word differs, or its memory does not exist.
         Ok(_) | Err(CopyError::Failed(Errno::EFAULT)) => {
             Err(CopyError::Failed(Errno::ECONNABORTED))
         }
@@ -134,7 +135,7 @@ unsafe fn read_with_word(
     }
 }
 
-/// A segment and those behind it, and their number. No operation has more than there is room for.
+/// A segment and those after it, and their number. No operation has more segments than fit.
 fn behind(first: memory::Segment, more: &[memory::Segment]) -> ([memory::Segment; PARTS], usize) {
     let mut all = [first; PARTS];
     let more = &more[..more.len().min(PARTS - 1)];
@@ -142,7 +143,7 @@ fn behind(first: memory::Segment, more: &[memory::Segment]) -> ([memory::Segment
     (all, 1 + more.len())
 }
 
-/// Parts of one copy: those of an operation, and the word before them.
+/// Most segments of one copy: those of an operation, and the word before them.
 const PARTS: usize = memory::IOV_LIMIT + 1;
 
 /// `process_vm_readv(2)` or `process_vm_writev(2)`.
@@ -155,7 +156,7 @@ type Transfer = unsafe extern "C" fn(
     libc::c_ulong,
 ) -> libc::ssize_t;
 
-/// One call to the kernel; answers the bytes copied, 0 if it was interrupted.
+/// Makes one system call. Returns the number of copied bytes; 0 if the call was interrupted.
 ///
 /// # Safety
 /// `local` is valid for what the call does to it.
@@ -184,7 +185,7 @@ unsafe fn transfer(
         Err(_) => match std::io::Error::last_os_error().raw_os_error() {
             Some(libc::EINTR) => Ok(0),
             Some(libc::EFAULT) => Err(CopyError::Failed(Errno::EFAULT)),
-            // Filters of system calls (seccomp) answer whatever their authors chose, EINVAL among it.
+            // Filters of system calls (seccomp) return arbitrary errors, including EINVAL.
             Some(libc::EPERM | libc::EACCES | libc::ENOSYS | libc::ESRCH | libc::EINVAL)
                 if !begun =>
             {
@@ -195,7 +196,7 @@ unsafe fn transfer(
     }
 }
 
-/// The segments from an offset on, `len` bytes of them.
+/// The segments of `len` bytes, from an offset on.
 fn part(remote: &Remote, mut offset: usize, len: usize) -> Vec<memory::Segment> {
     let mut left = len;
     let mut parts = Vec::with_capacity(remote.len());
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_of_another_image_is_nothing() {
+    fn a_read_from_another_exec_id_fails() {
         let own = Image::own().unwrap();
         let source: Vec<u8> = (0..100).collect();
         let mut remote = [segment(0, 0); memory::IOV_LIMIT];
@@ -226,7 +227,7 @@ mod tests {
         let other = Err(CopyError::Failed(Errno::ECONNABORTED));
         assert_eq!(read_whole(Image { word: own.word ^ 1, ..own }, &remote, 100), other);
         assert_eq!(read_whole(Image { at: 8, ..own }, &remote, 100), other);
-        // The word is there, and the memory is not.
+        // The word is readable, but the memory is not.
         remote[0].addr = 8;
         let failed = Err(CopyError::Failed(Errno::EIO));
         assert_eq!(read_whole(own, &remote, 100), failed);

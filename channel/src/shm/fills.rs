@@ -1,57 +1,59 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whether buffers fill quickly enough for messages that may go through one or be copied by the
-//! kernel.
+//! The eager policy: whether a message of medium length goes through a buffer or by kernel copy.
 //!
-//! Through a buffer each line of a message moves between the caches twice: the sender takes it
-//! from who emptied the buffer last, the receiver from the sender. Where both are near each
-//! other that costs some 5 ns a line, and the message arrives two to three times as soon as by the
-//! kernel's copy, which moves each line once but takes 2 us before the first. Where they are not,
-//! it costs 30 ns, and a stream of messages is quicker by the kernel. Which it is, nobody says, and
-//! with virtual processors it changes from second to second. So the time of some fills is taken:
+//! Through a buffer, each cache line of a message moves between the caches twice: the sender
+//! fetches it from the receiver that emptied the buffer last, and the receiver fetches it from the
+//! sender. If the two cores are near each other, that takes about 5 ns per line, and the message
+//! arrives two to three times sooner than by kernel copy. A kernel copy moves each line once, but
+//! takes 2 us before the first. If the cores are far apart, a buffer takes 30 ns per line, and a
+//! stream of messages is faster by kernel copy. The distance is unknown, and with virtual
+//! processors it changes from second to second. So some fills are timed:
 //!
 //! ```text
-//! the last is back:  through a buffer
-//! quick:             all through buffers; the time of one in SAMPLE is taken
-//! not quick:         by the kernel, but one in TRY, whose time is taken
+//! the last buffer is back:  through a buffer
+//! fast:                     all through buffers; one in SAMPLE is timed
+//! slow:                     by kernel copy, except one in TRY, which is timed
 //! ```
 //!
-//! Half round trip of 8 and 16 KiB through MPICH 4.2 to 5.5 and 5.7 to 7.0 us by the kernel, 1.8 to
-//! 2.5 and 2.5 to 4.6 through buffers (7.7 and 13, 6.0 and 12 from afar); bandwidth 3.3 and
-//! 5.3 GB/s by the kernel, through buffers 9 and 14 (3.0 and 4.9, 2.3 and 2.7).
+//! Half round trip of 8 and 16 KiB through MPICH: 4.2 to 5.5 and 5.7 to 7.0 us by kernel copy, 1.8
+//! to 2.5 and 2.5 to 4.6 us through buffers. From afar: 7.7 and 13 us, 6.0 and 12 us. Bandwidth:
+//! 3.3 and 5.3 GB/s by kernel copy, 9 and 14 GB/s through buffers. From afar: 3.0 and 4.9 GB/s, 2.3
+//! and 2.7 GB/s.
 //!
-//! Rejected: the kernel whenever the last is not back (streams gain nothing); where more than two or
-//! eight are lent (streams change between both ways, slower than either).
+//! Rejected: kernel copy whenever the last buffer is not back (streams gain nothing); kernel copy
+//! when more than two or eight buffers are lent (streams alternate between the two, slower than
+//! either).
 
 use std::time::Duration;
 
 use crate::lines::LINE;
 
-/// Nanoseconds a line up to which a fill is quick: what the kernel takes for 16 KiB.
+/// Nanoseconds per cache line up to which a fill is fast: the kernel takes this for 16 KiB.
 const QUICK: f32 = 14.0;
 
-/// Messages from one fill whose time is taken to the next, where they are quick.
+/// Of this many messages one is timed, if fills are fast.
 const SAMPLE: u32 = 8;
 
-/// The same where they are not.
+/// Of this many messages one is timed, if fills are slow.
 const TRY: u32 = 64;
 
-/// How much a fill counts, against all before it.
+/// Weight of one fill against all before it.
 const WEIGHT: f32 = 1.0 / 8.0;
 
-/// Nanoseconds a line that a fill counts as at most: who fills may be interrupted.
+/// Most nanoseconds per cache line that a fill counts: the sender may be interrupted.
 const SLOWEST: f32 = 4.0 * QUICK;
 
-/// The fills for one peer.
+/// The eager policy for one peer.
 #[derive(Debug)]
 pub(crate) struct Fills {
-    /// Nanoseconds a line, most of it of the last ones.
+    /// Moving average of the fill time, in nanoseconds per cache line.
     line: f32,
-    /// Messages before the next whose time is taken.
+    /// Messages before the next one that is timed.
     left: u32,
 }
 
 impl Fills {
-    /// Quick, until it is known better.
+    /// Creates the policy. Fills are fast until they are measured.
     pub(super) fn new() -> Self {
         Self { line: 0.0, left: 0 }
     }
@@ -60,8 +62,8 @@ impl Fills {
         self.line <= QUICK
     }
 
-    /// What to do with a message, where the last buffer is back or not: whether to fill one, and
-    /// then whether to take the time.
+    /// Decides on a message. `is_alone`: the last buffer is back. Returns `None` for a kernel copy,
+    /// and otherwise whether to time the fill.
     #[inline]
     pub(crate) fn ask(&mut self, is_alone: bool) -> Option<bool> {
         let is_due = self.left == 0;
@@ -73,7 +75,7 @@ impl Fills {
         (is_due || is_alone || self.are_quick()).then_some(is_due)
     }
 
-    /// Notes that so many bytes took so long.
+    /// Notes that a fill of `len` bytes took `time`.
     #[cold]
     pub(crate) fn note(&mut self, len: usize, time: Duration) {
         let lines = len as f32 / LINE as f32;
@@ -89,7 +91,8 @@ mod tests {
 
     const LEN: usize = 8192;
 
-    /// A stream of messages, of which fills take so many nanoseconds a line; how many were filled.
+    /// Sends a stream of messages whose fills take `line` nanoseconds per cache line. Returns the
+    /// number that went through buffers.
     fn send(fills: &mut Fills, messages: u32, line: u64) -> u32 {
         let time = Duration::from_nanos((LEN / LINE) as u64 * line);
         let filled = (0..messages).filter(|_| match fills.ask(false) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! The sending end of an endpoint: what goes with a slot lies in its payload, or in a buffer of the
-//! sender's segment that the slot names.
+//! The tx queue: the sending end of an endpoint. The payload of a slot is in the slot, or in a
+//! buffer of the sender's segment that the slot names.
 //!
 //! ```text
 //! send(peer, header, payload):
@@ -8,12 +8,12 @@
 //!     it does not                     buffer = a free one                  else NoBuffer
 //!                                     fill it; slot with its number        else give it back: NoRoom
 //! ```
-//! A thread announces in its segment which slot of which ring it claims. There are a few places for
-//! that, and so a few threads may send at a time, by lanes of their own ([`crate::sending`]); those
-//! after the first send what fits a slot.
+//! A thread announces in its segment which slot of which ring it claims. The segment has a few
+//! intent words for that, so a few threads can send at a time, each with a set of tx rings
+//! ([`crate::sending`]). All but the first send only what fits a slot.
 //!
-//! What a message passes on its way into a slot is inlined by force (`inline(always)`): out of line
-//! it costs 20 to 48 instructions a message.
+//! Functions between a message and its slot are `inline(always)`: out of line, they take 20 to 48
+//! instructions per message.
 
 use std::time::Instant;
 
@@ -46,18 +46,19 @@ impl Outbox {
         Self { lanes: Lanes::new(0), buffers: Buffers::new(), room: room(checks), checks }
     }
 
-    /// What a peer has comes back, which is gone and has no lane any more.
+    /// Reclaims the buffers that a disconnected peer still holds.
     pub(crate) fn reclaim(&mut self, own: &Segment, peer: u32) {
         self.buffers.reclaim(own, peer);
     }
 
-    /// The checksum of what goes to a peer with the next slot; whether there is a lane to it.
+    /// Sets the checksum of the payload of the next slot to a peer. Returns whether there is a tx
+    /// ring to it.
     pub(crate) fn set_check(&mut self, peer: u32, check: u32) -> bool {
         let lane = self.lanes.get(peer);
         lane.map(|lane| lane.set_check(check)).is_some()
     }
 
-    /// Sends a message; none if there is no open lane to its receiver.
+    /// Sends a message. Returns `None` if there is no open tx ring to its receiver.
     #[inline(always)]
     pub(crate) fn send_to_open(
         &mut self,
@@ -72,7 +73,8 @@ impl Outbox {
         self.send_noted(own, peer, header, Payload::Message(message))
     }
 
-    /// The same of a message that is longer than a slot has room for.
+    /// Sends and counts a message that may need a buffer. Returns `None` if there is no open tx
+    /// ring to its receiver.
     #[inline(always)]
     pub(crate) fn send_noted(
         &mut self,
@@ -87,7 +89,7 @@ impl Outbox {
         Some(sent)
     }
 
-    /// Sends a slot and what goes with it to a peer of this number; none if there is no lane to it.
+    /// Sends a slot and its payload to a peer. Returns `None` if there is no tx ring to it.
     #[inline(always)]
     pub(crate) fn send(
         &mut self,
@@ -118,17 +120,17 @@ impl Outbox {
         })
     }
 
-    /// Whether no buffer was free for a while, all along.
+    /// Returns whether requests for a buffer have failed for a while.
     pub(crate) fn is_stuck(&self) -> bool {
         self.buffers.is_stuck()
     }
 
-    /// Whether a buffer is free.
+    /// Returns whether a buffer is free.
     pub(crate) fn has_room(&mut self, own: &Segment) -> bool {
         self.buffers.has_room(own)
     }
 
-    /// Whether receivers have not emptied all that was sent.
+    /// Returns whether receivers still hold buffers.
     pub(crate) fn is_lent(&mut self, own: &Segment) -> bool {
         self.buffers.is_lent(own)
     }
@@ -145,7 +147,7 @@ pub(crate) fn room(checks: bool) -> usize {
     if checks { CHECKED_INLINE } else { INLINE }
 }
 
-/// What is sent to a peer, and by which lane.
+/// A send: its peer, and what it needs.
 struct Load<'a> {
     own: &'a Segment,
     lane: &'a mut Lane,
@@ -156,7 +158,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Sends a slot whose buffer is filled.
+    /// Sends a slot whose buffer is filled. If there is no room, returns the buffer.
     fn send_filled(&mut self, header: &Header) -> Sent {
         let there_is = self.lane.push_bare(self.own, header);
         if !there_is {
@@ -220,7 +222,7 @@ impl Load<'_> {
         self.send_filled(&Header { count: frame.pack(), ..*header })
     }
 
-    /// What goes with the next slot is in this buffer.
+    /// Sets the checksum of the next slot to that of a buffer.
     fn note_checksum(&mut self, buffer: usize) {
         if self.checks
             && let Some(bytes) = self.own.buffer_bytes(buffer, BUFFER as u64)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! Whose memory an endpoint copies from or to right now: once `fi_close` has returned, what
-//! was asked for before must leave the memory of the application alone.
+//! CMA guard: the segment whose owner's memory an endpoint copies from or to right now. Once
+//! `fi_close` has returned, earlier requests must not access the memory of the application.
 //!
 //! ```text
-//! who copies                        who closes
+//! copying endpoint                  closing endpoint
 //! reach = the peer's segment        state = closed, or first = the next age
 //! ---------- fence ----------       ---------- fence ----------
 //! copies if the state is open       waits while reach is its segment
@@ -15,13 +15,13 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::segment::Segment;
 
-/// Memory of a peer that may be copied from and to until this is dropped.
+/// Permission to copy from and to memory of a peer, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reach<'a>(&'a Segment);
 
 impl Segment {
-    /// Announces a copy from or to memory of a peer's process for an operation of it; `None` if the
-    /// peer has closed, or the context of the operation.
+    /// Announces a copy from or to memory of a peer's process, for the peer's operation `op`.
+    /// Returns `None` if the peer, or the context of the operation, has closed.
     pub(crate) fn reach(&self, peer: &Self, op: u64) -> Option<Reach<'_>> {
         self.reach_word().store(peer.inode(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -29,7 +29,7 @@ impl Segment {
         (peer.is_open() && !peer.is_void(op)).then_some(reach)
     }
 
-    /// Whether this endpoint, a peer, copies from or to memory of one that has closed.
+    /// Returns whether this endpoint, a peer, copies from or to memory of `closed`.
     pub(crate) fn reaches(&self, closed: &Self) -> bool {
         fence(Ordering::SeqCst);
         self.reach_word().load(Ordering::Acquire) == closed.inode()
@@ -49,7 +49,7 @@ mod tests {
     use std::net::{Ipv4Addr, SocketAddrV4};
 
     #[test]
-    fn nobody_reaches_who_has_closed() {
+    fn memory_of_a_closed_endpoint_is_not_copied() {
         let make = |port| Segment::create(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).unwrap();
         let (own, other) = (make(60), make(61));
         let peer = Segment::open(61).unwrap().0;
