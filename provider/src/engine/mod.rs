@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! One endpoint's work: [`state`] is what it works on, the other files are what it does.
+//! The work of one endpoint. [`state`] has its state; the other files are its operations.
 //!
 //! ```text
-//! msg  tagged  rma  atomic        what the application asks for
-//! progress  serve                 what arrives: messages, requests for our memory
+//! msg  tagged  rma  atomic        operations of the application
+//! progress  serve                 arriving messages, and requests for local memory
 //! rendezvous  inject              long messages, and messages without a buffer
-//! completion                      how operations end
+//! completion                      completions of operations
 //! contact  liveness               peers that come, go and die
 //! contexts                        contexts that open and close
-//! check  counted                  checksums; what a report says
+//! check  counted                  checksums; counters of a report
 //! state                           Engine
 //! ops  side  transfers  request   operations, queues and counters, long messages, requests
 //! deferred                        answers that wait for room
