@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Polls until the next sleep, if it is among so many, and how long that is.
+/// Polls until the next sleep, if there is one within `most` polls, and its length.
 fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
     (1..=most).find_map(|polls| match idle.pause(Caller::Polls) {
         Pause::Sleep(nap) => Some((polls, nap)),
@@ -12,7 +12,7 @@ fn next_sleep(idle: &mut Idle, most: u32) -> Option<(u32, Duration)> {
 }
 
 #[test]
-fn on_a_crowded_host_polls_sleep_in_the_end_and_a_message_starts_over() {
+fn on_a_crowded_host_polls_sleep_after_a_while_and_a_message_resets_that() {
     let mut idle = Idle::new(Policy::Auto);
     for (population, polls, longest) in [(2, SHORT, NAP), (usize::MAX, SHORTEST, LONGEST_NAP)] {
         idle.set_population(population, 1, None);
@@ -29,7 +29,7 @@ fn on_a_crowded_host_polls_sleep_in_the_end_and_a_message_starts_over() {
 }
 
 #[test]
-fn who_works_between_polls_is_not_put_to_sleep() {
+fn a_caller_that_works_between_polls_is_not_put_to_sleep() {
     let work = |time| {
         let start = cpu_time();
         while cpu_time() - start < time {}
@@ -38,7 +38,7 @@ fn who_works_between_polls_is_not_put_to_sleep() {
         let mut idle = Idle::new(Policy::Yield);
         idle.set_population(population, 1, None);
         for (polls, time) in [(1, 4 * POLL), (2, 30 * POLL), (3, 30 * POLL)] {
-            // It waits first.
+            // The caller waits first.
             assert!((0..10 * SHORT).any(|_| idle.pause(Caller::Polls) != Pause::None));
             idle.busy(false);
             let pauses = (0..10 * SHORT).flat_map(|_| {
@@ -52,22 +52,22 @@ fn who_works_between_polls_is_not_put_to_sleep() {
 }
 
 #[test]
-fn who_waits_for_very_long_polls_on_while_a_core_has_nothing_to_do() {
+fn a_caller_that_waits_for_very_long_polls_on_while_a_core_is_idle() {
     let mut idle = Idle::new(Policy::Auto);
     idle.set_population(2, 1, Some(|| true));
     assert!((0..LATE).all(|_| next_sleep(&mut idle, SHORT.max(AGAIN)).is_some()));
     assert_eq!(next_sleep(&mut idle, LONG), None);
     idle.busy(false);
     assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)));
-    // Who waits for room has nothing else to do.
+    // A caller that waits for room has nothing else to do.
     idle.busy(false);
     let sleeps = (0..LONG).filter(|_| idle.pause(Caller::Waits) != Pause::None);
     assert!(sleeps.count() > LATE as usize);
 }
 
-/// It computes between two polls what others wait for.
+/// Between two polls, the caller computes what others wait for.
 #[test]
-fn who_starts_something_after_a_sleep_in_vain_does_not_just_wait() {
+fn a_caller_that_starts_something_after_a_sleep_in_vain_does_not_only_wait() {
     let mut idle = Idle::new(Policy::Auto);
     idle.set_population(2, 1, Some(|| true));
     idle.acted();
@@ -86,14 +86,14 @@ fn who_starts_something_after_a_sleep_in_vain_does_not_just_wait() {
     }
     idle.set_population(8, 1, None);
     idle.busy(false);
-    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "no less than who waits");
+    assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "as early as a caller that waits");
     idle.set_population(2, 1, None);
     idle.busy(false);
     assert_eq!(next_sleep(&mut idle, LONG), Some((SHORT, NAP)), "it waited");
 }
 
 #[test]
-fn who_may_keep_another_thread_waiting_sleeps_briefly_or_not_at_all() {
+fn a_thread_that_may_delay_another_sleeps_briefly_or_not_at_all() {
     let mut idle = Idle::new(Policy::Yield);
     let mut in_another_thread = |work: fn(&mut Idle)| {
         std::thread::scope(|scope| {
@@ -104,16 +104,16 @@ fn who_may_keep_another_thread_waiting_sleeps_briefly_or_not_at_all() {
     };
     let is_brief = |sleep: Option<(u32, Duration)>| sleep.unwrap().1 == BRIEF_NAP;
     let (first, second) = in_another_thread(|_| {});
-    assert!(first.unwrap().1 == NAP && second.unwrap().1 == NAP, "nobody else");
+    assert!(first.unwrap().1 == NAP && second.unwrap().1 == NAP, "no other thread");
     let (first, second) = in_another_thread(|idle| _ = idle.pause(Caller::Polls));
     assert!(is_brief(first) && is_brief(second), "another one polls");
     assert_eq!(in_another_thread(Idle::starts), (None, None), "another one starts something");
-    // Who waits for room starts nothing before there is some.
+    // A caller that waits for room starts nothing before there is some.
     assert!((0..AGAIN).any(|_| idle.pause(Caller::Waits) == Pause::Sleep(BRIEF_NAP)));
 }
 
 #[test]
-fn who_shares_its_core_with_others_than_pollers_sleeps_after_a_long_wait() {
+fn a_thread_that_shares_its_core_with_other_programs_sleeps_after_a_long_wait() {
     let mut idle = Idle::new(Policy::Auto);
     idle.watched = Instant::now();
     assert!(!idle.has_core(Duration::ZERO, false));
@@ -125,7 +125,7 @@ fn who_shares_its_core_with_others_than_pollers_sleeps_after_a_long_wait() {
 }
 
 #[test]
-fn who_finds_something_elsewhere_is_not_idle() {
+fn a_thread_that_finds_messages_elsewhere_is_not_idle() {
     let [mut busy, mut quiet] = [Idle::new(Policy::Yield), Idle::new(Policy::Yield)];
     for _ in 0..10 * SHORT {
         busy.busy(true);
@@ -135,7 +135,7 @@ fn who_finds_something_elsewhere_is_not_idle() {
 }
 
 #[test]
-fn with_a_core_for_everyone_polls_spin() {
+fn with_a_core_for_each_poller_polls_spin() {
     let spins = |pause| matches!(pause, Pause::None | Pause::Spin);
     let mut idle = Idle::new(Policy::Auto);
     assert!((0..1000).all(|_| spins(idle.pause(Caller::Polls))));
