@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! `fi_ep_bind`: what an endpoint works with. A bind that fails changes nothing.
+//! `fi_ep_bind`: the objects that an endpoint uses. A failed bind changes nothing.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     eq::EventQueue, srx::SharedReceive, stx::SharedTransmit,
 };
 
-/// Binds what is not bound yet.
+/// Binds an object, unless one is bound already.
 fn bind_once<T>(place: &mut Option<T>, object: T) -> Result<()> {
     if place.is_some() {
         return Err(Errno::EINVAL);
@@ -47,7 +47,7 @@ impl Endpoint {
                     Ok(())
                 })
             }
-            // An endpoint without connections has no events to report.
+            // An endpoint without connections reports no events.
             sys::FI_CLASS_EQ => {
                 let eq = other.get::<EventQueue>()?;
                 self.with(|engine| {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //! `libtcam-fi.so`, the libfabric provider `tcam`.
 //!
-//! The files are named like those of libfabric's own providers. A call enters through `ffi`, which
-//! checks what C passes; [`ep`] hands it to the endpoint's [`engine`]; [`channel`] moves bytes
-//! between processes; the model in `nic` decides which receive gets which message. [`wait`] is who
-//! waits for what, [`record`] what a run leaves behind. Floors are in docs/ARCHITECTURE.md.
+//! The files have the names that libfabric's providers use. A call enters through `ffi`, which
+//! checks the arguments from C. [`ep`] passes it to the endpoint's [`engine`]. [`channel`] moves
+//! bytes between processes, and the model in `nic` decides which receive gets which message.
+//! [`wait`] contains the waits of threads, [`record`] the reports and traces of a run. Floors are
+//! in docs/ARCHITECTURE.md.
 #![deny(unsafe_code)]
 
 mod absence;
