@@ -21,9 +21,9 @@ use ffi::{
 use crate::{
     contract::{Payload, Sent},
     shm::{
-        lanes::Lanes,
         outbox::{self, Outbox},
         segment::{INTENTS, Segment},
+        tx_rings::TxRings,
     },
     way::Link,
     wire::Header,
@@ -37,7 +37,7 @@ pub struct Sending {
     room: usize,
     outbox: CachePadded<Serial<Outbox>>,
     /// Empty if one thread at a time uses the endpoint.
-    more: Box<[CachePadded<Serial<Lanes>>]>,
+    more: Box<[CachePadded<Serial<TxRings>>]>,
 }
 
 impl Sending {
@@ -45,7 +45,7 @@ impl Sending {
     /// use it.
     pub(crate) fn new(own: &Arc<Segment>, checks: bool, locked: bool) -> Self {
         let threads = if locked { 1..INTENTS } else { 1..1 };
-        let more = |thread| CachePadded::new(Serial::new(Lanes::new(thread), locked));
+        let more = |thread| CachePadded::new(Serial::new(TxRings::new(thread), locked));
         Self {
             own: Arc::clone(own),
             room: outbox::room(checks),
@@ -79,10 +79,10 @@ impl Sending {
 
     /// Locks a set of tx rings for this thread. Each set serves one thread at a time.
     #[inline(always)]
-    fn place(&self) -> SerialGuard<'_, Lanes> {
+    fn place(&self) -> SerialGuard<'_, TxRings> {
         let first = thread::current_of(self.more.len());
         let mut places = self.more[first..].iter().chain(&self.more[..first]);
-        let free = places.find_map(|lanes| lanes.try_lock());
+        let free = places.find_map(|tx_rings| tx_rings.try_lock());
         free.unwrap_or_else(|| self.more[first].lock())
     }
 
@@ -95,7 +95,7 @@ impl Sending {
     /// Sends a peer the location of a message that stays in local memory.
     pub fn send_where(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         if self.more.is_empty() {
-            self.outbox.lock().lanes.send_where(&self.own, peer, header, message)
+            self.outbox.lock().tx_rings.send_where(&self.own, peer, header, message)
         } else {
             self.place().send_where(&self.own, peer, header, message)
         }
@@ -105,7 +105,7 @@ impl Sending {
     #[must_use]
     pub fn sent_to_open(&self) -> (u64, u64) {
         let mut all = (0, 0);
-        self.on_lanes(|lanes| all = (all.0 + lanes.sent().0, all.1 + lanes.sent().1));
+        self.on_tx_rings(|tx_rings| all = (all.0 + tx_rings.sent().0, all.1 + tx_rings.sent().1));
         all
     }
 
@@ -117,23 +117,23 @@ impl Sending {
 
     /// Disconnects all peers.
     pub fn stop(&self) {
-        self.on_lanes(Lanes::disconnect_all);
+        self.on_tx_rings(TxRings::disconnect_all);
     }
 
     pub(crate) fn connect(&self, peer: u32, link: &Link) {
         if let Link::Shm(link) = link {
-            self.on_lanes(|lanes| lanes.connect(peer, link));
+            self.on_tx_rings(|tx_rings| tx_rings.connect(peer, link));
         }
     }
 
     pub(crate) fn disconnect(&self, peer: u32) {
-        self.on_lanes(|lanes| lanes.disconnect(peer));
+        self.on_tx_rings(|tx_rings| tx_rings.disconnect(peer));
         self.outbox.lock().reclaim(&self.own, peer);
     }
 
-    fn on_lanes(&self, mut work: impl FnMut(&mut Lanes)) {
-        work(&mut self.outbox.lock().lanes);
-        self.more.iter().for_each(|lanes| work(&mut lanes.lock()));
+    fn on_tx_rings(&self, mut work: impl FnMut(&mut TxRings)) {
+        work(&mut self.outbox.lock().tx_rings);
+        self.more.iter().for_each(|tx_rings| work(&mut tx_rings.lock()));
     }
 
     /// The tx queue, for the thread that holds the engine.

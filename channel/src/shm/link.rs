@@ -12,9 +12,9 @@ use host::owner::Look;
 use super::{
     copy::{self, CopyError, Direction},
     image::Image,
-    lane::Lane,
     ring,
     segment::{BUFFER, Liveness, Segment},
+    tx_ring::TxRing,
 };
 use crate::{
     bytes::{Remote, SharedBytes},
@@ -71,8 +71,8 @@ impl Link {
     }
 
     /// The sending end of the peer's ring, for one thread at a time.
-    pub(super) fn lane(&self, thread: usize) -> Lane {
-        Lane::new(&self.segment, self.number, thread, self.checks)
+    pub(super) fn tx_ring(&self, thread: usize) -> TxRing {
+        TxRing::new(&self.segment, self.number, thread, self.checks)
     }
 
     /// The identity of the peer.

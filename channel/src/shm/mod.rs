@@ -2,7 +2,7 @@
 //! Shared memory: one segment per endpoint in `/dev/shm`.
 //!
 //! - [`segment`]: the layout of a segment; [`senders`]: its list of senders.
-//! - [`link`]: a peer; [`outbox`]: the tx queue, which has a [`lane`] to each peer and chooses
+//! - [`link`]: a peer; [`outbox`]: the tx queue, which has a [`tx_ring`] to each peer and chooses
 //!   between slot and buffer ([`buffers`]).
 //! - [`ring`], [`inbox`]: the ring of slots, and its receiving end.
 //! - [`fills`]: messages of medium length go through buffers or by kernel copy, whichever is
@@ -30,8 +30,6 @@ pub mod copy;
 mod fills;
 pub(crate) mod image;
 pub(crate) mod inbox;
-mod lane;
-pub(crate) mod lanes;
 pub(crate) mod link;
 pub(crate) mod outbox;
 pub(crate) mod protocol;
@@ -39,3 +37,5 @@ mod reach;
 pub(crate) mod ring;
 pub mod segment;
 mod senders;
+mod tx_ring;
+pub(crate) mod tx_rings;

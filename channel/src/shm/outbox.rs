@@ -21,9 +21,9 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
     buffers::Buffers,
-    lane::{Lane, fill_buffer, fill_bytes, fill_frame},
-    lanes::Lanes,
     segment::{BUFFER, Segment},
+    tx_ring::{TxRing, fill_buffer, fill_bytes, fill_frame},
+    tx_rings::TxRings,
 };
 use crate::{
     contract::{Payload, Sent},
@@ -33,7 +33,7 @@ use crate::{
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    pub(crate) lanes: Lanes,
+    pub(crate) tx_rings: TxRings,
     buffers: Buffers,
     /// Longest payload of a slot.
     room: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new(checks: bool) -> Self {
-        Self { lanes: Lanes::new(0), buffers: Buffers::new(), room: room(checks), checks }
+        Self { tx_rings: TxRings::new(0), buffers: Buffers::new(), room: room(checks), checks }
     }
 
     /// Reclaims the buffers that a disconnected peer still holds.
@@ -54,8 +54,8 @@ impl Outbox {
     /// Sets the checksum of the payload of the next slot to a peer. Returns whether there is a tx
     /// ring to it.
     pub(crate) fn set_check(&mut self, peer: u32, check: u32) -> bool {
-        let lane = self.lanes.get(peer);
-        lane.map(|lane| lane.set_check(check)).is_some()
+        let tx_ring = self.tx_rings.get(peer);
+        tx_ring.map(|tx_ring| tx_ring.set_check(check)).is_some()
     }
 
     /// Sends a message. Returns `None` if there is no open tx ring to its receiver.
@@ -68,7 +68,7 @@ impl Outbox {
         message: &Buffer,
     ) -> Option<Sent> {
         if message.len() <= self.room {
-            return self.lanes.send_short(own, peer, header, message);
+            return self.tx_rings.send_short(own, peer, header, message);
         }
         self.send_noted(own, peer, header, Payload::Message(message))
     }
@@ -83,9 +83,9 @@ impl Outbox {
         header: &Header,
         payload: Payload<'_>,
     ) -> Option<Sent> {
-        self.lanes.open(peer)?;
+        self.tx_rings.open(peer)?;
         let sent = self.send(own, peer, header, payload)?;
-        self.lanes.note(sent, header);
+        self.tx_rings.note(sent, header);
         Some(sent)
     }
 
@@ -98,13 +98,13 @@ impl Outbox {
         header: &Header,
         payload: Payload<'_>,
     ) -> Option<Sent> {
-        let Self { lanes, buffers, room, checks } = self;
-        let lane = lanes.get(peer)?;
-        let mut load = Load { own, lane, peer, buffers, room: *room, checks: *checks };
+        let Self { tx_rings, buffers, room, checks } = self;
+        let tx_ring = tx_rings.get(peer)?;
+        let mut load = Load { own, tx_ring, peer, buffers, room: *room, checks: *checks };
         Some(match payload {
-            Payload::Nothing => Sent::if_room(load.lane.push_bare(own, header)),
+            Payload::Nothing => Sent::if_room(load.tx_ring.push_bare(own, header)),
             Payload::Message(message) if message.len() <= load.room => {
-                Sent::if_room(load.lane.push_inline(own, header, message))
+                Sent::if_room(load.tx_ring.push_inline(own, header, message))
             }
             Payload::Message(message) => load.send_buffered(header, message),
             Payload::IfQuick(message) => load.send_if_quick(header, message),
@@ -112,10 +112,10 @@ impl Outbox {
             Payload::Frame(parts, data) => load.send_frame(header, parts, data),
             Payload::Bytes(bytes) => load.send_bytes(header, bytes),
             Payload::Where(message) => {
-                Sent::if_room(load.lane.push_rendezvous(own, header, message))
+                Sent::if_room(load.tx_ring.push_rendezvous(own, header, message))
             }
             Payload::Segments(parts, here) => {
-                Sent::if_room(load.lane.push_segments(own, header, parts, here))
+                Sent::if_room(load.tx_ring.push_segments(own, header, parts, here))
             }
         })
     }
@@ -150,7 +150,7 @@ pub(crate) fn room(checks: bool) -> usize {
 /// A send: its peer, and what it needs.
 struct Load<'a> {
     own: &'a Segment,
-    lane: &'a mut Lane,
+    tx_ring: &'a mut TxRing,
     peer: u32,
     buffers: &'a mut Buffers,
     room: usize,
@@ -160,7 +160,7 @@ struct Load<'a> {
 impl Load<'_> {
     /// Sends a slot whose buffer is filled. If there is no room, returns the buffer.
     fn send_filled(&mut self, header: &Header) -> Sent {
-        let there_is = self.lane.push_bare(self.own, header);
+        let there_is = self.tx_ring.push_bare(self.own, header);
         if !there_is {
             self.buffers.untake(self.own);
         }
@@ -183,14 +183,14 @@ impl Load<'_> {
     #[inline(never)]
     fn send_if_quick(&mut self, header: &Header, message: &Buffer) -> Sent {
         let is_alone = self.buffers.last_is_back(self.own);
-        let Some(is_timed) = self.lane.fills.ask(is_alone) else { return Sent::NoBuffer };
+        let Some(is_timed) = self.tx_ring.fills.ask(is_alone) else { return Sent::NoBuffer };
         let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
         let start = is_timed.then(Instant::now);
         fill_buffer(self.own, buffer, message);
         let header = Header { kind: Kind::Buffered, count: buffer as u32, ..*header };
         let sent = self.send_filled(&header);
         if let (Sent::Yes, Some(start)) = (sent, start) {
-            self.lane.fills.note(message.len(), start.elapsed());
+            self.tx_ring.fills.note(message.len(), start.elapsed());
         }
         sent
     }
@@ -201,7 +201,7 @@ impl Load<'_> {
         let mut frame = Frame { parts: parts.len() as u8, ..Frame::default() };
         if len <= self.room {
             let header = Header { count: frame.pack(), ..*header };
-            return Sent::if_room(self.lane.push_frame(self.own, &header, parts, data));
+            return Sent::if_room(self.tx_ring.push_frame(self.own, &header, parts, data));
         }
         let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
         fill_frame(self.own, buffer, parts, data);
@@ -213,7 +213,7 @@ impl Load<'_> {
     #[inline(never)]
     fn send_bytes(&mut self, header: &Header, bytes: &[u8]) -> Sent {
         if bytes.len() <= self.room {
-            return Sent::if_room(self.lane.push_bytes(self.own, header, bytes));
+            return Sent::if_room(self.tx_ring.push_bytes(self.own, header, bytes));
         }
         let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
         fill_bytes(self.own, buffer, bytes);
@@ -227,7 +227,7 @@ impl Load<'_> {
         if self.checks
             && let Some(bytes) = self.own.buffer_bytes(buffer, BUFFER as u64)
         {
-            self.lane.set_check(crc32c::crc32c(&bytes.keep()));
+            self.tx_ring.set_check(crc32c::crc32c(&bytes.keep()));
         }
     }
 }

@@ -3,21 +3,21 @@
 
 use ffi::Buffer;
 
-use super::{lane::Lane, link::Link, segment::Segment};
+use super::{link::Link, segment::Segment, tx_ring::TxRing};
 use crate::{contract::Sent, wire::Header};
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct TxRings {
     /// Index of the intent word in which the thread announces its claims.
     thread: usize,
     /// By peer number.
-    all: Vec<Option<Box<Lane>>>,
+    all: Vec<Option<Box<TxRing>>>,
     /// Messages that were sent to open peers, and their bytes.
     sent: (u64, u64),
 }
 
-impl Lanes {
+impl TxRings {
     pub(crate) fn new(thread: usize) -> Self {
         Self { thread, all: Vec::new(), sent: (0, 0) }
     }
@@ -28,13 +28,13 @@ impl Lanes {
         if self.all.len() <= index {
             self.all.resize_with(index + 1, || None);
         }
-        self.all[index] = Some(Box::new(link.lane(self.thread)));
+        self.all[index] = Some(Box::new(link.tx_ring(self.thread)));
     }
 
     /// Sends nothing more to a peer.
     pub(crate) fn disconnect(&mut self, peer: u32) {
-        if let Some(lane) = self.all.get_mut(peer as usize) {
-            *lane = None;
+        if let Some(tx_ring) = self.all.get_mut(peer as usize) {
+            *tx_ring = None;
         }
     }
 
@@ -45,14 +45,14 @@ impl Lanes {
 
     /// The tx ring to a peer.
     #[inline(always)]
-    pub(super) fn get(&mut self, peer: u32) -> Option<&mut Lane> {
+    pub(super) fn get(&mut self, peer: u32) -> Option<&mut TxRing> {
         self.all.get_mut(peer as usize)?.as_deref_mut()
     }
 
     /// The tx ring to a peer that has not closed its endpoint.
     #[inline(always)]
-    pub(super) fn open(&mut self, peer: u32) -> Option<&mut Lane> {
-        self.get(peer).filter(|lane| lane.is_open())
+    pub(super) fn open(&mut self, peer: u32) -> Option<&mut TxRing> {
+        self.get(peer).filter(|tx_ring| tx_ring.is_open())
     }
 
     /// Sends a message that fits a slot. Returns `None` if there is no open tx ring to its

@@ -20,7 +20,7 @@ use crate::{
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct TxRing {
     segment: Arc<Segment>,
     sender: Sender,
     /// This endpoint's number in the peer's list of senders.
@@ -29,7 +29,7 @@ pub(super) struct Lane {
     pub(super) fills: Fills,
 }
 
-impl Lane {
+impl TxRing {
     pub(super) fn new(peer: &Arc<Segment>, number: u16, thread: usize, checks: bool) -> Self {
         let mut sender = Sender::new(peer.identity(), thread);
         if checks {
