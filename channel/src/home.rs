@@ -208,7 +208,7 @@ impl Home {
 
     /// Sets the checksum of the payload of the next slot to a peer.
     pub fn set_check(&self, peer: u32, link: &mut Link, check: u32) {
-        if !self.near.outbox().0.set_check(peer, check) {
+        if !self.near.tx_queue().0.set_check(peer, check) {
             link.set_check(check);
         }
     }
@@ -248,20 +248,20 @@ impl Home {
     /// Returns whether a send has waited for a free buffer for at least 1 ms.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
-        self.near.outbox().0.is_stuck()
+        self.near.tx_queue().0.is_stuck()
     }
 
     /// Returns whether a buffer is free.
     pub fn has_room(&self) -> bool {
-        let (mut outbox, own) = self.near.outbox();
-        outbox.has_room(own)
+        let (mut tx_queue, own) = self.near.tx_queue();
+        tx_queue.has_room(own)
     }
 
     /// Returns whether receivers still hold buffers, or peers of other hosts have not confirmed all
     /// frames.
     pub fn is_lent(&self) -> bool {
-        let (mut outbox, own) = self.near.outbox();
-        outbox.is_lent(own) || self.net.as_ref().is_some_and(|net| net.is_lent())
+        let (mut tx_queue, own) = self.near.tx_queue();
+        tx_queue.is_lent(own) || self.net.as_ref().is_some_and(|net| net.is_lent())
     }
 
     /// Time that a peer of another host may take to confirm what was sent to it.
@@ -348,7 +348,7 @@ impl Home {
     /// Lends all buffers.
     #[cfg(any(test, feature = "testing"))]
     pub fn take_all(&self, peer: u32) {
-        let (mut outbox, own) = self.near.outbox();
-        outbox.take_all(own, peer);
+        let (mut tx_queue, own) = self.near.tx_queue();
+        tx_queue.take_all(own, peer);
     }
 }

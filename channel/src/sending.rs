@@ -3,7 +3,7 @@
 //! the endpoint's engine.
 //!
 //! ```text
-//! outbox      tx rings, buffers   the thread that holds the engine; messages that need a buffer
+//! tx_queue    tx rings, buffers   the thread that holds the engine; messages that need a buffer
 //! more        tx rings            messages that fit a slot, or stay in place: each thread tries a
 //!                                 set of its own first, and then the next one that is free
 //! ```
@@ -21,8 +21,8 @@ use ffi::{
 use crate::{
     contract::{Payload, Sent},
     shm::{
-        outbox::{self, Outbox},
         segment::{INTENTS, Segment},
+        tx_queue::{self, TxQueue},
         tx_rings::TxRings,
     },
     way::Link,
@@ -35,7 +35,7 @@ pub struct Sending {
     own: Arc<Segment>,
     /// Longest payload of a slot.
     room: usize,
-    outbox: CachePadded<Serial<Outbox>>,
+    tx_queue: CachePadded<Serial<TxQueue>>,
     /// Empty if one thread at a time uses the endpoint.
     more: Box<[CachePadded<Serial<TxRings>>]>,
 }
@@ -48,8 +48,8 @@ impl Sending {
         let more = |thread| CachePadded::new(Serial::new(TxRings::new(thread), locked));
         Self {
             own: Arc::clone(own),
-            room: outbox::room(checks),
-            outbox: CachePadded::new(Serial::new(Outbox::new(checks), locked)),
+            room: tx_queue::room(checks),
+            tx_queue: CachePadded::new(Serial::new(TxQueue::new(checks), locked)),
             more: threads.map(more).collect(),
         }
     }
@@ -68,7 +68,7 @@ impl Sending {
         if !self.more.is_empty() && self.fits(message.len()) {
             return self.send_short(peer, header, message);
         }
-        self.outbox.lock().send_to_open(&self.own, peer, header, message)
+        self.tx_queue.lock().send_to_open(&self.own, peer, header, message)
     }
 
     /// Sends a message that fits a slot, concurrently with other threads.
@@ -89,13 +89,13 @@ impl Sending {
     /// Sends a message that needs a buffer, if that is faster than a kernel copy by the receiver.
     pub fn send_if_quick(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         let payload = Payload::IfQuick(message);
-        self.outbox.lock().send_noted(&self.own, peer, header, payload)
+        self.tx_queue.lock().send_noted(&self.own, peer, header, payload)
     }
 
     /// Sends a peer the location of a message that stays in local memory.
     pub fn send_where(&self, peer: u32, header: &Header, message: &Buffer) -> Option<Sent> {
         if self.more.is_empty() {
-            self.outbox.lock().tx_rings.send_where(&self.own, peer, header, message)
+            self.tx_queue.lock().tx_rings.send_where(&self.own, peer, header, message)
         } else {
             self.place().send_where(&self.own, peer, header, message)
         }
@@ -112,7 +112,7 @@ impl Sending {
     /// Sends a slot and its payload to a connected peer.
     #[inline(always)]
     pub(crate) fn send(&self, peer: u32, header: &Header, payload: Payload<'_>) -> Option<Sent> {
-        self.outbox.lock().send(&self.own, peer, header, payload)
+        self.tx_queue.lock().send(&self.own, peer, header, payload)
     }
 
     /// Disconnects all peers.
@@ -128,17 +128,17 @@ impl Sending {
 
     pub(crate) fn disconnect(&self, peer: u32) {
         self.on_tx_rings(|tx_rings| tx_rings.disconnect(peer));
-        self.outbox.lock().reclaim(&self.own, peer);
+        self.tx_queue.lock().reclaim(&self.own, peer);
     }
 
     fn on_tx_rings(&self, mut work: impl FnMut(&mut TxRings)) {
-        work(&mut self.outbox.lock().tx_rings);
+        work(&mut self.tx_queue.lock().tx_rings);
         self.more.iter().for_each(|tx_rings| work(&mut tx_rings.lock()));
     }
 
     /// The tx queue, for the thread that holds the engine.
-    pub(crate) fn outbox(&self) -> (SerialGuard<'_, Outbox>, &Segment) {
-        (self.outbox.lock(), &self.own)
+    pub(crate) fn tx_queue(&self) -> (SerialGuard<'_, TxQueue>, &Segment) {
+        (self.tx_queue.lock(), &self.own)
     }
 }
 

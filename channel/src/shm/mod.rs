@@ -2,7 +2,7 @@
 //! Shared memory: one segment per endpoint in `/dev/shm`.
 //!
 //! - [`segment`]: the layout of a segment; [`senders`]: its list of senders.
-//! - [`link`]: a peer; [`outbox`]: the tx queue, which has a [`tx_ring`] to each peer and chooses
+//! - [`link`]: a peer; [`tx_queue`]: the tx queue, which has a [`tx_ring`] to each peer and chooses
 //!   between slot and buffer ([`buffers`]).
 //! - [`ring`], [`inbox`]: the ring of slots, and its receiving end.
 //! - [`fills`]: messages of medium length go through buffers or by kernel copy, whichever is
@@ -31,11 +31,11 @@ mod fills;
 pub(crate) mod image;
 pub(crate) mod inbox;
 pub(crate) mod link;
-pub(crate) mod outbox;
 pub(crate) mod protocol;
 mod reach;
 pub(crate) mod ring;
 pub mod segment;
 mod senders;
+pub(crate) mod tx_queue;
 mod tx_ring;
 pub(crate) mod tx_rings;

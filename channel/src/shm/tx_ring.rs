@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! A tx ring: the sending end of a peer's ring, which [`super::outbox`] uses.
+//! A tx ring: the sending end of a peer's ring, which [`super::tx_queue`] uses.
 #![allow(unsafe_code, reason = "shared memory is raw memory")]
 
 use std::{ptr, sync::Arc};

@@ -32,7 +32,7 @@ use crate::{
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Outbox {
+pub(crate) struct TxQueue {
     pub(crate) tx_rings: TxRings,
     buffers: Buffers,
     /// Longest payload of a slot.
@@ -41,7 +41,7 @@ pub(crate) struct Outbox {
     checks: bool,
 }
 
-impl Outbox {
+impl TxQueue {
     pub(crate) fn new(checks: bool) -> Self {
         Self { tx_rings: TxRings::new(0), buffers: Buffers::new(), room: room(checks), checks }
     }
