@@ -5,7 +5,7 @@
 //! - [`link`]: a peer; [`tx_queue`]: the tx queue, which has a [`tx_ring`] to each peer and chooses
 //!   between slot and buffer ([`buffers`]).
 //! - [`ring`], [`inbox`]: the ring of slots, and its receiving end.
-//! - [`fills`]: messages of medium length go through buffers or by kernel copy, whichever is
+//! - [`eager_policy`]: messages of medium length go through buffers or by kernel copy, whichever is
 //!   faster.
 //! - [`copy`]: long messages are read out of the sender's memory with `process_vm_readv` once they
 //!   are matched; long reads are written into the reader's memory with `process_vm_writev`.
@@ -27,7 +27,7 @@
 pub mod bell;
 pub(crate) mod buffers;
 pub mod copy;
-mod fills;
+mod eager_policy;
 pub(crate) mod image;
 pub(crate) mod inbox;
 pub(crate) mod link;

@@ -183,14 +183,14 @@ impl Load<'_> {
     #[inline(never)]
     fn send_if_quick(&mut self, header: &Header, message: &Buffer) -> Sent {
         let is_alone = self.buffers.last_is_back(self.own);
-        let Some(is_timed) = self.tx_ring.fills.ask(is_alone) else { return Sent::NoBuffer };
+        let Some(is_timed) = self.tx_ring.eager_policy.ask(is_alone) else { return Sent::NoBuffer };
         let Some(buffer) = self.buffers.take(self.own, self.peer) else { return Sent::NoBuffer };
         let start = is_timed.then(Instant::now);
         fill_buffer(self.own, buffer, message);
         let header = Header { kind: Kind::Buffered, count: buffer as u32, ..*header };
         let sent = self.send_filled(&header);
         if let (Sent::Yes, Some(start)) = (sent, start) {
-            self.tx_ring.fills.note(message.len(), start.elapsed());
+            self.tx_ring.eager_policy.note(message.len(), start.elapsed());
         }
         sent
     }

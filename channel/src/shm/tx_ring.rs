@@ -8,7 +8,7 @@ use ffi::{Buffer, ops::ep::rma::RemotePart};
 
 use super::{
     bell,
-    fills::Fills,
+    eager_policy::EagerPolicy,
     ring::Sender,
     segment::{BUFFER, Segment},
 };
@@ -26,7 +26,7 @@ pub(super) struct TxRing {
     /// This endpoint's number in the peer's list of senders.
     number: u16,
     /// The eager policy for the peer.
-    pub(super) fills: Fills,
+    pub(super) eager_policy: EagerPolicy,
 }
 
 impl TxRing {
@@ -35,7 +35,7 @@ impl TxRing {
         if checks {
             sender.add_checks();
         }
-        Self { segment: Arc::clone(peer), sender, number, fills: Fills::new() }
+        Self { segment: Arc::clone(peer), sender, number, eager_policy: EagerPolicy::new() }
     }
 
     /// Sets the checksum of the payload of the next slot.

@@ -18,7 +18,7 @@ const SEND_FLAGS: u64 = crate::attr::TX_OP_FLAGS
     | flags::SEND;
 
 /// Messages of up to this many times `FI_TCAM_EAGER_SIZE` go through a buffer while buffers are
-/// fast to fill (`channel/src/shm/fills.rs`).
+/// fast to fill (`channel/src/shm/eager_policy.rs`).
 pub(crate) const EAGER_AT_TIMES: usize = 4;
 
 /// The options of a message to send.

@@ -45,14 +45,14 @@ const SLOWEST: f32 = 4.0 * QUICK;
 
 /// The eager policy for one peer.
 #[derive(Debug)]
-pub(crate) struct Fills {
+pub(crate) struct EagerPolicy {
     /// Moving average of the fill time, in nanoseconds per cache line.
     line: f32,
     /// Messages before the next one that is timed.
     left: u32,
 }
 
-impl Fills {
+impl EagerPolicy {
     /// Creates the policy. Fills are fast until they are measured.
     pub(super) fn new() -> Self {
         Self { line: 0.0, left: 0 }
@@ -86,19 +86,19 @@ impl Fills {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fills, LINE, TRY};
+    use super::{EagerPolicy, LINE, TRY};
     use std::time::Duration;
 
     const LEN: usize = 8192;
 
     /// Sends a stream of messages whose fills take `line` nanoseconds per cache line. Returns the
     /// number that went through buffers.
-    fn send(fills: &mut Fills, messages: u32, line: u64) -> u32 {
+    fn send(policy: &mut EagerPolicy, messages: u32, line: u64) -> u32 {
         let time = Duration::from_nanos((LEN / LINE) as u64 * line);
-        let filled = (0..messages).filter(|_| match fills.ask(false) {
+        let filled = (0..messages).filter(|_| match policy.ask(false) {
             Some(is_timed) => {
                 if is_timed {
-                    fills.note(LEN, time);
+                    policy.note(LEN, time);
                 }
                 true
             }
@@ -109,20 +109,20 @@ mod tests {
 
     #[test]
     fn buffers_are_used_while_they_are_quick() {
-        let mut fills = Fills::new();
-        assert_eq!(send(&mut fills, 1000, 5), 1000);
-        send(&mut fills, 1000, 30);
-        assert_eq!(send(&mut fills, 10 * TRY, 30), 10);
-        assert!((0..1000).all(|_| fills.ask(true).is_some()));
-        send(&mut fills, 20 * TRY, 5);
-        assert_eq!(send(&mut fills, 1000, 5), 1000);
+        let mut policy = EagerPolicy::new();
+        assert_eq!(send(&mut policy, 1000, 5), 1000);
+        send(&mut policy, 1000, 30);
+        assert_eq!(send(&mut policy, 10 * TRY, 30), 10);
+        assert!((0..1000).all(|_| policy.ask(true).is_some()));
+        send(&mut policy, 20 * TRY, 5);
+        assert_eq!(send(&mut policy, 1000, 5), 1000);
     }
 
     #[test]
     fn one_interruption_changes_nothing() {
-        let mut fills = Fills::new();
-        send(&mut fills, 1000, 5);
-        fills.note(LEN, Duration::from_millis(10));
-        assert_eq!(send(&mut fills, 1000, 5), 1000);
+        let mut policy = EagerPolicy::new();
+        send(&mut policy, 1000, 5);
+        policy.note(LEN, Duration::from_millis(10));
+        assert_eq!(send(&mut policy, 1000, 5), 1000);
     }
 }
