@@ -30,7 +30,7 @@ use crate::{
     identity::Identity,
     shm::{
         copy::{self, CopyError, Direction},
-        image::Image,
+        exec_id::ExecId,
         ring::Slot,
         segment::Liveness,
     },
@@ -404,7 +404,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// The exec id of this process, unless the copy is to fail.
-    fn image(&self) -> Result<Image, CopyError> {
+    fn exec_id(&self) -> Result<ExecId, CopyError> {
         match self.own.fault(Phase::Copy) {
             Some(Fault::Refuse) => return Err(CopyError::Refused),
             Some(Fault::Fail(errno)) => return Err(CopyError::Failed(errno)),
@@ -415,15 +415,15 @@ impl Memory {
         if !self.peer.is_open() {
             return Err(CopyError::Failed(Errno::ECONNABORTED));
         }
-        Image::own().map_err(CopyError::Failed)
+        ExecId::own().map_err(CopyError::Failed)
     }
 
     pub(crate) fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
-        copy::read(self.image()?, remote, to)
+        copy::read(self.exec_id()?, remote, to)
     }
 
     pub(crate) fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
-        copy::read_whole(self.image()?, remote, len)
+        copy::read_whole(self.exec_id()?, remote, len)
     }
 
     pub(crate) fn exchange<'a>(
@@ -432,10 +432,10 @@ impl Memory {
         remote: &Remote,
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        let image = self.image()?;
+        let exec_id = self.exec_id()?;
         pieces
             .into_iter()
-            .try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
+            .try_for_each(|(at, here)| copy::between(direction, exec_id, remote, at, here))
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
     bytes::{Remote, SharedBytes},
     identity::Identity,
     net,
-    shm::{self, copy, image::Image, segment::Segment},
+    shm::{self, copy, exec_id::ExecId, segment::Segment},
     wire::{self, Header},
 };
 
@@ -72,7 +72,7 @@ pub struct Copier(Memory);
 
 #[derive(Clone, Debug)]
 enum Memory {
-    Process(Image),
+    Process(ExecId),
     #[cfg(any(test, feature = "testing"))]
     Twin(twin::Memory),
 }
@@ -85,7 +85,7 @@ impl Copier {
     /// Pass the result to [`Link::confirm`], which returns the errors of [`Link::read`].
     pub fn read(&self, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
         match &self.0 {
-            Memory::Process(image) => copy::read(*image, remote, to),
+            Memory::Process(exec_id) => copy::read(*exec_id, remote, to),
             #[cfg(any(test, feature = "testing"))]
             Memory::Twin(memory) => memory.read(remote, to),
         }
@@ -93,7 +93,7 @@ impl Copier {
 
     fn read_whole(&self, remote: &Remote, len: usize) -> Result<Box<[u8]>, CopyError> {
         match &self.0 {
-            Memory::Process(image) => copy::read_whole(*image, remote, len),
+            Memory::Process(exec_id) => copy::read_whole(*exec_id, remote, len),
             #[cfg(any(test, feature = "testing"))]
             Memory::Twin(memory) => memory.read_whole(remote, len),
         }
@@ -235,7 +235,7 @@ impl Link {
     #[must_use]
     pub fn copier(&self) -> Option<Copier> {
         match self {
-            Self::Shm(link) => link.image().map(|image| Copier(Memory::Process(image))),
+            Self::Shm(link) => link.exec_id().map(|exec_id| Copier(Memory::Process(exec_id))),
             Self::Net(_) => None,
             #[cfg(any(test, feature = "testing"))]
             Self::Twin(link) => link.memory().map(|memory| Copier(Memory::Twin(memory))),

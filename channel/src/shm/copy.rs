@@ -4,7 +4,7 @@
 
 use ffi::{Buffer, Errno, memory};
 
-use super::image::Image;
+use super::exec_id::ExecId;
 use crate::bytes::Remote;
 
 /// The reason why the kernel did not copy.
@@ -34,13 +34,13 @@ pub enum Direction {
 /// # Errors
 /// [`CopyError::Refused`] if nothing was copied and the kernel refuses; `ECONNABORTED` if the
 /// memory no longer belongs to the exec id.
-pub(crate) fn read(image: Image, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
+pub(crate) fn read(exec_id: ExecId, remote: &Remote, to: &Buffer) -> Result<(), CopyError> {
     let mut done = 0;
     while done < to.len() {
         let local = to.part(done, STEP);
         let there = part(remote, done, local.len());
         // SAFETY: the application vouches for the buffer.
-        done += unsafe { read_with_word(image, local.segments(), &there, done > 0) }?;
+        done += unsafe { read_with_word(exec_id, local.segments(), &there, done > 0) }?;
     }
     Ok(())
 }
@@ -50,7 +50,7 @@ pub(crate) fn read(image: Image, remote: &Remote, to: &Buffer) -> Result<(), Cop
 /// # Errors
 /// Those of [`read`].
 pub(crate) fn read_whole(
-    image: Image,
+    exec_id: ExecId,
     remote: &Remote,
     len: usize,
 ) -> Result<Box<[u8]>, CopyError> {
@@ -61,7 +61,7 @@ pub(crate) fn read_whole(
         let local = memory::Segment { addr: rest.as_mut_ptr() as usize, len: rest.len() };
         let there = part(remote, done, local.len);
         // SAFETY: a slice is valid for its length, and borrowed for the call.
-        done += unsafe { read_with_word(image, &[local], &there, done > 0) }?;
+        done += unsafe { read_with_word(exec_id, &[local], &there, done > 0) }?;
     }
     Ok(bytes)
 }
@@ -74,7 +74,7 @@ pub(crate) fn read_whole(
 /// Those of [`read`].
 pub(crate) fn between(
     direction: Direction,
-    image: Image,
+    exec_id: ExecId,
     remote: &Remote,
     offset: usize,
     here: &Buffer,
@@ -88,14 +88,13 @@ pub(crate) fn between(
         let local = here.part(done, STEP);
         let there = part(remote, offset + done, local.len());
         // SAFETY: the call reads only the word, into a local variable.
-        unsafe { read_with_word(image, &[], &[], done > 0) }?;
+        unsafe { read_with_word(exec_id, &[], &[], done > 0) }?;
         // SAFETY: the application vouches for the buffer.
-        done += unsafe { transfer(call, image.pid, local.segments(), &there, done > 0) }.map_err(
-            |error| match error {
+        done += unsafe { transfer(call, exec_id.pid, local.segments(), &there, done > 0) }
+            .map_err(|error| match error {
                 CopyError::Failed(_) => CopyError::Failed(Errno::EIO),
                 CopyError::Refused => error,
-            },
-        )?;
+            })?;
     }
     Ok(())
 }
@@ -107,7 +106,7 @@ pub(crate) fn between(
 /// # Safety
 /// `local` is valid for writes.
 unsafe fn read_with_word(
-    image: Image,
+    exec_id: ExecId,
     local: &[memory::Segment],
     there: &[memory::Segment],
     begun: bool,
@@ -116,13 +115,13 @@ unsafe fn read_with_word(
     let mut word = 0_u64;
     let here = memory::Segment { addr: (&raw mut word).addr(), len: WORD };
     let (locals, locals_used) = behind(here, local);
-    let at = memory::Segment { addr: image.at as usize, len: WORD };
+    let at = memory::Segment { addr: exec_id.at as usize, len: WORD };
     let (remotes, remotes_used) = behind(at, there);
     let (locals, remotes) = (&locals[..locals_used], &remotes[..remotes_used]);
     // SAFETY: `word` is ours, and the caller vouches for the rest.
-    match unsafe { transfer(libc::process_vm_readv, image.pid, locals, remotes, begun) } {
+    match unsafe { transfer(libc::process_vm_readv, exec_id.pid, locals, remotes, begun) } {
         Ok(0) => Ok(0),
-        Ok(read @ WORD..) if word == image.word => match read - WORD {
+        Ok(read @ WORD..) if word == exec_id.word => match read - WORD {
             // The word is readable, but the wanted memory is not.
             0 if !local.is_empty() => Err(CopyError::Failed(Errno::EIO)),
             read => Ok(read),
@@ -218,15 +217,15 @@ mod tests {
 
     #[test]
     fn a_read_from_another_exec_id_fails() {
-        let own = Image::own().unwrap();
+        let own = ExecId::own().unwrap();
         let source: Vec<u8> = (0..100).collect();
         let mut remote = [segment(0, 0); memory::IOV_LIMIT];
         remote[0] = segment(source.as_ptr().addr(), 60);
         remote[1] = segment(source[60..].as_ptr().addr(), 40);
         assert_eq!(&*read_whole(own, &remote, 100).unwrap(), &*source);
         let other = Err(CopyError::Failed(Errno::ECONNABORTED));
-        assert_eq!(read_whole(Image { word: own.word ^ 1, ..own }, &remote, 100), other);
-        assert_eq!(read_whole(Image { at: 8, ..own }, &remote, 100), other);
+        assert_eq!(read_whole(ExecId { word: own.word ^ 1, ..own }, &remote, 100), other);
+        assert_eq!(read_whole(ExecId { at: 8, ..own }, &remote, 100), other);
         // The word is readable, but the memory is not.
         remote[0].addr = 8;
         let failed = Err(CopyError::Failed(Errno::EIO));

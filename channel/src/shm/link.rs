@@ -11,7 +11,7 @@ use host::owner::Look;
 
 use super::{
     copy::{self, CopyError, Direction},
-    image::Image,
+    exec_id::ExecId,
     ring,
     segment::{BUFFER, Liveness, Segment},
     tx_ring::TxRing,
@@ -119,8 +119,8 @@ impl Link {
     }
 
     /// The exec id of the process to copy from; `None` if the kernel does not copy.
-    pub(crate) fn image(&self) -> Option<Image> {
-        self.copies.then(|| self.segment.image())
+    pub(crate) fn exec_id(&self) -> Option<ExecId> {
+        self.copies.then(|| self.segment.exec_id())
     }
 
     pub(crate) fn goes_in_pieces(&self) -> bool {
@@ -155,15 +155,15 @@ impl Link {
         (remote, op): (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        let image = self.image().ok_or(CopyError::Refused)?;
-        exchange(own, (&self.segment, image), direction, (remote, op), pieces)
+        let exec_id = self.exec_id().ok_or(CopyError::Refused)?;
+        exchange(own, (&self.segment, exec_id), direction, (remote, op), pieces)
     }
 
     /// Does the work of [`Link::exchange`] without the lock of the endpoint. Returns `None` if the
     /// kernel does not copy.
     pub(crate) fn exchanger(&self, own: &Arc<Segment>) -> Option<Exchanger> {
         let (own, peer) = (Arc::clone(own), Arc::clone(&self.segment));
-        Some(Exchanger { own, peer, image: self.image()? })
+        Some(Exchanger { own, peer, exec_id: self.exec_id()? })
     }
 
     /// Returns whether the peer copies from or to memory of this endpoint, which has closed.
@@ -177,7 +177,7 @@ impl Link {
 pub(crate) struct Exchanger {
     own: Arc<Segment>,
     peer: Arc<Segment>,
-    image: Image,
+    exec_id: ExecId,
 }
 
 impl Exchanger {
@@ -188,18 +188,20 @@ impl Exchanger {
         what: (&Remote, u64),
         pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
     ) -> Result<(), CopyError> {
-        exchange(&self.own, (&self.peer, self.image), direction, what, pieces)
+        exchange(&self.own, (&self.peer, self.exec_id), direction, what, pieces)
     }
 }
 
 fn exchange<'a>(
     own: &Segment,
-    (peer, image): (&Segment, Image),
+    (peer, exec_id): (&Segment, ExecId),
     direction: Direction,
     (remote, op): (&Remote, u64),
     pieces: impl IntoIterator<Item = (usize, &'a Buffer)>,
 ) -> Result<(), CopyError> {
     let reach = own.reach(peer, op);
     let _reach = reach.ok_or(CopyError::Failed(Errno::ECONNABORTED))?;
-    pieces.into_iter().try_for_each(|(at, here)| copy::between(direction, image, remote, at, here))
+    pieces
+        .into_iter()
+        .try_for_each(|(at, here)| copy::between(direction, exec_id, remote, at, here))
 }

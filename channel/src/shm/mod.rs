@@ -9,7 +9,7 @@
 //!   faster.
 //! - [`copy`]: long messages are read out of the sender's memory with `process_vm_readv` once they
 //!   are matched; long reads are written into the reader's memory with `process_vm_writev`.
-//!   [`image`] identifies that memory. An endpoint that closes waits for copies of its memory
+//!   [`exec_id`] identifies that memory. An endpoint that closes waits for copies of its memory
 //!   ([`reach`]).
 //! - [`bell`]: senders wake threads that sleep until a message comes.
 //! - [`protocol`]: the steps of rings, lists of senders and doorbells, which loom checks.
@@ -28,7 +28,7 @@ pub mod bell;
 pub(crate) mod buffers;
 pub mod copy;
 mod eager_policy;
-pub(crate) mod image;
+pub(crate) mod exec_id;
 pub(crate) mod inbox;
 pub(crate) mod link;
 pub(crate) mod protocol;

@@ -49,7 +49,7 @@ use nic::live::{
 };
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
-use super::image::Image;
+use super::exec_id::ExecId;
 use crate::{
     address::pack,
     bytes::SharedBytes,
@@ -157,10 +157,10 @@ impl Segment {
         let identity = Identity::new(address.port(), context)?;
         let segment = Self::map(file, identity)?;
         segment.word(INCARNATION).store(identity.word(), Ordering::Relaxed);
-        let image = Image::own()?;
-        segment.word32(PID).store(image.pid, Ordering::Relaxed);
-        segment.word(IMAGE).store(image.at, Ordering::Relaxed);
-        segment.word(IMAGE + 8).store(image.word, Ordering::Relaxed);
+        let exec_id = ExecId::own()?;
+        segment.word32(PID).store(exec_id.pid, Ordering::Relaxed);
+        segment.word(IMAGE).store(exec_id.at, Ordering::Relaxed);
+        segment.word(IMAGE + 8).store(exec_id.word, Ordering::Relaxed);
         segment.word(ADDRESS).store(pack(address), Ordering::Relaxed);
         segment.word(STARTED).store(owner::own_start(), Ordering::Relaxed);
         segment.word(PROCESSES).store(*PROCESS_NAMESPACE, Ordering::Relaxed);
@@ -327,9 +327,9 @@ impl Segment {
     }
 
     /// The exec id of the owner.
-    pub(crate) fn image(&self) -> Image {
+    pub(crate) fn exec_id(&self) -> ExecId {
         let word = |at| self.word(at).load(Ordering::Relaxed);
-        Image { pid: self.pid(), at: word(IMAGE), word: word(IMAGE + 8) }
+        ExecId { pid: self.pid(), at: word(IMAGE), word: word(IMAGE + 8) }
     }
 
     /// Process id of the owner, in its process namespace.

@@ -28,7 +28,7 @@ static OWNER: Mutex<Option<u32>> = Mutex::new(None);
 
 /// See the module. Addresses from other processes are not verified: only the kernel accesses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Image {
+pub(crate) struct ExecId {
     /// Process id.
     pub(super) pid: u32,
     /// Address of its word.
@@ -36,7 +36,7 @@ pub(crate) struct Image {
     pub(super) word: u64,
 }
 
-impl Image {
+impl ExecId {
     /// The exec id of this process.
     ///
     /// # Errors
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn the_word_of_a_process_does_not_change() {
-        let own = Image::own().unwrap();
-        assert_eq!(Image::own(), Ok(own));
+        let own = ExecId::own().unwrap();
+        assert_eq!(ExecId::own(), Ok(own));
         assert_eq!(WORD.load(Ordering::Relaxed), own.word);
     }
 }
