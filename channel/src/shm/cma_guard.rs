@@ -26,7 +26,7 @@ impl Segment {
         self.cma_word().store(peer.inode(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let guard = CmaGuard(self);
-        (peer.is_open() && !peer.is_void(op)).then_some(reach)
+        (peer.is_open() && !peer.is_void(op)).then_some(guard)
     }
 
     /// Returns whether this endpoint, a peer, copies from or to memory of `closed`.
